@@ -1,0 +1,39 @@
+"""Which kernels read the blocks: `kernels` (NumPy, always there) or `compiled` (the extra `fast`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+from temperance.core import kernels
+
+__all__ = ["kernel", "kernels_for"]
+
+# From this many numbers on, loading the compiled loops costs less than they save over a few fits. The
+# choice depends on the size alone, so that the same input gives the same bits in any process.
+COMPILED_FROM = 1 << 24
+
+_kernel: ContextVar[str | None] = ContextVar("kernel", default=None)
+
+
+@contextmanager
+def kernel(name: str) -> Iterator[None]:
+    """Use the kernels "numpy" or "compiled" inside the context, whatever the size of the array."""
+    token = _kernel.set(name)
+    try:
+        yield
+    finally:
+        _kernel.reset(token)
+
+
+def kernels_for(size: int) -> ModuleType:
+    """Return the kernels for an array of `size` numbers; TEMPERANCE_KERNEL overrides the choice."""
+    chosen = _kernel.get() or os.environ.get("TEMPERANCE_KERNEL")
+    if chosen is None:
+        chosen = "compiled" if size >= COMPILED_FROM and find_spec("numba") else "numpy"
+    return import_module("temperance.core.compiled") if chosen == "compiled" else kernels

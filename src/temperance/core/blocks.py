@@ -1,0 +1,197 @@
+"""Reading N x K numbers in blocks of rows that fit the cache, over threads, never as a whole.
+
+Blocks depend on the shape alone, and each thread takes every n-th of them, so per-row results have the
+same bits for any number of threads; sums over blocks are added in the order of the blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+__all__ = [
+    "BFloat16",
+    "Scratch",
+    "block_rows",
+    "for_each_block",
+    "number_of_threads",
+    "sum_blocks",
+    "threads",
+    "working_dtype",
+]
+
+Floats = NDArray[np.floating[Any]]
+
+# Half of a common L2 cache: smaller blocks lose more to the interpreter than they win from the cache.
+BLOCK_BYTES = 1 << 20
+# Below this many classes the scratch is class-major, so that the inner loops run along the rows.
+FEW_CLASSES = 32
+
+_threads: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+def number_of_threads() -> int:
+    """Threads used for a pass: `threads(n)`, else TEMPERANCE_THREADS, else the cores this process may use."""
+    chosen = _threads.get()
+    if chosen is not None:
+        return chosen
+    set_by_user = os.environ.get("TEMPERANCE_THREADS", "")
+    if set_by_user.isdigit() and int(set_by_user) > 0:
+        return int(set_by_user)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Use `n` threads inside the context."""
+    token = _threads.set(n)
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
+class BFloat16:
+    """An (N, K) array of bfloat16 held as its bits, since NumPy has no such type of its own."""
+
+    def __init__(self, bits: NDArray[np.uint16]) -> None:
+        self.bits = bits
+        self.shape = bits.shape
+
+    def __len__(self) -> int:
+        return len(self.bits)
+
+    def __getitem__(self, rows: slice | NDArray[np.intp]) -> BFloat16:
+        return BFloat16(self.bits[rows])
+
+    def read_into(self, out: NDArray[np.float32]) -> None:
+        """Widen to float32: bfloat16 is its upper half."""
+        wide = out.view(np.uint32)
+        np.copyto(wide, self.bits)
+        np.left_shift(wide, 16, out=wide)
+
+
+class Scratch:
+    """The (rows, classes) buffers of one thread, each allocated when first needed."""
+
+    def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
+        self._shape = (n_rows, n_classes)
+        self._dtype = dtype
+
+    @cached_property
+    def read(self) -> Floats:
+        """Where a block is read into that cannot be used in place."""
+        return np.empty(self._shape, self._dtype)
+
+    @cached_property
+    def d(self) -> Floats:
+        """The gaps to the top of each row."""
+        return self._buffer()
+
+    @cached_property
+    def e(self) -> Floats:
+        """Their exponentials."""
+        return self._buffer()
+
+    @cached_property
+    def ones(self) -> Floats:
+        """A one for each class: the product with it is a row sum."""
+        return np.ones(self._shape[1], self._dtype)
+
+    def _buffer(self) -> Floats:
+        n_rows, n_classes = self._shape
+        if n_classes < FEW_CLASSES:
+            return np.empty((n_classes, n_rows), self._dtype).T
+        return np.empty(self._shape, self._dtype)
+
+    def block(self, values: Floats | BFloat16, start: int, stop: int) -> Floats:
+        """Rows start..stop as a contiguous array of the working type: a view where that is possible."""
+        rows = values[start:stop]
+        if not isinstance(rows, BFloat16) and rows.dtype == self._dtype and rows.flags.c_contiguous:
+            return rows
+        target = self.read[: stop - start]
+        if isinstance(rows, BFloat16):
+            rows.read_into(target)
+        else:
+            np.copyto(target, rows, casting="unsafe")
+        return target
+
+
+def working_dtype(values: Floats | BFloat16) -> np.dtype[Any]:
+    """Half precision is computed in float32, all else that is not float32 in float64."""
+    if isinstance(values, BFloat16) or values.dtype in (np.float16, np.float32):
+        return np.dtype(np.float32)
+    return np.dtype(np.float64)
+
+
+def block_rows(n_classes: int, itemsize: int) -> int:
+    """Rows in a block."""
+    return max(1, BLOCK_BYTES // (n_classes * itemsize))
+
+
+BlockWork = Callable[[Floats, int, int, Scratch], Any]
+
+
+def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: BlockWork) -> Iterator[Any]:
+    n_rows, n_classes = values.shape
+    scratch = Scratch(min(size, n_rows), n_classes, working_dtype(values))
+    for start in range(lane * size, n_rows, lanes * size):
+        stop = min(start + size, n_rows)
+        # NaN and infinities are looked for, and spoken of, by whoever uses the results.
+        with np.errstate(all="ignore"):
+            result = work(scratch.block(values, start, stop), start, stop, scratch)
+        yield result
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
+    """Call `work(block, start, stop, scratch)` for every block; it writes its results row by row.
+
+    The linear algebra library is held to one thread meanwhile: the threads are ours, and its results
+    then do not depend on how many it would have used.
+    """
+    n_rows, n_classes = values.shape
+    size = block_rows(n_classes, working_dtype(values).itemsize)
+    lanes = min(number_of_threads(), -(-n_rows // size))
+
+    def run(lane: int) -> None:
+        for _ in _lane(values, size, lane, lanes, work):
+            pass
+
+    with _blas().limit(limits=1, user_api="blas"):
+        if lanes <= 1:
+            run(0)
+            return
+        with ThreadPoolExecutor(lanes) as pool:
+            list(pool.map(run, range(lanes)))
+
+
+def sum_blocks(values: Floats | BFloat16, work: BlockWork, size: int) -> list[NDArray[np.float64]]:
+    """Sum the tuples of arrays that `work` returns for blocks of `size` rows, in the order of the blocks."""
+    n_rows = values.shape[0]
+    lanes = min(number_of_threads(), -(-n_rows // size))
+    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(lanes) as pool:
+        streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
+        totals: list[NDArray[np.float64]] = []
+        for _ in range(0, n_rows, lanes * size):
+            for partial in pool.map(lambda stream: next(stream, None), streams):
+                if partial is not None:
+                    totals = (
+                        [t + p for t, p in zip(totals, partial, strict=True)] if totals else list(partial)
+                    )
+    return totals

@@ -1,0 +1,125 @@
+"""One block of rows, as compiled loops: the functions of `kernels`, for large arrays.
+
+Numba's own exp is a call per number. Here it is a polynomial, so that the compiler can work on whole
+vector registers: exp(x) = 2^n exp(f) with n = round(x / ln 2) and |f| <= ln(2) / 2, for x <= 0. Adding
+and subtracting 1.5 * 2^p (p the bits of the fraction) rounds to a whole number, whose bits give 2^n.
+The sums may be reordered (`reassoc`), the exponential may not: its range reduction lives on the order.
+Compiled code is cached on disk between processes.
+"""
+
+from __future__ import annotations
+
+from math import factorial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from temperance.core.kernels import locate  # NumPy's argmax is a vector loop already
+
+__all__ = ["locate", "moments", "softmax"]
+
+_LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
+_LN2_LOW = 1.4286068203094172e-06
+_LOG2_E = 1.4426950408889634
+
+
+class _Format(NamedTuple):
+    """A floating point type, the degree of the polynomial that it needs, and where exp is set to 0."""
+
+    real: Any
+    integer: Any
+    fraction_bits: int
+    bias: int
+    degree: int
+    lowest: float  # below it the result would not be a normal number
+
+
+_FORMATS = {
+    types.float32: _Format(np.float32, np.int32, fraction_bits=23, bias=127, degree=7, lowest=-87.0),
+    types.float64: _Format(np.float64, np.int64, fraction_bits=52, bias=1023, degree=13, lowest=-708.0),
+}
+
+
+def exp(x: float) -> float:
+    """Compute exp(x) for x <= 0, as plain arithmetic; 0 where it would not be a normal number."""
+    raise NotImplementedError  # pragma: no cover  stands for the overload below, in compiled code
+
+
+@overload(exp, jit_options={"fastmath": {"contract"}})
+def _exp(x: Any) -> Any:
+    real, integer, fraction_bits, bias, degree, lowest = _FORMATS[x]
+    low, round_off, zero = real(lowest), real(1.5 * 2.0**fraction_bits), real(0)
+    log2_e, ln2_high, ln2_low = real(_LOG2_E), real(_LN2_HIGH), real(_LN2_LOW)
+    round_off_bits, shift, offset = round_off.view(integer), integer(fraction_bits), integer(bias)
+    # Taylor's coefficients: on |f| <= 0.35 the first one left out is below the rounding error.
+    coefficients = tuple(real(1 / factorial(i)) for i in range(degree, -1, -1))
+
+    def polynomial(x: Any) -> Any:  # pragma: no cover  compiled
+        y = max(x, low)
+        rounded = y * log2_e + round_off
+        n = rounded - round_off
+        f = (y - n * ln2_high) - n * ln2_low
+        value = coefficients[0]
+        for c in coefficients[1:]:
+            value = value * f + c
+        exponent = (real(rounded).view(integer) - round_off_bits + offset) << shift
+        return value * integer(exponent).view(real) if x >= low else zero
+
+    return polynomial
+
+
+@njit(nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _sums(row: Any, peak: Any, beta: Any) -> Any:  # pragma: no cover  compiled
+    zero = row.dtype.type(0)
+    s0, s1, s2 = zero, zero, zero
+    for k in range(len(row)):
+        d = row[k] - peak
+        e = exp(beta * d)
+        # A masked class has d = -inf and e = 0, whose product is not a number.
+        de = d * e if e > zero else zero
+        dde = d * de if e > zero else zero
+        s0 += e
+        s1 += de
+        s2 += dde
+    return s0, s1, s2
+
+
+@njit(nogil=True, cache=True)
+def _moments(z: Any, top: Any, peak: Any, beta: Any, r: Any, mu: Any, v: Any) -> None:  # pragma: no cover
+    for i in range(len(z)):
+        left = _sums(z[i, : top[i]], peak[i], beta[i])
+        right = _sums(z[i, top[i] + 1 :], peak[i], beta[i])
+        r[i] = left[0] + right[0]
+        s = z.dtype.type(1) + r[i]
+        mu[i] = (left[1] + right[1]) / s
+        v[i] = max((left[2] + right[2]) / s - mu[i] * mu[i], z.dtype.type(0))
+
+
+@njit(nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _softmax_row(row: Any, peak: Any, beta: Any, out: Any) -> None:  # pragma: no cover  compiled
+    s = row.dtype.type(0)
+    for k in range(len(row)):
+        e = exp(beta * (row[k] - peak))
+        out[k] = e
+        s += e
+    scale = row.dtype.type(1) / s
+    for k in range(len(row)):
+        out[k] *= scale
+
+
+@njit(nogil=True, cache=True)
+def _softmax(z: Any, peak: Any, beta: Any, out: Any) -> None:  # pragma: no cover  compiled
+    for i in range(len(z)):
+        _softmax_row(z[i], peak[i], beta[i], out[i])
+
+
+def moments(z: Any, top: Any, peak: Any, beta: Any, r: Any, mu: Any, v: Any, scratch: Any) -> None:
+    """Write r, mu and v of each row at its inverse temperature; the scratch is not needed."""
+    _moments(z, top, peak, beta, r, mu, v)
+
+
+def softmax(z: Any, top: Any, peak: Any, beta: Any, out: Any, scratch: Any) -> None:
+    """Write the probabilities softmax(beta z); neither the top class nor the scratch is needed."""
+    _softmax(z, peak, beta, out)

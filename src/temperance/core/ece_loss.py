@@ -1,0 +1,45 @@
+"""The ECE of the top class as a training loss, for PTS.
+
+Rows are put into bins of equal width by their confidence, anew at every evaluation:
+
+    L = sum_b | sum_{i in b} share_i (correct_i - conf_i) |,       d conf / d beta = -conf mu
+
+The gradient is that of L with the bins held; where a row changes bins, L jumps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.objective import Evaluation, LogLikelihood
+
+__all__ = ["EceLoss"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+BINS = 10  # as in the authors' code
+
+
+class EceLoss(LogLikelihood):
+    """The ECE loss of the same rows, predictor, link, weights and prior."""
+
+    def __call__(self, theta: Vector) -> Evaluation:
+        """Evaluate at `theta`; what stands for the Fisher matrix is the prior's precision alone."""
+        beta = self.link.beta(self.predictor.predict(theta))
+        moments = self.rows.moments(beta.value)
+        confidence = np.exp(-moments.log_s)
+        share = np.broadcast_to(self.share(), confidence.shape)
+        group = np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1)
+        correct = self.rows.top == self.rows.labels
+        gap = np.bincount(group, share * (correct - confidence), BINS)
+
+        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
+            da = np.sign(gap)[group] * share * confidence * moments.mu * beta.first
+            gradient, _ = self.predictor.pull_back(theta, da, None)
+            return self._add_prior(
+                theta, gradient, np.zeros((len(theta), len(theta))) if with_fisher else None
+            )
+
+        return Evaluation(float(np.abs(gap).sum()) + self._prior_value(theta), derive)

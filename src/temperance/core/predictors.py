@@ -1,0 +1,100 @@
+"""What a temperature may depend on: a = a(row; theta), the predictor that a link turns into T.
+
+    Linear     a = Phi theta, of features stored for each row and, on request, the logits less their mean
+    Grouped    a = theta[group of the row]
+    Network    a = MLP(inputs of the row; theta)            (in `network`)
+
+A predictor gives a, and for derivatives (da, w) of a sum over rows with respect to each a: J' da and
+J' diag(w) J, where J is the Jacobian of a with respect to theta.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.rows import Rows
+
+__all__ = ["Grouped", "Linear", "Predictor"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+class Predictor(Protocol):
+    """A function of a row and of the parameters, with its Jacobian."""
+
+    n_parameters: int
+
+    def predict(self, theta: Vector) -> Vector:
+        """Return a of each row."""
+        ...
+
+    def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
+        """Return J' da and, for w >= 0, J' diag(w) J; None for None."""
+        ...
+
+    def every(self, step: int, rows: Rows) -> Predictor:
+        """Return the same for every `step`-th row; `rows` holds these rows."""
+        ...
+
+
+class Linear:
+    """a = Phi theta, where Phi has the stored `features` and, if `rows` is given, z - mean z."""
+
+    def __init__(self, features: Matrix, rows: Rows | None = None) -> None:
+        self.features = features
+        self.rows = rows
+        self.n_stored = features.shape[1]
+        self.n_parameters = self.n_stored + (0 if rows is None else rows.n_classes)
+
+    def predict(self, theta: Vector) -> Vector:
+        """Return a of each row."""
+        a: Vector = self.features @ theta[: self.n_stored]
+        if self.rows is not None:
+            a += self.rows.project(theta[self.n_stored :])
+        return a
+
+    def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
+        """Return J' da and J' diag(w) J."""
+        gradient = self.features.T @ da
+        if w is None:
+            if self.rows is not None:
+                gradient = np.concatenate([gradient, self.rows.cross(da[:, None])[:, 0]])
+            return gradient, None
+        weighted = self.features * w[:, None]
+        fisher = self.features.T @ weighted
+        if self.rows is None:
+            return gradient, fisher
+        gram, cross = self.rows.gram(w, np.column_stack([da, weighted]))
+        # Adding a constant to all class weights changes nothing: hold that direction where it is.
+        gram += np.trace(gram) / gram.shape[0] ** 2
+        gradient = np.concatenate([gradient, cross[:, 0]])
+        return gradient, np.block([[fisher, cross[:, 1:].T], [cross[:, 1:], gram]])
+
+    def every(self, step: int, rows: Rows) -> Linear:
+        """Return the same for every `step`-th row."""
+        return Linear(self.features[::step], None if self.rows is None else rows)
+
+
+class Grouped:
+    """a = theta[group]: all groups are solved at once, their Fisher matrix being diagonal."""
+
+    def __init__(self, group: NDArray[np.intp], n_groups: int) -> None:
+        self.group = group
+        self.n_parameters = n_groups
+
+    def predict(self, theta: Vector) -> Vector:
+        """Return a of each row."""
+        return theta[self.group]
+
+    def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
+        """Return J' da and J' diag(w) J."""
+        gradient: Vector = np.bincount(self.group, da, self.n_parameters).astype(np.float64, copy=False)
+        return gradient, None if w is None else np.diag(np.bincount(self.group, w, self.n_parameters))
+
+    def every(self, step: int, rows: Rows) -> Grouped:
+        """Return the same for every `step`-th row."""
+        return Grouped(self.group[::step], self.n_parameters)

@@ -1,0 +1,267 @@
+"""N rows of logits, and every pass over them: the only code that touches all N x K numbers.
+
+Each method is one pass. The top class and its logit are found on the first pass and kept (two numbers a
+row), so that a fit reads the array as often as it needs new moments and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core import backend, blocks
+from temperance.core.blocks import BFloat16, Scratch
+from temperance.core.entropy import log_entropy
+
+__all__ = ["Moments", "Rows", "Uncertainty"]
+
+Floats = NDArray[np.floating[Any]]
+Vector = NDArray[np.float64]
+
+# Numbers in one product of a Gram matrix: enough for the linear algebra library to be at its best.
+GRAM_SIZE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What one pass tells of each row at its inverse temperature beta (the symbols of `kernels`)."""
+
+    log_s: Vector
+    mu: Vector
+    v: Vector
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """What a row at temperature 1 tells of itself."""
+
+    log_entropy: Vector
+    log_confidence: Vector
+
+
+class Rows:
+    """Logits of N rows and K classes: an array, a memory map or `BFloat16`, read block by block.
+
+    `inspect` is called once the first pass has found the largest logits, and may raise.
+    """
+
+    def __init__(
+        self,
+        values: Floats | BFloat16,
+        labels: NDArray[np.intp] | None = None,
+        *,
+        inspect: Callable[[Rows], None] | None = None,
+        kernels_for_size: int | None = None,
+    ) -> None:
+        self.values = values
+        self._inspect = inspect
+        self.labels = labels
+        self.n_rows, self.n_classes = values.shape
+        self.dtype = blocks.working_dtype(values)
+        self.passes = 0
+        self._size = kernels_for_size or self.n_rows * self.n_classes
+        self._kernels = backend.kernels_for(self._size)
+        self._located = False
+        self._top = np.empty(self.n_rows, np.intp)
+        self._peak = np.empty(self.n_rows, self.dtype)
+        self._label_gap = np.empty(self.n_rows if labels is not None else 0)
+
+    def every(self, step: int) -> Rows:
+        """Return every `step`-th row, as a view, read by the same kernels as the whole."""
+        labels = None if self.labels is None else self.labels[::step]
+        return Rows(self.values[::step], labels, inspect=self._inspect, kernels_for_size=self._size)
+
+    @property
+    def top(self) -> NDArray[np.intp]:
+        """The column of each row's largest logit."""
+        self._locate()
+        return self._top
+
+    @property
+    def peak(self) -> Floats:
+        """Each row's largest logit: NaN if the row has a NaN, -inf if it is masked throughout."""
+        self._locate()
+        return self._peak
+
+    @property
+    def label_gap(self) -> Vector:
+        """The logit of each row's label less the largest, at most 0."""
+        self._locate()
+        return self._label_gap
+
+    def _locate(self) -> None:
+        if not self._located:
+            self._pass(lambda z, start, stop, scratch: None)
+
+    def _pass(self, work: blocks.BlockWork) -> None:
+        """Run `work` over all blocks; on the first pass, find the top of each row on the way."""
+        self.passes += 1
+        if self._located:
+            blocks.for_each_block(self.values, work)
+            return
+
+        def locate_then_work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            self._kernels.locate(z, self._top[i:j], self._peak[i:j])
+            if self.labels is not None:
+                at_label = z[np.arange(j - i), self.labels[i:j]].astype(np.float64)
+                self._label_gap[i:j] = at_label - self._peak[i:j]
+            work(z, i, j, scratch)
+
+        blocks.for_each_block(self.values, locate_then_work)
+        self._located = True
+        if self._inspect is not None:
+            self._inspect(self)
+
+    def _column(self, beta: Vector | float) -> Floats:
+        return np.full(self.n_rows, beta, self.dtype)
+
+    def moments(self, beta: Vector | float) -> Moments:
+        """Return log s, mu and v of each row at inverse temperature `beta`."""
+        b = self._column(beta)
+        r, mu, v = np.empty((3, self.n_rows), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            top, peak = self._top[i:j], self._peak[i:j]
+            self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], v[i:j], scratch)
+
+        self._pass(work)
+        return Moments(np.log1p(r, dtype=np.float64), mu.astype(np.float64), v.astype(np.float64))
+
+    def uncertainty(self) -> Uncertainty:
+        """Return log entropy and log confidence of each row at temperature 1."""
+        one = self._column(1.0)
+        r, mu, v = np.empty((3, self.n_rows), self.dtype)
+        entropy = np.empty(self.n_rows)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            top, peak = self._top[i:j], self._peak[i:j]
+            self._kernels.moments(z, top, peak, one[i:j], r[i:j], mu[i:j], v[i:j], scratch)
+            entropy[i:j] = log_entropy(z, top, peak, r[i:j], mu[i:j])
+
+        self._pass(work)
+        return Uncertainty(entropy, -np.log1p(r, dtype=np.float64))
+
+    def mean(self) -> Vector:
+        """Return the mean logit of each row: not finite where a class is masked."""
+        result = np.empty(self.n_rows)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            # From the top, so that a constant added to the row costs no digits.
+            np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
+            result[i:j] = np.dot(scratch.d[: j - i], scratch.ones) / self.n_classes
+
+        self._pass(work)
+        return result + self._peak
+
+    def largest(self, count: int) -> Floats:
+        """Return the `count` largest logits of each row, in falling order, less the row's mean."""
+        result = np.empty((self.n_rows, count), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            d = scratch.d[: j - i]
+            np.subtract(z, self._peak[i:j, None], out=d)
+            mean = np.dot(d, scratch.ones) / self.n_classes
+            part = np.partition(d, self.n_classes - count, axis=1)[:, self.n_classes - count :]
+            result[i:j] = np.sort(part, axis=1)[:, ::-1] - mean[:, None]
+
+        self._pass(work)
+        return result
+
+    def project(self, weights: Vector) -> Vector:
+        """Return (z - mean z) . weights of each row."""
+        # (z - mean z) . w = (z - max z) . (w - mean w): no mean is needed, and no offset costs digits.
+        centred = (weights - weights.mean()).astype(self.dtype)
+        result = np.empty(self.n_rows)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
+            result[i:j] = np.dot(scratch.d[: j - i], centred)
+
+        self._pass(work)
+        return result
+
+    def gram(self, weights: Vector, others: NDArray[np.float64]) -> tuple[Vector, Vector]:
+        """Return X' diag(weights) X and X' others, for X = z - mean z and weights >= 0."""
+        root = np.sqrt(weights)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector]:
+            x = self._centred(z, i, j)
+            cross = x.T @ others[i:j]
+            x *= root[i:j, None]
+            return x.T @ x, cross
+
+        gram, cross = self._sum(work)
+        return gram, cross
+
+    def cross(self, others: NDArray[np.float64]) -> Vector:
+        """Return X' others, for X = z - mean z."""
+        return self._sum(lambda z, i, j, scratch: (self._centred(z, i, j).T @ others[i:j],))[0]
+
+    def _centred(self, z: Floats, i: int, j: int) -> Vector:
+        x = z.astype(np.float64)
+        x -= self._peak[i:j, None]
+        x -= x.mean(axis=1, keepdims=True)
+        return x
+
+    def _sum(self, work: blocks.BlockWork) -> list[Vector]:
+        self._locate()
+        self.passes += 1
+        return blocks.sum_blocks(self.values, work, max(1, GRAM_SIZE // self.n_classes))
+
+    def softmax(self, beta: Vector | float) -> Floats:
+        """Return the probabilities softmax(beta z), in the working type."""
+        b = self._column(beta)
+        result = np.empty((self.n_rows, self.n_classes), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            self._kernels.softmax(z, self._top[i:j], self._peak[i:j], b[i:j], result[i:j], scratch)
+
+        self._pass(work)
+        return result
+
+    def mixture(self, betas: Vector, weights: Vector) -> Floats:
+        """Return sum_j weights[j] softmax(betas[i, j] z_i) of each row i."""
+        b = betas.astype(self.dtype).T.copy()
+        result = np.zeros((self.n_rows, self.n_classes), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            part = np.empty((j - i, self.n_classes), self.dtype)
+            for beta, weight in zip(b, weights.astype(self.dtype), strict=True):
+                if weight > 0:
+                    self._kernels.softmax(z, self._top[i:j], self._peak[i:j], beta[i:j], part, scratch)
+                    part *= weight
+                    result[i:j] += part
+
+        self._pass(work)
+        return result
+
+    def log_mixture(self, betas: Vector, weights: Vector) -> Floats:
+        """Return the logarithm of `mixture`, also where its numbers underflow."""
+        used = np.flatnonzero(weights)
+        log_s = np.stack([self.moments(betas[:, j]).log_s for j in used])
+        shift = (np.log(weights[used])[:, None] - log_s).astype(self.dtype)
+        b = betas[:, used].T.astype(self.dtype)
+        result = np.full((self.n_rows, self.n_classes), -np.inf, self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            d = z - self._peak[i:j, None]
+            for beta, add in zip(b[:, i:j], shift[:, i:j], strict=True):
+                np.logaddexp(result[i:j], d * beta[:, None] + add[:, None], out=result[i:j])
+
+        self._pass(work)
+        return result
+
+    def scaled(self, beta: Vector | float) -> Floats:
+        """Return beta z, in the working type."""
+        b = self._column(beta)
+        result = np.empty((self.n_rows, self.n_classes), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            np.multiply(z, b[i:j, None], out=result[i:j])
+
+        self._pass(work)
+        return result
