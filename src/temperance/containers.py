@@ -1,0 +1,105 @@
+"""What users hold logits in, and how it becomes an (N, K) array without a copy.
+
+NumPy arrays and memory maps are used as they are; bfloat16 as its bits; a tensor through the memory it
+shares; a DataFrame through its array. (N,) logits of a binary classifier are the columns [0, z]. What
+comes out goes back into the kind of container that came in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError, check_logits_shape, check_probabilities
+from temperance.core.blocks import BFloat16
+
+__all__ = ["Logits", "as_numpy", "logits_from_probs", "open_logits"]
+
+
+@dataclass(frozen=True)
+class Logits:
+    """Opened logits: the (N, K) values, whether they came as (N,), and the way back."""
+
+    values: NDArray[Any] | BFloat16
+    binary: bool
+    wrap: Callable[[NDArray[Any]], Any]
+
+
+def open_logits(logits: Any) -> Logits:
+    """Open any supported container as an (N, K) array of logits, without reading them."""
+    values, wrap = _unwrap(logits)
+    check_logits_shape(values)
+    if len(values.shape) == 2:
+        return Logits(values, binary=False, wrap=wrap)
+    if isinstance(values, BFloat16):
+        return Logits(BFloat16(np.column_stack([np.zeros_like(values.bits), values.bits])), True, wrap)
+    return Logits(np.column_stack([np.zeros_like(values), values]), True, wrap)
+
+
+def logits_from_probs(probs: Any) -> Any:
+    """Return logits whose softmax are these probabilities: their logarithms.
+
+    A probability of 0 becomes -inf, an impossible class. Probabilities (N,) of class 1 of two become the
+    (N,) logits that the calibrators take for a binary classifier.
+
+    Examples
+    --------
+    >>> logits_from_probs([[0.5, 0.5], [1.0, 0.0]])
+    array([[-0.69314718, -0.69314718],
+           [ 0.        ,        -inf]])
+    """
+    array = as_numpy(probs)
+    checked = check_probabilities(array)
+    with np.errstate(divide="ignore"):
+        logs = np.log(checked)
+    logits = logs[:, 1] - logs[:, 0] if array.ndim == 1 else logs
+    return sys.modules["torch"].from_numpy(logits).to(probs.device) if _is_tensor(probs) else logits
+
+
+def as_numpy(values: Any) -> NDArray[Any]:
+    """Return labels or weights as an array; a tensor may live on any device."""
+    if _is_tensor(values):
+        return np.asarray(values.detach().cpu().numpy())
+    return np.asarray(values)
+
+
+def _is_tensor(values: Any) -> bool:
+    torch = sys.modules.get("torch")  # without it there is no tensor to meet
+    return torch is not None and isinstance(values, torch.Tensor)
+
+
+def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any]], Any]]:
+    if _is_tensor(logits):
+        return _unwrap_tensor(logits)
+    array = np.asarray(logits)
+    if array.dtype.name == "bfloat16":
+        return BFloat16(array.view(np.uint16)), lambda result: result
+    if array.dtype.kind in "iub":
+        array = array.astype(np.float64)
+    if array.dtype.kind != "f":
+        example = str(array.flat[0])[:20] if array.size else ""
+        raise InputError(
+            f"logits must be floating point numbers; got {array.dtype} such as {example!r}. "
+            "Pass the classifier's scores, one column for each class."
+        )
+    return array, lambda result: result
+
+
+def _unwrap_tensor(tensor: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any]], Any]]:
+    torch = sys.modules["torch"]
+    held = tensor.detach().cpu()
+
+    def wrap(result: NDArray[Any]) -> Any:
+        out = torch.from_numpy(result)
+        return out.to(tensor.device, tensor.dtype) if out.is_floating_point() else out.to(tensor.device)
+
+    if held.dtype == torch.bfloat16:
+        return BFloat16(held.view(torch.int16).numpy().view(np.uint16)), wrap
+    if not held.is_floating_point():
+        held = held.to(torch.float64)
+    return held.numpy(), wrap
