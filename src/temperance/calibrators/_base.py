@@ -1,0 +1,186 @@
+"""What all calibrators share: the scikit-learn contract, the containers, the checks.
+
+A method's own file adds its formula: `_fit` (rows with labels -> fitted attributes) and `_predictor` (rows
+-> a, which the link turns into T). Its fitted numbers are listed in `_shapes`, which is all that saving,
+loading and exporting need to know.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from temperance._validation import InputError, check_labels, check_sample_weight, inspector
+from temperance.containers import Logits, as_numpy, open_logits
+from temperance.core.fisher import Solution
+from temperance.core.rows import Rows
+
+__all__ = ["Calibrator", "TemperatureCalibrator"]
+
+Vector = NDArray[np.float64]
+Shape = tuple[int | str, ...]
+
+
+class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
+    """A function from logits to probabilities that keeps the predicted class, fitted to labelled rows."""
+
+    key: ClassVar[str]
+    """The name in the registry and in saved files: the paper's acronym."""
+
+    n_classes_: int
+    n_rows_: int
+    solution_: Solution
+    standard_errors_: dict[str, Vector]
+
+    def fit(self, logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to the logits and labels of rows that the classifier was not trained on.
+
+        Parameters
+        ----------
+        logits : (N, K) array, memory map, tensor or DataFrame
+            The classifier's scores; (N,) for a binary classifier, the logit of class 1.
+        labels : (N,) integers
+            The column of each row's true class.
+        sample_weight : (N,) numbers >= 0, optional
+            A weight k counts as the row repeated k times.
+        """
+        self._check_options()
+        opened = open_logits(logits)
+        n_rows, n_classes = opened.values.shape
+        if n_rows == 0:
+            raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
+        columns = check_labels(as_numpy(labels), n_rows, n_classes)
+        weights = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
+        self.n_classes_ = self.n_features_in_ = n_classes
+        self.n_rows_ = n_rows
+        self.standard_errors_ = {}
+        self._fit(Rows(opened.values, columns, inspect=inspector(opened.values)), weights)
+        if not self.solution_.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge: {self.solution_.message}. With too few rows for "
+                "its parameters a method can drift: fit more rows, or a simpler method (ts, hts).",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _check_options(self) -> None:
+        """Raise if a hyper-parameter is not valid."""
+
+    @abstractmethod
+    def _fit(self, rows: Rows, weights: Vector | None) -> None:
+        """Set the fitted attributes and `solution_`."""
+
+    @abstractmethod
+    def transform(self, logits: Any) -> Any:
+        """Return calibrated logits."""
+
+    @abstractmethod
+    def predict_proba(self, logits: Any) -> Any:
+        """Return calibrated probabilities, (N, K)."""
+
+    @abstractmethod
+    def summary(self) -> str:
+        """Describe the fitted calibrator in words and numbers."""
+
+    @abstractmethod
+    def _shapes(self) -> Mapping[str, Shape]:
+        """Name the fitted numbers and their shapes; "K" is the number of classes, other letters any size."""
+
+    def predict(self, logits: Any) -> Any:
+        """Return the column of the largest logit: the classifier's own decision, unchanged."""
+        opened, rows = self._open(logits)
+        return opened.wrap(rows.top)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted calibrator as a JSON file; `temperance.load` reads it back to the bit."""
+        from temperance.persistence import save
+
+        save(self, path, overwrite=overwrite)
+
+    def _open(self, logits: Any) -> tuple[Logits, Rows]:
+        self._check_fitted()
+        opened = open_logits(logits)
+        n_classes = opened.values.shape[1]
+        if n_classes != self.n_classes_:
+            raise InputError(
+                f"this {type(self).__name__} was fitted on {self.n_classes_} classes, so logits must have "
+                f"{self.n_classes_} columns; got {n_classes}. Use the calibrator of this classifier."
+            )
+        return opened, Rows(opened.values, inspect=inspector(opened.values))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_classes_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet. Call fit(logits, labels) first, or read a "
+                "fitted one with temperance.load(path)."
+            )
+
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted numbers by name, as they are saved and exported."""
+        self._check_fitted()
+        return {name: np.asarray(getattr(self, f"{name}_")) for name in self._shapes()}
+
+    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
+        """Raise if numbers of the right shapes cannot be those of a fitted calibrator."""
+
+    def _restore(self, parameters: Mapping[str, NDArray[Any]]) -> None:
+        """Set the fitted numbers from what `parameters` gave; shapes and types are checked by then."""
+        for name, value in parameters.items():
+            setattr(self, f"{name}_", value if value.ndim else float(value))
+
+
+class TemperatureCalibrator(Calibrator):
+    """A member of the Adaptive Temperature Scaling family: softmax(z / T(z)).
+
+    Dividing a row by a positive number keeps the order of its classes, so the decision never changes.
+    """
+
+    temperature_quantiles_: Vector
+    """5 %, 50 % and 95 % quantiles of T over the rows of the fit."""
+
+    @abstractmethod
+    def _temperature(self, rows: Rows) -> Vector:
+        """Return T of each row."""
+
+    def temperature(self, logits: Any) -> Any:
+        """Return T(z) of each row, (N,)."""
+        opened, rows = self._open(logits)
+        return opened.wrap(self._temperature(rows))
+
+    def transform(self, logits: Any) -> Any:
+        """Return the calibrated logits z / T(z), in the shape of the input."""
+        opened, rows = self._open(logits)
+        scaled = rows.scaled(1 / self._temperature(rows))
+        return opened.wrap(scaled[:, 1] if opened.binary else scaled)
+
+    def predict_proba(self, logits: Any) -> Any:
+        """Return the calibrated probabilities softmax(z / T(z)), (N, K)."""
+        opened, rows = self._open(logits)
+        return opened.wrap(rows.softmax(1 / self._temperature(rows)))
+
+    def _headline(self, formula: str) -> str:
+        return (
+            f"{type(self).__name__} ({self.key.upper()})\n{formula}\n"
+            f"{self.n_classes_} classes, fitted on {self.n_rows_} rows; \u00b1 is one standard error"
+        )
+
+    def _describe_fit(self, loss: str = "NLL") -> str:
+        lines = []
+        low, middle, high = self.temperature_quantiles_
+        if low < high:
+            lines.append(
+                f"T of the calibration rows: {low:.3g} / {middle:.3g} / {high:.3g} (5 % / median / 95 %)"
+            )
+        s = self.solution_
+        lines.append(f"{loss} of the calibration rows: {s.value:.4f}")
+        lines.append(f"solver: {s.message} after {s.iterations} iterations, {s.passes} passes over the rows")
+        return "\n".join(lines)

@@ -1,0 +1,158 @@
+"""What LTS, HTS and HnLTS share: T = softplus(a) with a linear in features of the row.
+
+    a(z) = b  [+ w_H log Hbar(z)]  [+ w_L . (z - mean z)]
+
+log Hbar is the log of the entropy over log K, not below `LOG_ENTROPY_FLOOR`: a row of smaller entropy is
+treated as one at the floor, at fit and at use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import check_choice, check_limits, check_unmasked
+from temperance.calibrators._anchor import find_anchor, limits_around, one_sided, warn_one_sided
+from temperance.calibrators._base import Shape, TemperatureCalibrator
+from temperance.calibrators._words import class_weights_in_words, entropy_weight_in_words, estimate
+from temperance.core.fisher import Solution, solve
+from temperance.core.links import Softplus
+from temperance.core.objective import LogLikelihood
+from temperance.core.predictors import Linear
+from temperance.core.rows import Rows
+
+__all__ = ["LOG_ENTROPY_FLOOR", "LinearPredictorCalibrator", "log_normalised_entropy"]
+
+LOG_ENTROPY_FLOOR = -20.0
+
+Vector = NDArray[np.float64]
+
+
+def log_normalised_entropy(rows: Rows) -> Vector:
+    """Return log(H / log K) of each row, not below the floor."""
+    normalised = rows.uncertainty().log_entropy - np.log(np.log(rows.n_classes))
+    return np.maximum(normalised, LOG_ENTROPY_FLOOR)
+
+
+class LinearPredictorCalibrator(TemperatureCalibrator):
+    """T = softplus(a), a linear in the log entropy, in the logits less their mean, or in both.
+
+    Parameters
+    ----------
+    solver : "exact" or "sgd"
+        Fisher scoring to the optimum, or the paper's own stochastic gradient descent in PyTorch: the
+        reference that the exact solver is judged against, slower by far (needs the extra `torch`).
+    """
+
+    uses_entropy: ClassVar[bool]
+    uses_logits: ClassVar[bool]
+    formula: ClassVar[str]
+
+    intercept_: float
+    entropy_weight_: float
+    class_weights_: Vector
+    temperature_limits_: Vector
+
+    def __init__(self, *, solver: str = "exact") -> None:
+        self.solver = solver
+
+    def _check_options(self) -> None:
+        check_choice("solver", self.solver, ("exact", "sgd"))
+
+    def _fit(self, rows: Rows, weights: Vector | None) -> None:
+        predictor = self._predictor(rows)
+        anchor = find_anchor(rows, weights, exact=False)
+        self.temperature_limits_ = np.array(limits_around(anchor.temperature))
+        start = np.zeros(predictor.n_parameters)
+        start[0] = self._link().inverse(anchor.temperature)
+        if one_sided(rows, weights):
+            warn_one_sided(anchor, rows.n_rows)
+            self.solution_, theta = anchor.solution, start
+        else:
+            self.solution_ = self._solve(LogLikelihood(rows, predictor, self._link(), weights), start)
+            theta = self.solution_.parameters
+            self._set_errors(self.solution_)
+        self._restore(self._named(theta))
+        fitted = self._link().temperature(predictor.predict(theta))
+        self.temperature_quantiles_ = np.quantile(fitted, [0.05, 0.5, 0.95])
+
+    def _solve(self, objective: LogLikelihood, start: Vector) -> Solution:
+        if self.solver == "sgd":
+            from temperance.torch.sgd import descend
+
+            return descend(objective)
+        return solve(objective, start, objective.rows.n_rows)
+
+    def _predictor(self, rows: Rows) -> Linear:
+        if self.uses_logits:
+            check_unmasked(rows.values, rows.mean(), type(self).__name__)
+        columns = [np.ones(rows.n_rows)]
+        if self.uses_entropy:
+            columns.append(log_normalised_entropy(rows))
+        return Linear(np.column_stack(columns), rows if self.uses_logits else None)
+
+    def _link(self) -> Softplus:
+        return Softplus(*self.temperature_limits_)
+
+    def _temperature(self, rows: Rows) -> Vector:
+        theta = [np.atleast_1d(getattr(self, f"{name}_")) for name in self._named_sizes()]
+        return self._link().temperature(self._predictor(rows).predict(np.concatenate(theta)))
+
+    def _named_sizes(self) -> dict[str, int]:
+        sizes = {"intercept": 1}
+        if self.uses_entropy:
+            sizes["entropy_weight"] = 1
+        if self.uses_logits:
+            sizes["class_weights"] = self.n_classes_
+        return sizes
+
+    def _named(self, theta: Vector) -> dict[str, Vector]:
+        """Split the vector [b, w_H, w_L]; a constant added to w_L changes nothing, so its mean is made 0."""
+        ends = np.cumsum(list(self._named_sizes().values()))[:-1]
+        parts = dict(zip(self._named_sizes(), np.split(theta, ends), strict=True))
+        if self.uses_logits:
+            parts["class_weights"] = parts["class_weights"] - parts["class_weights"].mean()
+        return {name: part if name == "class_weights" else part[0] for name, part in parts.items()}
+
+    def _set_errors(self, solution: Solution) -> None:
+        if solution.covariance is None:
+            return
+        covariance = solution.covariance
+        if self.uses_logits:
+            # The covariance of the weights less their mean; what the solver holds the mean by drops out.
+            K = self.n_classes_
+            centre = np.eye(len(covariance))
+            centre[-K:, -K:] -= 1 / K
+            covariance = centre @ covariance @ centre
+        errors = np.sqrt(covariance.diagonal())
+        names = self._named_sizes()
+        parts = np.split(errors, np.cumsum(list(names.values()))[:-1])
+        self.standard_errors_ = {
+            name: part if name == "class_weights" else part[0]
+            for name, part in zip(names, parts, strict=True)
+        }
+
+    def _shapes(self) -> Mapping[str, Shape]:
+        shapes: dict[str, Shape] = dict.fromkeys(self._named_sizes(), ())
+        if self.uses_logits:
+            shapes["class_weights"] = ("K",)
+        return {**shapes, "temperature_limits": (2,)}
+
+    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
+        check_limits(parameters["temperature_limits"])
+
+    def summary(self) -> str:
+        """Describe the fitted calibrator in words and numbers."""
+        self._check_fitted()
+        errors = self.standard_errors_
+        lines = [self._headline(self.formula), f"b = {estimate(self.intercept_, errors.get('intercept'))}"]
+        if self.uses_entropy:
+            error = errors.get("entropy_weight")
+            lines.append(f"w_H = {estimate(self.entropy_weight_, error)}:")
+            lines.append(f"  {entropy_weight_in_words(self.entropy_weight_, error)}")
+        if self.uses_logits:
+            lines.append(class_weights_in_words(self.class_weights_, errors.get("class_weights")))
+        return "\n".join([*lines, self._describe_fit()])

@@ -1,0 +1,135 @@
+"""BTS, bin-wise temperature scaling: a temperature for each range of the top confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError, check_all_positive, check_positive
+from temperance.calibrators._anchor import find_anchor, limits_around, one_sided, warn_one_sided
+from temperance.calibrators._base import Shape, TemperatureCalibrator
+from temperance.calibrators._words import estimate
+from temperance.core.fisher import solve
+from temperance.core.links import Log
+from temperance.core.objective import LogLikelihood
+from temperance.core.predictors import Grouped
+from temperance.core.rows import Rows
+
+__all__ = ["BinwiseTemperatureScaling"]
+
+Vector = NDArray[np.float64]
+
+
+class BinwiseTemperatureScaling(TemperatureCalibrator):
+    """BTS: a look-up table from the top confidence to a temperature.
+
+    The last bin is (top, 1]; the others hold equal numbers of the calibration rows below `top`. Every bin
+    gets the temperature that maximises the likelihood of its rows, within a factor of 10 of the best single
+    temperature; a bin without rows gets 1. It needs thousands of rows to be of use.
+
+    Parameters
+    ----------
+    bins : int
+        Number of bins, the last one included.
+    top : float
+        Lower edge of the last bin.
+
+    Attributes
+    ----------
+    edges_ : (bins - 1,) array
+        Upper edges of all bins but the last; a confidence equal to an edge belongs below it.
+    temperatures_ : (bins,) array
+        The temperature of each bin.
+
+    Examples
+    --------
+    >>> from temperance import BinwiseTemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=2000, n_classes=3, random_state=0)
+    >>> cal = BinwiseTemperatureScaling(bins=10).fit(task.logits, task.labels)
+    >>> cal.temperatures_.shape
+    (10,)
+    """
+
+    key: ClassVar[str] = "bts"
+    edges_: Vector
+    temperatures_: Vector
+
+    def __init__(self, *, bins: int = 50, top: float = 0.999) -> None:
+        self.bins = bins
+        self.top = top
+
+    def _check_options(self) -> None:
+        check_positive("bins", self.bins, whole=True)
+        if self.bins < 2:
+            raise InputError(f"bins must be at least 2, one of them above `top`; got {self.bins}.")
+        if not 0 < self.top < 1:
+            raise InputError(f"top must lie between 0 and 1; got {self.top!r}.")
+
+    def _fit(self, rows: Rows, weights: Vector | None) -> None:
+        confidence = np.exp(rows.uncertainty().log_confidence)
+        self.edges_ = self._edges(confidence, weights)
+        group = self._bin(confidence)
+        anchor = find_anchor(rows, weights, exact=False)
+        objective = LogLikelihood(
+            rows, Grouped(group, self.bins), Log(*limits_around(anchor.temperature)), weights
+        )
+        start = np.full(self.bins, np.log(anchor.temperature))
+        if one_sided(rows, weights):
+            warn_one_sided(anchor, rows.n_rows)
+            self.solution_, theta = anchor.solution, start
+        else:
+            self.solution_ = solve(objective, start, rows.n_rows)
+            theta = self.solution_.parameters
+        used = np.bincount(group, weights, self.bins) > 0
+        self.temperatures_ = np.where(used, objective.link.temperature(theta), 1.0)
+        self.temperature_quantiles_ = np.quantile(self.temperatures_[group], [0.05, 0.5, 0.95])
+        if self.solution_.covariance is not None and self.solution_.covariance.shape[0] == self.bins:
+            errors = self.temperatures_ * np.sqrt(self.solution_.covariance.diagonal())
+            self.standard_errors_ = {"temperatures": errors}
+
+    def _edges(self, confidence: Vector, weights: Vector | None) -> Vector:
+        """Return quantiles of the confidences below `top`, such that equal weights fall between them."""
+        below = confidence <= self.top
+        counted = np.ones(len(confidence)) if weights is None else weights
+        values, index = np.unique(confidence[below], return_inverse=True)
+        cumulated = np.cumsum(np.bincount(index, counted[below], len(values)))
+        if not cumulated.size or cumulated[-1] == 0:
+            return np.full(self.bins - 1, self.top)
+        wanted = np.arange(1, self.bins - 1) / (self.bins - 1) * cumulated[-1]
+        # The smallest confidence that leaves at least the wanted weight at or below it.
+        at = np.searchsorted(cumulated, wanted * (1 - 1e-12))
+        return np.append(values[at], self.top)
+
+    def _bin(self, confidence: Vector) -> NDArray[np.intp]:
+        return np.searchsorted(self.edges_, confidence, side="left")
+
+    def _temperature(self, rows: Rows) -> Vector:
+        return self.temperatures_[self._bin(np.exp(rows.uncertainty().log_confidence))]
+
+    def _shapes(self) -> Mapping[str, Shape]:
+        return {"edges": (self.bins - 1,), "temperatures": (self.bins,)}
+
+    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
+        check_all_positive("temperatures", parameters["temperatures"])
+        if (np.diff(parameters["edges"]) < 0).any():
+            raise InputError("edges must not fall; got some that do.")
+
+    def summary(self) -> str:
+        """Describe the fitted calibrator in words and numbers."""
+        self._check_fitted()
+        errors = self.standard_errors_.get("temperatures", [None] * self.bins)
+        low, high = int(np.argmin(self.temperatures_)), int(np.argmax(self.temperatures_))
+        lines = [
+            f"{name}: confidence {self._range(i)}, T = {estimate(self.temperatures_[i], errors[i])}"
+            for name, i in (("lowest", low), ("highest", high), ("top bin", self.bins - 1))
+        ]
+        headline = self._headline(f"T = a table of {self.bins} ranges of confidence")
+        return "\n".join([headline, *lines, self._describe_fit()])
+
+    def _range(self, i: int) -> str:
+        edges = np.concatenate([[0.0], self.edges_, [1.0]])
+        return f"({edges[i]:.4g}, {edges[i + 1]:.4g}]"

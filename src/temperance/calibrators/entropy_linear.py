@@ -1,0 +1,41 @@
+"""HnLTS, the two combined: T(z) = softplus(w_L . (z - mean z) + w_H log Hbar(z) + b)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from temperance.calibrators._linear import LinearPredictorCalibrator
+
+__all__ = ["EntropyLinearTemperatureScaling"]
+
+
+class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
+    """HnLTS: a temperature that depends on how sure the prediction is and on which classes score high.
+
+    It can be HTS or LTS, and wins over both with plenty of rows; with few, see LTS's warning. The limits of
+    HTS and LTS apply.
+
+    Parameters
+    ----------
+    solver : "exact" or "sgd"
+        Fisher scoring, or the paper's gradient descent (needs PyTorch).
+
+    Attributes
+    ----------
+    entropy_weight_, class_weights_, intercept_ : float, (K,) array, float
+        w_H, w_L and b.
+
+    Examples
+    --------
+    >>> from temperance import EntropyLinearTemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=2000, n_classes=3, random_state=0)
+    >>> cal = EntropyLinearTemperatureScaling().fit(task.logits, task.labels)
+    >>> cal.class_weights_.shape
+    (3,)
+    """
+
+    key: ClassVar[str] = "hnlts"
+    uses_entropy: ClassVar[bool] = True
+    uses_logits: ClassVar[bool] = True
+    formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + w_H log Hbar(z) + b)"

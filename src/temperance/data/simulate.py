@@ -1,0 +1,84 @@
+"""A classifier whose true posterior is known: for teaching, for demonstrations and for tests.
+
+Each row draws honest logits u = c_i g with g ~ N(0, I) and a difficulty c_i of its own, and its label from
+softmax(u), so softmax(u) is the true posterior. What the classifier shows is z = T u, with
+
+    log T = log(temperature) + entropy_slope (log Hbar(u) - mean) + class_spread * e_top,     e ~ N(0, 1)
+
+so over-confidence depends on how sure a row is and on which class it favours. z / T is perfectly calibrated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from temperance._validation import check_positive
+
+__all__ = ["SimulatedTask", "simulate"]
+
+
+@dataclass(frozen=True)
+class SimulatedTask:
+    """What a classifier shows (logits), what is true (labels, probabilities), and the T between them."""
+
+    logits: NDArray[np.float64]
+    labels: NDArray[np.intp]
+    probabilities: NDArray[np.float64]
+    temperatures: NDArray[np.float64]
+
+
+def simulate(
+    n_rows: int = 1000,
+    n_classes: int = 10,
+    *,
+    temperature: float = 2.0,
+    entropy_slope: float = 0.1,
+    class_spread: float = 0.1,
+    sharpness: float = 3.0,
+    random_state: int = 0,
+) -> SimulatedTask:
+    """Draw a task from a classifier that is over-confident in a known way.
+
+    Parameters
+    ----------
+    n_rows, n_classes : int
+        N and K.
+    temperature : float
+        Typical factor by which the logits are too large; below 1 they are too small.
+    entropy_slope, class_spread : float
+        How much log T depends on the log entropy, and on the favoured class. 0 and 0: plain TS is exact.
+    sharpness : float
+        Typical size of the honest logits: the larger, the more accurate the classifier.
+    random_state : int
+        Seed.
+
+    Examples
+    --------
+    >>> task = simulate(n_rows=5, n_classes=3, random_state=0)
+    >>> task.logits.shape, task.labels.shape
+    ((5, 3), (5,))
+    """
+    for name, value in (("n_rows", n_rows), ("n_classes", n_classes)):
+        check_positive(name, value, whole=True)
+    for name, size in (("temperature", temperature), ("sharpness", sharpness)):
+        check_positive(name, size)
+    rng = np.random.default_rng(random_state)
+    favour = rng.standard_normal(n_classes)
+    difficulty = sharpness * np.exp(0.5 * rng.standard_normal(n_rows))
+    honest = difficulty[:, None] * rng.standard_normal((n_rows, n_classes))
+    probabilities = softmax(honest, axis=1)
+    labels = _draw(probabilities, rng)
+    entropy = -np.sum(probabilities * np.log(np.maximum(probabilities, 1e-300)), axis=1)
+    log_entropy = np.log(np.maximum(entropy, 1e-9))
+    log_t = np.log(temperature) + entropy_slope * (log_entropy - log_entropy.mean())
+    temperatures = np.exp(log_t + class_spread * favour[honest.argmax(axis=1)])
+    return SimulatedTask(honest * temperatures[:, None], labels, probabilities, temperatures)
+
+
+def _draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
+    below = probabilities.cumsum(axis=1) < rng.random((len(probabilities), 1))
+    return np.minimum(below.sum(axis=1), probabilities.shape[1] - 1)

@@ -1,0 +1,1 @@
+"""What needs PyTorch (the extra `torch`). Nothing else in the package imports this at start."""
