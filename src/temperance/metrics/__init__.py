@@ -1,0 +1,62 @@
+"""Scores and calibration errors of predicted probabilities.
+
+Every metric is a function of `(probs, labels)` that returns a float in natural units: an ECE of 2 % is
+0.02. `probs` is an (N, K) array, or (N,) for the second of two classes; `labels` are column indices.
+Smaller is better, except for `accuracy`, and for `overconfidence`, which is best at 0.
+
+================= ===================================================================================
+scores            `accuracy`, `nll`, `brier`, `aurc`, `overconfidence`
+calibration       `ece`, `mce`, `classwise_ece`, `debiased_ece`, `smooth_ece`
+decomposition     `decompose`, and `nll_calibration`, `nll_refinement`, `brier_calibration`,
+                  `brier_refinement`
+pictures          `reliability`: the bins of a reliability diagram
+all at once       `evaluate`: every metric with a bootstrap interval
+================= ===================================================================================
+
+Other libraries have some of these. relplot brings pandas, seaborn and matplotlib; probmetrics, netcal and
+torchmetrics need torch; uncertainty-calibration has only the binned errors and no weights. Each is much
+to install for a few sums, and none gives weights and intervals for all of them, so none is depended upon.
+Where installed, they serve the tests as second implementations.
+"""
+
+from __future__ import annotations
+
+from temperance.metrics._binned import classwise_ece, debiased_ece, ece, mce
+from temperance.metrics._decomposition import (
+    Decomposition,
+    brier_calibration,
+    brier_refinement,
+    decompose,
+    nll_calibration,
+    nll_refinement,
+)
+from temperance.metrics._estimates import Estimate, Evaluation
+from temperance.metrics._evaluation import evaluate
+from temperance.metrics._reliability import Reliability, reliability
+from temperance.metrics._scores import accuracy, brier, nll, overconfidence
+from temperance.metrics._selective import aurc
+from temperance.metrics._smooth import smooth_ece
+
+__all__ = [
+    "Decomposition",
+    "Estimate",
+    "Evaluation",
+    "Reliability",
+    "accuracy",
+    "aurc",
+    "brier",
+    "brier_calibration",
+    "brier_refinement",
+    "classwise_ece",
+    "debiased_ece",
+    "decompose",
+    "ece",
+    "evaluate",
+    "mce",
+    "nll",
+    "nll_calibration",
+    "nll_refinement",
+    "overconfidence",
+    "reliability",
+    "smooth_ece",
+]

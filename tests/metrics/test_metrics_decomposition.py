@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from temperance import metrics
+from temperance.metrics import _recalibration as recalibration
+from temperance.metrics._rows import check_rows
+
+
+def divergence(truth, probs):
+    """Return the mean Kullback-Leibler divergence of `probs` from `truth`."""
+    return float((truth * np.log(truth / probs)).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize("loss", ["nll", "brier"])
+@pytest.mark.parametrize("sharpen", [1.0, 2.0])
+def test_the_parts_add_up_and_the_total_is_the_metric(simulate, loss, sharpen):
+    probs, labels, _ = simulate(400, 4, sharpen=sharpen)
+    parts = metrics.decompose(probs, labels, loss=loss)
+    assert parts.total == pytest.approx(getattr(metrics, loss)(probs, labels), rel=1e-12)
+    assert parts.calibration + parts.refinement == pytest.approx(parts.total, rel=1e-12)
+    assert parts.calibration >= 0
+
+
+def test_a_calibrated_classifier_has_no_calibration_part(simulate):
+    probs, labels, _ = simulate(5000, 5)
+    assert metrics.nll_calibration(probs, labels) < 1e-3
+    assert metrics.brier_calibration(probs, labels) < 1e-3
+
+
+def test_the_calibration_part_of_sharpened_probabilities_is_their_divergence(simulate):
+    probs, labels, truth = simulate(10_000, 5, sharpen=2.0)
+    assert metrics.nll_calibration(probs, labels) == pytest.approx(divergence(truth, probs), rel=0.05)
+    squares = ((truth - probs) ** 2).sum(axis=1).mean()
+    assert metrics.brier_calibration(probs, labels) == pytest.approx(squares, rel=0.1)
+
+
+@pytest.mark.parametrize("loss", ["nll", "brier"])
+def test_the_refinement_part_of_sharpened_probabilities_is_the_loss_of_the_truth(simulate, loss):
+    probs, labels, truth = simulate(10_000, 5, sharpen=2.0)
+    parts = metrics.decompose(probs, labels, loss=loss)
+    assert parts.refinement == pytest.approx(getattr(metrics, loss)(truth, labels), rel=1e-3)
+
+
+def test_a_bias_of_the_classes_is_found(simulate):
+    truth, labels, _ = simulate(10_000, 4)
+    probs = truth * np.array([3.0, 1.0, 1.0, 0.5])
+    probs /= probs.sum(axis=1, keepdims=True)
+    assert metrics.nll_calibration(probs, labels) == pytest.approx(divergence(truth, probs), rel=0.05)
+
+
+def test_the_scalar_functions_are_the_parts(simulate):
+    probs, labels, _ = simulate(200, 3, sharpen=2.0)
+    for loss in ("nll", "brier"):
+        parts = metrics.decompose(probs, labels, loss=loss)
+        assert getattr(metrics, f"{loss}_calibration")(probs, labels) == parts.calibration
+        assert getattr(metrics, f"{loss}_refinement")(probs, labels) == parts.refinement
+
+
+def test_one_seed_gives_one_answer_and_another_seed_another(simulate):
+    probs, labels, _ = simulate(300, 3, sharpen=2.0)
+    first, again, other = (metrics.decompose(probs, labels, random_state=seed) for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
+
+
+def test_equal_weights_change_nothing_and_weight_zero_removes_a_row(simulate):
+    probs, labels, _ = simulate(300, 3, sharpen=2.0)
+    weight = np.ones(300)
+    assert metrics.decompose(probs, labels, sample_weight=weight) == metrics.decompose(probs, labels)
+    weight[250:] = 0
+    assert metrics.decompose(probs, labels, sample_weight=weight) == metrics.decompose(
+        probs[:250], labels[:250]
+    )
+
+
+def test_zero_probabilities_leave_a_finite_refinement():
+    probs = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)
+    labels = np.array([0, 1] * 19 + [1, 0])
+    parts = metrics.decompose(probs, labels)
+    assert parts.total == parts.calibration == np.inf
+    assert 0 < parts.refinement < np.log(2)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+def test_few_rows_are_no_error(n_rows):
+    parts = metrics.decompose([[0.6, 0.4]] * n_rows, [0] * n_rows)
+    assert parts.calibration >= 0
+
+
+def test_rows_of_float16_and_float32_give_the_parts_of_float64(simulate):
+    probs, labels, _ = simulate(500, 4, sharpen=2.0)
+    exact = metrics.decompose(probs, labels)
+    assert metrics.decompose(probs.astype(np.float32), labels).refinement == pytest.approx(
+        exact.refinement, rel=1e-5
+    )
+    assert metrics.decompose(probs.astype(np.float16), labels).refinement == pytest.approx(
+        exact.refinement, rel=1e-2
+    )
+
+
+def problem(simulate):
+    rows = check_rows(*simulate(300, 4, sharpen=2.0)[:2], np.random.default_rng(0).uniform(0.5, 2, 300))
+    return recalibration.log_probabilities(rows.probs, np.float64), rows.labels, rows.weight
+
+
+def test_the_gradient_is_the_derivative_of_the_objective(simulate):
+    data, x = problem(simulate), np.array([0.7, 0.3, -0.2, 0.1, 0.4])
+    numeric = approx_fprime(x, lambda v: recalibration._objective(*data, v)[0], 1e-6)
+    np.testing.assert_allclose(recalibration._objective(*data, x)[1], numeric, rtol=1e-4, atol=1e-3)
+
+
+def test_the_preconditioner_is_the_diagonal_of_the_hessian(simulate):
+    logs, labels, weight = problem(simulate)
+    x, step = np.array([0.7, 0.3, -0.2, 0.1, 0.4]), 1e-5
+    model = recalibration.Recalibrator(x[0], x[1:])
+    diagonal = recalibration._second_derivatives(logs, weight, model)
+    for j in range(5):
+        ends = [
+            recalibration._objective(logs, labels, weight, x + s * np.eye(5)[j])[1][j] for s in (-step, step)
+        ]
+        assert diagonal[j] == pytest.approx((ends[1] - ends[0]) / (2 * step), rel=1e-5)
+
+
+def test_the_fits_reach_stationary_points(simulate):
+    logs, labels, weight = problem(simulate)
+    beta = recalibration.fit_temperature(logs, labels, weight)
+    start = recalibration.Recalibrator(beta, np.zeros(4))
+    slope = recalibration._objective(logs, labels, weight, np.array([beta, 0, 0, 0, 0]))[1][0]
+    curvature = recalibration._second_derivatives(logs, weight, start)[0]
+    assert abs(slope) / np.sqrt(curvature) < 1e-4
+    model = recalibration.fit_bias(logs, labels, weight, start)
+    x = np.concatenate([[model.beta], model.bias])
+    gradient = recalibration._objective(logs, labels, weight, x)[1]
+    errors = np.sqrt(recalibration._second_derivatives(logs, weight, start))
+    assert np.abs(gradient / errors).max() < 0.05
+
+
+def test_a_temperature_far_from_one_is_found_and_separable_rows_stop_at_the_bound(simulate):
+    probs, labels, _ = simulate(3000, 4, sharpen=0.05)
+    logs = recalibration.log_probabilities(probs, np.float64)
+    assert recalibration.fit_temperature(logs, labels, np.ones(3000)) == pytest.approx(20, rel=0.1)
+    top = probs.argmax(axis=1)
+    assert recalibration.fit_temperature(logs, top, np.ones(3000)) == pytest.approx(100, rel=1e-3)
