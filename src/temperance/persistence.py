@@ -1,0 +1,227 @@
+"""The calibrator file: one JSON object, versioned, exact to the bit, and data only.
+
+Fields and formulas are described in docs/file-format.md. Numbers are written with as many digits as it
+takes to read the same float64 back. Reading runs no code: the method's name is looked up in the registry,
+and every field is checked before it is used.
+
+Changing the format: add 1 to VERSION, keep a file of the old version in tests/data, and teach `load` to
+read both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError
+from temperance.calibrators import CALIBRATORS
+from temperance.calibrators._base import Calibrator, Shape, TemperatureCalibrator
+from temperance.core.fisher import Solution
+from temperance.files import write_atomically
+
+__all__ = ["FORMAT", "VERSION", "load", "save"]
+
+FORMAT = "temperance calibrator"
+VERSION = 1
+
+_FIELDS = ("format", "version", "method", "classes", "options", "parameters", "standard_errors", "fit")
+_FIT_FIELDS: dict[str, type] = {
+    "rows": int,
+    "loss": float,
+    "gradient_norm": float,
+    "iterations": int,
+    "passes": int,
+    "converged": bool,
+    "message": str,
+}
+
+
+def save(calibrator: Calibrator, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a fitted calibrator to `path`."""
+    text = json.dumps(_to_dict(calibrator), indent=1, allow_nan=False, default=_plain) + "\n"
+    write_atomically(path, text.encode(), overwrite=overwrite)
+
+
+def _plain(option: Any) -> Any:
+    if isinstance(option, np.generic):
+        return option.item()
+    raise InputError(f"options must be numbers or strings to be saved; got {option!r}.")
+
+
+def _to_dict(calibrator: Calibrator) -> dict[str, Any]:
+    parameters = {name: value.tolist() for name, value in calibrator.parameters().items()}
+    solution = calibrator.solution_
+    fit: dict[str, Any] = {
+        "rows": calibrator.n_rows_,
+        "loss": solution.value,
+        "gradient_norm": solution.gradient_norm,
+        "iterations": solution.iterations,
+        "passes": solution.passes,
+        "converged": solution.converged,
+        "message": solution.message,
+    }
+    if isinstance(calibrator, TemperatureCalibrator):
+        fit["temperature_quantiles"] = calibrator.temperature_quantiles_.tolist()
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "method": calibrator.key,
+        "classes": calibrator.n_classes_,
+        "options": calibrator.get_params(),
+        "parameters": parameters,
+        "standard_errors": {name: np.asarray(e).tolist() for name, e in calibrator.standard_errors_.items()},
+        "fit": fit,
+    }
+
+
+def load(path: str | Path) -> Calibrator:
+    """Read a calibrator back; what it computes is the same to the bit.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, temperance
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.json"
+    >>> cal.save(path)
+    >>> temperance.load(path).temperature_ == cal.temperature_
+    True
+    """
+    reader = _Reader(Path(path))
+    return reader.calibrator()
+
+
+class _Reader:
+    """One file being read: every complaint names it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data = self._object(self._parse(), "the file")
+
+    def _fail(self, message: str) -> InputError:
+        return InputError(f"{self.path} is not a calibrator that can be read: {message}.")
+
+    def _parse(self) -> Any:
+        def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            names = [name for name, _ in pairs]
+            if len(set(names)) < len(names):
+                raise self._fail(f"a field occurs twice, one of {', '.join(sorted(names))}")
+            return dict(pairs)
+
+        def no_constant(name: str) -> Any:
+            raise self._fail(f"numbers must be finite; got {name}")
+
+        try:
+            text = self.path.read_bytes().decode()
+            return json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._fail(f"it must be JSON ({error})") from None
+
+    def _object(self, value: Any, what: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self._fail(f"{what} must be a JSON object; got {type(value).__name__}")
+        return value
+
+    def _names(self, got: Mapping[str, Any], wanted: Mapping[str, Any] | tuple[str, ...], what: str) -> None:
+        missing, unknown = sorted(set(wanted) - set(got)), sorted(set(got) - set(wanted))
+        if missing:
+            raise self._fail(f"{what} lacks {', '.join(missing)}")
+        if unknown:
+            raise self._fail(f"{what} has the unknown {', '.join(unknown)}")
+
+    def calibrator(self) -> Calibrator:
+        if self.data.get("format") != FORMAT:
+            raise self._fail(f"format must be {FORMAT!r}; got {self.data.get('format')!r}")
+        if self.data.get("version") != VERSION:
+            raise self._fail(
+                f"version must be {VERSION}; got {self.data.get('version')!r}. Update temperance"
+            )
+        self._names(self.data, _FIELDS, "the file")
+        method, classes = self.data["method"], self.data["classes"]
+        if not isinstance(method, str) or method not in CALIBRATORS:
+            raise self._fail(f"method must be one of {', '.join(CALIBRATORS)}; got {method!r}")
+        if type(classes) is not int or classes < 2:
+            raise self._fail(f"classes must be a whole number from 2; got {classes!r}")
+        calibrator = self._build(CALIBRATORS[method])
+        calibrator.n_classes_ = calibrator.n_features_in_ = classes
+        self._restore(calibrator)
+        return calibrator
+
+    def _build(self, kind: type[Calibrator]) -> Calibrator:
+        options = self._object(self.data["options"], "options")
+        self._names(options, kind().get_params(), "options")
+        values = {name: tuple(v) if isinstance(v, list) else v for name, v in options.items()}
+        calibrator = kind(**values)
+        try:
+            calibrator._check_options()
+        except (InputError, TypeError) as error:
+            raise self._fail(f"options: {error}") from None
+        return calibrator
+
+    def _restore(self, calibrator: Calibrator) -> None:
+        shapes = calibrator._shapes()
+        parameters = self._object(self.data["parameters"], "parameters")
+        self._names(parameters, shapes, "parameters")
+        arrays = {name: self._array(parameters[name], shapes[name], name, calibrator) for name in shapes}
+        try:
+            calibrator._check_parameters(arrays)
+        except InputError as error:
+            raise self._fail(str(error).rstrip(".")) from None
+        calibrator._restore(arrays)
+        errors = self._object(self.data["standard_errors"], "standard_errors")
+        for name in errors:
+            if name not in shapes:
+                raise self._fail(f"standard_errors has the unknown {name}")
+        calibrator.standard_errors_ = {
+            name: self._array(value, shapes[name], f"standard error of {name}", calibrator)
+            for name, value in errors.items()
+        }
+        self._restore_fit(calibrator)
+
+    def _array(self, value: Any, shape: Shape, name: str, calibrator: Calibrator) -> NDArray[np.float64]:
+        expected = tuple(calibrator.n_classes_ if size == "K" else size for size in shape)
+        if not _is_numeric(value):
+            raise self._fail(f"{name} must hold numbers only")
+        try:
+            array = np.array(value, np.float64)
+        except (ValueError, OverflowError):
+            raise self._fail(f"{name} must have the shape {expected}") from None
+        if array.shape != expected:
+            raise self._fail(f"{name} must have the shape {expected}; got {array.shape}")
+        if not np.isfinite(array).all():
+            raise self._fail(f"{name} must be finite")
+        return array
+
+    def _restore_fit(self, calibrator: Calibrator) -> None:
+        fit = dict(self._object(self.data["fit"], "fit"))
+        if isinstance(calibrator, TemperatureCalibrator):
+            quantiles = fit.pop("temperature_quantiles", None)
+            calibrator.temperature_quantiles_ = self._array(
+                quantiles, (3,), "temperature_quantiles", calibrator
+            )
+        self._names(fit, _FIT_FIELDS, "fit")
+        for name, kind in _FIT_FIELDS.items():
+            if type(fit[name]) is not kind:
+                raise self._fail(f"fit: {name} must be {kind.__name__}; got {fit[name]!r}")
+        calibrator.n_rows_ = fit["rows"]
+        calibrator.solution_ = Solution(
+            parameters=np.concatenate([np.ravel(value) for value in calibrator.parameters().values()]),
+            value=fit["loss"],
+            gradient_norm=fit["gradient_norm"],
+            iterations=fit["iterations"],
+            passes=fit["passes"],
+            converged=fit["converged"],
+            message=fit["message"],
+        )
+
+
+def _is_numeric(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_numeric(item) for item in value)
+    return type(value) in (int, float)
