@@ -74,22 +74,22 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         self.edges_ = self._edges(confidence, weights)
         group = self._bin(confidence)
         anchor = find_anchor(rows, weights, exact=False)
-        objective = LogLikelihood(
-            rows, Grouped(group, self.bins), Log(*limits_around(anchor.temperature)), weights
-        )
+        objective = LogLikelihood(rows, Grouped(group, self.bins), Log(), weights)
+        low, high = np.log(limits_around(anchor.temperature))
+        bounds = np.full(self.bins, low), np.full(self.bins, high)
         start = np.full(self.bins, np.log(anchor.temperature))
         if one_sided(rows, weights):
             warn_one_sided(anchor, rows.n_rows)
             self.solution_, theta = anchor.solution, start
         else:
-            self.solution_ = solve(objective, start, rows.n_rows)
+            self.solution_ = solve(objective, start, rows.n_rows, bounds=bounds)
             theta = self.solution_.parameters
         used = np.bincount(group, weights, self.bins) > 0
         self.temperatures_ = np.where(used, objective.link.temperature(theta), 1.0)
         self.temperature_quantiles_ = np.quantile(self.temperatures_[group], [0.05, 0.5, 0.95])
         if self.solution_.covariance is not None and self.solution_.covariance.shape[0] == self.bins:
             errors = self.temperatures_ * np.sqrt(self.solution_.covariance.diagonal())
-            self.standard_errors_ = {"temperatures": errors}
+            self.standard_errors_ = {"temperatures": np.where(used, errors, 0.0)}
 
     def _edges(self, confidence: Vector, weights: Vector | None) -> Vector:
         """Return quantiles of the confidences below `top`, such that equal weights fall between them."""

@@ -167,7 +167,7 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
     """
     n_rows, n_classes = values.shape
     size = block_rows(n_classes, working_dtype(values).itemsize)
-    lanes = min(number_of_threads(), -(-n_rows // size))
+    lanes = max(1, min(number_of_threads(), -(-n_rows // size)))
 
     def run(lane: int) -> None:
         for _ in _lane(values, size, lane, lanes, work):
@@ -184,7 +184,7 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
 def sum_blocks(values: Floats | BFloat16, work: BlockWork, size: int) -> list[NDArray[np.float64]]:
     """Sum the tuples of arrays that `work` returns for blocks of `size` rows, in the order of the blocks."""
     n_rows = values.shape[0]
-    lanes = min(number_of_threads(), -(-n_rows // size))
+    lanes = max(1, min(number_of_threads(), -(-n_rows // size)))
     with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(lanes) as pool:
         streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
         totals: list[NDArray[np.float64]] = []

@@ -2,8 +2,9 @@
 
 Order of steps: (1) evaluate; (2) solve Fisher . step = -gradient; (3) when the step promises less than the
 tolerance, take it and stop; (4) try the full step, then halves of it, until Armijo's condition holds; (5) if
-none does, L-BFGS takes over, and the result says so. Many rows are solved on a subsample first: the optimum
-of a few thousand rows is a start from which two or three passes over all rows suffice.
+only a small part of it does, damp the matrix and go on; (6) if nothing goes down, L-BFGS takes over, and the
+result says so. Many rows are solved on subsamples first: the optimum of
+a tenth of the rows is a start from which two or three passes over all rows suffice.
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ __all__ = ["Objective", "Solution", "fisher_scoring", "lbfgs", "solve"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+Bounds = tuple[Vector, Vector]
 
 TOLERANCE = 1e-12  # of the promised decrease: 1e-6 standard errors with a million rows
+NEAR = 1e-6  # a promise from which on the next ones can be foretold
 ARMIJO = 1e-4
 HALVINGS = 25
-SUBSAMPLE_ROWS = 4096
+LEAST_FRACTION = 1 / 8  # of a step that is to be trusted
+MOST_DAMPING = 1.0
+SUBSAMPLE_ROWS = 1024
+SUBSAMPLE_STEP = 16  # a subsample is at most this much smaller: its optimum is a start worth having
 ROWS_PER_PARAMETER = 20
 LARGEST_FISHER = 4096  # parameters; beyond, the matrix costs more than the steps that it saves
 
@@ -72,15 +78,22 @@ class Solution:
 
 
 def solve(
-    objective: Objective, start: Vector, n_rows: int, tolerance: float = TOLERANCE, stall: float = 0.0
+    objective: Objective,
+    start: Vector,
+    n_rows: int,
+    tolerance: float = TOLERANCE,
+    stall: float = 0.0,
+    bounds: Bounds | None = None,
 ) -> Solution:
-    """Minimise from `start`: on a subsample where there are many rows, then on all of them."""
+    """Minimise from `start`: on ever larger subsamples where there are many rows, then on all of them."""
     if objective.n_parameters > LARGEST_FISHER:
-        return lbfgs(objective, start, f"L-BFGS, for more than {LARGEST_FISHER} parameters")
-    step = n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * objective.n_parameters)
+        return lbfgs(objective, start, f"L-BFGS, for more than {LARGEST_FISHER} parameters", bounds)
+    enough = max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * objective.n_parameters)
+    step = min(SUBSAMPLE_STEP, n_rows // enough)
     if step >= 4:
-        start = fisher_scoring(objective.every(step), start, max(tolerance, 1e-7), stall).parameters
-    return fisher_scoring(objective, start, tolerance, stall)
+        rough = solve(objective.every(step), start, n_rows // step, max(tolerance, 1e-7), stall, bounds)
+        start = rough.parameters
+    return fisher_scoring(objective, start, tolerance, stall, bounds)
 
 
 def fisher_scoring(
@@ -88,37 +101,52 @@ def fisher_scoring(
     start: Vector,
     tolerance: float = TOLERANCE,
     stall: float = 0.0,
+    bounds: Bounds | None = None,
     max_iterations: int = 200,
 ) -> Solution:
     """Minimise `objective` from `start` by Fisher scoring with a line search.
 
-    Converged means that the next step promises to lower the value by at most `tolerance`, or that the last
-    one did lower it by less than `stall` (for objectives with kinks, which promise more than they keep).
+    Converged means that the next step promises to lower the value by at most `tolerance`; or that the one
+    after it would, if the promises keep falling as they did; or that the last step did lower the value by
+    less than `stall` (for objectives with kinks, which promise more than they keep). Within `bounds`, a
+    parameter at its bound stays there while the gradient pulls it outwards. Where a link is at its limit for
+    all rows the gradient is 0: start inside, or give bounds.
     """
-    theta, here = start, objective(start)
-    decrease = np.inf
+    lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
+    theta = np.clip(start, lower, upper)
+    here = objective(theta)
+    decrease, before, damping = np.inf, None, 0.0
     for iteration in range(max_iterations):
         gradient, fisher = here.derivatives
-        factor = _factorise(fisher)
-        step = -factor.solve(gradient)
+        free = ~((theta <= lower) & (gradient > 0) | (theta >= upper) & (gradient < 0))
+        factor = _factorise(fisher, free, damping)
+        step = -factor.solve(np.where(free, gradient, 0.0))
         promised = -float(gradient @ step) / 2
-        if promised <= tolerance or decrease < stall:
+        falling = promised / before if before else 1.0
+        close = promised <= tolerance or (promised <= NEAR and promised * falling <= tolerance / 10)
+        if close or decrease < stall:
             return Solution(
-                theta + step if promised <= tolerance else theta,
+                np.clip(theta + step, lower, upper) if close else theta,
                 here.value,
-                float(np.linalg.norm(gradient)),
+                float(np.linalg.norm(gradient[free])),
                 iteration,
                 objective.passes,
                 converged=True,
                 message="converged",
-                covariance=factor.solve(np.eye(len(theta))) / objective.total_weight,
+                covariance=factor.covariance() / objective.total_weight,
             )
-        found = _line_search(objective, theta, here, step)
-        if found is None:
-            return lbfgs(objective, theta, "L-BFGS, as no step along the Fisher direction went down")
-        decrease = here.value - found[1].value
-        theta, here = found
-    norm = float(np.linalg.norm(here.derivatives[0]))
+        found = _line_search(objective, theta, here, step, lower, upper)
+        if found is None and damping >= MOST_DAMPING:
+            return lbfgs(objective, theta, "L-BFGS, as no step along the Fisher direction went down", bounds)
+        fraction, moved, there = found or (0.0, theta, here)
+        if fraction < LEAST_FRACTION:
+            # The matrix misjudges how far the step may go: damp it, as Levenberg and Marquardt do.
+            damping, decrease = max(10 * damping, 1e-4), np.inf
+        else:
+            damping, decrease = damping / 10 if damping > 1e-6 else 0.0, here.value - there.value
+        before = promised if fraction == 1 else None
+        theta, here = moved, there
+    norm = float(np.linalg.norm(here.gradient))
     message = f"not converged after {max_iterations} iterations"
     return Solution(
         theta, here.value, norm, max_iterations, objective.passes, converged=False, message=message
@@ -127,47 +155,56 @@ def fisher_scoring(
 
 @dataclass(frozen=True)
 class _Factor:
-    """Cholesky factor of the Fisher matrix with its diagonal scaled to 1, and that scale."""
+    """Cholesky factor of the Fisher matrix of the free parameters, and the scale that made its diagonal 1."""
 
     cholesky: Matrix
     scale: Vector
+    free: NDArray[np.bool_]
 
     def solve(self, right: Matrix) -> Matrix:
         scale = self.scale if right.ndim == 1 else self.scale[:, None]
         return np.asarray(cho_solve((self.cholesky, True), right * scale) * scale)
 
+    def covariance(self) -> Matrix:
+        """Return the inverse, with 0 for what is held at a bound."""
+        return self.solve(np.eye(len(self.free))) * self.free * self.free[:, None]
 
-def _factorise(fisher: Matrix) -> _Factor:
-    """Factorise, adding to the diagonal as little as makes the matrix positive definite."""
+
+def _factorise(fisher: Matrix, free: NDArray[np.bool_], damping: float) -> _Factor:
+    """Factorise, adding to the diagonal the damping, or as little as makes the matrix positive definite."""
     diagonal = fisher.diagonal()
     # A parameter that no row depends on any more has no curvature: its gradient is 0 and it stays.
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = fisher * scale * scale[:, None]
-    ridge = 0.0
+    if not free.all():
+        scaled = np.where(free & free[:, None], scaled, np.eye(len(free)))
+    ridge = damping
     while True:
         try:
             lower = cholesky(scaled + ridge * np.eye(len(scaled)), lower=True)
         except np.linalg.LinAlgError:
             ridge = max(10 * ridge, 1e-12)
         else:
-            return _Factor(lower, scale)
+            return _Factor(lower, scale, free)
 
 
 def _line_search(
-    objective: Objective, theta: Vector, here: Evaluation, step: Vector
-) -> tuple[Vector, Evaluation] | None:
-    slope = float(here.derivatives[0] @ step)
+    objective: Objective, theta: Vector, here: Evaluation, step: Vector, lower: Vector, upper: Vector
+) -> tuple[float, Vector, Evaluation] | None:
+    """Return the first of 1, 1/2, 1/4, ... of the step that satisfies Armijo, and what is there."""
+    gradient = here.derivatives[0]
     slack = objective.noise * abs(here.value)
     fraction = 1.0
     for _ in range(HALVINGS):
-        there = objective(theta + fraction * step)
-        if there.value <= here.value + ARMIJO * fraction * slope + slack:
-            return theta + fraction * step, there
+        moved = np.clip(theta + fraction * step, lower, upper)
+        there = objective(moved)
+        if there.value <= here.value + ARMIJO * float(gradient @ (moved - theta)) + slack:
+            return fraction, moved, there
         fraction /= 2
     return None
 
 
-def lbfgs(objective: Objective, start: Vector, reason: str) -> Solution:
+def lbfgs(objective: Objective, start: Vector, reason: str, bounds: Bounds | None = None) -> Solution:
     """Minimise from `start` by gradients alone; the message begins with the `reason`."""
 
     def value_and_gradient(at: Vector) -> tuple[float, Vector]:
@@ -175,7 +212,8 @@ def lbfgs(objective: Objective, start: Vector, reason: str) -> Solution:
         return here.value, here.gradient
 
     options = {"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000}
-    result = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+    box = None if bounds is None else list(zip(*bounds, strict=True))
+    result = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
     return Solution(
         parameters=np.asarray(result.x),
         value=float(result.fun),

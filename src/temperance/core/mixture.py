@@ -1,0 +1,122 @@
+"""The losses of ETS, a mixture of three predictions at three inverse temperatures.
+
+    p = w_1 q(1/T) + w_2 q(1) + w_3 q(0),      q(b) = softmax(b z),      w >= 0, w_1 + w_2 + w_3 = 1
+
+q(0) is uniform over the row's possible classes. Both losses need row moments only:
+
+    q_y(b)              = exp(b d_y) / s(b)                 d q_y(b) / d b  = q_y(b) (d_y - mu(b))
+    sum_k q_k(b) q_k(c) = s(b + c) / (s(b) s(c))            d log of it / d b = mu(b + c) - mu(b)
+    sum_k (d q_k(b) / d b)^2 = s(2b) / s(b)^2 (v(2b) + (mu(2b) - mu(b))^2)
+
+The parameters are (log T, w_2, w_3). The curvature is that of Gauss and Newton, exact in the weights.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.objective import Evaluation
+from temperance.core.rows import Moments, Rows
+
+__all__ = ["ALMOST_ZERO", "BrierMixture", "LogMixture", "MixtureLoss", "mixture_weights"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Flat over the possible classes, while a masked one still gets exp(-inf) = 0.
+ALMOST_ZERO = 1e-15
+
+
+def mixture_weights(theta: Vector) -> Vector:
+    """Return (w_1, w_2, w_3) of the parameters."""
+    return np.array([1 - theta[1] - theta[2], theta[1], theta[2]])
+
+
+class MixtureLoss(ABC):
+    """The mean loss of the mixture; infinite where w_1 would be below 0."""
+
+    n_parameters = 3
+
+    def __init__(self, rows: Rows, weights: Vector | None = None) -> None:
+        self.rows, self.weights = rows, weights
+        share = np.ones(rows.n_rows) if weights is None else weights
+        self.total_weight = float(share.sum())
+        self.share = share / self.total_weight
+        self.noise = float(np.finfo(rows.dtype).eps)
+        self.raw, self.uniform = rows.moments(1.0), rows.moments(ALMOST_ZERO)
+
+    @property
+    def passes(self) -> int:
+        """How often the rows were read so far."""
+        return self.rows.passes
+
+    def every(self, step: int) -> MixtureLoss:
+        """Return the loss of every `step`-th row."""
+        return type(self)(self.rows.every(step), None if self.weights is None else self.weights[::step])
+
+    def __call__(self, theta: Vector) -> Evaluation:
+        """Evaluate at (log T, w_2, w_3)."""
+        w = mixture_weights(theta)
+        if w[0] < 0:
+            return Evaluation(np.inf, lambda with_fisher: (np.zeros(3), None))
+        beta = float(np.exp(-theta[0]))
+        value, gradient, curvature = self._evaluate(beta, w, self.rows.moments(beta))
+        # d beta / d log T = -beta; w_1 falls as w_2 and w_3 rise
+        jacobian = np.array([[-beta * w[0], 0, 0, 0], [0, -1, 1, 0], [0, -1, 0, 1]])
+        return Evaluation(value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T))
+
+    def _at_label(self, tempered: Moments, beta: float) -> Matrix:
+        """Return q_y of the three parts, (3, N)."""
+        parts = ((tempered, beta), (self.raw, 1.0), (self.uniform, 0.0))
+        return np.stack([np.exp(b * self.rows.label_gap - moments.log_s) for moments, b in parts])
+
+    @abstractmethod
+    def _evaluate(self, beta: float, w: Vector, tempered: Moments) -> tuple[float, Vector, Matrix]:
+        """Return the value, and its gradient and curvature in (d q_1 / d beta, w_1, w_2, w_3)."""
+
+
+class LogMixture(MixtureLoss):
+    """Mean negative log-likelihood."""
+
+    def _evaluate(self, beta: float, w: Vector, tempered: Moments) -> tuple[float, Vector, Matrix]:
+        q = self._at_label(tempered, beta)
+        # A label whose probability underflows in every part keeps a finite loss, and its slope a square.
+        p = np.maximum(w @ q, 1e-150)
+        slopes = np.vstack([q[0] * (self.rows.label_gap - tempered.mu), q]) / p
+        return float(-np.log(p) @ self.share), -slopes @ self.share, (slopes * self.share) @ slopes.T
+
+
+class BrierMixture(MixtureLoss):
+    """Mean Brier score."""
+
+    def __init__(self, rows: Rows, weights: Vector | None = None) -> None:
+        super().__init__(rows, weights)
+        self.raw_raw = np.exp(rows.moments(2.0).log_s - 2 * self.raw.log_s)
+
+    def _evaluate(self, beta: float, w: Vector, tempered: Moments) -> tuple[float, Vector, Matrix]:
+        q = self._at_label(tempered, beta)
+        twice, shifted = self.rows.moments(2 * beta), self.rows.moments(beta + 1)
+        own = np.exp(twice.log_s - 2 * tempered.log_s)
+        mixed = np.exp(shifted.log_s - tempered.log_s - self.raw.log_s)
+        flat = np.exp(-self.uniform.log_s)
+        step = twice.mu - tempered.mu
+        zero = np.zeros_like(own)
+        # Sums over classes of the products of (d q_1 / d beta, q_1, q_2, q_3).
+        slope_slope = own * (twice.v + step**2)
+        slope_raw = mixed * (shifted.mu - tempered.mu)
+        products = np.array(
+            [
+                [slope_slope, own * step, slope_raw, zero],
+                [own * step, own, mixed, flat],
+                [slope_raw, mixed, self.raw_raw, flat],
+                [zero, flat, flat, flat],
+            ]
+        )
+        gram = products @ self.share
+        at_label = np.vstack([q[0] * (self.rows.label_gap - tempered.mu), q]) @ self.share
+        full = np.concatenate([[0.0], w])
+        gradient = 2 * (gram @ full - at_label)
+        return float(full @ gram @ full - 2 * at_label @ full + 1), gradient, 2 * gram

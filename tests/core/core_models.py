@@ -1,0 +1,51 @@
+"""One small problem, and every predictor of the core on it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from core_reference import draw
+
+from temperance.core.network import Network
+from temperance.core.predictors import Grouped, Linear
+from temperance.core.rows import Rows
+
+N_ROWS, N_CLASSES, N_GROUPS = 60, 5, 4
+Z, Y = draw(N_ROWS, N_CLASSES, seed=11)
+_RNG = np.random.default_rng(12)
+FEATURES = np.column_stack([np.ones(N_ROWS), _RNG.normal(size=N_ROWS)])
+GROUPS = _RNG.integers(N_GROUPS, size=N_ROWS)
+INPUTS = _RNG.normal(size=(N_ROWS, 3))
+
+PREDICTORS: dict[str, Callable[[Rows], Any]] = {
+    "constant": lambda rows: Linear(FEATURES[:, :1]),
+    "features": lambda rows: Linear(FEATURES),
+    "logits": lambda rows: Linear(FEATURES[:, :1], rows),
+    "features and logits": lambda rows: Linear(FEATURES, rows),
+    "groups": lambda rows: Grouped(GROUPS, N_GROUPS),
+    "network 5-5": lambda rows: Network(INPUTS, (5, 5)),
+    "network 4": lambda rows: Network(INPUTS, (4,)),
+    "network without hidden layer": lambda rows: Network(INPUTS, ()),
+}
+
+
+def build(name: str) -> tuple[Rows, Any, np.ndarray]:
+    """Return the rows, the predictor and parameters at which the temperatures differ and are not extreme."""
+    rows = Rows(Z, Y)
+    predictor = PREDICTORS[name](rows)
+    theta = 0.4 * np.random.default_rng(13).normal(size=predictor.n_parameters)
+    return rows, predictor, theta
+
+
+def without_pin(name: str, matrix: np.ndarray) -> np.ndarray:
+    """Take away what holds the class weights' common level: a constant, the mean curvature over K.
+
+    With J' diag(w) J = G on the class weights, whose rows sum to 0, the predictor adds trace(G) / K^2 to
+    every entry; the trace grows by trace(G) / K, by which the constant is found again.
+    """
+    if "logits" not in name:
+        return matrix
+    result = matrix.copy()
+    block = result[-N_CLASSES:, -N_CLASSES:]
+    block -= np.trace(block) / (1 + 1 / N_CLASSES) / N_CLASSES**2
+    return result

@@ -1,0 +1,71 @@
+"""The ECE as a training loss: value from its definition, gradient from differences."""
+
+import numpy as np
+import pytest
+from core_models import N_ROWS, PREDICTORS, Y, Z, build
+from core_reference import jacobian, softmax
+
+from temperance.core.ece_loss import BINS, EceLoss
+from temperance.core.links import Log, Softplus
+from temperance.core.objective import Prior
+from temperance.core.predictors import Linear
+from temperance.core.rows import Rows
+
+STEP = 1e-6
+WEIGHTS = np.random.default_rng(41).integers(0, 3, size=N_ROWS).astype(float)
+
+
+def plain_ece(confidence: np.ndarray, correct: np.ndarray, share: np.ndarray) -> float:
+    """Return the sum over bins (lower, upper] of |accuracy - confidence|, weighted by their share."""
+    total = 0.0
+    for b in range(BINS):
+        inside = (confidence > b / BINS) & (confidence <= (b + 1) / BINS)
+        total += abs(np.sum(share[inside] * (correct[inside] - confidence[inside])))
+    return total
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize("link", [Softplus(), Log()], ids=["Softplus", "Log"])
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_value_is_the_ece_and_gradient_equals_differences_within_the_bins(name, link, weights):
+    rows, predictor, theta = build(name)
+    prior = Prior(np.zeros(len(theta)), 0.01 * np.eye(len(theta)))
+    loss = EceLoss(rows, predictor, link, weights, prior)
+
+    def confidence_at(at: np.ndarray) -> np.ndarray:
+        return softmax(Z, 1 / link.temperature(predictor.predict(at))).max(axis=1)
+
+    confidence = confidence_at(theta)
+    for step in 2 * STEP * np.vstack([np.eye(len(theta)), -np.eye(len(theta))]):
+        # No row changes bins within the differences.
+        assert np.array_equal(np.ceil(confidence_at(theta + step) * BINS), np.ceil(confidence * BINS))
+    share = np.ones(N_ROWS) / N_ROWS if weights is None else weights / weights.sum()
+    want = plain_ece(confidence, Z.argmax(axis=1) == Y, share) + 0.005 * theta @ theta
+    here = loss(theta)
+    np.testing.assert_allclose(here.value, want, rtol=1e-12)
+    slopes = jacobian(lambda at: np.array(loss(at).value), theta, STEP)
+    np.testing.assert_allclose(here.gradient, slopes, rtol=1e-6, atol=1e-8)
+    assert np.abs(here.gradient - prior.precision @ theta).max() > 1e-4  # the loss itself has a slope
+
+
+def test_what_stands_for_the_fisher_matrix_is_the_precision_of_the_prior():
+    rows, predictor, theta = build("features")
+    precision = np.array([[2.0, 0.5], [0.5, 1.0]])
+    with_prior = EceLoss(rows, predictor, Log(), None, Prior(np.zeros(2), precision))
+    assert np.array_equal(with_prior(theta).derivatives[1], precision)
+    assert not EceLoss(rows, predictor, Log())(theta).derivatives[1].any()
+
+
+def test_a_weight_is_a_row_repeated():
+    counts = WEIGHTS.astype(int)
+    theta = np.array([0.3])
+    weighted = EceLoss(Rows(Z, Y), Linear(np.ones((N_ROWS, 1))), Log(), WEIGHTS)(theta)
+    rows = Rows(np.repeat(Z, counts, axis=0), np.repeat(Y, counts))
+    repeated = EceLoss(rows, Linear(np.ones((counts.sum(), 1))), Log())(theta)
+    np.testing.assert_allclose(weighted.value, repeated.value, rtol=1e-12)
+    np.testing.assert_allclose(weighted.gradient, repeated.gradient, rtol=1e-12)
+
+
+def test_a_certain_row_is_in_the_last_bin():
+    rows = Rows(np.array([[0.0, -1e4], [0.0, -1e4]]), np.array([0, 1]))
+    assert EceLoss(rows, Linear(np.ones((2, 1))), Log())(np.zeros(1)).value == 0.5

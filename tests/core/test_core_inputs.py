@@ -1,0 +1,140 @@
+"""Every type, order and home of the numbers gives the same; none of them is copied as a whole."""
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from core_reference import draw
+
+from temperance.core import blocks, rows
+from temperance.core.blocks import BFloat16
+from temperance.core.rows import Rows
+
+# Few enough binary digits that float16 and bfloat16 hold every number exactly.
+Z = np.round(draw(211, 13, spread=3.0)[0] * 4) / 4
+Y = draw(211, 13)[1]
+BETA = np.geomspace(0.1, 4, len(Z))
+SHARE = np.linspace(0, 1, len(Z))
+
+
+def bits(z: np.ndarray) -> np.ndarray:
+    """Return the upper halves of float32."""
+    return (z.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def strided(z: np.ndarray) -> np.ndarray:
+    """Return the same numbers with gaps between the rows and between the columns."""
+    wide = np.full((2 * z.shape[0], 3 * z.shape[1]), np.nan, z.dtype)
+    wide[::2, ::3] = z
+    return wide[::2, ::3]
+
+
+FORMS: dict[str, tuple[float, Callable[[np.ndarray], Any]]] = {
+    "float64, F order": (1e-12, np.asfortranarray),
+    "float64, strided": (1e-12, strided),
+    "float64, reversed": (1e-12, lambda z: z[::-1, ::-1].copy()[::-1, ::-1]),
+    "float64, big-endian": (1e-12, lambda z: z.astype(">f8")),
+    "float32": (2e-6, lambda z: z.astype(np.float32)),
+    "float32, F order": (2e-6, lambda z: np.asfortranarray(z.astype(np.float32))),
+    "float32, strided": (2e-6, lambda z: strided(z.astype(np.float32))),
+    "float16": (2e-6, lambda z: z.astype(np.float16)),
+    "float16, F order": (2e-6, lambda z: np.asfortranarray(z.astype(np.float16))),
+    "BFloat16": (2e-6, lambda z: BFloat16(bits(z))),
+    "BFloat16, F order": (2e-6, lambda z: BFloat16(np.asfortranarray(bits(z)))),
+    "ml_dtypes bfloat16": (2e-6, lambda z: z.astype(ml_dtypes.bfloat16)),
+    "int16": (1e-12, lambda z: (4 * z).astype(np.int16)),
+}
+
+
+def results(values: Any) -> dict[str, np.ndarray]:
+    """Return what all passes tell of the values."""
+    x = Rows(values, Y)
+    gram, cross = x.gram(SHARE, BETA[:, None])
+    return {
+        **vars(x.moments(BETA)),
+        **vars(x.uncertainty()),
+        "softmax": x.softmax(BETA),
+        "project": x.project(np.linspace(0, 1, 13)),
+        "label gap": x.label_gap,
+        "gram": gram,
+        "cross": cross,
+    }
+
+
+def assert_same(values: Any, want: dict[str, np.ndarray], tolerance: float) -> None:
+    for name, got in results(values).items():
+        scale = np.abs(want[name]).max()
+        np.testing.assert_allclose(got, want[name], rtol=0, atol=tolerance * scale, err_msg=name)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_type_and_order_do_not_matter(kernel, form):
+    tolerance, convert = FORMS[form]
+    assert_same(convert(Z), results(4 * Z if form == "int16" else Z), tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_read_only_memory_map_is_read_like_an_array(kernel, tmp_path, dtype, order):
+    path = tmp_path / "logits"
+    written = np.memmap(path, dtype, "w+", shape=Z.shape, order=order)
+    written[:] = Z
+    written.flush()
+    del written
+    assert_same(np.memmap(path, dtype, "r", shape=Z.shape, order=order), results(Z.astype(dtype)), 1e-12)
+
+
+def test_bfloat16_is_the_upper_half_of_float32():
+    values = np.array([[1.0, -2.5], [np.inf, 1e-40], [3.0e38, -0.0]], np.float32)
+    out = np.empty_like(values)
+    exact = values.astype(ml_dtypes.bfloat16)
+    BFloat16(exact.view(np.uint16)).read_into(out)
+    assert np.array_equal(out, exact.astype(np.float32))
+    assert len(BFloat16(bits(values))[1:]) == 2
+    assert blocks.working_dtype(BFloat16(bits(values))) == np.float32
+
+
+def measure_peak(work: Callable[[], Any]) -> int:
+    """Return the most bytes that were allocated at one time during `work`."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+LARGE: dict[str, Callable[[np.ndarray], Any]] = {
+    "float32": lambda z: z,
+    "float32, F order": np.asfortranarray,
+    "float32, every second row": lambda z: np.repeat(z, 2, axis=0)[::2],
+    "float16": lambda z: z.astype(np.float16),
+    "float64": lambda z: z.astype(np.float64),
+    "BFloat16": lambda z: BFloat16(bits(z)),
+    "ml_dtypes bfloat16": lambda z: z.astype(ml_dtypes.bfloat16),
+}
+
+
+@pytest.mark.parametrize("form", LARGE)
+def test_no_pass_copies_the_whole_array(kernel, monkeypatch, form):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(rows, "GRAM_SIZE", 1 << 14)
+    n_rows, n_classes = 20_000, 200
+    z = np.random.default_rng(0).normal(size=(n_rows, n_classes)).astype(np.float32)
+    z[::2, 0] += 400  # so confident that the entropy is computed from the gaps themselves
+    values = LARGE[form](z)
+    # A dozen blocks for each of two threads, and 80 bytes for each row: tops, temperatures, moments.
+    allowed = 2 * 12 * blocks.BLOCK_BYTES + 80 * n_rows
+    assert allowed < z.size  # half of the smallest copy, that of half precision
+    matrices = 6 * 8 * n_classes**2
+    x = Rows(values)
+    with blocks.threads(2):
+        x.moments(1.0)  # whatever is loaded once
+        assert measure_peak(lambda: Rows(values).moments(0.5)) < allowed
+        assert measure_peak(x.uncertainty) < allowed
+        assert measure_peak(lambda: x.project(np.ones(n_classes))) < allowed
+        assert measure_peak(lambda: x.largest(3)) < allowed
+        assert measure_peak(lambda: x.gram(np.ones(n_rows), np.ones((n_rows, 1)))) < allowed + matrices

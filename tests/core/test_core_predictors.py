@@ -1,0 +1,101 @@
+"""Predictors: J' da and J' diag(w) J against a Jacobian from differences."""
+
+import numpy as np
+import pytest
+from core_models import FEATURES, GROUPS, INPUTS, N_CLASSES, N_ROWS, PREDICTORS, Z, build, without_pin
+from core_reference import jacobian
+
+from temperance.core import network
+from temperance.core.network import Network
+from temperance.core.predictors import Linear
+from temperance.core.rows import Rows
+
+EACH = pytest.mark.parametrize("name", PREDICTORS)
+RNG = np.random.default_rng(21)
+DA, W = RNG.normal(size=N_ROWS), RNG.uniform(size=N_ROWS) * (RNG.uniform(size=N_ROWS) < 0.9)
+
+
+@EACH
+def test_pull_back_equals_the_jacobian_from_differences(name):
+    _, predictor, theta = build(name)
+    J = jacobian(predictor.predict, theta, 1e-5)
+    gradient, matrix = predictor.pull_back(theta, DA, W)
+    np.testing.assert_allclose(gradient, J.T @ DA, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(without_pin(name, matrix), J.T @ (W[:, None] * J), rtol=1e-8, atol=1e-8)
+
+
+@EACH
+def test_without_curvature_the_gradient_is_the_same_and_there_is_no_matrix(name):
+    _, predictor, theta = build(name)
+    gradient, matrix = predictor.pull_back(theta, DA, None)
+    assert matrix is None
+    np.testing.assert_allclose(gradient, predictor.pull_back(theta, DA, W)[0], rtol=1e-12, atol=1e-12)
+
+
+@EACH
+def test_every_nth_row_is_predicted_as_before(name):
+    rows, predictor, theta = build(name)
+    thinned = predictor.every(7, rows.every(7))
+    assert thinned.n_parameters == predictor.n_parameters
+    np.testing.assert_allclose(thinned.predict(theta), predictor.predict(theta)[::7], rtol=1e-12)
+    # The matrix too belongs to these rows alone.
+    J = jacobian(predictor.predict, theta, 1e-5)[::7]
+    got = thinned.pull_back(theta, DA[::7], W[::7])[1]
+    np.testing.assert_allclose(without_pin(name, got), J.T @ (W[::7, None] * J), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name in PREDICTORS if "logits" in name])
+def test_only_the_common_level_of_the_class_weights_is_pinned(name):
+    _, predictor, theta = build(name)
+    matrix = predictor.pull_back(theta, DA, W)[1]
+    level = np.zeros(len(theta))
+    level[-N_CLASSES:] = 1
+    curvature = np.trace(without_pin(name, matrix)[-N_CLASSES:, -N_CLASSES:]) / N_CLASSES
+    # The level is an eigenvector whose curvature is the mean of the others', so nothing else is moved.
+    np.testing.assert_allclose(matrix @ level, curvature * level, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(predictor.predict(theta + 3 * level), predictor.predict(theta), atol=1e-10)
+
+
+def test_predictions_are_those_of_the_definitions():
+    X = Z - Z.mean(axis=1, keepdims=True)
+    theta = np.arange(1.0, 8.0)
+    want = FEATURES @ theta[:2] + X @ theta[2:]
+    np.testing.assert_allclose(Linear(FEATURES, Rows(Z)).predict(theta), want, rtol=1e-12, atol=1e-12)
+    _, groups, theta = build("groups")
+    assert np.array_equal(groups.predict(theta), [theta[g] for g in GROUPS])
+
+
+def test_the_network_is_rectified_in_its_hidden_layers_alone():
+    net = Network(INPUTS, (4, 2))
+    theta = np.random.default_rng(3).normal(size=net.n_parameters)
+    W1, b1, W2, b2 = theta[:12].reshape(3, 4), theta[12:16], theta[16:24].reshape(4, 2), theta[24:26]
+    h = np.maximum(np.maximum(INPUTS @ W1 + b1, 0) @ W2 + b2, 0)
+    want = h @ theta[26:28] + theta[28]
+    np.testing.assert_allclose(net.predict(theta), want, rtol=1e-13)
+    assert want.min() < 0  # a negative output passes
+
+
+def test_the_network_sums_over_blocks_of_rows(monkeypatch):
+    _, net, theta = build("network 5-5")
+    want = net.pull_back(theta, DA, W)
+    monkeypatch.setattr(network, "JACOBIAN_ROWS", 7)
+    for got, expected in zip(net.pull_back(theta, DA, W), want, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_network_starts_near_its_bias_and_is_constant_without_last_weights():
+    net = Network(INPUTS, (5, 5))
+    theta = net.start(2.5, np.random.default_rng(0))
+    assert np.array_equal(theta, net.start(2.5, np.random.default_rng(0)))
+    assert np.ptp(net.predict(theta)) > 0
+    assert np.abs(net.predict(theta) - 2.5).max() < 1
+    before = theta.copy()
+    assert np.all(net.predict(net.constant(theta)) == 2.5)
+    assert np.array_equal(theta, before)
+
+
+def test_weight_decay_spares_the_last_bias_alone():
+    net = Network(INPUTS, (4,))
+    decay = net.decay(0.5)
+    assert np.array_equal(decay, np.diag([0.5] * (net.n_parameters - 1) + [0.0]))
+    assert net.n_parameters == (3 + 1) * 4 + (4 + 1)

@@ -1,0 +1,121 @@
+"""The same bits for any number of threads, and the same numbers for any size of block."""
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from core_reference import draw
+
+from temperance.core import backend, blocks, rows
+from temperance.core.rows import Rows
+
+N_ROWS = 523
+RNG = np.random.default_rng(7)
+BETA = np.exp(RNG.normal(size=N_ROWS))
+SHARE = RNG.uniform(size=N_ROWS)
+PAIRS = np.column_stack([BETA, SHARE])
+
+PASSES: dict[str, Callable[[Rows], tuple[np.ndarray, ...]]] = {
+    "moments": lambda x: tuple(vars(x.moments(BETA)).values()),
+    "uncertainty": lambda x: tuple(vars(x.uncertainty()).values()),
+    "mean": lambda x: (x.mean(),),
+    "largest": lambda x: (x.largest(3),),
+    "project": lambda x: (x.project(np.linspace(-1, 2, x.n_classes) ** 2),),
+    "gram": lambda x: x.gram(SHARE, PAIRS),
+    "cross": lambda x: (x.cross(PAIRS),),
+    "softmax": lambda x: (x.softmax(BETA),),
+    "mixture": lambda x: (x.mixture(PAIRS, np.array([0.3, 0.7])),),
+    "log_mixture": lambda x: (x.log_mixture(PAIRS, np.array([0.3, 0.7])),),
+    "scaled": lambda x: (x.scaled(BETA),),
+}
+EACH_PASS = pytest.mark.parametrize("name", PASSES)
+
+
+def run(name: str, z: np.ndarray, n_threads: int) -> tuple[np.ndarray, ...]:
+    with blocks.threads(n_threads):
+        return PASSES[name](Rows(z))
+
+
+@EACH_PASS
+@pytest.mark.parametrize("n_classes", [7, 60])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_number_of_threads_gives_the_same_bits(kernel, monkeypatch, name, n_classes, dtype):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2048)
+    monkeypatch.setattr(rows, "GRAM_SIZE", 2048)
+    z = draw(N_ROWS, n_classes)[0].astype(dtype)
+    assert 5 * blocks.block_rows(n_classes, z.itemsize) < N_ROWS  # every thread has a block
+    alone = run(name, z, 1)
+    for n_threads in (2, 3, 5):
+        for got, want in zip(run(name, z, n_threads), alone, strict=True):
+            assert got.tobytes() == want.tobytes(), n_threads
+
+
+@EACH_PASS
+@pytest.mark.parametrize(("size", "gram_size"), [(1, 1), (3000, 777), (1 << 24, 1 << 24)])
+def test_the_size_of_a_block_does_not_matter(kernel, monkeypatch, name, size, gram_size):
+    z = draw(N_ROWS, 12)[0]
+    want = run(name, z, 2)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+    monkeypatch.setattr(rows, "GRAM_SIZE", gram_size)
+    for got, expected in zip(run(name, z, 2), want, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_more_threads_than_blocks_is_no_problem():
+    z = draw(2, 3)[0]
+    with blocks.threads(16):
+        assert Rows(z).cross(np.ones((2, 1))).shape == (3, 1)
+        assert Rows(z).moments(1.0).mu.shape == (2,)
+
+
+def test_blocks_hold_block_bytes_and_at_least_one_row():
+    assert blocks.block_rows(1000, 4) == blocks.BLOCK_BYTES // 4000
+    assert blocks.block_rows(10**9, 8) == 1
+
+
+def test_an_error_in_a_block_reaches_the_caller():
+    def fail(*_):
+        raise ZeroDivisionError
+
+    z = np.zeros((8, 3))
+    with blocks.threads(2), pytest.raises(ZeroDivisionError):
+        blocks.sum_blocks(z, fail, 2)
+    with blocks.threads(1), pytest.raises(ZeroDivisionError):
+        blocks.for_each_block(z, fail)
+
+
+def test_number_of_threads_is_the_context_then_the_environment_then_the_cores(monkeypatch):
+    monkeypatch.setenv("TEMPERANCE_THREADS", "3")
+    assert blocks.number_of_threads() == 3
+    with blocks.threads(5):
+        assert blocks.number_of_threads() == 5
+    assert blocks.number_of_threads() == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(7)), raising=False)
+    for unusable in ("0", "many", ""):
+        monkeypatch.setenv("TEMPERANCE_THREADS", unusable)
+        assert blocks.number_of_threads() == 7
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert blocks.number_of_threads() == 1
+
+
+def test_kernels_are_chosen_by_size_unless_told(monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.delenv("TEMPERANCE_KERNEL", raising=False)
+
+    def name(size: int) -> str:
+        return backend.kernels_for(size).__name__.rpartition(".")[2]
+
+    assert name(backend.COMPILED_FROM - 1) == "kernels"
+    assert name(backend.COMPILED_FROM) == "compiled"
+    monkeypatch.setenv("TEMPERANCE_KERNEL", "compiled")
+    assert name(1) == "compiled"
+    with backend.kernel("numpy"):
+        assert name(backend.COMPILED_FROM) == "kernels"
+
+
+def test_without_numba_all_sizes_use_numpy(monkeypatch):
+    monkeypatch.delenv("TEMPERANCE_KERNEL", raising=False)
+    monkeypatch.setattr(backend, "find_spec", lambda name: None)
+    assert backend.kernels_for(1 << 40).__name__ == "temperance.core.kernels"
