@@ -2,7 +2,8 @@
 
     python benchmarks/paper_row.py ../shared/data/tasks/cifar10__resnet50-psrcal.npz [--sgd]
 
-Fitted on the 5000 validation rows, judged on the 10000 test rows. `--sgd` adds the paper's training (minutes).
+Fitted on the 5000 validation rows, judged on the 10000 test rows. `--sgd` adds the paper's training, which
+takes minutes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/small_sets.py ../shared/data/tasks --rows 200 --draws 10 --match cifar
 
-A task file is an .npz with logits_val, labels_val, logits_test and labels_test. Each draw takes `rows` rows of
-the validation set, the same for all methods. Below 1 is better than TS.
+A task file is an .npz with logits_val, labels_val, logits_test and labels_test. Each draw takes `rows` rows
+of the validation set, the same for all methods. Below 1 is better than TS.
 """
 
 from __future__ import annotations

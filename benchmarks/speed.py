@@ -90,9 +90,8 @@ def main() -> None:
         ratios = measure(kernel, logits, labels)
         for name, ratio in ratios.items():
             print(f"{kernel:<10}{name:<22}{ratio:>12.2f}{wanted[name]:>8}")
-        print(
-            f"{kernel:<10}{'HTS fit, memory':<22}{100 * added_memory(kernel, logits, labels):>10.1f} %{'10 %':>8}"
-        )
+        memory = 100 * added_memory(kernel, logits, labels)
+        print(f"{kernel:<10}{'HTS fit, memory':<22}{memory:>10.1f} %{'10 %':>8}")
         for name, ratio in growth(kernel):
             print(f"{kernel:<10}{'HTS fit, ' + name:<22}{ratio:>10.2f} x{'2 x':>8}")
 

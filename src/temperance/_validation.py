@@ -24,9 +24,10 @@ __all__ = [
     "check_labels",
     "check_limits",
     "check_logits_shape",
-    "check_positive",
+    "check_number",
     "check_probabilities",
     "check_sample_weight",
+    "check_seed",
     "check_unmasked",
     "inspector",
 ]
@@ -45,11 +46,20 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise InputError(f"{name} must be one of {listed}; got {value!r}.")
 
 
-def check_positive(name: str, value: object, *, whole: bool = False) -> None:
-    """Raise unless `value` is a finite number > 0 (a whole one if asked)."""
+def check_number(
+    name: str, value: Any, wanted: str, holds: Callable[[Any], bool], *, whole: bool = False
+) -> None:
+    """Raise unless `value` is a finite number (a whole one if asked) for which `holds`, as `wanted` says."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    if not isinstance(value, kinds) or isinstance(value, bool) or not np.isfinite(value) or value <= 0:
-        raise InputError(f"{name} must be a {'whole number' if whole else 'number'} > 0; got {value!r}.")
+    is_number = isinstance(value, kinds) and not isinstance(value, bool)
+    if not (is_number and np.isfinite(value) and holds(value)):
+        raise InputError(f"{name} must be a {'whole number' if whole else 'number'} {wanted}; got {value!r}.")
+
+
+def check_seed(name: str, value: object) -> None:
+    """Raise unless `value` is None or a whole number >= 0."""
+    if value is not None:
+        check_number(name, value, ">= 0, or None", lambda seed: seed >= 0, whole=True)
 
 
 def check_all_positive(name: str, values: NDArray[np.float64]) -> None:
@@ -174,8 +184,11 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     """Return the weights as float64, or None if there are none."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
     wanted = "sample_weight must be one finite number >= 0 for each row, not all of them 0"
+    given = np.asarray(sample_weight)
+    if given.dtype.kind not in "fiub":
+        raise InputError(f"{wanted}; got {given.dtype}.")
+    weights = given.astype(np.float64, copy=False)
     if weights.shape != (n_rows,):
         raise InputError(f"{wanted}; got shape {weights.shape} for {n_rows} rows.")
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from temperance._validation import InputError, check_labels, check_sample_weight
+from temperance._validation import InputError, check_labels, check_number, check_sample_weight
 from temperance.calibrators import CALIBRATORS, Calibrator, make_calibrator
 from temperance.containers import as_numpy, open_logits
 from temperance.core.blocks import BFloat16
@@ -138,6 +138,10 @@ def compare(
     >>> result.recommended
     'ts'
     """
+    if isinstance(methods, str):
+        raise InputError(
+            f"methods must be a list of keys, such as [{methods!r}]; got the string {methods!r}."
+        )
     calibrators = {key: make_calibrator(key) for key in (list(CALIBRATORS) if methods is None else methods)}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; got one of them.")
@@ -171,8 +175,8 @@ class _Data:
 def _deal(data: _Data, folds: int, random_state: int) -> NDArray[np.intp]:
     """Deal the rows to folds at random."""
     n_rows = len(data.labels)
-    if not 2 <= folds <= n_rows:
-        raise InputError(f"folds must be from 2 to the number of rows, {n_rows}; got {folds!r}.")
+    wanted = f"from 2 to the number of rows, {n_rows}"
+    check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
     return np.random.default_rng(random_state).permutation(n_rows) % folds
 
 

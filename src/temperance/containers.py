@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,13 +59,14 @@ def logits_from_probs(probs: Any) -> Any:
     with np.errstate(divide="ignore"):
         logs = np.log(checked)
     logits = logs[:, 1] - logs[:, 0] if array.ndim == 1 else logs
-    return sys.modules["torch"].from_numpy(logits).to(probs.device) if _is_tensor(probs) else logits
+    return _as_tensor_like(probs, logits) if _is_tensor(probs) else logits
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
     """Return labels or weights as an array; a tensor may live on any device."""
     if _is_tensor(values):
-        return np.asarray(values.detach().cpu().numpy())
+        held = values.detach().cpu()
+        return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
     return np.asarray(values)
 
 
@@ -76,7 +78,10 @@ def _is_tensor(values: Any) -> bool:
 def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any]], Any]]:
     if _is_tensor(logits):
         return _unwrap_tensor(logits)
-    array = np.asarray(logits)
+    try:
+        array = np.asarray(logits)
+    except ValueError:
+        raise InputError("logits must be an (N, K) array; got rows of different lengths.") from None
     if array.dtype.name == "bfloat16":
         return BFloat16(array.view(np.uint16)), lambda result: result
     if array.dtype.kind in "iub":
@@ -90,14 +95,16 @@ def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any
     return array, lambda result: result
 
 
+def _as_tensor_like(tensor: Any, result: NDArray[Any]) -> Any:
+    """Return a tensor on the same device and, if both hold fractions, of the same type."""
+    out = sys.modules["torch"].from_numpy(result).to(tensor.device)
+    return out.to(tensor.dtype) if out.is_floating_point() and tensor.is_floating_point() else out
+
+
 def _unwrap_tensor(tensor: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any]], Any]]:
     torch = sys.modules["torch"]
     held = tensor.detach().cpu()
-
-    def wrap(result: NDArray[Any]) -> Any:
-        out = torch.from_numpy(result)
-        return out.to(tensor.device, tensor.dtype) if out.is_floating_point() else out.to(tensor.device)
-
+    wrap = partial(_as_tensor_like, tensor)
     if held.dtype == torch.bfloat16:
         return BFloat16(held.view(torch.int16).numpy().view(np.uint16)), wrap
     if not held.is_floating_point():

@@ -138,10 +138,9 @@ class _Reader:
     def calibrator(self) -> Calibrator:
         if self.data.get("format") != FORMAT:
             raise self._fail(f"format must be {FORMAT!r}; got {self.data.get('format')!r}")
-        if self.data.get("version") != VERSION:
-            raise self._fail(
-                f"version must be {VERSION}; got {self.data.get('version')!r}. Update temperance"
-            )
+        version = self.data.get("version")
+        if type(version) is not int or version != VERSION:
+            raise self._fail(f"version must be {VERSION}; got {version!r}. Update temperance")
         self._names(self.data, _FIELDS, "the file")
         method, classes = self.data["method"], self.data["classes"]
         if not isinstance(method, str) or method not in CALIBRATORS:

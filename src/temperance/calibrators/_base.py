@@ -59,10 +59,15 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
         columns = check_labels(as_numpy(labels), n_rows, n_classes)
         weights = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
+        self._forget()
         self.n_classes_ = self.n_features_in_ = n_classes
         self.n_rows_ = n_rows
         self.standard_errors_ = {}
-        self._fit(Rows(opened.values, columns, inspect=inspector(opened.values)), weights)
+        try:
+            self._fit(Rows(opened.values, columns, inspect=inspector(opened.values)), weights)
+        except BaseException:
+            self._forget()  # half a fit is none
+            raise
         if not self.solution_.converged:
             warnings.warn(
                 f"{type(self).__name__} did not converge: {self.solution_.message}. With too few rows for "
@@ -71,6 +76,11 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
                 stacklevel=2,
             )
         return self
+
+    def _forget(self) -> None:
+        """Remove what an earlier fit has left: all that ends in _."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
     def _check_options(self) -> None:
         """Raise if a hyper-parameter is not valid."""
@@ -154,7 +164,9 @@ class TemperatureCalibrator(Calibrator):
     def temperature(self, logits: Any) -> Any:
         """Return T(z) of each row, (N,)."""
         opened, rows = self._open(logits)
-        return opened.wrap(self._temperature(rows))
+        temperatures = self._temperature(rows)
+        assert rows.top is not None  # TS reads no row, but bad rows are spoken of all the same
+        return opened.wrap(temperatures)
 
     def transform(self, logits: Any) -> Any:
         """Return the calibrated logits z / T(z), in the shape of the input."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_all_positive, check_positive
+from temperance._validation import InputError, check_all_positive, check_number
 from temperance.calibrators._anchor import find_anchor, limits_around, one_sided, warn_one_sided
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import estimate
@@ -63,11 +63,8 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         self.top = top
 
     def _check_options(self) -> None:
-        check_positive("bins", self.bins, whole=True)
-        if self.bins < 2:
-            raise InputError(f"bins must be at least 2, one of them above `top`; got {self.bins}.")
-        if not 0 < self.top < 1:
-            raise InputError(f"top must lie between 0 and 1; got {self.top!r}.")
+        check_number("bins", self.bins, ">= 2", lambda bins: bins >= 2, whole=True)
+        check_number("top", self.top, "between 0 and 1", lambda top: 0 < top < 1)
 
     def _fit(self, rows: Rows, weights: Vector | None) -> None:
         confidence = np.exp(rows.uncertainty().log_confidence)

@@ -14,7 +14,8 @@ from temperance._validation import (
     check_all_positive,
     check_choice,
     check_limits,
-    check_positive,
+    check_number,
+    check_seed,
     check_unmasked,
 )
 from temperance.calibrators._anchor import find_anchor, limits_around, one_sided, warn_one_sided
@@ -104,13 +105,13 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     def _check_options(self) -> None:
         check_choice("loss", self.loss, ("nll", "ece"))
         check_choice("solver", self.solver, ("exact", "sgd"))
-        check_positive("top_k", self.top_k, whole=True)
+        check_number("top_k", self.top_k, "> 0", lambda k: k > 0, whole=True)
+        if not isinstance(self.hidden, (tuple, list)):
+            raise InputError(f"hidden must be a tuple of layer sizes, such as (5, 5); got {self.hidden!r}.")
         for size in self.hidden:
-            check_positive("each size in hidden", size, whole=True)
-        if self.random_state is not None and not isinstance(self.random_state, (int, np.integer)):
-            raise InputError(f"random_state must be a whole number or None; got {self.random_state!r}.")
-        if not (np.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise InputError(f"weight_decay must be a number >= 0; got {self.weight_decay!r}.")
+            check_number("each size in hidden", size, "> 0", lambda size: size > 0, whole=True)
+        check_number("weight_decay", self.weight_decay, ">= 0", lambda decay: decay >= 0)
+        check_seed("random_state", self.random_state)
 
     def _fit(self, rows: Rows, weights: Vector | None) -> None:
         inputs = self._largest(rows)

@@ -34,6 +34,7 @@ MOST_DAMPING = 1.0
 SUBSAMPLE_ROWS = 1024
 SUBSAMPLE_STEP = 16  # a subsample is at most this much smaller: its optimum is a start worth having
 ROWS_PER_PARAMETER = 20
+SUSPICIOUS = 1.2  # all rows' value over that of a subsample, at the optimum of the subsample
 LARGEST_FISHER = 4096  # parameters; beyond, the matrix costs more than the steps that it saves
 
 
@@ -92,7 +93,13 @@ def solve(
     step = min(SUBSAMPLE_STEP, n_rows // enough)
     if step >= 4:
         rough = solve(objective.every(step), start, n_rows // step, max(tolerance, 1e-7), stall, bounds)
-        start = rough.parameters
+        there = objective(rough.parameters)
+        if there.value > SUSPICIOUS * rough.value:
+            # Overfitted to the subsample, and perhaps worse on all rows than where it began.
+            here = objective(start)
+            if here.value < there.value:
+                return fisher_scoring(objective, start, tolerance, stall, bounds, here=here)
+        return fisher_scoring(objective, rough.parameters, tolerance, stall, bounds, here=there)
     return fisher_scoring(objective, start, tolerance, stall, bounds)
 
 
@@ -103,6 +110,7 @@ def fisher_scoring(
     stall: float = 0.0,
     bounds: Bounds | None = None,
     max_iterations: int = 200,
+    here: Evaluation | None = None,
 ) -> Solution:
     """Minimise `objective` from `start` by Fisher scoring with a line search.
 
@@ -110,11 +118,11 @@ def fisher_scoring(
     after it would, if the promises keep falling as they did; or that the last step did lower the value by
     less than `stall` (for objectives with kinks, which promise more than they keep). Within `bounds`, a
     parameter at its bound stays there while the gradient pulls it outwards. Where a link is at its limit for
-    all rows the gradient is 0: start inside, or give bounds.
+    all rows the gradient is 0: start inside, or give bounds. `here` is the evaluation at the start, if known.
     """
     lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
     theta = np.clip(start, lower, upper)
-    here = objective(theta)
+    here = here or objective(theta)
     decrease, before, damping = np.inf, None, 0.0
     for iteration in range(max_iterations):
         gradient, fisher = here.derivatives

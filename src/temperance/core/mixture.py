@@ -31,8 +31,9 @@ ALMOST_ZERO = 1e-15
 
 
 def mixture_weights(theta: Vector) -> Vector:
-    """Return (w_1, w_2, w_3) of the parameters."""
-    return np.array([1 - theta[1] - theta[2], theta[1], theta[2]])
+    """Return (w_1, w_2, w_3) of the parameters, freed of rounding below 0."""
+    weights = np.array([1 - theta[1] - theta[2], theta[1], theta[2]]).clip(0)
+    return weights / weights.sum()
 
 
 class MixtureLoss(ABC):
@@ -59,19 +60,19 @@ class MixtureLoss(ABC):
 
     def __call__(self, theta: Vector) -> Evaluation:
         """Evaluate at (log T, w_2, w_3)."""
+        if theta[1] + theta[2] > 1:
+            return Evaluation(np.inf, lambda with_fisher: (np.zeros(3), np.eye(3)))
         w = mixture_weights(theta)
-        if w[0] < 0:
-            return Evaluation(np.inf, lambda with_fisher: (np.zeros(3), None))
         beta = float(np.exp(-theta[0]))
         value, gradient, curvature = self._evaluate(beta, w, self.rows.moments(beta))
         # d beta / d log T = -beta; w_1 falls as w_2 and w_3 rise
         jacobian = np.array([[-beta * w[0], 0, 0, 0], [0, -1, 1, 0], [0, -1, 0, 1]])
         return Evaluation(value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T))
 
-    def _at_label(self, tempered: Moments, beta: float) -> Matrix:
-        """Return q_y of the three parts, (3, N)."""
+    def _log_at_label(self, tempered: Moments, beta: float) -> Matrix:
+        """Return log q_y of the three parts, (3, N)."""
         parts = ((tempered, beta), (self.raw, 1.0), (self.uniform, 0.0))
-        return np.stack([np.exp(b * self.rows.label_gap - moments.log_s) for moments, b in parts])
+        return np.stack([b * self.rows.label_gap - moments.log_s for moments, b in parts])
 
     @abstractmethod
     def _evaluate(self, beta: float, w: Vector, tempered: Moments) -> tuple[float, Vector, Matrix]:
@@ -82,11 +83,13 @@ class LogMixture(MixtureLoss):
     """Mean negative log-likelihood."""
 
     def _evaluate(self, beta: float, w: Vector, tempered: Moments) -> tuple[float, Vector, Matrix]:
-        q = self._at_label(tempered, beta)
-        # A label whose probability underflows in every part keeps a finite loss, and its slope a square.
-        p = np.maximum(w @ q, 1e-150)
-        slopes = np.vstack([q[0] * (self.rows.label_gap - tempered.mu), q]) / p
-        return float(-np.log(p) @ self.share), -slopes @ self.share, (slopes * self.share) @ slopes.T
+        log_q = self._log_at_label(tempered, beta)
+        used = w > 0
+        log_p = np.logaddexp.reduce(np.log(w[used])[:, None] + log_q[used], axis=0)
+        # A part without weight may be better by any factor; its slope must still have a square.
+        ratio = np.exp(np.minimum(log_q - log_p, 300.0))
+        slopes = np.vstack([ratio[0] * (self.rows.label_gap - tempered.mu), ratio])
+        return float(-log_p @ self.share), -slopes @ self.share, (slopes * self.share) @ slopes.T
 
 
 class BrierMixture(MixtureLoss):
@@ -97,7 +100,7 @@ class BrierMixture(MixtureLoss):
         self.raw_raw = np.exp(rows.moments(2.0).log_s - 2 * self.raw.log_s)
 
     def _evaluate(self, beta: float, w: Vector, tempered: Moments) -> tuple[float, Vector, Matrix]:
-        q = self._at_label(tempered, beta)
+        q = np.exp(self._log_at_label(tempered, beta))
         twice, shifted = self.rows.moments(2 * beta), self.rows.moments(beta + 1)
         own = np.exp(twice.log_s - 2 * tempered.log_s)
         mixed = np.exp(shifted.log_s - tempered.log_s - self.raw.log_s)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from temperance._validation import check_positive
+from temperance._validation import check_number
 
 __all__ = ["SimulatedTask", "simulate"]
 
@@ -62,10 +62,10 @@ def simulate(
     >>> task.logits.shape, task.labels.shape
     ((5, 3), (5,))
     """
-    for name, value in (("n_rows", n_rows), ("n_classes", n_classes)):
-        check_positive(name, value, whole=True)
-    for name, size in (("temperature", temperature), ("sharpness", sharpness)):
-        check_positive(name, size)
+    check_number("n_rows", n_rows, "> 0", lambda n: n > 0, whole=True)
+    check_number("n_classes", n_classes, ">= 2", lambda k: k >= 2, whole=True)
+    check_number("temperature", temperature, "> 0", lambda t: t > 0)
+    check_number("sharpness", sharpness, "> 0", lambda s: s > 0)
     rng = np.random.default_rng(random_state)
     favour = rng.standard_normal(n_classes)
     difficulty = sharpness * np.exp(0.5 * rng.standard_normal(n_rows))

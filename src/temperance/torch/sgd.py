@@ -33,7 +33,7 @@ PATIENCE, COOLDOWN = 100, 50
 
 def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0) -> Solution:
     """Minimise `objective` as the paper did; its prior, if any, is left out."""
-    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     data = _Data(objective)
     theta = torch.tensor(
         data.first_guess() if start is None else start, dtype=torch.float32, requires_grad=True
@@ -44,7 +44,7 @@ def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0
     )
     epochs = 0
     while optimiser.param_groups[0]["lr"] > LOWEST_RATE * (1 + 1e-6):
-        loss = _epoch(data, theta, optimiser)
+        loss = _epoch(data, theta, optimiser, generator)
         plateau.step(loss)
         epochs += 1
     parameters = theta.detach().numpy().astype(np.float64)
@@ -60,9 +60,9 @@ def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0
     )
 
 
-def _epoch(data: _Data, theta: Any, optimiser: Any) -> float:
+def _epoch(data: _Data, theta: Any, optimiser: Any, generator: Any) -> float:
     total, weight = 0.0, 0.0
-    for rows in torch.split(torch.randperm(data.n_rows), BATCH):
+    for rows in torch.split(torch.randperm(data.n_rows, generator=generator), BATCH):
         optimiser.zero_grad()
         loss, batch_weight = data.loss(theta, rows)
         if batch_weight == 0:

@@ -1,0 +1,65 @@
+"""Fixtures of the tests of the public interface: every method of the registry, made small and quick."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from temperance import CALIBRATORS, make_calibrator
+from temperance.data import SimulatedTask, simulate
+
+SMALL = {"bts": {"bins": 5}}
+
+
+@pytest.fixture(scope="session", params=list(CALIBRATORS))
+def method(request: pytest.FixtureRequest) -> str:
+    """Run the test once for each key of the registry."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def make() -> Callable[..., Any]:
+    """Build a calibrator by key, with options that suit a few dozen rows."""
+    return lambda key, **options: make_calibrator(key, **(SMALL.get(key, {}) | options))
+
+
+@pytest.fixture(scope="session")
+def fit(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Build and fit by key; with few rows a method may drift to its limits and say so, which is no fault."""
+
+    def fitted(key: str, logits: Any, labels: Any, sample_weight: Any = None, **options: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*did not converge")
+            return make(key, **options).fit(logits, labels, sample_weight)
+
+    return fitted
+
+
+@pytest.fixture(scope="session")
+def task() -> SimulatedTask:
+    """Return 300 rows of 4 classes of an over-confident classifier."""
+    return simulate(n_rows=300, n_classes=4, random_state=3)
+
+
+@pytest.fixture(scope="session")
+def binary() -> tuple[np.ndarray, np.ndarray]:
+    """Return 200 logits of class 1 of two, over-confident, and their labels."""
+    rng = np.random.default_rng(5)
+    honest = 2 * rng.standard_normal(200)
+    labels = (rng.random(200) < 1 / (1 + np.exp(-honest))).astype(int)
+    return 2 * honest, labels
+
+
+@pytest.fixture(scope="session")
+def fitted(task: SimulatedTask, fit: Callable[..., Any]) -> Callable[[str], Any]:
+    """Return the calibrator of a key fitted to `task`, always the same one: not to be changed."""
+    cache: dict[str, Any] = {}
+
+    def of(key: str) -> Any:
+        if key not in cache:
+            cache[key] = fit(key, task.logits, task.labels)
+        return cache[key]
+
+    return of

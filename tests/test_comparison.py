@@ -1,0 +1,209 @@
+"""`compare` judges on rows that were not fitted to, and prefers the simplest method that is good enough."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+
+from temperance import CALIBRATORS, InputError, compare, make_calibrator, metrics
+from temperance.calibrators import EntropyTemperatureScaling
+from temperance.data import simulate
+
+QUICK = {"draws": 20}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Return a task on which one temperature is the truth."""
+    return simulate(2000, 4, entropy_slope=0, class_spread=0, random_state=4)
+
+
+@pytest.fixture(scope="module")
+def everything(task):
+    """Return all methods compared on a test set."""
+    test = simulate(n_rows=400, n_classes=4, random_state=8)
+    return compare(task.logits, task.labels, test.logits, test.labels, **QUICK), test
+
+
+def test_every_method_and_the_classifier_itself_are_judged_on_the_test_rows(everything, task):
+    result, test = everything
+    assert list(result.results) == ["none", *CALIBRATORS]
+    assert result.judged_on == "the test set"
+    for key, judged in result.results.items():
+        if key == "none":
+            probs = softmax(test.logits, axis=1)
+        else:
+            probs = make_calibrator(key).fit(task.logits, task.labels).predict_proba(test.logits)
+        assert judged.scores["nll"].value == pytest.approx(metrics.nll(probs, test.labels), rel=1e-9)
+        assert judged.row_nll.mean() == pytest.approx(judged.scores["nll"].value, rel=1e-9)
+        assert judged.scores["brier"].value == pytest.approx(metrics.brier(probs, test.labels), rel=1e-9)
+        assert judged.scores.n_rows == 400
+
+
+def test_the_calibrators_are_fitted_to_all_validation_rows(everything, task):
+    result, _ = everything
+    for key in CALIBRATORS:
+        assert result.results[key].calibrator.n_rows_ == len(task.labels)
+    assert result.results["none"].calibrator is None
+    assert result.results["none"].n_parameters == 0
+
+
+def test_the_table_fits_80_columns_and_marks_the_recommended_method(everything):
+    result, _ = everything
+    lines = str(result).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if line.startswith(f"{result.recommended}*")]
+    for key in CALIBRATORS:
+        assert any(line.split()[:1] in ([key], [f"{key}*"]) for line in lines), key
+    assert f"Recommended: {result.recommended}." in str(result)
+
+
+def test_the_table_fits_80_columns_however_bad_the_classifier(task):
+    result = compare(1e4 * task.logits, task.labels, methods=["ts"], folds=2, **QUICK)
+    assert max(map(len, str(result).splitlines())) <= 80
+
+
+def test_the_numbers_are_ready_for_json(everything):
+    result, _ = everything
+    content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert content["recommended"] == result.recommended
+    assert content["reason"] == result.reason
+    assert content["methods"].keys() == result.results.keys()
+    assert content["methods"]["ts"]["scores"]["nll"]["value"] == result.results["ts"].scores["nll"].value
+
+
+def test_one_temperature_is_recommended_where_it_is_the_truth(plain):
+    result = compare(plain.logits, plain.labels, methods=["ts", "lts", "hts", "hnlts", "ets"], **QUICK)
+    assert result.recommended == "ts"
+    assert result.calibrator.temperature_ == result.results["ts"].calibrator.temperature_
+    assert result.judged_on == "5-fold cross-validation"
+
+
+def test_nothing_is_recommended_for_a_calibrated_classifier():
+    task = simulate(2000, 4, temperature=1, entropy_slope=0, class_spread=0, random_state=6)
+    result = compare(task.logits, task.labels, methods=["ts", "hts", "lts"], **QUICK)
+    assert result.recommended == "none"
+    assert result.calibrator is None
+    assert "none*" in str(result)
+
+
+def test_more_than_one_temperature_is_recommended_where_the_entropy_matters():
+    task = simulate(5000, 4, entropy_slope=-0.3, class_spread=0, random_state=2)
+    result = compare(task.logits, task.labels, methods=["ts", "hts"], **QUICK)
+    assert result.recommended == "hts"
+    assert "no simpler method is within one standard error" in result.reason
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_recommendation_follows_the_rule_of_one_standard_error(seed):
+    task = simulate(400, 4, entropy_slope=0.15, class_spread=0.1, random_state=seed)
+    results = compare(task.logits, task.labels, methods=["ts", "hts", "lts"], folds=3, **QUICK)
+    losses = {name: result.row_nll for name, result in results.results.items()}
+    best = min(losses, key=lambda name: losses[name].mean())
+    good = []
+    for name, loss in losses.items():
+        difference = loss - losses[best]
+        if difference.mean() <= difference.std() / np.sqrt(len(difference)):
+            good.append(name)
+    fewest = min(results.results[name].n_parameters for name in good)
+    assert results.recommended in good
+    assert results.results[results.recommended].n_parameters == fewest
+
+
+def test_cross_validation_never_judges_a_row_by_a_fit_that_saw_it(plain, monkeypatch):
+    seen, judged = [], []
+    fit, predict = EntropyTemperatureScaling.fit, EntropyTemperatureScaling.predict_proba
+
+    def spy_on_fit(self, logits, labels, sample_weight=None):
+        used = np.ones(len(labels), bool) if sample_weight is None else np.asarray(sample_weight) > 0
+        seen.append(logits[used])
+        return fit(self, logits, labels, sample_weight)
+
+    def spy_on_use(self, logits):
+        judged.append((len(seen) - 1, np.array(logits)))
+        return predict(self, logits)
+
+    monkeypatch.setattr(EntropyTemperatureScaling, "fit", spy_on_fit)
+    monkeypatch.setattr(EntropyTemperatureScaling, "predict_proba", spy_on_use)
+    compare(plain.logits, plain.labels, methods=["hts"], folds=4, **QUICK)
+    assert [len(rows) for rows in seen] == [2000, 1500, 1500, 1500, 1500]
+    assert sum(len(rows) for _, rows in judged) == 2000
+    for fit_number, rows in judged:
+        assert not np.isin(rows[:, 0], seen[fit_number][:, 0]).any()
+
+
+@pytest.mark.parametrize("method", ["ts", "lts", "hts", "hnlts", "ets", "bts"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_judgement_is_that_of_folds_fitted_by_hand(method, weighted, plain):
+    weights = np.random.default_rng(0).integers(1, 4, 2000).astype(float) if weighted else None
+    result = compare(
+        plain.logits, plain.labels, methods=[method], sample_weight=weights, folds=3, random_state=5, **QUICK
+    )
+    fold = np.random.default_rng(5).permutation(2000) % 3
+    expected = np.empty(2000)
+    for held in range(3):
+        inside, outside = fold == held, fold != held
+        cal = clone(result.results[method].calibrator).fit(
+            plain.logits[outside], plain.labels[outside], None if weights is None else weights[outside]
+        )
+        probs = cal.predict_proba(plain.logits[inside])
+        expected[inside] = -np.log(probs[np.arange(inside.sum()), plain.labels[inside]])
+    np.testing.assert_allclose(result.results[method].row_nll, expected, rtol=1e-5, atol=1e-6)
+    mean = np.average(expected, weights=weights)
+    assert result.results[method].scores["nll"].value == pytest.approx(mean, abs=1e-6)
+
+
+def test_the_same_seed_gives_the_same_result_and_another_one_other_folds(task):
+    first, again, other = (
+        compare(task.logits, task.labels, methods=["ts"], random_state=seed, **QUICK) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first.results["ts"].row_nll, again.results["ts"].row_nll)
+    assert first.results["ts"].scores.to_dict() == again.results["ts"].scores.to_dict()
+    assert (first.results["ts"].row_nll != other.results["ts"].row_nll).any()
+
+
+def test_float32_and_binary_logits_are_compared_as_well(binary, task):
+    scores, labels = binary
+    assert compare(scores, labels, methods=["ts"], **QUICK).results["ts"].scores.n_classes == 2
+    narrow = compare(task.logits.astype(np.float32), task.labels, methods=["ts"], **QUICK)
+    wide = compare(task.logits, task.labels, methods=["ts"], **QUICK)
+    np.testing.assert_allclose(narrow.results["ts"].row_nll, wide.results["ts"].row_nll, rtol=1e-3, atol=1e-5)
+
+
+def test_warnings_of_a_method_are_collected_once_and_not_raised(task):
+    right = task.logits.argmax(axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = compare(task.logits, right, methods=["ts", "hts"], folds=2, **QUICK)
+    for key in ("ts", "hts"):
+        messages = result.results[key].warnings
+        assert any("classified right" in message for message in messages)
+        assert len(set(messages)) == len(messages)
+    assert result.to_dict()["methods"]["ts"]["warnings"] == list(result.results["ts"].warnings)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"test_logits": np.zeros((3, 4))}, "test_logits and test_labels must be given together"),
+        ({"test_labels": np.zeros(3, int)}, "test_logits and test_labels must be given together"),
+        ({"methods": ["ts", "magic"]}, "must be one of ts, .*; got 'magic'"),
+        ({"methods": "ts"}, "methods must be .*got the string 'ts'"),
+        ({"folds": 1}, "folds must be a whole number from 2 to the number of rows, 300; got 1"),
+        ({"folds": 301}, "folds must be a whole number from 2 to the number of rows, 300; got 301"),
+        ({"folds": 2.5}, "folds must be .*got 2.5"),
+        ({"sample_weight": np.ones(7)}, r"sample_weight must be .*got shape \(7,\) for 300 rows"),
+        ({"bins": 0}, "bins must be .*got 0"),
+        ({"confidence": 1.5}, "confidence must .*got 1.5"),
+        (
+            {"test_logits": np.zeros((3, 5)), "test_labels": np.zeros(3, int)},
+            "4 (classes|columns).*got 5",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(task, change, message):
+    with pytest.raises(InputError, match=message):
+        compare(task.logits, task.labels, **({"methods": ["ts"]} | QUICK | change))

@@ -1,0 +1,144 @@
+"""Data that determine little or nothing: the result is finite, sane, and said to be a guess."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+
+from temperance import TemperatureScaling
+from temperance.calibrators import TemperatureCalibrator
+
+
+def temperatures(cal, logits):
+    return cal.temperature(logits) if isinstance(cal, TemperatureCalibrator) else np.array([cal.temperature_])
+
+
+def assert_sane(cal, logits, unit=1.0):
+    T = temperatures(cal, logits) / unit
+    assert (T > 1e-2).all()
+    assert (T < 1e3).all()
+    probs = cal.predict_proba(logits)
+    assert np.isfinite(probs).all()
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_rows_that_are_all_right_give_a_warning_and_a_sane_temperature(method, fit, task, scale):
+    logits = scale * task.logits
+    with pytest.warns(UserWarning, match="All 300 rows are classified right.*near 1"):
+        cal = fit(method, logits, logits.argmax(axis=1))
+    assert_sane(cal, logits)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_rows_that_are_all_wrong_give_a_warning_and_a_sane_temperature(method, fit, task, scale):
+    logits = scale * task.logits
+    with pytest.warns(UserWarning, match="All 300 rows are classified wrong"):
+        cal = fit(method, logits, logits.argmin(axis=1))
+    assert_sane(cal, logits, unit=max(scale, 1))
+
+
+def test_rows_that_count_decide_whether_all_are_right(method, fit, task):
+    wrong = task.labels != task.logits.argmax(axis=1)
+    with pytest.warns(UserWarning, match="classified right"):
+        cal = fit(method, task.logits, task.labels, np.where(wrong, 0.0, 1.0))
+    assert_sane(cal, task.logits)
+
+
+def test_one_row_fits_with_a_warning(method, fit):
+    logits = np.array([[2.0, 1.0, 0.0]])
+    with pytest.warns(UserWarning, match="All 1 rows are classified right"):
+        cal = fit(method, logits, [0])
+    assert_sane(cal, logits)
+
+
+def test_two_rows_one_right_one_wrong_fit(method, fit):
+    logits = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cal = fit(method, logits, [0, 2])
+    probs = cal.predict_proba(logits)
+    assert np.isfinite(probs).all()
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
+
+
+def test_a_class_that_no_row_has_is_no_obstacle(method, fit, task):
+    kept = task.labels != 2
+    cal = fit(method, task.logits[kept], task.labels[kept])
+    probs = cal.predict_proba(task.logits)
+    assert probs.shape == (300, 4)
+    assert np.isfinite(probs).all()
+
+
+def test_equal_logits_stay_equal(method, fit):
+    logits = np.zeros((50, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the label ties with the top in every row: all are right
+        cal = fit(method, logits, np.arange(50) % 3)
+    np.testing.assert_allclose(cal.predict_proba(logits), 1 / 3, atol=1e-12)
+    assert_sane(cal, logits)
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e-4])
+def test_logits_of_any_scale_give_finite_probabilities(method, fit, task, factor):
+    logits = factor * task.logits
+    probs = fit(method, logits, task.labels).predict_proba(logits)
+    assert np.isfinite(probs).all()
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e-4])
+def test_the_temperature_of_ts_has_the_unit_of_the_logits(task, factor):
+    plain = TemperatureScaling().fit(task.logits, task.labels).temperature_
+    scaled = TemperatureScaling().fit(factor * task.logits, task.labels).temperature_
+    assert scaled == pytest.approx(factor * plain, rel=1e-5)
+
+
+def test_logits_of_one_column_are_those_of_class_1_of_two(method, fit, binary):
+    scores, labels = binary
+    columns = np.column_stack([np.zeros_like(scores), scores])
+    one, two = fit(method, scores, labels), fit(method, columns, labels)
+    np.testing.assert_array_equal(one.predict_proba(scores), two.predict_proba(columns))
+    assert one.predict_proba(scores).shape == (200, 2)
+    np.testing.assert_array_equal(one.predict(scores), scores > 0)
+    if isinstance(one, TemperatureCalibrator):
+        np.testing.assert_array_equal(one.temperature(scores), two.temperature(columns))
+
+
+def test_calibrated_logits_of_one_column_are_one_column(method, fit, binary):
+    scores, labels = binary
+    cal = fit(method, scores, labels)
+    transformed = cal.transform(scores)
+    assert transformed.shape == (200,)
+    pair = softmax(np.column_stack([np.zeros_like(transformed), transformed]), axis=1)
+    np.testing.assert_allclose(pair, cal.predict_proba(scores), rtol=1e-9)
+
+
+def test_a_confident_classifier_keeps_its_order_where_probabilities_underflow(method, fit):
+    rng = np.random.default_rng(0)
+    logits = 2000 * rng.standard_normal((80, 3))
+    labels = logits.argmax(axis=1)
+    labels[::8] = logits[::8].argmin(axis=1)
+    cal = fit(method, logits, labels)
+    assert np.isfinite(cal.transform(logits)).all()
+    np.testing.assert_array_equal(cal.predict_proba(logits).argmax(axis=1), logits.argmax(axis=1))
+
+
+@pytest.mark.parametrize("method", ["lts", "hts", "hnlts", "pts", "bts", "ets"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_few_errors_in_many_rows_are_not_overlooked(method, seed, fit):
+    # A subsample, which large fits begin with, has few of them or none: it may send T of their rows to the
+    # lower limit, where nothing moves any more. Each method contains TS, so it must not end above it.
+    rng = np.random.default_rng(seed)
+    logits = 30 * rng.standard_normal((17_000, 4))
+    labels = logits.argmax(axis=1)
+    wrong = rng.choice(len(logits), 4, replace=False)
+    labels[wrong] = logits[wrong].argmin(axis=1)
+    losses = [mean_log_loss(fit(key, logits, labels), logits, labels) for key in (method, "ts")]
+    assert losses[0] <= losses[1] + 1e-6
+
+
+def mean_log_loss(cal, logits, labels):
+    """Return the NLL by way of logarithms: probabilities underflow here."""
+    return -log_softmax(cal.transform(logits), axis=1)[np.arange(len(labels)), labels].mean()

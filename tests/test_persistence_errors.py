@@ -1,0 +1,223 @@
+"""A file that is no calibrator is refused, with its name and what is wrong in it."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+import temperance
+from temperance import InputError
+
+FIELDS = ["format", "version", "method", "classes", "options", "parameters", "standard_errors", "fit"]
+FIT_FIELDS = ["rows", "loss", "gradient_norm", "iterations", "passes", "converged", "message"]
+
+
+@pytest.fixture(scope="session")
+def saved(fitted, tmp_path_factory):
+    """Return the content of the file of each method, as a dict of its own."""
+    folder, cache = tmp_path_factory.mktemp("saved"), {}
+
+    def content(key):
+        if key not in cache:
+            fitted(key).save(folder / f"{key}.json")
+            cache[key] = json.loads((folder / f"{key}.json").read_text())
+        return copy.deepcopy(cache[key])
+
+    return content
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """Assert that a content is refused with the name of the file and a message."""
+
+    def check(content, message):
+        path = tmp_path / "spoiled.json"
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content if isinstance(content, str) else json.dumps(content))
+        with pytest.raises(InputError, match=f"(?s)spoiled.json is not a calibrator.*{message}"):
+            temperance.load(path)
+
+    return check
+
+
+def test_a_file_without_one_of_its_fields_is_refused(method, saved, refused):
+    for field in FIELDS:
+        content = saved(method)
+        del content[field]
+        refused(content, field)
+
+
+def test_a_file_with_an_unknown_field_is_refused(method, saved, refused):
+    for level in (None, "options", "parameters", "standard_errors", "fit"):
+        content = saved(method)
+        (content if level is None else content[level])["surprise"] = 1
+        refused(content, f"{level or 'the file'} has the unknown surprise")
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "text", [1, 2], True])
+def test_a_field_of_the_wrong_type_is_refused(method, saved, refused, wrong):
+    for field in FIELDS:
+        content = saved(method)
+        if field == "version" and wrong is True:
+            continue  # true == 1 in Python; the next test asks for the number itself
+        if field == "classes" and wrong == 3:
+            continue  # a whole number: another test
+        content[field] = wrong
+        refused(content, field)
+
+
+@pytest.mark.parametrize("version", [True, 1.5, "1", None])
+def test_a_version_that_is_no_whole_number_is_refused(saved, refused, version):
+    refused(saved("ts") | {"version": version}, "version must be 1")
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_another_version_is_refused_with_advice(saved, refused, version):
+    refused(saved("ts") | {"version": version}, f"version must be 1; got {version}.*Update temperance")
+
+
+@pytest.mark.parametrize("classes", [1, 0, -3, 3.0, "4"])
+def test_an_impossible_number_of_classes_is_refused(saved, refused, classes):
+    refused(saved("ts") | {"classes": classes}, f"classes must be a whole number from 2; got '?{classes}")
+
+
+@pytest.mark.parametrize("name", ["tss", "TS", "", "__init__", 7, ["ts"], {"ts": 1}, None])
+def test_an_unknown_method_is_refused(saved, refused, name):
+    refused(saved("ts") | {"method": name}, "method must be one of ts, lts,.* got ")
+
+
+def test_each_option_must_be_there_and_known(method, saved, refused):
+    for option in saved(method)["options"]:
+        content = saved(method)
+        del content["options"][option]
+        refused(content, f"options lacks {option}")
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value"),
+    [
+        ("ets", "loss", "ece"),
+        ("hts", "solver", "magic"),
+        ("bts", "bins", 1),
+        ("bts", "bins", "many"),
+        ("bts", "top", 2),
+        ("bts", "top", "high"),
+        ("bts", "top", None),
+        ("bts", "top", [0.5]),
+        ("pts", "hidden", [0]),
+        ("pts", "hidden", 5),
+        ("pts", "hidden", "55"),
+        ("pts", "hidden", [[5], 5]),
+        ("pts", "top_k", 0.5),
+        ("pts", "weight_decay", "much"),
+        ("pts", "weight_decay", [1.0]),
+        ("pts", "weight_decay", None),
+        ("pts", "random_state", "seed"),
+        ("pts", "random_state", -1),
+    ],
+)
+def test_an_option_out_of_range_is_refused(saved, refused, method, option, value):
+    content = saved(method)
+    content["options"][option] = value
+    refused(content, f"options: .*{option}")
+
+
+def test_each_parameter_must_be_there_finite_numbers_and_of_its_shape(method, saved, refused):
+    for name in saved(method)["parameters"]:
+        content = saved(method)
+        value = content["parameters"].pop(name)
+        refused(content, f"parameters lacks {name}")
+        for wrong in ("text", None, True, {"a": 1}, ["1"]):
+            refused(_with(content, name, wrong), f"{name} must hold numbers only")
+        for wrong in ([], [[value]], [*np.atleast_1d(value).tolist(), 1.0], [[1.0], 2.0]):
+            refused(_with(content, name, wrong), f"{name} must have the shape")
+        for wrong in (float("nan"), float("inf"), float("-inf")):
+            refused(_with(content, name, wrong), "must be finite; got (NaN|Infinity|-Infinity)")
+        # A literal beyond the range of float64, and a whole number beyond it.
+        shaped = json.dumps(value)
+        number = json.dumps(np.ravel(value).tolist()[0])
+        for huge in ("1e999", "-1e999", "1" + 400 * "0"):
+            text = json.dumps(_with(content, name, "@")).replace('"@"', shaped.replace(number, huge, 1), 1)
+            refused(text, f"{name} must")
+
+
+def _with(content, name, value):
+    content = copy.deepcopy(content)
+    content["parameters"][name] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "value", "message"),
+    [
+        ("ts", "temperature", 0.0, "temperature must be > 0; got 0"),
+        ("ts", "temperature", -1.0, "temperature must be > 0; got -1"),
+        ("ets", "temperature", -1.0, "temperature must be > 0; got -1"),
+        ("ets", "weights", [0.5, 0.6, -0.1], "weights must be >= 0 and sum to 1"),
+        ("ets", "weights", [0.5, 0.6, 0.1], "weights must be >= 0 and sum to 1"),
+        ("hts", "temperature_limits", [2.0, 1.0], "temperature_limits must be 0 < lower <= upper"),
+        ("lts", "temperature_limits", [0.0, 1.0], "temperature_limits must be 0 < lower <= upper"),
+        ("pts", "temperature_limits", [-1.0, 1.0], "temperature_limits must be 0 < lower <= upper"),
+        ("pts", "input_scale", [1.0, 0.0, 1.0, 1.0], "input_scale must be > 0; got 0"),
+        ("bts", "temperatures", [1.0, 1.0, 0.0, 1.0, 1.0], "temperatures must be > 0; got 0"),
+        ("bts", "edges", [0.5, 0.4, 0.6, 0.999], "edges must not fall"),
+    ],
+)
+def test_numbers_that_no_fit_gives_are_refused(saved, refused, method, name, value, message):
+    refused(_with(saved(method), name, value), message)
+
+
+@pytest.mark.parametrize("method", ["ts", "bts", "hnlts"])
+def test_standard_errors_are_checked_like_the_parameters(saved, refused, method):
+    for name in saved(method)["standard_errors"]:
+        for wrong, message in (("text", "numbers only"), ([1.0], "shape"), (float("nan"), "finite")):
+            content = saved(method)
+            content["standard_errors"][name] = wrong
+            refused(content, message)
+
+
+def test_the_record_of_the_fit_is_checked(method, saved, refused):
+    for name in FIT_FIELDS:
+        content = saved(method)
+        value = content["fit"].pop(name)
+        refused(content, f"fit lacks {name}")
+        for wrong in (None, [value], "text" if name != "message" else 1):
+            content["fit"][name] = wrong
+            refused(content, f"fit: {name} must be ")
+
+
+def test_the_quantiles_of_the_temperature_are_checked(saved, refused):
+    for wrong in (None, [1.0], "text", [1.0, 2.0, None]):
+        content = saved("hts")
+        content["fit"]["temperature_quantiles"] = wrong
+        refused(content, "temperature_quantiles must")
+    del content["fit"]["temperature_quantiles"]
+    refused(content, "temperature_quantiles")
+
+
+def test_a_field_that_occurs_twice_is_refused(saved, refused):
+    text = json.dumps(saved("ts"))
+    refused(text.replace('"classes": 4', '"classes": 4, "classes": 4'), "occurs twice.*classes")
+    refused(text.replace('"temperature":', '"temperature": 1.0, "temperature":', 1), "occurs twice")
+
+
+def test_a_file_cut_off_anywhere_is_refused(saved, refused):
+    text = json.dumps(saved("hts"))
+    for length in range(0, len(text) - 1, 37):
+        refused(text[:length], "must be JSON")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x80\x04\x95garbage", bytes(range(256)), b"\xff\xfe{\x00}\x00", b"not json", b"[" * 100_000],
+)
+def test_what_is_not_json_is_refused(refused, content):
+    refused(content, "must be JSON")
+
+
+@pytest.mark.parametrize("content", ["[]", "3", '"text"', "null", "{}"])
+def test_json_that_is_no_calibrator_is_refused(refused, content):
+    refused(content, "JSON object|format")

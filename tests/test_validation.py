@@ -1,0 +1,159 @@
+"""Logits that cannot be used are refused, with what must hold and what was got."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from temperance import CALIBRATORS, InputError, TemperatureScaling
+
+USES = [(key, use) for key in CALIBRATORS for use in ("temperature", "transform", "predict_proba", "predict")]
+USES.remove(("ets", "temperature"))  # a mixture has none
+WEIGH_EVERY_LOGIT = ["lts", "hnlts", "pts", "pts-ece"]
+ALLOW_MASKS = ["ts", "hts", "bts", "ets"]
+
+
+def spoiled(logits, value, rows=(7, 11)):
+    logits = logits.copy()
+    logits[list(rows), 1] = value
+    return logits
+
+
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, r"\+inf")])
+def test_nan_and_infinite_logits_are_counted_and_located_at_fit(method, make, task, value, name):
+    with pytest.raises(InputError, match=f"must be finite.* got {name} in 2 rows, the first is row 7"):
+        make(method).fit(spoiled(task.logits, value), task.labels)
+
+
+@pytest.mark.parametrize(("method", "use"), USES)
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, r"\+inf")])
+def test_nan_and_infinite_logits_are_counted_and_located_at_use(method, fitted, task, use, value, name):
+    with pytest.raises(InputError, match=f"got {name} in 2 rows, the first is row 7"):
+        getattr(fitted(method), use)(spoiled(task.logits, value))
+
+
+def test_a_row_of_nothing_but_masks_is_refused_at_fit_and_at_use(method, make, fitted, task):
+    logits = task.logits.copy()
+    logits[[4, 9, 10]] = -np.inf
+    message = "got -inf in every class in 3 rows, the first is row 4.*A row needs a possible class"
+    with pytest.raises(InputError, match=message):
+        make(method).fit(logits, task.labels)
+    with pytest.raises(InputError, match=message):
+        fitted(method).predict_proba(logits)
+
+
+def test_a_mask_on_the_label_is_refused(method, make, task):
+    logits = task.logits.copy()
+    for row in (3, 5):
+        logits[row, task.labels[row]] = -np.inf
+    with pytest.raises(InputError, match=r"label must not be -inf.* row 3 .*2 such rows|first is row 3"):
+        make(method).fit(logits, task.labels)
+
+
+@pytest.mark.parametrize("method", WEIGH_EVERY_LOGIT)
+def test_masks_are_refused_by_the_methods_that_weigh_every_logit(method, make, fitted, task):
+    logits = task.logits.copy()
+    for row in (7, 11):
+        logits[row, (task.labels[row] + 1) % 4] = -np.inf
+    message = "must be finite for .*TemperatureScaling.* got -inf in 2 rows, the first is row 7.*HTS"
+    with pytest.raises(InputError, match=message):
+        make(method).fit(logits, task.labels)
+    for use in ("temperature", "transform", "predict_proba"):
+        with pytest.raises(InputError, match=message):
+            getattr(fitted(method), use)(logits)
+
+
+@pytest.mark.parametrize("method", WEIGH_EVERY_LOGIT)
+def test_a_masked_class_is_refused_also_beyond_the_largest_logits(method, make):
+    rng = np.random.default_rng(0)
+    logits, labels = rng.standard_normal((60, 14)), rng.integers(0, 13, 60)
+    logits[20, 13] = -np.inf
+    with pytest.raises(InputError, match="got -inf in 1 rows, the first is row 20"):
+        make(method).fit(logits, labels)
+
+
+@pytest.mark.parametrize("method", ALLOW_MASKS)
+def test_a_class_masked_in_every_row_counts_as_absent(method, fit, task):
+    masked = np.insert(task.logits, 2, -np.inf, axis=1)
+    labels = task.labels + (task.labels >= 2)
+    cal = fit(method, masked, labels)
+    without = fit(method, task.logits, task.labels)
+    probs = cal.predict_proba(masked)
+    np.testing.assert_array_equal(probs[:, 2], 0)
+    np.testing.assert_allclose(np.delete(probs, 2, axis=1), without.predict_proba(task.logits), rtol=1e-5)
+    np.testing.assert_array_equal(cal.predict(masked), masked.argmax(axis=1))
+
+
+def test_the_temperature_of_ts_does_not_see_a_masked_class(task):
+    masked = np.insert(task.logits, 0, -np.inf, axis=1)
+    with_mask = TemperatureScaling().fit(masked, task.labels + 1).temperature_
+    assert with_mask == pytest.approx(
+        TemperatureScaling().fit(task.logits, task.labels).temperature_, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("method", ALLOW_MASKS)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_class_masked_in_some_rows_has_probability_0_there(method, fit, task, dtype):
+    logits = task.logits.astype(dtype)
+    rows = np.arange(0, 300, 3)
+    logits[rows, (task.labels[rows] + 1) % 4] = -np.inf
+    cal = fit(method, logits, task.labels)
+    probs = cal.predict_proba(logits)
+    assert ((probs == 0) == np.isneginf(logits)).all()
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-6)
+    with np.errstate(invalid="ignore"):
+        assert np.isneginf(cal.transform(logits)[np.isneginf(logits)]).all()
+    np.testing.assert_allclose(softmax(cal.transform(logits), axis=1), probs, atol=1e-5)
+
+
+def test_fit_refuses_no_rows(method, make):
+    with pytest.raises(InputError, match="needs labelled rows; got none"):
+        make(method).fit(np.empty((0, 3)), np.empty(0, int))
+
+
+def test_no_rows_at_use_give_no_rows(method, fitted):
+    none = np.empty((0, 4))
+    assert fitted(method).predict_proba(none).shape == (0, 4)
+    assert fitted(method).transform(none).shape == (0, 4)
+    assert fitted(method).predict(none).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("logits", "message"),
+    [
+        (np.zeros((5, 1)), r"\(N, K\) array.*got 1 column.*logits\[:, 0\]"),
+        (np.zeros((5, 2, 3)), r"\(N, K\) array.*got 3 dimensions, shape \(5, 2, 3\).*reshape"),
+        (np.float64(3), r"\(N, K\) array.*got 0 dimensions"),
+        (np.zeros((5, 3), complex), r"floating point.*got complex128 such as '0j'"),
+        (np.full((5, 3), "cat"), "floating point.*got <U3 such as 'cat'"),
+        (np.full((5, 3), 1.5, object), "floating point.*got object such as '1.5'"),
+        ([[1.0, 2.0], [3.0]], "logits must be"),
+        (None, "floating point.*got object such as 'None'"),
+    ],
+)
+def test_what_is_no_array_of_logits_is_refused(method, make, logits, message):
+    with pytest.raises(InputError, match=message):
+        make(method).fit(logits, np.zeros(5, int))
+
+
+def test_integer_logits_are_accepted(method, fit, task):
+    whole = np.rint(task.logits).astype(np.int32)
+    np.testing.assert_array_equal(
+        fit(method, whole, task.labels).predict_proba(whole),
+        fit(method, whole.astype(float), task.labels).predict_proba(whole.astype(float)),
+    )
+
+
+def test_logits_of_another_number_of_classes_are_refused_at_use(method, fitted, task):
+    with pytest.raises(InputError, match="fitted on 4 classes, so logits must have 4 columns; got 3"):
+        fitted(method).predict_proba(task.logits[:, :3])
+    with pytest.raises(InputError, match="4 columns; got 2"):
+        fitted(method).transform(task.logits[:, 0])
+
+
+def test_a_failed_fit_leaves_no_calibrator_that_seems_fitted(method, make, task):
+    cal = make(method)
+    with pytest.raises(InputError):
+        cal.fit(spoiled(task.logits, np.nan), task.labels)
+    with pytest.raises(Exception, match="not fitted yet"):
+        cal.predict_proba(task.logits)

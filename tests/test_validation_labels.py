@@ -1,0 +1,144 @@
+"""Labels, weights and options that cannot be used are refused, with what must hold and what was got."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from temperance import InputError, make_calibrator
+
+WANTED = "labels must be integer column indices from 0 to 3, one for each row; got "
+
+
+def replaced(labels, row, value):
+    labels = labels.copy()
+    labels[row] = value
+    return labels
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda y: replaced(y, 5, 4), r"4 in row 5 \(1 such rows\)"),
+        (lambda y: replaced(y, [8, 9], -1), r"-1 in row 8 \(2 such rows\)"),
+        (lambda y: y.astype(float), r"float64.*labels\.astype\(int\)"),
+        (lambda y: np.array(["cat", "dog"])[y % 2], "<U3 such as '(cat|dog)'.*index of its column"),
+        (lambda y: np.array(["cat", "dog"], object)[y % 2], "object such as '(cat|dog)'"),
+        (lambda y: np.eye(4, dtype=int)[y], r"shape \(300, 4\), as of one-hot rows.*argmax\(axis=1\)"),
+        (lambda y: y[:, None], r"shape \(300, 1\).*labels\.ravel\(\)"),
+        (lambda y: y[:, None, None], "3 dimensions"),
+        (lambda y: y[:-1], "299 labels for 300 rows"),
+        (lambda y: 2, "0 dimensions"),
+        (lambda y: None, "0 dimensions|object"),
+    ],
+)
+def test_labels_that_are_no_column_indices_are_refused(method, make, task, spoil, message):
+    with pytest.raises(InputError, match=WANTED + f".*{message}"):
+        make(method).fit(task.logits, spoil(task.labels))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64, list])
+def test_any_kind_of_integers_serves_as_labels(method, fit, task, kind):
+    labels = task.labels.tolist() if kind is list else task.labels.astype(kind)
+    np.testing.assert_array_equal(
+        fit(method, task.logits, labels).predict_proba(task.logits),
+        fit(method, task.logits, task.labels).predict_proba(task.logits),
+    )
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda w: w[:-1], r"shape \(299,\) for 300 rows"),
+        (lambda w: w[:, None], r"shape \(300, 1\) for 300 rows"),
+        (lambda w: 1.0, r"shape \(\) for 300 rows"),
+        (lambda w: replaced(w, [2, 4], -0.5), r"-0\.5 in row 2 \(2 such rows\)"),
+        (lambda w: replaced(w, 6, np.nan), r"nan in row 6 \(1 such rows\)"),
+        (lambda w: replaced(w, 6, np.inf), r"inf in row 6 \(1 such rows\)"),
+        (lambda w: 0 * w, "all 300 are 0"),
+        (lambda w: np.full(300, "heavy"), "heavy|<U5"),
+    ],
+)
+def test_weights_that_are_no_counts_are_refused(method, make, task, spoil, message):
+    with pytest.raises(InputError, match=f"sample_weight must be one finite number >= 0.*{message}"):
+        make(method).fit(task.logits, task.labels, spoil(np.ones(300)))
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value", "message"),
+    [
+        ("ets", "loss", "ece", "loss must be one of 'nll', 'brier'; got 'ece'"),
+        ("pts", "loss", "brier", "loss must be one of 'nll', 'ece'; got 'brier'"),
+        ("pts", "loss", None, "loss must be one of .* got None"),
+        *(
+            (key, "solver", "adam", "solver must be one of 'exact', 'sgd'; got 'adam'")
+            for key in ("lts", "hts", "hnlts", "pts", "pts-ece")
+        ),
+        ("bts", "bins", 1, "bins must be a whole number >= 2; got 1"),
+        ("bts", "bins", 0, "bins must be .*got 0"),
+        ("bts", "bins", 2.5, "bins must be a whole number >= 2; got 2.5"),
+        ("bts", "bins", True, "bins must be a whole number >= 2; got True"),
+        ("bts", "bins", "50", "bins must be a whole number >= 2; got '50'"),
+        ("bts", "top", 0, "top must be a number between 0 and 1; got 0"),
+        ("bts", "top", 1.0, "top must be a number between 0 and 1; got 1.0"),
+        ("bts", "top", float("nan"), "top must be a number between 0 and 1; got nan"),
+        ("bts", "top", "high", "top must be a number between 0 and 1; got 'high'"),
+        ("pts", "top_k", 0, "top_k must be a whole number > 0; got 0"),
+        ("pts", "hidden", (5, 0), "hidden must be a whole number > 0; got 0"),
+        ("pts", "hidden", (5, 2.5), "hidden must be a whole number > 0; got 2.5"),
+        ("pts", "hidden", 5, "hidden must be .*got 5"),
+        ("pts", "hidden", "55", "hidden must be .*got '5"),
+        ("pts", "weight_decay", -1.0, "weight_decay must be a number >= 0; got -1.0"),
+        ("pts", "weight_decay", float("inf"), "weight_decay must be a number >= 0; got inf"),
+        ("pts", "weight_decay", "much", "weight_decay must be a number >= 0; got 'much'"),
+        ("pts", "random_state", "seed", "random_state must be a whole number.* got 'seed'"),
+        ("pts", "random_state", 1.5, "random_state must be a whole number.* got 1.5"),
+        ("pts", "random_state", -1, "random_state must be .*got -1"),
+    ],
+)
+def test_options_out_of_range_are_refused_at_fit(task, method, option, value, message):
+    cal = make_calibrator(method, **{option: value})
+    with pytest.raises(InputError, match=message):
+        cal.fit(task.logits, task.labels)
+
+
+def test_an_unknown_method_is_refused_with_the_list_of_methods():
+    with pytest.raises(InputError, match=r"one of ts, lts, hts, .*; got 'tss'"):
+        make_calibrator("tss")
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(TypeError, match="colour"):
+        make_calibrator("bts", colour="blue")
+
+
+@pytest.mark.parametrize("use", ["transform", "predict_proba", "predict", "temperature"])
+def test_what_is_not_fitted_says_so(method, make, task, use):
+    # ETS says that it has no temperature of a row, fitted or not.
+    error = AttributeError if (method, use) == ("ets", "temperature") else NotFittedError
+    with pytest.raises(error, match=r"not fitted yet. Call fit\(logits, labels\)|mixes probabilities"):
+        getattr(make(method), use)(task.logits)
+
+
+def test_what_is_not_fitted_has_no_summary_parameters_or_file(method, make, tmp_path):
+    cal = make(method)
+    for use in (cal.summary, cal.parameters, lambda: cal.save(tmp_path / "cal.json")):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            use()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ets_says_why_it_has_no_temperature_of_a_row(task, fit):
+    with pytest.raises(AttributeError, match="mixes probabilities"):
+        fit("ets", task.logits, task.labels).temperature(task.logits)
+
+
+def test_the_summary_tells_the_method_the_data_and_the_solver(method, fit, task):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lines = fit(method, task.logits, task.labels).summary().splitlines()
+    assert method.removesuffix("-ece").upper() in lines[0]
+    assert any("4 classes, fitted on 300 rows" in line for line in lines)
+    assert any(line.startswith("solver:") for line in lines)
+    assert max(map(len, lines)) <= 110
