@@ -63,3 +63,23 @@ def test_the_adaptive_methods_reach_the_nll_of_the_table(logits, method, expecte
 def test_pts_reaches_the_nll_of_the_table_on_average_over_starts(logits):
     values = [fitted_nll(logits, "pts", random_state=seed) for seed in range(5)]
     assert np.mean(values) <= 0.4450
+
+
+def test_pts_with_200_rows_is_no_worse_than_a_tenth_above_ts_on_average():
+    ratios = []
+    for path in sorted(TASK.parent.glob("cifar*.npz"))[::4]:
+        data = np.load(path)
+        for draw in range(2):
+            chosen = np.random.default_rng(draw).permutation(len(data["labels_val"]))[:200]
+            losses = [
+                metrics.nll(
+                    make_calibrator(key)
+                    .fit(data["logits_val"][chosen], data["labels_val"][chosen])
+                    .predict_proba(data["logits_test"]),
+                    data["labels_test"],
+                )
+                for key in ("pts", "ts")
+            ]
+            ratios.append(losses[0] / losses[1])
+    assert len(ratios) >= 10
+    assert np.mean(ratios) <= 1.10

@@ -7,6 +7,7 @@ loading and exporting need to know.
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -97,9 +98,15 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     def predict_proba(self, logits: Any) -> Any:
         """Return calibrated probabilities, (N, K)."""
 
-    @abstractmethod
     def summary(self) -> str:
         """Describe the fitted calibrator in words and numbers."""
+        self._check_fitted()
+        lines = self._summary().splitlines()
+        return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
+
+    @abstractmethod
+    def _summary(self) -> str:
+        """Return the lines of the summary, of any length."""
 
     @abstractmethod
     def _shapes(self) -> Mapping[str, Shape]:

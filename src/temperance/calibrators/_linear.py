@@ -144,15 +144,13 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
         check_limits(parameters["temperature_limits"])
 
-    def summary(self) -> str:
-        """Describe the fitted calibrator in words and numbers."""
-        self._check_fitted()
+    def _summary(self) -> str:
         errors = self.standard_errors_
         lines = [self._headline(self.formula), f"b = {estimate(self.intercept_, errors.get('intercept'))}"]
         if self.uses_entropy:
             error = errors.get("entropy_weight")
-            lines.append(f"w_H = {estimate(self.entropy_weight_, error)}:")
-            lines.append(f"  {entropy_weight_in_words(self.entropy_weight_, error)}")
+            words = entropy_weight_in_words(self.entropy_weight_, error)
+            lines.append(f"w_H = {estimate(self.entropy_weight_, error)}: {words}")
         if self.uses_logits:
             lines.append(class_weights_in_words(self.class_weights_, errors.get("class_weights")))
         return "\n".join([*lines, self._describe_fit()])

@@ -115,9 +115,7 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         if (np.diff(parameters["edges"]) < 0).any():
             raise InputError("edges must not fall; got some that do.")
 
-    def summary(self) -> str:
-        """Describe the fitted calibrator in words and numbers."""
-        self._check_fitted()
+    def _summary(self) -> str:
         errors = self.standard_errors_.get("temperatures", [None] * self.bins)
         low, high = int(np.argmin(self.temperatures_)), int(np.argmax(self.temperatures_))
         lines = [

@@ -109,9 +109,7 @@ class EnsembleTemperatureScaling(Calibrator):
         if (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
             raise InputError(f"weights must be >= 0 and sum to 1; got {weights.tolist()}.")
 
-    def summary(self) -> str:
-        """Describe the fitted calibrator in words and numbers."""
-        self._check_fitted()
+    def _summary(self) -> str:
         tempered, raw, uniform = (f"{100 * w:.1f} %" for w in self.weights_)
         return (
             f"{type(self).__name__} (ETS)\np = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K\n"

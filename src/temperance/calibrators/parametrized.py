@@ -207,9 +207,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         check_limits(parameters["temperature_limits"])
         check_all_positive("input_scale", parameters["input_scale"])
 
-    def summary(self) -> str:
-        """Describe the fitted calibrator in words and numbers."""
-        self._check_fitted()
+    def _summary(self) -> str:
         inputs = len(self.input_mean_)
         sizes = " - ".join(str(size) for size in (inputs, *self.hidden, 1))
         count = sum(w.size + b.size for w, b in zip(self.coefs_, self.intercepts_, strict=True))

@@ -67,9 +67,7 @@ class TemperatureScaling(TemperatureCalibrator):
     def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
         check_all_positive("temperature", parameters["temperature"])
 
-    def summary(self) -> str:
-        """Describe the fitted calibrator in words and numbers."""
-        self._check_fitted()
+    def _summary(self) -> str:
         value = estimate(self.temperature_, self.standard_errors_.get("temperature"))
         return (
             f"{self._headline('softmax(z / T)')}\n"

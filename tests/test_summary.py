@@ -1,0 +1,76 @@
+"""What a fitted calibrator says of itself, in words that follow from its numbers."""
+
+import re
+
+import numpy as np
+import pytest
+
+from temperance import (
+    BinwiseTemperatureScaling,
+    EntropyTemperatureScaling,
+    LinearTemperatureScaling,
+    TemperatureScaling,
+)
+from temperance.data import simulate
+
+
+def text(calibrator):
+    """Return the summary without its line breaks."""
+    return calibrator.summary().replace("\n ", "")
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (3.0, r"over-confident; its logits are 3\.\d* times too large"),
+        (0.25, r"under-confident; its logits are (4|3\.9|4\.)\d* times too small"),
+    ],
+)
+def test_ts_says_which_way_the_confidence_errs_and_how_far(factor, words):
+    task = simulate(20_000, 5, temperature=factor, entropy_slope=0.0, class_spread=0.0)
+    assert re.search(words, text(TemperatureScaling().fit(task.logits, task.labels)))
+
+
+def test_ts_says_when_the_confidence_is_right():
+    task = simulate(5_000, 5, temperature=1.0, entropy_slope=0.0, class_spread=0.0)
+    calibrator = TemperatureScaling().fit(task.logits, task.labels)
+    calibrator.temperature_ = 1.001
+    assert "right as it is, on average" in calibrator.summary()
+
+
+@pytest.mark.parametrize(
+    ("slope", "words"),
+    [
+        (0.3, "unsure predictions need a higher temperature than sure ones"),
+        (-0.3, "sure predictions need a higher temperature than unsure ones"),
+        (0.0, "no clear relation"),
+    ],
+)
+def test_hts_says_who_claims_too_much(slope, words):
+    task = simulate(5_000, 5, entropy_slope=slope, class_spread=0.0, random_state=2)
+    calibrator = EntropyTemperatureScaling().fit(task.logits, task.labels)
+    assert f": {words}" in text(calibrator)
+    weight, error = calibrator.entropy_weight_, calibrator.standard_errors_["entropy_weight"]
+    assert (abs(weight) < 2 * error) == (slope == 0)
+
+
+def test_lts_names_the_most_over_confident_class_first_with_its_error():
+    task = simulate(5_000, 6, random_state=1)
+    calibrator = LinearTemperatureScaling().fit(task.logits, task.labels)
+    worst = int(np.argmax(calibrator.class_weights_))
+    error = calibrator.standard_errors_["class_weights"][worst]
+    lines = calibrator.summary().splitlines()
+    at = lines.index("w_L, most over-confident classes (their logits raise T):")
+    assert lines[at + 1] == f"  class {worst}: {calibrator.class_weights_[worst]:.4g} ± {error:.2g}"
+
+
+def test_bts_gives_no_error_for_a_bin_that_its_rows_do_not_determine():
+    task = simulate(2_000, 5)
+    calibrator = BinwiseTemperatureScaling().fit(task.logits, task.labels)
+    low = int(np.argmin(calibrator.temperatures_))
+    assert calibrator.standard_errors_["temperatures"][low] == 0
+    assert f"T = {calibrator.temperatures_[low]:.4g}, not determined by the rows" in text(calibrator)
+
+
+def test_every_line_fits_a_screen(method, fitted):
+    assert max(map(len, fitted(method).summary().splitlines())) <= 80
