@@ -23,7 +23,7 @@ ALLOWED = {
     "containers": {"_validation", "core"},
     "files": set(),
     "core": set(),
-    "metrics": {"_validation", "core"},
+    "metrics": {"_validation", "containers", "core"},
     "data": {"_validation"},
     "calibrators": {"_validation", "containers", "core"},
     "persistence": {"_validation", "calibrators", "core", "files"},

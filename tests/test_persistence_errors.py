@@ -153,17 +153,20 @@ def _with(content, name, value):
 @pytest.mark.parametrize(
     ("method", "name", "value", "message"),
     [
-        ("ts", "temperature", 0.0, "temperature must be > 0; got 0"),
-        ("ts", "temperature", -1.0, "temperature must be > 0; got -1"),
-        ("ets", "temperature", -1.0, "temperature must be > 0; got -1"),
+        ("ts", "temperature", 0.0, "temperature must lie between 1e-08 and 1e\\+08; got 0"),
+        ("ts", "temperature", -1.0, "temperature must lie between 1e-08 and 1e\\+08; got -1"),
+        ("ets", "temperature", -1.0, "temperature must lie between 1e-08 and 1e\\+08; got -1"),
         ("ets", "weights", [0.5, 0.6, -0.1], "weights must be >= 0 and sum to 1"),
         ("ets", "weights", [0.5, 0.6, 0.1], "weights must be >= 0 and sum to 1"),
-        ("hts", "temperature_limits", [2.0, 1.0], "temperature_limits must be 0 < lower <= upper"),
-        ("lts", "temperature_limits", [0.0, 1.0], "temperature_limits must be 0 < lower <= upper"),
-        ("pts", "temperature_limits", [-1.0, 1.0], "temperature_limits must be 0 < lower <= upper"),
+        ("hts", "temperature_limits", [2.0, 1.0], "temperature_limits must be lower <= upper"),
+        ("lts", "temperature_limits", [0.0, 1.0], "temperature_limits must lie between"),
+        ("pts", "temperature_limits", [-1.0, 1.0], "temperature_limits must lie between"),
         ("pts", "input_scale", [1.0, 0.0, 1.0, 1.0], "input_scale must be > 0; got 0"),
-        ("bts", "temperatures", [1.0, 1.0, 0.0, 1.0, 1.0], "temperatures must be > 0; got 0"),
-        ("bts", "edges", [0.5, 0.4, 0.6, 0.999], "edges must not fall"),
+        ("bts", "temperatures", [1.0, 1.0, 0.0, 1.0, 1.0], "temperatures must lie between"),
+        ("bts", "edges", [-3.0, 0.4, 0.6, 0.999], "edges must lie between 0 and 1 and not fall"),
+        ("ts", "temperature", 1e-310, "temperature must lie between"),
+        ("pts", "input_scale", [1e-320] * 4, "input_scale must be > 0"),
+        ("bts", "edges", [0.5, 0.4, 0.6, 0.999], "edges must lie between 0 and 1 and not fall"),
     ],
 )
 def test_numbers_that_no_fit_gives_are_refused(saved, refused, method, name, value, message):

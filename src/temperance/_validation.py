@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.core.blocks import BFloat16, Scratch, block_rows, working_dtype
+from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 
 if TYPE_CHECKING:
     from temperance.core.rows import Rows
 
 __all__ = [
     "InputError",
-    "check_all_positive",
     "check_choice",
     "check_labels",
     "check_limits",
@@ -28,6 +28,7 @@ __all__ = [
     "check_probabilities",
     "check_sample_weight",
     "check_seed",
+    "check_temperatures",
     "check_unmasked",
     "inspector",
 ]
@@ -62,16 +63,18 @@ def check_seed(name: str, value: object) -> None:
         check_number(name, value, ">= 0, or None", lambda seed: seed >= 0, whole=True)
 
 
-def check_all_positive(name: str, values: NDArray[np.float64]) -> None:
-    """Raise unless all `values` are > 0."""
-    if not (values > 0).all():
-        raise InputError(f"{name} must be > 0; got {values.min():.6g}.")
+def check_temperatures(name: str, values: NDArray[np.float64]) -> None:
+    """Raise unless all `values` are temperatures that a fit can give."""
+    if not ((values >= TEMPERATURE_MIN / 100) & (values <= TEMPERATURE_MAX * 100)).all():
+        lowest, highest = TEMPERATURE_MIN / 100, TEMPERATURE_MAX * 100
+        raise InputError(f"{name} must lie between {lowest:g} and {highest:g}; got {values.tolist()}.")
 
 
 def check_limits(limits: NDArray[np.float64]) -> None:
     """Raise unless `limits` are a lower and an upper temperature."""
-    if not 0 < limits[0] <= limits[1]:
-        raise InputError(f"temperature_limits must be 0 < lower <= upper; got {limits.tolist()}.")
+    check_temperatures("temperature_limits", limits)
+    if limits[0] > limits[1]:
+        raise InputError(f"temperature_limits must be lower <= upper; got {limits.tolist()}.")
 
 
 def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
@@ -196,6 +199,12 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
         raise InputError(f"{wanted}; got {weights[bad[0]]} in row {bad[0]} ({bad.size} such rows).")
     if not weights.any():
         raise InputError(f"{wanted}; all {n_rows} are 0.")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not 1e-100 < total < 1e100:
+        raise InputError(
+            f"sample_weight must add up to a number of ordinary size; got {total:g}. Scale the weights."
+        )
     return weights
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from temperance._validation import InputError, check_labels, check_number, check_sample_weight
+from temperance._validation import InputError, check_labels, check_number, check_sample_weight, inspector
 from temperance.calibrators import CALIBRATORS, Calibrator, make_calibrator
 from temperance.containers import as_numpy, open_logits
 from temperance.core.blocks import BFloat16
@@ -121,7 +121,8 @@ def compare(
     test_logits, test_labels : optional
         Rows to judge on. Without them the judgement is by cross-validation on the validation rows.
     methods : sequence of str, optional
-        Keys of `CALIBRATORS`; all of them by default. The uncalibrated classifier always takes part.
+        Keys of `CALIBRATORS`; by default all that can take the logits, which leaves out LTS, HnLTS and PTS
+        where a class is masked by -inf. The uncalibrated classifier always takes part.
     sample_weight : (N,) numbers >= 0, optional
         Of the validation rows.
     folds : int
@@ -142,7 +143,8 @@ def compare(
         raise InputError(
             f"methods must be a list of keys, such as [{methods!r}]; got the string {methods!r}."
         )
-    calibrators = {key: make_calibrator(key) for key in (list(CALIBRATORS) if methods is None else methods)}
+    keys = list(CALIBRATORS) if methods is None else methods
+    calibrators = {key: make_calibrator(key) for key in keys}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; got one of them.")
     val = _Data.open(val_logits, val_labels, sample_weight)
@@ -150,6 +152,8 @@ def compare(
         test, fold, judged_on = _Data.open(test_logits, test_labels), None, "the test set"
     else:
         test, fold, judged_on = val, _deal(val, folds, random_state), f"{folds}-fold cross-validation"
+    if methods is None and (val.has_masks() or test.has_masks()):
+        calibrators = {key: c for key, c in calibrators.items() if c.takes_masks}
     scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     results = {
         key: _judge(key, calibrator, val, test, fold, scoring)
@@ -170,6 +174,11 @@ class _Data:
         values = open_logits(logits).values
         columns = check_labels(as_numpy(labels), *values.shape)
         return cls(values, columns, check_sample_weight(sample_weight, len(values)))
+
+    def has_masks(self) -> bool:
+        """Say whether any logit is -inf; raise if one is not allowed at all."""
+        rows = Rows(self.logits, self.labels, inspect=inspector(self.logits))
+        return not bool(np.isfinite(rows.mean()).all())
 
 
 def _deal(data: _Data, folds: int, random_state: int) -> NDArray[np.intp]:
@@ -206,7 +215,8 @@ def _judge(
 
 def _predict(calibrator: Calibrator | None, logits: NDArray[Any] | BFloat16) -> Vector:
     """Return probabilities in float64: in float32 those of a confident classifier's errors may be 0."""
-    wide = Rows(logits).scaled(1.0).astype(np.float64)
+    wide = Rows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
+    wide = np.asarray(wide, np.float64)
     return np.asarray(Rows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide))
 
 

@@ -2,7 +2,7 @@
 
 NumPy arrays and memory maps are used as they are; bfloat16 as its bits; a tensor through the memory it
 shares; a DataFrame through its array. (N,) logits of a binary classifier are the columns [0, z]. What
-comes out goes back into the kind of container that came in.
+comes out of a tensor's logits is a tensor again, else an array.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def logits_from_probs(probs: Any) -> Any:
     """Return logits whose softmax are these probabilities: their logarithms.
 
     A probability of 0 becomes -inf, an impossible class. Probabilities (N,) of class 1 of two become the
-    (N,) logits that the calibrators take for a binary classifier.
+    (N,) logits that the calibrators take for a binary classifier; if some are exactly 0 or 1, pass both
+    columns, since such a row has no finite logit.
 
     Examples
     --------
@@ -67,7 +68,16 @@ def as_numpy(values: Any) -> NDArray[Any]:
     if _is_tensor(values):
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
+    _refuse_mask(values)
     return np.asarray(values)
+
+
+def _refuse_mask(values: Any) -> None:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(
+            "arrays must not be masked, since NumPy's mask would be lost. Drop the masked rows, or mark an "
+            "impossible class by the logit -inf: logits.filled(-np.inf)."
+        )
 
 
 def _is_tensor(values: Any) -> bool:
@@ -78,6 +88,7 @@ def _is_tensor(values: Any) -> bool:
 def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any]], Any]]:
     if _is_tensor(logits):
         return _unwrap_tensor(logits)
+    _refuse_mask(logits)
     try:
         array = np.asarray(logits)
     except ValueError:

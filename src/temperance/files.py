@@ -14,6 +14,8 @@ def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = Fals
     target = Path(path)
     if target.exists() and not overwrite:
         raise FileExistsError(f"{target} exists already. Choose another name, or pass overwrite=True.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist. Make it first.")
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     temporary = Path(name)
     try:

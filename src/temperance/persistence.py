@@ -72,7 +72,7 @@ def _to_dict(calibrator: Calibrator) -> dict[str, Any]:
         "version": VERSION,
         "method": calibrator.key,
         "classes": calibrator.n_classes_,
-        "options": calibrator.get_params(),
+        "options": calibrator.options_,
         "parameters": parameters,
         "standard_errors": {name: np.asarray(e).tolist() for name, e in calibrator.standard_errors_.items()},
         "fit": fit,
@@ -157,6 +157,7 @@ class _Reader:
         self._names(options, kind().get_params(), "options")
         values = {name: tuple(v) if isinstance(v, list) else v for name, v in options.items()}
         calibrator = kind(**values)
+        calibrator.options_ = calibrator.get_params()
         try:
             calibrator._check_options()
         except (InputError, TypeError) as error:
@@ -174,13 +175,14 @@ class _Reader:
             raise self._fail(str(error).rstrip(".")) from None
         calibrator._restore(arrays)
         errors = self._object(self.data["standard_errors"], "standard_errors")
-        for name in errors:
+        calibrator.standard_errors_ = {}
+        for name, value in errors.items():
             if name not in shapes:
                 raise self._fail(f"standard_errors has the unknown {name}")
-        calibrator.standard_errors_ = {
-            name: self._array(value, shapes[name], f"standard error of {name}", calibrator)
-            for name, value in errors.items()
-        }
+            array = self._array(value, shapes[name], f"standard error of {name}", calibrator)
+            if (array < 0).any():
+                raise self._fail(f"standard error of {name} must be >= 0; got {array.min():g}")
+            calibrator.standard_errors_[name] = array
         self._restore_fit(calibrator)
 
     def _array(self, value: Any, shape: Shape, name: str, calibrator: Calibrator) -> NDArray[np.float64]:
@@ -206,13 +208,16 @@ class _Reader:
             )
         self._names(fit, _FIT_FIELDS, "fit")
         for name, kind in _FIT_FIELDS.items():
-            if type(fit[name]) is not kind:
+            # Other languages write a float that is whole as an integer.
+            if type(fit[name]) is not kind and not (kind is float and type(fit[name]) is int):
                 raise self._fail(f"fit: {name} must be {kind.__name__}; got {fit[name]!r}")
+            if kind is int and fit[name] < (name == "rows"):
+                raise self._fail(f"fit: {name} must not be so small; got {fit[name]!r}")
         calibrator.n_rows_ = fit["rows"]
         calibrator.solution_ = Solution(
-            parameters=np.concatenate([np.ravel(value) for value in calibrator.parameters().values()]),
-            value=fit["loss"],
-            gradient_norm=fit["gradient_norm"],
+            parameters=np.empty(0),  # the solver's own; what came of them is in the calibrator's parameters
+            value=float(fit["loss"]),
+            gradient_norm=float(fit["gradient_norm"]),
             iterations=fit["iterations"],
             passes=fit["passes"],
             converged=fit["converged"],

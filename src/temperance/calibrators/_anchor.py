@@ -2,7 +2,8 @@
 
 A function T(z) may drift to 0 or to infinity on rows that happen to be all right or all wrong; such a T is
 a matter of chance, and on the next row it is a disaster. All methods therefore keep T(z) within a factor
-of `SPREAD` of the best single temperature. On data that determine T(z) the limits do not bind.
+of `SPREAD` of the best single temperature. On data that determine T(z) the limits do not bind, so for many
+rows the best single temperature of some thousand of them is good enough to set them by.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Linear
 from temperance.core.rows import Rows
 
-__all__ = ["SPREAD", "Anchor", "find_anchor", "limits_around", "one_sided"]
+__all__ = ["SPREAD", "Anchor", "find_anchor", "limits_around", "warn_of"]
 
 # Rows that give a first guess of the scale, and a start for methods that refine it.
 SCALE_ROWS, START_ROWS = 512, 4096
@@ -36,15 +37,18 @@ _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
 
 @dataclass(frozen=True)
 class Anchor:
-    """The best single temperature of some rows, and why it is not the maximum of the likelihood, if so."""
+    """The best single temperature of some rows, and what kept it from being a maximum of the likelihood.
+
+    `trouble` is None, or the sentence that tells the user why the prior had to decide.
+    """
 
     temperature: float
     solution: Solution
-    one_sided: str | None
+    trouble: str | None
 
 
 def find_anchor(rows: Rows, weights: Vector | None, *, exact: bool) -> Anchor:
-    """Fit one temperature: to all rows if `exact`, else to a subsample, as a start for more."""
+    """Fit one temperature: to all rows if `exact`, else to a subsample where that tells enough."""
     step = rows.n_rows // START_ROWS
     if not exact and step >= 4:
         some, some_weights = rows.every(step), None if weights is None else weights[::step]
@@ -53,20 +57,57 @@ def find_anchor(rows: Rows, weights: Vector | None, *, exact: bool) -> Anchor:
     objective = LogLikelihood(rows, _constant(rows), Log(), weights)
     start = np.array([np.log(_typical_gap(rows))])
     solution = solve(objective, start, rows.n_rows, bounds=_BOUNDS)
-    why = one_sided(rows, weights)
-    if why is not None:
+    trouble = _trouble(rows, weights, solution)
+    if trouble is not None:
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
         prior = Prior(np.zeros(1), np.full((1, 1), 1 / objective.total_weight))
         objective = LogLikelihood(rows, _constant(rows), Log(), weights, prior)
         solution = solve(objective, np.zeros(1), rows.n_rows, bounds=_BOUNDS)
-    return Anchor(float(Log().temperature(solution.parameters)[0]), solution, why)
+    return Anchor(float(Log().temperature(solution.parameters)[0]), solution, trouble)
+
+
+def _trouble(rows: Rows, weights: Vector | None, solution: Solution) -> str | None:
+    """Say why the labels cannot determine a temperature, if so."""
+    if _right(rows, weights).all():
+        return (
+            f"All {rows.n_rows} rows are classified right (no class has a larger logit than the label's), so "
+            "they cannot tell how much confidence is too much"
+        )
+    if solution.parameters[0] >= _BOUNDS[1][0]:
+        chance = "The labels agree with the logits no better than chance"
+        wrong = f"All {rows.n_rows} rows are classified wrong"
+        return f"{chance if _right(rows, weights).any() else wrong}: check that labels and columns match"
+    return None
+
+
+def _right(rows: Rows, weights: Vector | None) -> NDArray[np.bool_]:
+    """Say of each row that counts whether no class has a larger logit than its label."""
+    right: NDArray[np.bool_] = rows.label_gap == 0
+    return right if weights is None else right[weights > 0]
+
+
+def warn_of(anchor: Anchor, rows: Rows, weights: Vector | None) -> None:
+    """Tell the user what is wrong with the labels, if anything."""
+    if anchor.trouble is not None:
+        message = (
+            f"{anchor.trouble}. One temperature for all rows, {anchor.temperature:.4g}, held near 1 by a "
+            "weak prior, is used. Add labelled rows until some are right and some are wrong."
+        )
+    elif not _right(rows, weights).any():
+        message = (
+            f"All {rows.n_rows} rows are classified wrong. The temperature {anchor.temperature:.4g} fits "
+            "them, but check that labels and columns match."
+        )
+    elif anchor.temperature <= TEMPERATURE_MIN * (1 + 1e-9):
+        message = f"The temperature is at its lower limit, {TEMPERATURE_MIN:g}: scale the logits up."
+    else:
+        return
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _tells(rows: Rows, weights: Vector | None) -> bool:
     """Say whether enough rows are right, and enough wrong, for a temperature of some precision."""
-    right = rows.label_gap == 0
-    if weights is not None:
-        right = right[weights > 0]
+    right = _right(rows, weights)
     return bool(min(right.sum(), (~right).sum()) >= TELLING_ROWS)
 
 
@@ -81,27 +122,6 @@ def _typical_gap(rows: Rows) -> float:
     return float(np.clip(gap, 1e-4, 1e4)) if gap > 0 else 1.0
 
 
-def one_sided(rows: Rows, weights: Vector | None) -> str | None:
-    """Say "right" or "wrong" if all rows that count are so, else None."""
-    right = rows.label_gap == 0
-    if weights is not None:
-        right = right[weights > 0]
-    if right.all():
-        return "right"
-    return None if right.any() else "wrong"
-
-
 def limits_around(temperature: float) -> tuple[float, float]:
     """Return the range that T(z) is kept in."""
     return temperature / SPREAD, temperature * SPREAD
-
-
-def warn_one_sided(anchor: Anchor, n_rows: int) -> None:
-    """Tell the user that the labels cannot determine a temperature."""
-    warnings.warn(
-        f"All {n_rows} rows are classified {anchor.one_sided}, so they cannot tell how much confidence is "
-        f"too much. One temperature for all rows, {anchor.temperature:.4g}, held near 1 by a weak prior, is "
-        "used. Add labelled rows until some are right and some are wrong.",
-        UserWarning,
-        stacklevel=4,
-    )

@@ -1,7 +1,7 @@
 """What all calibrators share: the scikit-learn contract, the containers, the checks.
 
-A method's own file adds its formula: `_fit` (rows with labels -> fitted attributes) and `_predictor` (rows
--> a, which the link turns into T). Its fitted numbers are listed in `_shapes`, which is all that saving,
+A method's own file adds its formula: `_fit` (rows with labels -> fitted attributes) and `_temperature` (rows
+-> T). Its fitted numbers are listed in `_shapes`, which is all that saving,
 loading and exporting need to know.
 """
 
@@ -36,8 +36,13 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     key: ClassVar[str]
     """The name in the registry and in saved files: the paper's acronym."""
 
+    takes_masks: ClassVar[bool] = True
+    """Whether -inf may mark an impossible class."""
+
     n_classes_: int
     n_rows_: int
+    options_: dict[str, Any]
+    """The hyper-parameters of the fit, which `set_params` does not change."""
     solution_: Solution
     standard_errors_: dict[str, Vector]
 
@@ -63,6 +68,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         self._forget()
         self.n_classes_ = self.n_features_in_ = n_classes
         self.n_rows_ = n_rows
+        self.options_ = self.get_params()
         self.standard_errors_ = {}
         try:
             self._fit(Rows(opened.values, columns, inspect=inspector(opened.values)), weights)
@@ -171,9 +177,8 @@ class TemperatureCalibrator(Calibrator):
     def temperature(self, logits: Any) -> Any:
         """Return T(z) of each row, (N,)."""
         opened, rows = self._open(logits)
-        temperatures = self._temperature(rows)
-        assert rows.top is not None  # TS reads no row, but bad rows are spoken of all the same
-        return opened.wrap(temperatures)
+        rows.check()  # TS needs to read none, but bad rows are spoken of all the same
+        return opened.wrap(self._temperature(rows))
 
     def transform(self, logits: Any) -> Any:
         """Return the calibrated logits z / T(z), in the shape of the input."""
@@ -186,10 +191,17 @@ class TemperatureCalibrator(Calibrator):
         opened, rows = self._open(logits)
         return opened.wrap(rows.softmax(1 / self._temperature(rows)))
 
+    def _set_quantiles(self, temperatures: Vector, weights: Vector | None) -> None:
+        order = np.argsort(temperatures, kind="stable")
+        share = np.cumsum(np.ones(len(order)) if weights is None else weights[order])
+        at = np.searchsorted(share, np.array([0.05, 0.5, 0.95]) * share[-1])
+        self.temperature_quantiles_ = temperatures[order[np.minimum(at, len(order) - 1)]]
+
     def _headline(self, formula: str) -> str:
+        errors = "; \u00b1 is one standard error" if self.standard_errors_ else ""
         return (
             f"{type(self).__name__} ({self.key.upper()})\n{formula}\n"
-            f"{self.n_classes_} classes, fitted on {self.n_rows_} rows; \u00b1 is one standard error"
+            f"{self.n_classes_} classes, fitted on {self.n_rows_} rows{errors}"
         )
 
     def _describe_fit(self, loss: str = "NLL") -> str:

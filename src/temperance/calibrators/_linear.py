@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance._validation import check_choice, check_limits, check_unmasked
-from temperance.calibrators._anchor import find_anchor, limits_around, one_sided, warn_one_sided
+from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import class_weights_in_words, entropy_weight_in_words, estimate
 from temperance.core.fisher import Solution, solve
@@ -63,21 +63,22 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         check_choice("solver", self.solver, ("exact", "sgd"))
 
     def _fit(self, rows: Rows, weights: Vector | None) -> None:
+        if self.uses_logits:
+            check_unmasked(rows.values, rows.mean(), type(self).__name__)
         predictor = self._predictor(rows)
         anchor = find_anchor(rows, weights, exact=False)
         self.temperature_limits_ = np.array(limits_around(anchor.temperature))
         start = np.zeros(predictor.n_parameters)
         start[0] = self._link().inverse(anchor.temperature)
-        if one_sided(rows, weights):
-            warn_one_sided(anchor, rows.n_rows)
+        warn_of(anchor, rows, weights)
+        if anchor.trouble:
             self.solution_, theta = anchor.solution, start
         else:
             self.solution_ = self._solve(LogLikelihood(rows, predictor, self._link(), weights), start)
             theta = self.solution_.parameters
             self._set_errors(self.solution_)
         self._restore(self._named(theta))
-        fitted = self._link().temperature(predictor.predict(theta))
-        self.temperature_quantiles_ = np.quantile(fitted, [0.05, 0.5, 0.95])
+        self._set_quantiles(self._link().temperature(predictor.predict(theta)), weights)
 
     def _solve(self, objective: LogLikelihood, start: Vector) -> Solution:
         if self.solver == "sgd":
@@ -87,8 +88,6 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         return solve(objective, start, objective.rows.n_rows)
 
     def _predictor(self, rows: Rows) -> Linear:
-        if self.uses_logits:
-            check_unmasked(rows.values, rows.mean(), type(self).__name__)
         columns = [np.ones(rows.n_rows)]
         if self.uses_entropy:
             columns.append(log_normalised_entropy(rows))
@@ -99,7 +98,10 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
 
     def _temperature(self, rows: Rows) -> Vector:
         theta = [np.atleast_1d(getattr(self, f"{name}_")) for name in self._named_sizes()]
-        return self._link().temperature(self._predictor(rows).predict(np.concatenate(theta)))
+        a = self._predictor(rows).predict(np.concatenate(theta))
+        if self.uses_logits:
+            check_unmasked(rows.values, a, type(self).__name__)
+        return self._link().temperature(a)
 
     def _named_sizes(self) -> dict[str, int]:
         sizes = {"intercept": 1}

@@ -11,7 +11,7 @@ Vector = NDArray[np.float64]
 
 
 def estimate(value: float, error: Vector | float | None) -> str:
-    """Format a number, and its standard error where there is one; an error of 0 is that of no estimate."""
+    """Format a number and its standard error, if any; 0, or one above a temperature, means no estimate."""
     if error is not None and float(error) == 0:
         return f"{value:.4g}, not determined by the rows"
     return f"{value:.4g}" if error is None else f"{value:.4g} \u00b1 {float(error):.2g}"

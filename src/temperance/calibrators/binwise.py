@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_all_positive, check_number
-from temperance.calibrators._anchor import find_anchor, limits_around, one_sided, warn_one_sided
+from temperance._validation import InputError, check_number, check_temperatures
+from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import estimate
 from temperance.core.fisher import solve
@@ -75,31 +75,33 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         low, high = np.log(limits_around(anchor.temperature))
         bounds = np.full(self.bins, low), np.full(self.bins, high)
         start = np.full(self.bins, np.log(anchor.temperature))
-        if one_sided(rows, weights):
-            warn_one_sided(anchor, rows.n_rows)
+        warn_of(anchor, rows, weights)
+        if anchor.trouble:
             self.solution_, theta = anchor.solution, start
         else:
             self.solution_ = solve(objective, start, rows.n_rows, bounds=bounds)
             theta = self.solution_.parameters
         used = np.bincount(group, weights, self.bins) > 0
         self.temperatures_ = np.where(used, objective.link.temperature(theta), 1.0)
-        self.temperature_quantiles_ = np.quantile(self.temperatures_[group], [0.05, 0.5, 0.95])
+        self._set_quantiles(self.temperatures_[group], weights)
         if self.solution_.covariance is not None and self.solution_.covariance.shape[0] == self.bins:
             errors = self.temperatures_ * np.sqrt(self.solution_.covariance.diagonal())
             self.standard_errors_ = {"temperatures": np.where(used, errors, 0.0)}
 
     def _edges(self, confidence: Vector, weights: Vector | None) -> Vector:
         """Return quantiles of the confidences below `top`, such that equal weights fall between them."""
-        below = confidence <= self.top
         counted = np.ones(len(confidence)) if weights is None else weights
+        below = (confidence <= self.top) & (counted > 0)
         values, index = np.unique(confidence[below], return_inverse=True)
         cumulated = np.cumsum(np.bincount(index, counted[below], len(values)))
-        if not cumulated.size or cumulated[-1] == 0:
+        if not cumulated.size:
             return np.full(self.bins - 1, self.top)
         wanted = np.arange(1, self.bins - 1) / (self.bins - 1) * cumulated[-1]
-        # The smallest confidence that leaves at least the wanted weight at or below it.
+        # The smallest confidence that leaves at least the wanted weight at or below it; the edge lies midway
+        # to the next, so that the last bit of a confidence decides nothing.
         at = np.searchsorted(cumulated, wanted * (1 - 1e-12))
-        return np.append(values[at], self.top)
+        following = np.append(values, self.top)[at + 1]
+        return np.append((values[at] + following) / 2, self.top)
 
     def _bin(self, confidence: Vector) -> NDArray[np.intp]:
         return np.searchsorted(self.edges_, confidence, side="left")
@@ -108,21 +110,23 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         return self.temperatures_[self._bin(np.exp(rows.uncertainty().log_confidence))]
 
     def _shapes(self) -> Mapping[str, Shape]:
-        return {"edges": (self.bins - 1,), "temperatures": (self.bins,)}
+        bins = self.options_["bins"]
+        return {"edges": (bins - 1,), "temperatures": (bins,)}
 
     def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        check_all_positive("temperatures", parameters["temperatures"])
-        if (np.diff(parameters["edges"]) < 0).any():
-            raise InputError("edges must not fall; got some that do.")
+        check_temperatures("temperatures", parameters["temperatures"])
+        edges = parameters["edges"]
+        if (np.diff(edges) < 0).any() or not (edges[0] >= 0 and edges[-1] <= 1):
+            raise InputError(f"edges must lie between 0 and 1 and not fall; got {edges.tolist()}.")
 
     def _summary(self) -> str:
-        errors = self.standard_errors_.get("temperatures", [None] * self.bins)
+        errors = self.standard_errors_.get("temperatures", [None] * len(self.temperatures_))
         low, high = int(np.argmin(self.temperatures_)), int(np.argmax(self.temperatures_))
         lines = [
             f"{name}: confidence {self._range(i)}, T = {estimate(self.temperatures_[i], errors[i])}"
-            for name, i in (("lowest", low), ("highest", high), ("top bin", self.bins - 1))
+            for name, i in (("lowest", low), ("highest", high), ("top bin", len(self.temperatures_) - 1))
         ]
-        headline = self._headline(f"T = a table of {self.bins} ranges of confidence")
+        headline = self._headline(f"T = a table of {len(self.temperatures_)} ranges of confidence")
         return "\n".join([headline, *lines, self._describe_fit()])
 
     def _range(self, i: int) -> str:

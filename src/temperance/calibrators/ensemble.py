@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_all_positive, check_choice
-from temperance.calibrators._anchor import find_anchor, limits_around, one_sided, warn_one_sided
+from temperance._validation import InputError, check_choice, check_temperatures
+from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Calibrator, Shape
 from temperance.calibrators._words import confidence_in_words
 from temperance.core.fisher import solve
@@ -64,16 +64,18 @@ class EnsembleTemperatureScaling(Calibrator):
 
     def _fit(self, rows: Rows, weights: Vector | None) -> None:
         anchor = find_anchor(rows, weights, exact=False)
-        if one_sided(rows, weights):
-            warn_one_sided(anchor, rows.n_rows)
+        warn_of(anchor, rows, weights)
+        if anchor.trouble:
             self.temperature_, self.weights_ = anchor.temperature, np.array([1.0, 0.0, 0.0])
             self.solution_ = anchor.solution
             return
         objective = (LogMixture if self.loss == "nll" else BrierMixture)(rows, weights)
         low, high = np.log(limits_around(anchor.temperature))
         bounds = np.array([low, 0.0, 0.0]), np.array([high, 1.0, 1.0])
-        # The loss may have an optimum with all three parts and one of temperature scaling alone.
-        starts = ([np.log(anchor.temperature), *rest] for rest in ([0.1, 0.05], [0.0, 0.0]))
+        # The loss may have several optima: of temperature scaling alone, of all three parts, and of a sharp
+        # tempered part that the uniform one makes up for (noisy labels).
+        middle = np.log(anchor.temperature)
+        starts = ([middle, 0, 0], [middle, 0.1, 0.05], [middle - 0.9, 0.05, 0.3], [middle - 1.8, 0.05, 0.3])
         solutions = [solve(objective, np.array(start), rows.n_rows, bounds=bounds) for start in starts]
         self.solution_ = min(solutions, key=lambda solution: solution.value)
         self.temperature_ = float(np.exp(self.solution_.parameters[0]))
@@ -104,7 +106,7 @@ class EnsembleTemperatureScaling(Calibrator):
         return {"temperature": (), "weights": (3,)}
 
     def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        check_all_positive("temperature", parameters["temperature"])
+        check_temperatures("temperature", parameters["temperature"])
         weights = parameters["weights"]
         if (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
             raise InputError(f"weights must be >= 0 and sum to 1; got {weights.tolist()}.")
@@ -116,6 +118,6 @@ class EnsembleTemperatureScaling(Calibrator):
             f"{self.n_classes_} classes, fitted on {self.n_rows_} rows\n"
             f"T = {self.temperature_:.4g}: {confidence_in_words(self.temperature_)}\n"
             f"mixture: {tempered} tempered, {raw} as the classifier gave it, {uniform} uniform\n"
-            f"{self.loss} of the calibration rows: {self.solution_.value:.4f}\n"
+            f"{self.options_['loss']} of the calibration rows: {self.solution_.value:.4f}\n"
             f"solver: {self.solution_.message}, {self.solution_.passes} passes over the rows"
         )

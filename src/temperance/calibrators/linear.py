@@ -40,6 +40,7 @@ class LinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "lts"
+    takes_masks: ClassVar[bool] = False
     uses_entropy: ClassVar[bool] = False
     uses_logits: ClassVar[bool] = True
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + b)"

@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 
 from temperance._validation import (
     InputError,
-    check_all_positive,
     check_choice,
     check_limits,
     check_number,
     check_seed,
     check_unmasked,
 )
-from temperance.calibrators._anchor import find_anchor, limits_around, one_sided, warn_one_sided
+from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.core.ece_loss import EceLoss
-from temperance.core.fisher import Solution, lbfgs, solve
+from temperance.core.fisher import Solution, fisher_scoring, lbfgs
 from temperance.core.links import Softplus
 from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood, Prior
@@ -79,6 +78,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "pts"
+    takes_masks: ClassVar[bool] = False
     input_mean_: Vector
     input_scale_: Vector
     coefs_: list[Matrix]
@@ -114,7 +114,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         check_seed("random_state", self.random_state)
 
     def _fit(self, rows: Rows, weights: Vector | None) -> None:
-        inputs = self._largest(rows)
+        inputs = self._largest(rows, min(self.top_k, rows.n_classes))
         share = None if weights is None else weights / weights.sum()
         self.input_mean_ = np.average(inputs, axis=0, weights=share)
         spread = np.sqrt(np.average((inputs - self.input_mean_) ** 2, axis=0, weights=share))
@@ -125,16 +125,15 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         start = network.start(
             self._link().inverse(anchor.temperature), np.random.default_rng(self.random_state)
         )
-        if one_sided(rows, weights):
-            warn_one_sided(anchor, rows.n_rows)
+        warn_of(anchor, rows, weights)
+        if anchor.trouble:
             theta, self.solution_ = network.constant(start), anchor.solution
         else:
             self.solution_ = self._solve(rows, network, weights, start)
             theta = self.solution_.parameters
         layers = list(network.layers(theta))
         self.coefs_, self.intercepts_ = [w.copy() for w, _ in layers], [b.copy() for _, b in layers]
-        fitted = self._link().temperature(network.predict(theta))
-        self.temperature_quantiles_ = np.quantile(fitted, [0.05, 0.5, 0.95])
+        self._set_quantiles(self._link().temperature(network.predict(theta)), weights)
 
     def _solve(self, rows: Rows, network: Network, weights: Vector | None, start: Vector) -> Solution:
         if self.solver == "sgd":
@@ -144,9 +143,9 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
             return descend(loss(rows, network, self._link(), weights), start, self.random_state or 0)
         total = rows.n_rows if weights is None else weights.sum()
         prior = Prior(network.constant(start), network.decay(self.weight_decay / total))
-        solution = solve(
-            LogLikelihood(rows, network, self._link(), weights, prior), start, rows.n_rows, stall=STALL
-        )
+        # On all rows at once: a subsample would choose the local optimum by the order of the rows.
+        likelihood = LogLikelihood(rows, network, self._link(), weights, prior)
+        solution = fisher_scoring(likelihood, start, stall=STALL)
         if self.loss == "nll":
             return solution
         around = Prior(solution.parameters, network.decay(self.weight_decay / total))
@@ -155,13 +154,14 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         found = lbfgs(objective, solution.parameters, "L-BFGS on the ECE loss")
         return replace(found, converged=True, message="L-BFGS on the ECE loss, until no step lowered it")
 
-    def _largest(self, rows: Rows) -> Matrix:
-        largest = rows.largest(min(self.top_k, rows.n_classes)).astype(np.float64)
+    def _largest(self, rows: Rows, count: int) -> Matrix:
+        largest = rows.largest(count).astype(np.float64)
         check_unmasked(rows.values, largest.sum(axis=1), type(self).__name__)
         return largest
 
     def _network(self, inputs: Matrix) -> Network:
-        return Network((inputs - self.input_mean_) / self.input_scale_, tuple(self.hidden))
+        hidden = tuple(self.options_["hidden"])
+        return Network((inputs - self.input_mean_) / self.input_scale_, hidden)
 
     def _link(self) -> Softplus:
         return Softplus(*self.temperature_limits_)
@@ -169,16 +169,17 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     def _temperature(self, rows: Rows) -> Vector:
         layers = zip(self.coefs_, self.intercepts_, strict=True)
         theta = np.concatenate([part.ravel() for layer in layers for part in layer])
-        return self._link().temperature(self._network(self._largest(rows)).predict(theta))
+        inputs = self._largest(rows, len(self.input_mean_))
+        return self._link().temperature(self._network(inputs).predict(theta))
 
     def _shapes(self) -> Mapping[str, Shape]:
-        inputs = min(self.top_k, self.n_classes_)
+        inputs = min(self.options_["top_k"], self.n_classes_)
         shapes: dict[str, Shape] = {
             "input_mean": (inputs,),
             "input_scale": (inputs,),
             "temperature_limits": (2,),
         }
-        sizes = (inputs, *self.hidden, 1)
+        sizes = (inputs, *self.options_["hidden"], 1)
         for i in range(len(sizes) - 1):
             shapes[f"layer_{i + 1}_weights"] = (sizes[i], sizes[i + 1])
             shapes[f"layer_{i + 1}_biases"] = (sizes[i + 1],)
@@ -199,20 +200,22 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     def _restore(self, parameters: Mapping[str, NDArray[Any]]) -> None:
         fixed = ("input_mean", "input_scale", "temperature_limits")
         super()._restore({name: parameters[name] for name in fixed})
-        layers = range(1, len(self.hidden) + 2)
+        layers = range(1, len(self.options_["hidden"]) + 2)
         self.coefs_ = [parameters[f"layer_{i}_weights"] for i in layers]
         self.intercepts_ = [parameters[f"layer_{i}_biases"] for i in layers]
 
     def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
         check_limits(parameters["temperature_limits"])
-        check_all_positive("input_scale", parameters["input_scale"])
+        if not (parameters["input_scale"] > 1e-100).all():
+            raise InputError(f"input_scale must be > 0; got {parameters['input_scale'].min():g}.")
 
     def _summary(self) -> str:
         inputs = len(self.input_mean_)
-        sizes = " - ".join(str(size) for size in (inputs, *self.hidden, 1))
+        sizes = " - ".join(str(size) for size in (inputs, *self.options_["hidden"], 1))
+        loss = self.options_["loss"]
         count = sum(w.size + b.size for w, b in zip(self.coefs_, self.intercepts_, strict=True))
         return (
             f"{self._headline(f'T(z) = softplus(MLP of the {inputs} largest logits)')}\n"
-            f"network {sizes}: {count} parameters, loss {self.loss}, weight decay {self.weight_decay:g}\n"
-            f"{self._describe_fit('NLL, with the decay,' if self.loss == 'nll' else 'ECE loss')}"
+            f"network {sizes}: {count} parameters, loss {loss}, decay {self.options_['weight_decay']:g}\n"
+            f"{self._describe_fit('NLL with decay' if loss == 'nll' else 'ECE with decay')}"
         )

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import check_all_positive
-from temperance.calibrators._anchor import find_anchor, warn_one_sided
+from temperance._validation import check_temperatures
+from temperance.calibrators._anchor import find_anchor, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import confidence_in_words, estimate
 from temperance.core.rows import Rows
@@ -48,8 +48,7 @@ class TemperatureScaling(TemperatureCalibrator):
 
     def _fit(self, rows: Rows, weights: NDArray[np.float64] | None) -> None:
         anchor = find_anchor(rows, weights, exact=True)
-        if anchor.one_sided:
-            warn_one_sided(anchor, rows.n_rows)
+        warn_of(anchor, rows, weights)
         self.temperature_ = anchor.temperature
         self.temperature_quantiles_ = np.full(3, anchor.temperature)
         self.solution_ = anchor.solution
@@ -65,7 +64,7 @@ class TemperatureScaling(TemperatureCalibrator):
         return {"temperature": ()}
 
     def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        check_all_positive("temperature", parameters["temperature"])
+        check_temperatures("temperature", parameters["temperature"])
 
     def _summary(self) -> str:
         value = estimate(self.temperature_, self.standard_errors_.get("temperature"))

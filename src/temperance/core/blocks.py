@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, cached_property
+from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -154,9 +155,35 @@ def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: Blo
         yield result
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
+class _OneBlasThread:
+    """Hold the linear algebra library to one thread while any pass runs, in whatever thread it was called.
+
+    The limit is the process's: the first to enter sets it, the last to leave takes it off.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    @cached_property
+    def _controller(self) -> ThreadpoolController:
+        return ThreadpoolController()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()
 
 
 def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
@@ -173,7 +200,7 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
         for _ in _lane(values, size, lane, lanes, work):
             pass
 
-    with _blas().limit(limits=1, user_api="blas"):
+    with _one_blas_thread:
         if lanes <= 1:
             run(0)
             return
@@ -185,13 +212,16 @@ def sum_blocks(values: Floats | BFloat16, work: BlockWork, size: int) -> list[ND
     """Sum the tuples of arrays that `work` returns for blocks of `size` rows, in the order of the blocks."""
     n_rows = values.shape[0]
     lanes = max(1, min(number_of_threads(), -(-n_rows // size)))
-    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(lanes) as pool:
+    with _one_blas_thread, ThreadPoolExecutor(lanes) as pool:
         streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
         totals: list[NDArray[np.float64]] = []
         for _ in range(0, n_rows, lanes * size):
             for partial in pool.map(lambda stream: next(stream, None), streams):
-                if partial is not None:
-                    totals = (
-                        [t + p for t, p in zip(totals, partial, strict=True)] if totals else list(partial)
-                    )
+                if partial is None:
+                    continue
+                if not totals:
+                    totals = list(partial)
+                else:
+                    for total, part in zip(totals, partial, strict=True):
+                        total += part
     return totals

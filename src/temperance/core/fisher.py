@@ -89,6 +89,8 @@ def solve(
     """Minimise from `start`: on ever larger subsamples where there are many rows, then on all of them."""
     if objective.n_parameters > LARGEST_FISHER:
         return lbfgs(objective, start, f"L-BFGS, for more than {LARGEST_FISHER} parameters", bounds)
+    if objective.n_parameters > max(n_rows, 500):
+        return lbfgs(objective, start, "L-BFGS, for more parameters than rows", bounds)
     enough = max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * objective.n_parameters)
     step = min(SUBSAMPLE_STEP, n_rows // enough)
     if step >= 4:
@@ -130,8 +132,7 @@ def fisher_scoring(
         factor = _factorise(fisher, free, damping)
         step = -factor.solve(np.where(free, gradient, 0.0))
         promised = -float(gradient @ step) / 2
-        falling = promised / before if before else 1.0
-        close = promised <= tolerance or (promised <= NEAR and promised * falling <= tolerance / 10)
+        close = _is_close(promised, before, tolerance)
         if close or decrease < stall:
             return Solution(
                 np.clip(theta + step, lower, upper) if close else theta,
@@ -147,11 +148,8 @@ def fisher_scoring(
         if found is None and damping >= MOST_DAMPING:
             return lbfgs(objective, theta, "L-BFGS, as no step along the Fisher direction went down", bounds)
         fraction, moved, there = found or (0.0, theta, here)
-        if fraction < LEAST_FRACTION:
-            # The matrix misjudges how far the step may go: damp it, as Levenberg and Marquardt do.
-            damping, decrease = max(10 * damping, 1e-4), np.inf
-        else:
-            damping, decrease = damping / 10 if damping > 1e-6 else 0.0, here.value - there.value
+        damping = _adapt(damping, fraction)
+        decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
         before = promised if fraction == 1 else None
         theta, here = moved, there
     norm = float(np.linalg.norm(here.gradient))
@@ -159,6 +157,19 @@ def fisher_scoring(
     return Solution(
         theta, here.value, norm, max_iterations, objective.passes, converged=False, message=message
     )
+
+
+def _is_close(promised: float, before: float | None, tolerance: float) -> bool:
+    """Say whether this step, or by the way that promises fall the next one, is the last worth taking."""
+    falling = promised / before if before else 1.0
+    return promised <= tolerance or (promised <= NEAR and promised * falling <= tolerance / 10)
+
+
+def _adapt(damping: float, fraction: float) -> float:
+    """Damp, as Levenberg and Marquardt do, where the matrix misjudges how far a step may go; else relax."""
+    if fraction < LEAST_FRACTION:
+        return max(10 * damping, 1e-4)
+    return damping / 10 if damping > 1e-6 else 0.0
 
 
 @dataclass(frozen=True)

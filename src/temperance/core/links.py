@@ -1,10 +1,10 @@
-"""From the predictor a to the temperature T and its inverse beta = 1/T, with derivatives.
+"""From the predictor a to the temperature T and its inverse beta = 1/T, with its derivative.
 
     softplus   T = log(1 + exp(a))      the paper's link
     log        T = exp(a)               a step of a is the same ratio of T at every scale
 
-Each is limited to lower <= T <= upper, at fit and at use: beyond, T stays at the limit and the derivatives
-are 0.
+Each is limited to lower <= T <= upper, at fit and at use: beyond, T stays at the limit and the derivative
+is 0.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Beta:
-    """The inverse temperature, and its first and second derivative with respect to a."""
+    """The inverse temperature, and its derivative with respect to a."""
 
     value: Vector
     first: Vector
-    second: Vector
 
 
 class Link(Protocol):
@@ -46,7 +45,7 @@ class Link(Protocol):
         ...
 
     def beta(self, a: Vector) -> Beta:
-        """1/T of each predictor, with its derivatives."""
+        """1/T of each predictor, with its derivative."""
         ...
 
 
@@ -67,11 +66,11 @@ class Softplus:
         return float(temperature + np.log(-np.expm1(-temperature)))
 
     def beta(self, a: Vector) -> Beta:
-        """1/T of each predictor, with its derivatives."""
+        """1/T of each predictor, with its derivative."""
         T = self.temperature(a)
         slope = np.where((self.lower < T) & (self.upper > T), expit(a), 0.0)
         beta = 1 / T
-        return Beta(beta, -slope * beta**2, (2 * slope * beta - expit(-a)) * slope * beta**2)
+        return Beta(beta, -slope * beta**2)
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Log:
         return float(np.log(temperature))
 
     def beta(self, a: Vector) -> Beta:
-        """1/T of each predictor, with its derivatives."""
+        """1/T of each predictor, with its derivative."""
         T = self.temperature(a)
         moving = np.where((self.lower < T) & (self.upper > T), 1 / T, 0.0)
-        return Beta(1 / T, -moving, moving)
+        return Beta(1 / T, -moving)

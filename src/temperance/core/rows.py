@@ -93,6 +93,10 @@ class Rows:
         self._locate()
         return self._label_gap
 
+    def check(self) -> None:
+        """Read the rows if no pass has yet, so that `inspect` has seen them."""
+        self._locate()
+
     def _locate(self) -> None:
         if not self._located:
             self._pass(lambda z, start, stop, scratch: None)

@@ -16,9 +16,9 @@ quantiles q of |g*|, and E|e| estimated by the mean of the recentred |g* - g|, t
 
     [|g| - E|e| - (q_high - m),  |g| + (m - q_low)],     truncated at 0 (and at 1).
 
-It contains the estimate, covers at least at its level whether the truth is 0 or far from 0, and is wider
-than need be downwards when the truth is far from 0. (The fixed point of the smooth error is not a norm but
-obeys the triangle inequality, which is what the lower end rests on.)
+It contains the estimate, covers at least at its level whether the truth is 0 or far from 0 (but for the
+maximum of `mce`, see `evaluate`), and is wider than need be downwards when the truth is far from 0. The fixed
+point of the smooth error is not a norm but obeys the triangle inequality: the lower end rests on that.
 """
 
 from __future__ import annotations

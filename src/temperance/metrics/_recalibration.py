@@ -44,12 +44,9 @@ class Recalibrator:
     bias: Floats
 
     def odds(self, logs: Logs) -> tuple[Logs, Floats]:
-        """Return exp(beta l + b) of a block in its dtype, and the sums over classes.
-
-        The largest l of a row is 0 and the ridge keeps b small: nothing overflows, and no sum is 0.
-        """
+        """Return exp(beta l + b - max b) of a block in its dtype, and the sums over classes."""
         odds = logs * logs.dtype.type(self.beta)
-        odds += self.bias.astype(logs.dtype)
+        odds += (self.bias - self.bias.max()).astype(logs.dtype)
         np.exp(odds, out=odds)
         return odds, odds.sum(axis=1).astype(np.float64)
 
@@ -61,7 +58,7 @@ class Recalibrator:
 
     def nll(self, logs: Logs, labels: NDArray[np.intp], sums: Floats) -> Floats:
         """Return the negative log-likelihood, also where the odds of the label underflow."""
-        return np.log(sums) - self.beta * _of_label(logs, labels) - self.bias[labels]
+        return np.log(sums) - self.beta * _of_label(logs, labels) - (self.bias - self.bias.max())[labels]
 
 
 def log_probabilities(probs: NDArray[np.floating[Any]], dtype: type[np.floating[Any]]) -> Logs:
@@ -92,10 +89,10 @@ def fit_temperature(logs: Logs, labels: NDArray[np.intp], weight: Floats, start:
     if not weight.any():
         return start
     rows = Rows(logs, labels)
-    link = Log(1 / _BETA_RANGE[1], 1 / _BETA_RANGE[0])
-    objective = LogLikelihood(rows, Linear(np.ones((rows.n_rows, 1))), link, weight)
-    solution = solve(objective, np.array([-np.log(start)]), rows.n_rows)
-    return 1 / float(link.temperature(solution.parameters)[0])
+    bounds = -np.log([_BETA_RANGE[1]]), -np.log([_BETA_RANGE[0]])
+    objective = LogLikelihood(rows, Linear(np.ones((rows.n_rows, 1))), Log(), weight)
+    solution = solve(objective, np.array([-np.log(start)]), rows.n_rows, bounds=bounds)
+    return float(np.exp(-solution.parameters[0]))
 
 
 def fit_bias(logs: Logs, labels: NDArray[np.intp], weight: Floats, start: Recalibrator) -> Recalibrator:

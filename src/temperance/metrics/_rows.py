@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance._validation import InputError, check_labels, check_probabilities, check_sample_weight
+from temperance.containers import as_numpy
 
 __all__ = ["Floats", "Rows", "blocks", "check_fraction", "check_integer", "check_rows"]
 
@@ -90,11 +91,11 @@ class Rows:
 
 def check_rows(probs: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> Rows:
     """Check the input of a metric. Rows of weight 0 are dropped: they are repeated no times."""
-    array = check_probabilities(probs)
+    array = check_probabilities(as_numpy(probs))
     if array.dtype.itemsize > 8:  # bin edges are not known beyond float64
         array = array.astype(np.float64)
-    index = check_labels(labels, *array.shape)
-    weight = check_sample_weight(sample_weight, len(array))
+    index = check_labels(as_numpy(labels), *array.shape)
+    weight = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), len(array))
     if weight is None:
         return Rows(array, index, np.ones(len(array)))
     kept = weight > 0

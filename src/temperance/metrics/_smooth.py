@@ -83,7 +83,7 @@ def fixed_point(residual: Floats) -> Floats:
         low, high = np.where(up, middle, low), np.where(up, high, middle)
         above, below = np.where(up, excess, above), np.where(up, below, -excess)
     crossing: Floats = low + (high - low) * above / (above + below)
-    return crossing
+    return np.minimum(crossing, 1.0)  # rounding
 
 
 def _cosines(residual: Floats) -> Floats:
