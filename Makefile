@@ -22,7 +22,7 @@ demo: $(VENV)/ready
 	$(BIN)/python examples/quickstart.py
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -32,7 +32,7 @@ types: $(VENV)/ready
 	$(BIN)/mypy
 
 coverage: $(VENV)/ready
-	$(BIN)/python -m pytest -q --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -q -n auto --cov --cov-report=term --cov-fail-under=95
 
 # What users install: the wheel, without any extra.
 wheel: $(VENV)/ready
