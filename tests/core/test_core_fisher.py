@@ -198,6 +198,12 @@ def test_many_parameters_use_lbfgs_and_say_so(monkeypatch):
     assert solve(Bowl(), np.zeros(2), n_rows=10).message == "converged"
 
 
+def test_more_parameters_than_rows_use_lbfgs_and_say_so(monkeypatch):
+    monkeypatch.setattr(fisher, "SMALL_FISHER", 1)
+    assert solve(Bowl(), np.zeros(2), n_rows=1).message.startswith("L-BFGS, for more parameters than rows: ")
+    assert solve(Bowl(), np.zeros(2), n_rows=2).message == "converged"
+
+
 def test_lbfgs_returns_value_gradient_and_passes():
     objective = temperature_problem()
     solution: Solution = lbfgs(objective, np.array([1.0]), "why")

@@ -3,7 +3,7 @@ import pytest
 
 from temperance import metrics
 from temperance.metrics._rows import check_rows
-from temperance.metrics._smooth import grid_sums, smoothed_error
+from temperance.metrics._smooth import _absolute_integral, _cosines, grid_sums
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def top(simulate):
 def error_at(probs, labels, width):
     rows = check_rows(probs, labels)
     residual = grid_sums(rows)(rows.weight[:, None]) / rows.total
-    return smoothed_error(residual, np.array([width]))[0]
+    return _absolute_integral(_cosines(residual), np.array([width]))[0]
 
 
 def test_the_grid_keeps_the_size_and_the_place_of_each_residual():

@@ -113,11 +113,18 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
 
     def _named(self, theta: Vector) -> dict[str, Vector]:
         """Split the vector [b, w_H, w_L]; a constant added to w_L changes nothing, so its mean is made 0."""
-        ends = np.cumsum(list(self._named_sizes().values()))[:-1]
-        parts = dict(zip(self._named_sizes(), np.split(theta, ends), strict=True))
+        parts = self._split(theta)
         if self.uses_logits:
             parts["class_weights"] = parts["class_weights"] - parts["class_weights"].mean()
-        return {name: part if name == "class_weights" else part[0] for name, part in parts.items()}
+        return parts
+
+    def _split(self, vector: Vector) -> dict[str, Vector]:
+        names = self._named_sizes()
+        parts = np.split(vector, np.cumsum(list(names.values()))[:-1])
+        return {
+            name: part if name == "class_weights" else part[0]
+            for name, part in zip(names, parts, strict=True)
+        }
 
     def _set_errors(self, solution: Solution) -> None:
         if solution.covariance is None:
@@ -129,13 +136,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             centre = np.eye(len(covariance))
             centre[-K:, -K:] -= 1 / K
             covariance = centre @ covariance @ centre
-        errors = np.sqrt(covariance.diagonal())
-        names = self._named_sizes()
-        parts = np.split(errors, np.cumsum(list(names.values()))[:-1])
-        self.standard_errors_ = {
-            name: part if name == "class_weights" else part[0]
-            for name, part in zip(names, parts, strict=True)
-        }
+        self.standard_errors_ = self._split(np.sqrt(covariance.diagonal()))
 
     def _shapes(self) -> Mapping[str, Shape]:
         shapes: dict[str, Shape] = dict.fromkeys(self._named_sizes(), ())

@@ -35,6 +35,7 @@ SUBSAMPLE_ROWS = 1024
 SUBSAMPLE_STEP = 16  # a subsample is at most this much smaller: its optimum is a start worth having
 ROWS_PER_PARAMETER = 20
 SUSPICIOUS = 1.2  # all rows' value over that of a subsample, at the optimum of the subsample
+SMALL_FISHER = 500  # parameters whose matrix is cheap, even where rows too few make it singular
 LARGEST_FISHER = 4096  # parameters; beyond, the matrix costs more than the steps that it saves
 
 
@@ -89,7 +90,7 @@ def solve(
     """Minimise from `start`: on ever larger subsamples where there are many rows, then on all of them."""
     if objective.n_parameters > LARGEST_FISHER:
         return lbfgs(objective, start, f"L-BFGS, for more than {LARGEST_FISHER} parameters", bounds)
-    if objective.n_parameters > max(n_rows, 500):
+    if objective.n_parameters > max(n_rows, SMALL_FISHER):
         return lbfgs(objective, start, "L-BFGS, for more parameters than rows", bounds)
     enough = max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * objective.n_parameters)
     step = min(SUBSAMPLE_STEP, n_rows // enough)

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance._validation import InputError, check_labels, check_probabilities, check_sample_weight
+from temperance._validation import check_labels, check_number, check_probabilities, check_sample_weight
 from temperance.containers import as_numpy
 
 __all__ = ["Floats", "Rows", "blocks", "check_fraction", "check_integer", "check_rows"]
@@ -102,17 +101,15 @@ def check_rows(probs: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | N
     return Rows(array, index, weight) if kept.all() else Rows(array[kept], index[kept], weight[kept])
 
 
-def check_integer(name: str, value: object, minimum: int) -> int:
+def check_integer(name: str, value: Any, minimum: int) -> int:
     """Return `value` as an int of at least `minimum`."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-        raise InputError(f"{name} must be a whole number of at least {minimum}; got {value!r}.")
+    check_number(name, value, f"of at least {minimum}", lambda v: v >= minimum, whole=True)
     return int(value)
 
 
-def check_fraction(name: str, value: float) -> float:
+def check_fraction(name: str, value: Any) -> float:
     """Return `value` if it lies strictly between 0 and 1."""
-    if not 0 < value < 1:
-        raise InputError(f"{name} must lie between 0 and 1, such as 0.95; got {value!r}.")
+    check_number(name, value, "between 0 and 1, such as 0.95", lambda v: 0 < v < 1)
     return float(value)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from temperance.metrics._rows import Floats, Rows, check_rows
 from temperance.metrics._sums import GroupSums
 
-__all__ = ["fixed_point", "grid_sums", "smooth_ece", "smoothed_error"]
+__all__ = ["fixed_point", "grid_sums", "smooth_ece"]
 
 _CELLS = 2048  # widths below 1 / 2048 are not resolved; noise keeps them above that for N < 10^9
 _HALVINGS = 12  # of [0, 1]; a straight line between the last two ends then leaves an error below 1e-6
@@ -64,11 +64,6 @@ def grid_sums(rows: Rows) -> GroupSums:
     values = np.concatenate([(1 - upper) * rows.residual, upper * rows.residual])
     cells, twice = np.concatenate([cell, cell + 1]), np.concatenate([row, row])
     return GroupSums(values, cells, twice, (_CELLS, len(cell)))
-
-
-def smoothed_error(residual: Floats, width: Floats) -> Floats:
-    """Return smECE_s of (cells, B) residuals, with one width s for each column."""
-    return _absolute_integral(_cosines(residual), width)
 
 
 def fixed_point(residual: Floats) -> Floats:
