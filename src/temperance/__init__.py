@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from temperance._validation import InputError
 from temperance.calibrators import (
     CALIBRATORS,
+    BayesianTemperatureScaling,
     BinwiseTemperatureScaling,
     EnsembleTemperatureScaling,
     EntropyLinearTemperatureScaling,
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CALIBRATORS",
+    "BayesianTemperatureScaling",
     "BinwiseTemperatureScaling",
     "EnsembleTemperatureScaling",
     "EntropyLinearTemperatureScaling",

@@ -9,6 +9,7 @@ from typing import Any
 
 from temperance._validation import InputError
 from temperance.calibrators._base import Calibrator, TemperatureCalibrator
+from temperance.calibrators.bayesian import BayesianTemperatureScaling
 from temperance.calibrators.binwise import BinwiseTemperatureScaling
 from temperance.calibrators.ensemble import EnsembleTemperatureScaling
 from temperance.calibrators.entropy import EntropyTemperatureScaling
@@ -19,6 +20,7 @@ from temperance.calibrators.temperature import TemperatureScaling
 
 __all__ = [
     "CALIBRATORS",
+    "BayesianTemperatureScaling",
     "BinwiseTemperatureScaling",
     "Calibrator",
     "EnsembleTemperatureScaling",
@@ -40,6 +42,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "pts-ece": ParametrizedTemperatureScaling,
     "bts": BinwiseTemperatureScaling,
     "ets": EnsembleTemperatureScaling,
+    "bayes": BayesianTemperatureScaling,
 }
 
 # Options that a key implies.

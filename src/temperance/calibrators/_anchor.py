@@ -20,7 +20,7 @@ from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Linear
 from temperance.core.rows import Rows
 
-__all__ = ["SPREAD", "Anchor", "find_anchor", "limits_around", "warn_of"]
+__all__ = ["SPREAD", "Anchor", "find_anchor", "limits_around", "warn_if_all_wrong", "warn_of"]
 
 # Rows that give a first guess of the scale, and a start for methods that refine it.
 SCALE_ROWS, START_ROWS = 512, 4096
@@ -103,6 +103,13 @@ def warn_of(anchor: Anchor, rows: Rows, weights: Vector | None) -> None:
     else:
         return
     warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def warn_if_all_wrong(rows: Rows, weights: Vector | None) -> None:
+    """Tell the user of a method with a prior, which fits rows all right or all wrong, of the latter."""
+    if not _right(rows, weights).any():
+        message = f"All {rows.n_rows} rows are classified wrong: check that labels and columns match."
+        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _tells(rows: Rows, weights: Vector | None) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.objective import Evaluation, LogLikelihood
+from temperance.core.objective import Evaluation, LogLikelihood, with_prior
 
 __all__ = ["EceLoss"]
 
@@ -38,8 +38,6 @@ class EceLoss(LogLikelihood):
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
             da = np.sign(gap)[group] * share * confidence * moments.mu * beta.first
             gradient, _ = self.predictor.pull_back(theta, da, None)
-            return self._add_prior(
-                theta, gradient, np.zeros((len(theta), len(theta))) if with_fisher else None
-            )
+            return gradient, np.zeros((len(theta), len(theta))) if with_fisher else None
 
-        return Evaluation(float(np.abs(gap).sum()) + self._prior_value(theta), derive)
+        return with_prior(self.prior, theta, float(np.abs(gap).sum()), derive)

@@ -22,10 +22,14 @@ from temperance.core.links import Link
 from temperance.core.predictors import Predictor
 from temperance.core.rows import Rows
 
-__all__ = ["Evaluation", "LogLikelihood", "Prior"]
+__all__ = ["Evaluation", "LogLikelihood", "Prior", "with_prior"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+
+
+# From whether the Fisher matrix is wanted to the gradient and that matrix, or None.
+Derive = Callable[[bool], tuple[Vector, Matrix | None]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Prior:
 class Evaluation:
     """The objective at one point: its value now, its derivatives when asked for."""
 
-    def __init__(self, value: float, derive: Callable[[bool], tuple[Vector, Matrix | None]]) -> None:
+    def __init__(self, value: float, derive: Derive) -> None:
         self.value = value
         self._derive = derive
 
@@ -54,6 +58,20 @@ class Evaluation:
         gradient, fisher = self._derive(True)
         assert fisher is not None
         return gradient, fisher
+
+
+def with_prior(prior: Prior | None, theta: Vector, value: float, derive: Derive) -> Evaluation:
+    """Return the evaluation of a likelihood with its prior, if any."""
+    if prior is None:
+        return Evaluation(value, derive)
+    off = theta - prior.mean
+    pull = prior.precision @ off
+
+    def derive_both(with_fisher: bool) -> tuple[Vector, Matrix | None]:
+        gradient, fisher = derive(with_fisher)
+        return gradient + pull, None if fisher is None else fisher + prior.precision
+
+    return Evaluation(value + float(off @ pull) / 2, derive_both)
 
 
 class LogLikelihood:
@@ -84,6 +102,10 @@ class LogLikelihood:
         weights = None if self.weights is None else self.weights[::step]
         return type(self)(rows, self.predictor.every(step, rows), self.link, weights, self.prior)
 
+    def with_prior(self, prior: Prior) -> LogLikelihood:
+        """Return the same with another prior."""
+        return type(self)(self.rows, self.predictor, self.link, self.weights, prior)
+
     def share(self) -> Vector | float:
         """Each row's part of the mean."""
         return 1 / self.total_weight if self.weights is None else self.weights / self.total_weight
@@ -99,20 +121,6 @@ class LogLikelihood:
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
             da = (moments.mu - gap) * beta.first * share
             curvature = moments.v * beta.first**2 * share if with_fisher else None
-            return self._add_prior(theta, *self.predictor.pull_back(theta, da, curvature))
+            return self.predictor.pull_back(theta, da, curvature)
 
-        return Evaluation(value + self._prior_value(theta), derive)
-
-    def _prior_value(self, theta: Vector) -> float:
-        if self.prior is None:
-            return 0.0
-        off = theta - self.prior.mean
-        return float(off @ self.prior.precision @ off) / 2
-
-    def _add_prior(
-        self, theta: Vector, gradient: Vector, fisher: Matrix | None
-    ) -> tuple[Vector, Matrix | None]:
-        if self.prior is None:
-            return gradient, fisher
-        gradient = gradient + self.prior.precision @ (theta - self.prior.mean)
-        return gradient, None if fisher is None else fisher + self.prior.precision
+        return with_prior(self.prior, theta, value, derive)

@@ -2,6 +2,7 @@
 
     Linear     a = Phi theta, of features stored for each row and, on request, the logits less their mean
     Grouped    a = theta[group of the row]
+    ByClass    a = Phi theta + shift[class of the row]
     Network    a = MLP(inputs of the row; theta)            (in `network`)
 
 A predictor gives a, and for derivatives (da, w) of a sum over rows with respect to each a: J' da and
@@ -14,10 +15,11 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack
 
 from temperance.core.rows import Rows
 
-__all__ = ["Grouped", "Linear", "Predictor"]
+__all__ = ["ByClass", "Grouped", "Linear", "Predictor"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -98,3 +100,46 @@ class Grouped:
     def every(self, step: int, rows: Rows) -> Grouped:
         """Return the same for every `step`-th row."""
         return Grouped(self.group[::step], self.n_parameters)
+
+
+class ByClass:
+    """a = Phi theta + shift[group], of stored features and one group for each row, or -1 for none.
+
+    The groups are never spread out as N x n_groups numbers: all sums over their rows are counts.
+    """
+
+    def __init__(self, features: Matrix, group: NDArray[np.intp], n_groups: int) -> None:
+        self.features, self.group, self.n_groups = features, group, n_groups
+        self.n_stored = features.shape[1]
+        self.n_parameters = self.n_stored + n_groups
+
+    def predict(self, theta: Vector) -> Vector:
+        """Return a of each row."""
+        shift = np.append(theta[self.n_stored :], 0.0)  # the last is that of the group -1
+        result: Vector = self.features @ theta[: self.n_stored] + shift[self.group]
+        return result
+
+    def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
+        """Return J' da and J' diag(w) J."""
+        gradient = np.concatenate([self.features.T @ da, self._total(da)])
+        if w is None:
+            return gradient, None
+        weighted = self.features * w[:, None]
+        cross = np.stack([self._total(column) for column in weighted.T])
+        groups = np.diag(self._total(w))
+        return gradient, np.block([[self.features.T @ weighted, cross], [cross.T, groups]])
+
+    def _total(self, values: Vector) -> Vector:
+        totals: Vector = np.bincount(self.group + 1, values, self.n_groups + 1)[1:].astype(np.float64)
+        return totals
+
+    def jacobian(self, start: int, stop: int) -> csr_array:
+        """Return the rows start..stop of J."""
+        group = self.group[start:stop]
+        rows = np.flatnonzero(group >= 0)
+        hot = csr_array((np.ones(len(rows)), (rows, group[rows])), shape=(stop - start, self.n_groups))
+        return hstack([csr_array(self.features[start:stop]), hot], format="csr")
+
+    def every(self, step: int, rows: Rows) -> ByClass:
+        """Return the same for every `step`-th row."""
+        return ByClass(self.features[::step], self.group[::step], self.n_groups)

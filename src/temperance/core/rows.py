@@ -17,7 +17,7 @@ from temperance.core import backend, blocks
 from temperance.core.blocks import BFloat16, Scratch
 from temperance.core.entropy import log_entropy
 
-__all__ = ["Moments", "Rows", "Uncertainty"]
+__all__ = ["Moments", "Profile", "Rows", "Uncertainty"]
 
 Floats = NDArray[np.floating[Any]]
 Vector = NDArray[np.float64]
@@ -41,6 +41,15 @@ class Uncertainty:
 
     log_entropy: Vector
     log_confidence: Vector
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The shape of a row at its inverse temperature, whatever its number of classes and their order."""
+
+    log_entropy: Vector  # at least as exact as float32 where it is above -60
+    third: Vector  # gap from the largest logit to the third
+    mean: Vector  # and to the mean of the possible classes
 
 
 class Rows:
@@ -149,6 +158,22 @@ class Rows:
         self._pass(work)
         return Uncertainty(entropy, -np.log1p(r, dtype=np.float64))
 
+    def profile(self, beta: float) -> Profile:
+        """Return the shape of beta z: its entropy, and the gaps from the top to other logits."""
+        b = self._column(beta)
+        r, mu, v = np.empty((3, self.n_rows), self.dtype)
+        gaps = np.empty((2, self.n_rows))
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            top, peak = self._top[i:j], self._peak[i:j]
+            self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], v[i:j], scratch)
+            gaps[:, i:j] = _gaps(z, top, peak, scratch)
+
+        self._pass(work)
+        with np.errstate(divide="ignore"):
+            log_entropy = np.log(np.log1p(r, dtype=np.float64) - beta * mu.astype(np.float64))
+        return Profile(log_entropy, *(beta * gaps))
+
     def mean(self) -> Vector:
         """Return the mean logit of each row: not finite where a class is masked."""
         result = np.empty(self.n_rows)
@@ -198,12 +223,12 @@ class Rows:
             x *= root[i:j, None]
             return x.T @ x, cross
 
-        gram, cross = self._sum(work)
+        gram, cross = self.sum(work)
         return gram, cross
 
     def cross(self, others: NDArray[np.float64]) -> Vector:
         """Return X' others, for X = z - mean z."""
-        return self._sum(lambda z, i, j, scratch: (self._centred(z, i, j).T @ others[i:j],))[0]
+        return self.sum(lambda z, i, j, scratch: (self._centred(z, i, j).T @ others[i:j],))[0]
 
     def _centred(self, z: Floats, i: int, j: int) -> Vector:
         x = z.astype(np.float64)
@@ -211,10 +236,14 @@ class Rows:
         x -= x.mean(axis=1, keepdims=True)
         return x
 
-    def _sum(self, work: blocks.BlockWork) -> list[Vector]:
+    def sum(self, work: blocks.BlockWork, width: int | None = None) -> list[Vector]:
+        """Add up the arrays that `work` returns for each block, in one pass.
+
+        `width` is how many numbers a row takes in the work, if more than its classes.
+        """
         self._locate()
         self.passes += 1
-        return blocks.sum_blocks(self.values, work, max(1, GRAM_SIZE // self.n_classes))
+        return blocks.sum_blocks(self.values, work, max(1, GRAM_SIZE // (width or self.n_classes)))
 
     def softmax(self, beta: Vector | float) -> Floats:
         """Return the probabilities softmax(beta z), in the working type."""
@@ -269,3 +298,24 @@ class Rows:
 
         self._pass(work)
         return result
+
+
+def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch) -> Vector:
+    """Return the gaps from each row's largest logit to the third and to the mean of the possible classes.
+
+    Where there is no third class the second stands for it, and where there is no second, 0.
+    """
+    d, each = scratch.d[: len(z)], np.arange(len(z))
+    np.subtract(z, peak[:, None], out=d)
+    mean = np.dot(d, scratch.ones) / d.shape[1]
+    masked = np.flatnonzero(~np.isfinite(mean))
+    if masked.size:
+        possible = np.isfinite(d[masked])
+        mean[masked] = np.where(possible, d[masked], 0).sum(axis=1) / np.maximum(possible.sum(axis=1), 1)
+    third, at = np.zeros(len(z)), top
+    for _ in range(min(2, z.shape[1] - 1)):
+        d[each, at] = -np.inf
+        at = np.argmax(d, axis=1)
+        gap = -d[each, at].astype(np.float64)
+        third = np.where(np.isfinite(gap), gap, third)
+    return np.stack([third, -mean])

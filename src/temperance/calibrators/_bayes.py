@@ -1,0 +1,138 @@
+"""The parts of Bayesian temperature scaling before its coefficients: scale, features, classes, blocks.
+
+    log T = b + w . phi(z / T0) + v[predicted class]         phi: the shape of the row, standardised
+
+T0 is the best single temperature under the prior: it makes the shapes of any two classifiers comparable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.evidence import Block, maximise_evidence
+from temperance.core.features import mean_log_entropy, shape_features, standards
+from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
+from temperance.core.objective import LogLikelihood
+from temperance.core.offsets import Inputs
+from temperance.core.predictors import ByClass, Linear
+from temperance.core.rows import Rows
+from temperance.population import Population
+
+__all__ = [
+    "MOST_CLASSES",
+    "MOST_INTERACTING",
+    "Design",
+    "design",
+    "interacting",
+    "log_link",
+    "offset_blocks",
+    "temperature_blocks",
+]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Classes that can have a temperature or a bias of their own: their Fisher matrix is dense.
+MOST_CLASSES = 2000
+# Classes up to which a bias may depend on all logits: the square of it is a number of parameters.
+MOST_INTERACTING = 32
+INPUT_SPREAD = 5.0  # near the standard deviation of a logit at T0
+# T(z) stays within this factor of T0. Wider than for other methods: here the prior holds it.
+SPREAD = 30.0
+# Rows that determine T0: a reference, not a result, so that a part of many rows is enough.
+REFERENCE_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class Design:
+    """What the coefficients multiply, and what the prior expects of the first of them."""
+
+    reference: float
+    centre: Vector
+    spread: Vector
+    expected: float
+    predictor: ByClass
+    class_of_group: NDArray[np.intp]
+
+    def link(self) -> Log:
+        """Return the link, with the limits of T(z)."""
+        return log_link(self.reference)
+
+    def start(self, population: Population, n_offsets: int) -> Vector:
+        """Return the prior mean, with the intercept where T is T0."""
+        rest = np.zeros(self.predictor.n_groups + n_offsets)
+        return np.concatenate([[np.log(self.reference)], population.mean, rest])
+
+
+def log_link(reference: float) -> Log:
+    """Return the link whose limits are around the reference temperature."""
+    return Log(max(reference / SPREAD, TEMPERATURE_MIN), min(reference * SPREAD, TEMPERATURE_MAX))
+
+
+def design(rows: Rows, weights: Vector | None, population: Population) -> Design:
+    """Find T0, then the features of the rows at it and the classes that they predict."""
+    expected = float(population.intercept @ [1.0, mean_log_entropy(rows, weights)])
+    step = max(1, rows.n_rows // REFERENCE_ROWS)
+    some = rows if step == 1 else rows.every(step)
+    some_weights = weights if weights is None else weights[::step]
+    if some_weights is not None and not some_weights.any():
+        some, some_weights = rows, weights
+    reference = _reference(some, some_weights, population, expected)
+    features = shape_features(rows, reference)
+    centre, spread = standards(features, weights)
+    group_of_class, class_of_group = _groups(rows, weights)
+    stored = np.column_stack([np.ones(rows.n_rows), (features - centre) / spread])
+    predictor = ByClass(stored, group_of_class[rows.top], len(class_of_group))
+    return Design(reference, centre, spread, expected, predictor, class_of_group)
+
+
+def _reference(rows: Rows, weights: Vector | None, population: Population, expected: float) -> float:
+    objective = LogLikelihood(rows, Linear(np.ones((rows.n_rows, 1))), Log(), weights)
+    block = intercept_block(population, expected)
+    posterior = maximise_evidence(objective, [block], np.array([expected]), rows.n_rows)
+    return float(Log().temperature(posterior.mode)[0])
+
+
+def _groups(rows: Rows, weights: Vector | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the group of each class (-1 for none) and the class of each group: those predicted most."""
+    top = rows.top if weights is None else rows.top[weights > 0]
+    count = np.bincount(top, minlength=rows.n_classes)
+    often = np.sort(np.argsort(-count, kind="stable")[:MOST_CLASSES])
+    classes = often[count[often] > 0]
+    group = np.full(rows.n_classes, -1, np.intp)
+    group[classes] = np.arange(len(classes))
+    return group, classes
+
+
+def intercept_block(population: Population, expected: float) -> Block:
+    """Return the prior of the mean of log T."""
+    precision = np.full((1, 1), population.intercept_scale**-2.0)
+    return Block("level", np.array([expected]), precision, population.freedom)
+
+
+def temperature_blocks(design: Design, population: Population) -> list[Block]:
+    """Return the prior of the coefficients of log T: level, shape, classes."""
+    precision = np.asarray(np.linalg.inv(population.covariance), np.float64)
+    shape = Block("shape", population.mean, precision, population.freedom)
+    size = design.predictor.n_groups
+    classes = Block.of_scale("class temperature", size, population.class_scale, population.class_freedom)
+    return [intercept_block(population, design.expected), shape, classes]
+
+
+def interacting(n_classes: int, reference: float) -> Inputs:
+    """Return what the bias of a class depends on: all logits where the classes are few, else nothing."""
+    few = n_classes <= MOST_INTERACTING
+    return Inputs(n_classes, reference * INPUT_SPREAD if few else None)
+
+
+def offset_blocks(inputs: Inputs, population: Population) -> list[Block]:
+    """Return the prior of the class bias, and of what it depends on."""
+    K, freedom = inputs.n_classes, population.class_freedom
+    bias = Block.of_scale("class bias", K, population.bias_scale, freedom)
+    if inputs.width == 1:
+        return [bias]
+    size = K * (inputs.width - 1)
+    return [bias, Block.of_scale("class interactions", size, population.interaction_scale, freedom)]

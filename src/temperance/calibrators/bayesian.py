@@ -1,0 +1,276 @@
+"""Bayesian temperature scaling: a temperature function that a few rows are enough for.
+
+    log T = b + w . phi(z / T0) + v[predicted class]
+
+phi is the shape of the row (`core.features`), standardised. The prior of b and w was learned from a
+population of public classifiers; the width of each block of the prior, that of v too, is chosen by the
+evidence of the rows. What the rows leave open is averaged over: p = E softmax(z / T), with log T normal given
+the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError, check_choice, check_temperatures, check_unmasked
+from temperance.calibrators._anchor import warn_if_all_wrong
+from temperance.calibrators._base import Shape, TemperatureCalibrator
+from temperance.calibrators._bayes import (
+    MOST_CLASSES,
+    MOST_INTERACTING,
+    Design,
+    design,
+    interacting,
+    log_link,
+    offset_blocks,
+    temperature_blocks,
+)
+from temperance.calibrators._words import confidence_in_words
+from temperance.core.evidence import Posterior, maximise_evidence
+from temperance.core.features import SHAPE_FEATURES, shape_features
+from temperance.core.objective import LogLikelihood
+from temperance.core.offsets import OffsetLogLikelihood, offset_mixture
+from temperance.core.rows import Rows
+from temperance.population import Population, read_population, shipped_population, weak_population
+
+__all__ = ["BayesianTemperatureScaling"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+_nodes, _weights = np.polynomial.hermite_e.hermegauss(5)
+NODES, NODE_WEIGHTS = _nodes, _weights / _weights.sum()
+
+SIZE = 1 + len(SHAPE_FEATURES)
+
+
+class BayesianTemperatureScaling(TemperatureCalibrator):
+    """Bayes: a temperature for each row, with a prior learned from many classifiers.
+
+    For 20 rows or any number: with few it is what the population expects of a classifier as sure as this
+    one, with many what the rows say. Rows that are all classified right are no obstacle.
+
+    Parameters
+    ----------
+    class_bias : bool
+        Add a bias for each class to the calibrated logits (and, up to 32 classes, let it depend on all
+        logits). It repairs classes that are predicted too often or too seldom, but the predicted class
+        may then change.
+    prior : "population", "weak" or a path
+        The prior that comes with the package, one that knows little, or the file of one that
+        `temperance.learning` learned from other tasks.
+
+    Attributes
+    ----------
+    reference_ : float
+        T0, the best single temperature under the prior.
+    coefficients_ : (5,) array
+        b, and w of log entropy, of its square, and of the gaps from the top logit to the third and the mean.
+    class_shift_ : (K,) array
+        v; 0 for a class that no calibration row predicts, and beyond the 2000 predicted most often.
+    bias_ : (K,) array
+        Only with `class_bias`; `interactions_`, (K, K), only up to 32 classes.
+
+    Examples
+    --------
+    >>> from temperance import BayesianTemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=50, n_classes=5, random_state=0)
+    >>> cal = BayesianTemperatureScaling().fit(task.logits, task.labels)
+    >>> bool((cal.predict_proba(task.logits).argmax(axis=1) == task.logits.argmax(axis=1)).all())
+    True
+    >>> cal.log_temperature_std(task.logits).shape
+    (50,)
+    """
+
+    key: ClassVar[str] = "bayes"
+
+    reference_: float
+    centre_: Vector
+    spread_: Vector
+    coefficients_: Vector
+    covariance_: Matrix
+    class_shift_: Vector
+    class_covariance_: Matrix
+    bias_: Vector
+    interactions_: Matrix
+    taus_: Vector
+    effective_parameters_: Vector
+
+    def __init__(self, *, class_bias: bool = False, prior: str = "population") -> None:
+        self.class_bias = class_bias
+        self.prior = prior
+
+    def _check_options(self) -> None:
+        if not isinstance(self.class_bias, bool):
+            raise InputError(f"class_bias must be True or False; got {self.class_bias!r}.")
+        if not isinstance(self.prior, str):
+            check_choice("prior", self.prior, ("population", "weak", "the path of a file"))
+
+    def _population(self) -> Population:
+        if self.prior == "population":
+            return shipped_population()
+        return weak_population() if self.prior == "weak" else read_population(self.prior)
+
+    def _fit(self, rows: Rows, weights: Vector | None) -> None:
+        if self.class_bias:
+            self._check_for_bias(rows)
+        warn_if_all_wrong(rows, weights)
+        population = self._population()
+        parts = design(rows, weights, population)
+        posterior = self._solve(rows, weights, population, parts)
+        self.reference_, self.centre_, self.spread_ = parts.reference, parts.centre, parts.spread
+        self._set_temperature(posterior, parts, population)
+        self._set_offsets(posterior.mode[parts.predictor.n_parameters :])
+        self.solution_ = posterior.solution
+        self.taus_ = np.array([posterior.taus[name] for name in self._block_names()])
+        self.effective_parameters_ = np.array([posterior.effective[name] for name in self._block_names()])
+        a = parts.predictor.predict(posterior.mode[: parts.predictor.n_parameters])
+        self._set_quantiles(parts.link().temperature(a), weights)
+
+    def _check_for_bias(self, rows: Rows) -> None:
+        check_unmasked(rows.values, rows.mean(), "BayesianTemperatureScaling(class_bias=True)")
+        if rows.n_classes > MOST_CLASSES:
+            raise InputError(
+                f"class_bias=True takes at most {MOST_CLASSES} classes, for its matrix of all pairs of them; "
+                f"got {rows.n_classes}. Leave class_bias out."
+            )
+
+    def _solve(self, rows: Rows, weights: Vector | None, population: Population, parts: Design) -> Posterior:
+        blocks = temperature_blocks(parts, population)
+        if not self.class_bias:
+            likelihood = LogLikelihood(rows, parts.predictor, parts.link(), weights)
+            return maximise_evidence(likelihood, blocks, parts.start(population, 0), rows.n_rows)
+        inputs = interacting(rows.n_classes, parts.reference)
+        with_bias = OffsetLogLikelihood(rows, parts.predictor, parts.link(), inputs, weights)
+        start = parts.start(population, with_bias.n_offsets)
+        return maximise_evidence(with_bias, blocks + offset_blocks(inputs, population), start, rows.n_rows)
+
+    def _set_temperature(self, posterior: Posterior, parts: Design, population: Population) -> None:
+        """Keep of the posterior what a row needs: a class is met alone, so no pair of classes is."""
+        mode, covariance = posterior.mode, posterior.covariance
+        groups = slice(SIZE, parts.predictor.n_parameters)
+        self.coefficients_, self.covariance_ = mode[:SIZE], covariance[:SIZE, :SIZE]
+        self.standard_errors_ = {"coefficients": np.sqrt(self.covariance_.diagonal())}
+        self.class_shift_ = np.zeros(self.n_classes_)
+        self.class_shift_[parts.class_of_group] = mode[groups]
+        # The last column is a class's own variance: the prior's where no row predicts it.
+        self.class_covariance_ = np.zeros((self.n_classes_, SIZE + 1))
+        self.class_covariance_[:, SIZE] = population.class_scale**2 * posterior.taus["class temperature"]
+        self.class_covariance_[parts.class_of_group, :SIZE] = covariance[groups, :SIZE]
+        self.class_covariance_[parts.class_of_group, SIZE] = covariance[groups, groups].diagonal()
+
+    def _set_offsets(self, columns: Vector) -> None:
+        if self.class_bias:
+            self.bias_ = columns[: self.n_classes_]
+            if self.n_classes_ <= MOST_INTERACTING:
+                self.interactions_ = columns[self.n_classes_ :].reshape(-1, self.n_classes_).T
+
+    def _log_temperature(self, rows: Rows) -> tuple[Vector, Vector]:
+        """Return the posterior mean and standard deviation of log T of each row."""
+        features = (shape_features(rows, self.reference_) - self.centre_) / self.spread_
+        stored = np.column_stack([np.ones(rows.n_rows), features])
+        mean = stored @ self.coefficients_ + self.class_shift_[rows.top]
+        by_class = self.class_covariance_[rows.top]
+        own = np.einsum("ij,ij->i", stored @ self.covariance_ + 2 * by_class[:, :SIZE], stored)
+        return mean, np.sqrt(np.maximum(own + by_class[:, SIZE], 0.0))
+
+    def _temperature(self, rows: Rows) -> Vector:
+        return log_link(self.reference_).temperature(self._log_temperature(rows)[0])
+
+    def log_temperature_std(self, logits: Any) -> Any:
+        """Return the posterior standard deviation of log T of each row, (N,): what the rows left open."""
+        opened, rows = self._open(logits)
+        return opened.wrap(self._log_temperature(rows)[1])
+
+    def _betas(self, rows: Rows) -> Matrix:
+        """Return 1/T of each row at the nodes of the average over its posterior, (N, 5)."""
+        mean, std = self._log_temperature(rows)
+        at_nodes = mean[:, None] + std[:, None] * NODES
+        result: Matrix = 1 / log_link(self.reference_).temperature(at_nodes)
+        return result
+
+    def _log_probabilities(self, rows: Rows) -> NDArray[np.floating[Any]]:
+        betas = self._betas(rows)
+        if not self.options_["class_bias"]:
+            return rows.log_mixture(betas, NODE_WEIGHTS)
+        check_unmasked(rows.values, rows.mean(), "BayesianTemperatureScaling(class_bias=True)")
+        inputs = interacting(self.n_classes_, self.reference_)
+        columns = [self.bias_[:, None]] + ([self.interactions_] if inputs.width > 1 else [])
+        return offset_mixture(rows, betas, NODE_WEIGHTS, inputs, np.hstack(columns))
+
+    def predict_proba(self, logits: Any) -> Any:
+        """Return the probabilities, averaged over what the rows left open of T, (N, K)."""
+        opened, rows = self._open(logits)
+        if self.options_["class_bias"]:
+            return opened.wrap(np.exp(self._log_probabilities(rows)))
+        return opened.wrap(rows.mixture(self._betas(rows), NODE_WEIGHTS))
+
+    def transform(self, logits: Any) -> Any:
+        """Return log-probabilities; for (N,) logits, the log-odds of class 1."""
+        opened, rows = self._open(logits)
+        log_p = self._log_probabilities(rows)
+        return opened.wrap(log_p[:, 1] - log_p[:, 0] if opened.binary else log_p)
+
+    def predict(self, logits: Any) -> Any:
+        """Return the classifier's own decision, unchanged; with a class bias, the most probable class."""
+        opened, rows = self._open(logits)
+        if self.options_["class_bias"]:
+            return opened.wrap(np.argmax(self._log_probabilities(rows), axis=1))
+        return opened.wrap(rows.top)
+
+    def _block_names(self) -> list[str]:
+        names = ["level", "shape", "class temperature"]
+        if self.options_["class_bias"]:
+            names.append("class bias")
+            if self.n_classes_ <= MOST_INTERACTING:
+                names.append("class interactions")
+        return names
+
+    def _shapes(self) -> Mapping[str, Shape]:
+        size, blocks = len(SHAPE_FEATURES), len(self._block_names())
+        shapes: dict[str, Shape] = {
+            "reference": (),
+            "centre": (size,),
+            "spread": (size,),
+            "coefficients": (SIZE,),
+            "covariance": (SIZE, SIZE),
+            "class_shift": ("K",),
+            "class_covariance": ("K", SIZE + 1),
+            "taus": (blocks,),
+            "effective_parameters": (blocks,),
+        }
+        if "class bias" in self._block_names():
+            shapes["bias"] = ("K",)
+        if "class interactions" in self._block_names():
+            shapes["interactions"] = ("K", "K")
+        return shapes
+
+    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
+        check_temperatures("reference", parameters["reference"])
+        variances = parameters["class_covariance"][:, SIZE], parameters["covariance"].diagonal()
+        if parameters["spread"].min() <= 0:
+            raise InputError(f"spread must be above 0; got {parameters['spread'].tolist()}.")
+        if min(variance.min() for variance in variances) < 0:
+            raise InputError("variances must be >= 0; one in covariance or class_covariance is not.")
+
+    def _summary(self) -> str:
+        formula = "log T = b + w . phi(z / T0) + v[predicted class], averaged over the posterior"
+        errors = self.standard_errors_["coefficients"]
+        lines = [
+            self._headline(formula),
+            f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
+            f"prior: {self.options_['prior']}; what the rows added to it:",
+        ]
+        sizes = {"level": 1, "shape": SIZE - 1, "class interactions": self.n_classes_**2}
+        for name, tau, used in zip(self._block_names(), self.taus_, self.effective_parameters_, strict=True):
+            size = sizes.get(name, self.n_classes_)
+            lines.append(f"  {name}: {used:.1f} of {size} parameters, prior variance x {tau:.3g}")
+        names = ("b", *(f"w, {feature}" for feature in SHAPE_FEATURES))
+        for name, value, error in zip(names, self.coefficients_, errors, strict=True):
+            lines.append(f"  {name}: {value:+.3f} \u00b1 {error:.2g}")
+        return "\n".join([*lines, self._describe_fit("penalised NLL")])

@@ -1,0 +1,145 @@
+"""Coefficients in blocks, each with a prior whose width the data choose.
+
+    theta_b ~ N(m_b, tau_b S_b),      tau_b ~ inverse gamma, of scale 1 and `freedom` nu_b
+
+Integrated over tau_b that is a multivariate t: near the mean a block is held as tightly as S_b says, and far
+from it hardly at all. Given the taus the posterior mode is a penalised fit. Given the fit,
+
+    tau_b <- (nu_b + |theta_b - m_b|^2_S) / (nu_b + gamma_b),      gamma_b = n_b - tr(S_b^-1 C_bb) / tau_b
+
+maximises the evidence, with C the posterior covariance and gamma_b the effective number of parameters: how
+many directions of the block the rows decide. The two steps alternate until the taus stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from temperance.core.fisher import Objective, Solution, fisher_scoring
+from temperance.core.objective import Prior
+
+__all__ = ["Block", "Posterior", "maximise_evidence"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+ROUNDS = 20
+SETTLED = 0.03  # a relative change of every tau that ends the rounds
+ROUND_TOLERANCE = 1e-6  # of a fit whose taus will change; the last one is exact
+# Widths are chosen on so many rows, or rows per parameter, at most; coefficients on all.
+WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER = 8192, 8
+LEAST_SCALE, LARGEST_SCALE = 1e-4, 1e6
+
+
+class PenalisedObjective(Objective, Protocol):
+    """An objective whose prior can be exchanged."""
+
+    def with_prior(self, prior: Prior) -> Self:
+        """Return the same with another prior."""
+        ...
+
+    def every(self, step: int) -> Self:
+        """Return the objective of every `step`-th row."""
+        ...
+
+
+@dataclass(frozen=True)
+class Block:
+    """Neighbouring coefficients that share a prior: its mean, its precision where tau is 1, its freedom."""
+
+    name: str
+    mean: Vector
+    precision: Matrix
+    freedom: float
+
+    @classmethod
+    def of_scale(cls, name: str, size: int, scale: float, freedom: float) -> Block:
+        """Return independent coefficients around 0 with the standard deviation `scale`."""
+        return cls(name, np.zeros(size), np.eye(size) / scale**2, freedom)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The posterior mode, its covariance, and by block tau and the effective number of parameters."""
+
+    mode: Vector
+    covariance: Matrix
+    taus: dict[str, float]
+    effective: dict[str, float]
+    solution: Solution
+
+
+def maximise_evidence(
+    objective: PenalisedObjective, blocks: list[Block], start: Vector, n_rows: int
+) -> Posterior:
+    """Alternate between coefficients and widths of the blocks, which follow each other in theta."""
+    taus = np.ones(len(blocks))
+    few = max(WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER * len(start))
+    step = n_rows // few
+    if step >= 2:
+        start, taus = _rounds(objective.every(step), blocks, start, taus)
+    start, taus = _rounds(objective, blocks, start, taus, most=ROUNDS if step < 2 else 1)
+    fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
+    solution = fisher_scoring(fitted, start)
+    covariance = _covariance(fitted, solution)
+    sizes = _effective(blocks, taus, covariance)
+    names = [block.name for block in blocks]
+    return Posterior(
+        solution.parameters,
+        covariance,
+        dict(zip(names, taus.tolist(), strict=True)),
+        dict(zip(names, sizes.tolist(), strict=True)),
+        solution,
+    )
+
+
+def _rounds(
+    objective: PenalisedObjective, blocks: list[Block], theta: Vector, taus: Vector, most: int = ROUNDS
+) -> tuple[Vector, Vector]:
+    for _ in range(most):
+        fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
+        solution = fisher_scoring(fitted, theta, ROUND_TOLERANCE)
+        theta = solution.parameters
+        before, taus = taus, _updated(blocks, taus, theta, _covariance(fitted, solution))
+        if np.abs(np.log(taus / before)).max() < SETTLED:
+            break
+    return theta, taus
+
+
+def _prior(blocks: list[Block], taus: Vector, total_weight: float) -> Prior:
+    precision = block_diag(*(block.precision / tau for block, tau in zip(blocks, taus, strict=True)))
+    return Prior(np.concatenate([block.mean for block in blocks]), precision / total_weight)
+
+
+def _covariance(objective: Objective, solution: Solution) -> Matrix:
+    if solution.covariance is not None:
+        return solution.covariance
+    _, fisher = objective(solution.parameters).derivatives  # the solver went on without the matrix
+    return np.asarray(np.linalg.inv(fisher) / objective.total_weight, np.float64)
+
+
+def _slices(blocks: list[Block]) -> list[slice]:
+    ends = np.cumsum([len(block.mean) for block in blocks])
+    return [slice(end - len(block.mean), end) for block, end in zip(blocks, ends, strict=True)]
+
+
+def _effective(blocks: list[Block], taus: Vector, covariance: Matrix) -> Vector:
+    """Return the effective number of parameters of each block."""
+    used = [
+        len(block.mean) - float(np.sum(block.precision * covariance[at, at])) / tau
+        for block, tau, at in zip(blocks, taus, _slices(blocks), strict=True)
+    ]
+    return np.maximum(np.array(used), 0.0)
+
+
+def _updated(blocks: list[Block], taus: Vector, theta: Vector, covariance: Matrix) -> Vector:
+    result = []
+    for block, at, gamma in zip(blocks, _slices(blocks), _effective(blocks, taus, covariance), strict=True):
+        off = theta[at] - block.mean
+        result.append((block.freedom + off @ block.precision @ off) / (block.freedom + gamma))
+    return np.clip(result, LEAST_SCALE, LARGEST_SCALE)

@@ -1,0 +1,44 @@
+"""What the shape of a row tells of its temperature, alike for any number of classes in any order.
+
+At a reference temperature T0, which makes classifiers of different scale alike:
+
+    h = log(H / log K)      its square      log(1 + gap to the third logit)      log(1 + gap to the mean)
+
+with H the entropy (h not below `LOG_ENTROPY_FLOOR`) and gaps measured from the largest logit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.rows import Rows
+
+__all__ = ["SHAPE_FEATURES", "mean_log_entropy", "shape_features", "standards"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+SHAPE_FEATURES = ("log entropy", "its square", "gap to third", "gap to mean")
+LOG_ENTROPY_FLOOR = -20.0
+LEAST_SPREAD = 0.05  # added to a standard deviation, so that rows all alike are not blown up
+
+
+def shape_features(rows: Rows, temperature: float) -> Matrix:
+    """Return the features of each row, (N, 4), at the reference temperature."""
+    shape = rows.profile(1 / temperature)
+    entropy = np.maximum(shape.log_entropy - np.log(np.log(rows.n_classes)), LOG_ENTROPY_FLOOR)
+    return np.column_stack([entropy, entropy**2 / 10, np.log1p(shape.third), np.log1p(shape.mean)])
+
+
+def standards(features: Matrix, weights: Vector | None) -> tuple[Vector, Vector]:
+    """Return what to take off the features and what to divide them by."""
+    centre = np.average(features, axis=0, weights=weights)
+    variance = np.average((features - centre) ** 2, axis=0, weights=weights)
+    return centre, np.sqrt(variance) + LEAST_SPREAD
+
+
+def mean_log_entropy(rows: Rows, weights: Vector | None) -> float:
+    """Return the mean of the rows' log entropy: how sure the classifier is, by its own account."""
+    log_entropy = np.maximum(rows.uncertainty().log_entropy, LOG_ENTROPY_FLOOR)
+    return float(np.average(log_entropy, weights=weights))

@@ -1,0 +1,179 @@
+"""A bias for each class, after the temperature: softmax(z / T(z) + W x), and its likelihood.
+
+    x = [1]  or  x = [1, (z - mean z) / scale]          W: K x J, J the length of x
+
+W's first column is a bias for each class; the others let the bias of a class depend on the logits of all.
+With u = beta d + W x (d the gaps to the top, beta = 1/T), p = softmax(u), y the label's indicator:
+
+    gradient  of a: (E_p d - d_y) beta'                     of W: (p - y) x'
+    Fisher    a, a: Var_p d beta'^2      a, W: beta' p (d - E_p d) x'      W, W: (diag p - p p') x x'
+
+Unlike a temperature, a bias may change the predicted class. Rows with masked classes are not meant here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.blocks import Scratch
+from temperance.core.links import Link
+from temperance.core.objective import Evaluation, Prior, with_prior
+from temperance.core.predictors import ByClass
+from temperance.core.rows import Rows
+
+__all__ = ["Inputs", "OffsetLogLikelihood", "offset_mixture"]
+
+Floats = NDArray[np.floating[Any]]
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the offsets depend on: a constant, and with a `scale` the logits less their mean over it."""
+
+    n_classes: int
+    scale: float | None
+
+    @property
+    def width(self) -> int:
+        """How many numbers x has."""
+        return 1 if self.scale is None else 1 + self.n_classes
+
+    def of(self, d: Matrix) -> Matrix:
+        """Return x of rows with the gaps `d`."""
+        one = np.ones((len(d), 1))
+        if self.scale is None:
+            return one
+        return np.hstack([one, (d - d.mean(axis=1, keepdims=True)) / self.scale])
+
+
+class OffsetLogLikelihood:
+    """The mean negative log-likelihood as a function of [theta of the predictor, columns of W]."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        predictor: ByClass,
+        link: Link,
+        inputs: Inputs,
+        weights: Vector | None = None,
+        prior: Prior | None = None,
+    ) -> None:
+        self.rows, self.predictor, self.link, self.inputs = rows, predictor, link, inputs
+        self.weights, self.prior = weights, prior
+        self.n_offsets = inputs.n_classes * inputs.width
+        self.n_parameters = predictor.n_parameters + self.n_offsets
+        self.total_weight = float(rows.n_rows if weights is None else weights.sum())
+        self.noise = float(np.finfo(np.float64).eps)
+
+    @property
+    def passes(self) -> int:
+        """How often the rows were read so far."""
+        return self.rows.passes
+
+    def every(self, step: int) -> OffsetLogLikelihood:
+        """Return the objective of every `step`-th row, with the same prior."""
+        rows = self.rows.every(step)
+        weights = None if self.weights is None else self.weights[::step]
+        predictor = self.predictor.every(step, rows)
+        return OffsetLogLikelihood(rows, predictor, self.link, self.inputs, weights, self.prior)
+
+    def with_prior(self, prior: Prior) -> OffsetLogLikelihood:
+        """Return the same with another prior."""
+        return OffsetLogLikelihood(self.rows, self.predictor, self.link, self.inputs, self.weights, prior)
+
+    def __call__(self, theta: Vector) -> Evaluation:
+        """Evaluate at `theta`."""
+        split = self.predictor.n_parameters
+        beta = self.link.beta(self.predictor.predict(theta[:split]))
+        W = theta[split:].reshape(self.inputs.width, self.inputs.n_classes).T
+        weights = np.ones(self.rows.n_rows) if self.weights is None else self.weights
+        share = weights / self.total_weight
+
+        def value_of(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+            _, _, u = self._logits(z, i, j, beta.value, W)
+            at_label = u[np.arange(j - i), self._labels(i, j)]
+            return (np.array([share[i:j] @ (_log_sum(u)[:, 0] - at_label)]),)
+
+        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
+            return self._derive(theta[:split], W, beta.value, beta.first, share, with_fisher)
+
+        return with_prior(self.prior, theta, float(self.rows.sum(value_of)[0][0]), derive)
+
+    def _labels(self, i: int, j: int) -> NDArray[np.intp]:
+        assert self.rows.labels is not None
+        return self.rows.labels[i:j]
+
+    def _logits(self, z: Floats, i: int, j: int, beta: Vector, W: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        d = z.astype(np.float64) - self.rows.peak[i:j, None]
+        x = self.inputs.of(d)
+        return d, x, beta[i:j, None] * d + x @ W.T
+
+    def _derive(
+        self, theta: Vector, W: Matrix, beta: Vector, slope: Vector, share: Vector, with_fisher: bool
+    ) -> tuple[Vector, Matrix | None]:
+        n_rows, (K, J) = self.rows.n_rows, W.shape
+        r, v = np.empty((2, n_rows))
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Matrix, ...]:
+            d, x, u = self._logits(z, i, j, beta, W)
+            p = np.exp(u - _log_sum(u))
+            label, each, s = self._labels(i, j), np.arange(j - i), share[i:j, None]
+            mean = np.sum(p * d, axis=1)
+            r[i:j] = mean - d[each, label]
+            v[i:j] = np.sum(p * (d - mean[:, None]) ** 2, axis=1)
+            residual = p.copy()
+            residual[each, label] -= 1
+            gradient = x.T @ (residual * s)
+            if not with_fisher:
+                return (gradient,)
+            spread = _outer(p * (d - mean[:, None]) * (slope[i:j, None] * s), x)
+            cross = self.predictor.jacobian(i, j).T @ spread
+            root = _outer(p * np.sqrt(s), x)
+            return gradient, cross, root.T @ root, (p * s).T @ _outer(x, x)
+
+        sums = self.rows.sum(work, width=K * J)
+        ga, fa = self.predictor.pull_back(theta, r * slope * share, v * slope**2 * share)
+        gradient = np.concatenate([ga, sums[0].ravel()])
+        if not with_fisher:
+            return gradient, None
+        assert fa is not None
+        _, cross, outer, own = sums
+        within = -outer
+        for k in range(K):
+            within[k::K, k::K] += own[k].reshape(J, J)
+        return gradient, np.block([[fa, cross], [cross.T, within]])
+
+
+def _log_sum(u: Matrix) -> Matrix:
+    """Return log sum exp of each row, as a column."""
+    top = u.max(axis=1, keepdims=True)
+    return np.log(np.exp(u - top).sum(axis=1, keepdims=True)) + top
+
+
+def _outer(a: Matrix, x: Matrix) -> Matrix:
+    """Return the products x_j a_k of each row, as one row of J K numbers."""
+    return (x[:, :, None] * a[:, None, :]).reshape(len(a), -1)
+
+
+def offset_mixture(rows: Rows, betas: Matrix, weights: Vector, inputs: Inputs, W: Matrix) -> Floats:
+    """Return log sum_q weights[q] softmax(betas[i, q] z_i + W x_i) of each row i."""
+    result = np.empty((rows.n_rows, rows.n_classes), rows.dtype)
+
+    def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+        d = z.astype(np.float64) - rows.peak[i:j, None]
+        offset = inputs.of(d) @ W.T
+        total = np.full(d.shape, -np.inf)
+        for beta, weight in zip(betas[i:j].T, weights, strict=True):
+            u = beta[:, None] * d + offset
+            np.logaddexp(total, u - _log_sum(u) + np.log(weight), out=total)
+        result[i:j] = total
+        return (np.zeros(0),)
+
+    rows.sum(work)
+    return result

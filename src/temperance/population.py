@@ -1,0 +1,111 @@
+"""How over-confidence depends on the shape of a prediction, over a population of classifiers.
+
+The prior of `BayesianTemperatureScaling`: a small JSON file, learned from many tasks by
+`temperance.learning` and shipped with the package, or one of the user's own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError
+from temperance.core.features import SHAPE_FEATURES
+from temperance.files import write_atomically
+
+__all__ = ["Population", "read_population", "shipped_population", "weak_population", "write_population"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+FORMAT, VERSION = "temperance population", 1
+SIZE = len(SHAPE_FEATURES)
+
+
+@dataclass(frozen=True)
+class Population:
+    """A prior of the coefficients of log T: the log of the temperature of a row.
+
+    The intercept is about `intercept[0] + intercept[1] * (mean log entropy of the rows)`.
+    """
+
+    intercept: Vector
+    intercept_scale: float
+    mean: Vector
+    covariance: Matrix
+    class_scale: float
+    bias_scale: float
+    interaction_scale: float
+    freedom: float = 4.0
+    class_freedom: float = 2.0
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def weak_population() -> Population:
+    """Return a prior that knows little: log T about 0, half a unit of it for each feature."""
+    return Population(
+        intercept=np.array([0.0, 0.0]),
+        intercept_scale=1.0,
+        mean=np.zeros(SIZE),
+        covariance=np.eye(SIZE) / 4,
+        class_scale=0.1,
+        bias_scale=0.3,
+        interaction_scale=0.3,
+    )
+
+
+@cache
+def shipped_population() -> Population:
+    """Return the prior that comes with the package."""
+    return _parse(resources.files("temperance").joinpath("population.json").read_text("utf-8"), "the package")
+
+
+def read_population(path: str | Path) -> Population:
+    """Read a prior that `write_population` wrote."""
+    return _parse(Path(path).read_text("utf-8"), str(path))
+
+
+def write_population(population: Population, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a prior as JSON."""
+    data: dict[str, Any] = {"format": FORMAT, "version": VERSION, "features": list(SHAPE_FEATURES)}
+    for item in fields(Population):
+        value = getattr(population, item.name)
+        data[item.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    write_atomically(Path(path), (json.dumps(data, indent=1) + "\n").encode(), overwrite=overwrite)
+
+
+def _parse(text: str, where: str) -> Population:
+    def fail(message: str) -> InputError:
+        return InputError(f"{where} holds no prior that can be read: {message}. Learn it again.")
+
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise fail(f"it must be JSON ({error})") from None
+    wanted = {"format": FORMAT, "version": VERSION, "features": list(SHAPE_FEATURES)}
+    if not isinstance(data, dict) or any(data.get(name) != value for name, value in wanted.items()):
+        raise fail(f"it must have format {FORMAT!r}, version {VERSION} and the features {SHAPE_FEATURES}")
+    shapes = {"intercept": (2,), "mean": (SIZE,), "covariance": (SIZE, SIZE)}
+    try:
+        values = {item.name: data[item.name] for item in fields(Population)}
+        provenance = values.pop("provenance")
+        arrays = {name: np.array(values.pop(name), np.float64) for name in shapes}
+        numbers = {name: float(value) for name, value in values.items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise fail(f"a field is missing or no number ({error})") from None
+    if any(arrays[name].shape != shape for name, shape in shapes.items()):
+        raise fail(f"intercept, mean and covariance must have the shapes {list(shapes.values())}")
+    everything = np.concatenate([*(array.ravel() for array in arrays.values()), list(numbers.values())])
+    if not np.isfinite(everything).all() or min(numbers.values()) <= 0:
+        raise fail("all numbers must be finite, and scales and freedoms above 0")
+    covariance = arrays["covariance"]
+    if not np.allclose(covariance, covariance.T) or np.linalg.eigvalsh(covariance).min() <= 0:
+        raise fail("the covariance must be symmetric and positive definite")
+    return Population(**{**arrays, **numbers, "provenance": provenance})
