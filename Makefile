@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check lint types coverage wheel bench clean
+.PHONY: help demo test check lint types coverage wheel bench prior bayes-evaluation bayes-ablation clean
 
 help:
 	@echo "demo   set up, calibrate a simulated classifier, print the comparison"
 	@echo "test   set up, run the tests"
 	@echo "check  lint, types, tests with coverage, the built wheel on its own"
 	@echo "bench  speed as ratios to np.exp, in one run"
+	@echo "prior, bayes-evaluation, bayes-ablation: learn the population prior from the files in TASKS,"
+	@echo "       judge it (an hour), and judge it without each of its parts"
 	@echo "clean  remove everything that the targets made"
 
 # The stamp is newer than the project file once the environment matches it.
@@ -46,6 +48,20 @@ check: lint types coverage wheel
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py
+
+# Folder of task files, see benchmarks/learn_prior.py.
+TASKS ?= ../shared/data/tasks
+
+prior: $(VENV)/ready
+	$(BIN)/python benchmarks/learn_prior.py $(TASKS) --out src/temperance/population.json --overwrite
+
+bayes-evaluation: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[rivals]"
+	$(BIN)/python benchmarks/bayes_evaluation.py $(TASKS) --out docs/bayesian
+	$(BIN)/python benchmarks/bayes_report.py docs/bayesian
+
+bayes-ablation: $(VENV)/ready
+	$(BIN)/python benchmarks/bayes_ablation.py $(TASKS) --out docs/bayesian/ablation.md
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

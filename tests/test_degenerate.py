@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from temperance import TemperatureScaling
+from temperance import CALIBRATORS, TemperatureScaling
 from temperance.calibrators import TemperatureCalibrator
+
+# Bayes has a prior of its own, so that rows all right are rows like others.
+LIKELIHOOD_ALONE = pytest.mark.parametrize("method", [key for key in CALIBRATORS if key != "bayes"])
 
 
 def temperatures(cal, logits):
@@ -23,6 +26,7 @@ def assert_sane(cal, logits, unit=1.0):
     np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
 
 
+@LIKELIHOOD_ALONE
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_rows_that_are_all_right_give_a_warning_and_a_sane_temperature(method, fit, task, scale):
     logits = scale * task.logits
@@ -31,14 +35,27 @@ def test_rows_that_are_all_right_give_a_warning_and_a_sane_temperature(method, f
     assert_sane(cal, logits)
 
 
+@pytest.mark.parametrize("class_bias", [False, True])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_rows_that_are_all_right_are_no_obstacle_to_bayes(fit, task, scale, class_bias):
+    logits = scale * task.logits
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cal = fit("bayes", logits, logits.argmax(axis=1), class_bias=class_bias)
+    assert_sane(cal, logits, unit=min(scale, 1))
+    assert cal.solution_.converged
+
+
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_rows_that_are_all_wrong_give_a_warning_and_a_sane_temperature(method, fit, task, scale):
     logits = scale * task.logits
     with pytest.warns(UserWarning, match="All 300 rows are classified wrong"):
         cal = fit(method, logits, logits.argmin(axis=1))
-    assert_sane(cal, logits, unit=max(scale, 1))
+    # The heavy tails of the prior of bayes let T go further: uniform predictions are right here.
+    assert_sane(cal, logits, unit=max(scale, 1) * (20 if method == "bayes" else 1))
 
 
+@LIKELIHOOD_ALONE
 def test_rows_that_count_decide_whether_all_are_right(method, fit, task):
     wrong = task.labels != task.logits.argmax(axis=1)
     with pytest.warns(UserWarning, match="classified right"):
@@ -46,10 +63,25 @@ def test_rows_that_count_decide_whether_all_are_right(method, fit, task):
     assert_sane(cal, task.logits)
 
 
+def test_rows_that_count_decide_whether_all_are_wrong(method, fit, task):
+    right = task.labels == task.logits.argmax(axis=1)
+    with pytest.warns(UserWarning, match="All 300 rows are classified wrong"):
+        cal = fit(method, task.logits, task.labels, np.where(right, 0.0, 1.0))
+    assert_sane(cal, task.logits)
+
+
+@LIKELIHOOD_ALONE
 def test_one_row_fits_with_a_warning(method, fit):
     logits = np.array([[2.0, 1.0, 0.0]])
     with pytest.warns(UserWarning, match="All 1 rows are classified right"):
         cal = fit(method, logits, [0])
+    assert_sane(cal, logits)
+
+
+@pytest.mark.parametrize("class_bias", [False, True])
+def test_one_row_fits_without_a_warning_where_there_is_a_prior(fit, class_bias):
+    logits = np.array([[2.0, 1.0, 0.0]])
+    cal = fit("bayes", logits, [0], class_bias=class_bias)
     assert_sane(cal, logits)
 
 

@@ -69,8 +69,11 @@ def test_the_file_is_plain_json_that_names_its_format_and_method(method, fitted,
 
 
 def test_one_sided_and_not_converged_fits_are_saved_as_well(method, fit, task, tmp_path):
-    with pytest.warns(UserWarning, match="classified right"):
-        cal = fit(method, task.logits, task.logits.argmax(axis=1))
+    right, wrong = task.logits.argmax(axis=1), task.logits.argmin(axis=1)
+    # Rows all right are nothing special to a method with a prior.
+    labels, said = (wrong, "wrong") if method == "bayes" else (right, "right")
+    with pytest.warns(UserWarning, match=f"classified {said}"):
+        cal = fit(method, task.logits, labels)
     cal.save(tmp_path / "cal.json")
     loaded = temperance.load(tmp_path / "cal.json")
     np.testing.assert_array_equal(loaded.predict_proba(task.logits), cal.predict_proba(task.logits))
@@ -148,9 +151,15 @@ def test_a_fit_leaves_the_options_alone(method, make, fitted):
     assert fitted(method).get_params() == make(method).get_params()
 
 
-@pytest.mark.parametrize("method", ["bts", "ets", "pts", "hts"])
+@pytest.mark.parametrize("method", ["bts", "ets", "pts", "hts", "bayes"])
 def test_options_can_be_set_by_name(method):
-    changes = {"bts": {"bins": 7}, "ets": {"loss": "brier"}, "pts": {"top_k": 3}, "hts": {"solver": "sgd"}}
+    changes = {
+        "bts": {"bins": 7},
+        "ets": {"loss": "brier"},
+        "pts": {"top_k": 3},
+        "hts": {"solver": "sgd"},
+        "bayes": {"class_bias": True, "prior": "weak"},
+    }
     cal = make_calibrator(method).set_params(**changes[method])
     assert changes[method].items() <= cal.get_params().items()
     with pytest.raises(ValueError, match="colour"):

@@ -10,6 +10,7 @@ from scipy.special import softmax
 
 from temperance import CALIBRATORS, metrics
 from temperance.calibrators import TemperatureCalibrator
+from temperance.calibrators._bayes import SPREAD as BAYES_SPREAD
 
 phases = (Phase.explicit, Phase.generate, Phase.shrink)
 few = settings(deadline=None, max_examples=6, derandomize=True, database=None, phases=phases)
@@ -19,7 +20,12 @@ few = settings(deadline=None, max_examples=6, derandomize=True, database=None, p
 SMOOTH = [key for key in CALIBRATORS if key != "pts-ece"]
 # The network ends where a step gains less than 1e-6, on a loss with kinks: rounding errors decide between
 # ends whose losses differ by that much, and whose probabilities differ by some of its square root.
-TOLERANCE = {key: {"rtol": 1e-5, "atol": 1e-9} for key in SMOOTH} | {"pts": {"rtol": 0, "atol": 5e-3}}
+TOLERANCE = {key: {"rtol": 1e-5, "atol": 1e-9} for key in SMOOTH} | {
+    "pts": {"rtol": 0, "atol": 5e-3},
+    "bayes": {"rtol": 1e-7, "atol": 1e-10},
+}
+# Those whose prior counts rows: twice the weight is twice the evidence.
+WITH_PRIOR = ["pts", "bayes"]
 
 every_smooth_method = pytest.mark.parametrize("method", SMOOTH)
 
@@ -72,7 +78,7 @@ def test_probabilities_are_a_distribution_that_keeps_the_decision(method, fit, c
 
 @few
 @given(cases)
-def test_temperatures_are_positive_and_within_a_factor_10_of_the_best_single_one(method, fit, case):
+def test_temperatures_are_positive_and_near_the_best_single_one(method, fit, case):
     logits, labels, new = case.draw()
     cal, best = fit(method, logits, labels), fit("ts", logits, labels).temperature_
     if not isinstance(cal, TemperatureCalibrator):
@@ -82,6 +88,12 @@ def test_temperatures_are_positive_and_within_a_factor_10_of_the_best_single_one
     assert temperature.shape == (2 * len(logits),)
     assert np.isfinite(temperature).all()
     assert (temperature > 0).all()
+    if method == "bayes":  # its own single temperature, and further from it: the prior holds T as well
+        limits = cal.reference_ / BAYES_SPREAD, cal.reference_ * BAYES_SPREAD
+        np.testing.assert_allclose(cal.temperature_limits_, limits, rtol=1e-9)
+        assert (temperature >= limits[0] * (1 - 1e-9)).all()
+        assert (temperature <= limits[1] * (1 + 1e-9)).all()
+        return
     # An empty bin of BTS has T = 1, whatever the others have.
     limited = temperature[temperature != 1] if method == "bts" else temperature
     assert (limited >= best / 10.001).all()
@@ -120,7 +132,7 @@ def test_a_row_is_calibrated_the_same_whatever_rows_are_beside_it(method, fit, c
     np.testing.assert_allclose(cal.predict_proba(new[chosen]), cal.predict_proba(new)[chosen], rtol=1e-11)
 
 
-@every_smooth_method
+@pytest.mark.parametrize("method", [key for key in SMOOTH if key != "bayes"])  # which its prior holds back
 @few
 @given(cases)
 def test_no_method_fits_the_rows_worse_than_ts_which_each_of_them_contains(method, fit, case):
@@ -183,13 +195,11 @@ def test_a_weight_of_0_counts_as_no_row(method, fit, case):
     )
 
 
-@every_smooth_method
+@pytest.mark.parametrize("method", [key for key in SMOOTH if key not in WITH_PRIOR])
 @few
 @given(untied)
 def test_the_unit_of_the_weights_does_not_matter_to_the_likelihood(method, fit, case):
     logits, labels, new = case.draw()
-    if method == "pts":
-        return  # its prior counts rows: twice the weight is twice the evidence
     weights = np.random.default_rng(3).uniform(0.5, 2, len(logits))
     assert_same_calibration(
         method, fit(method, logits, labels, weights), fit(method, logits, labels, 100 * weights), new

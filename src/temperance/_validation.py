@@ -135,7 +135,7 @@ def check_unmasked(values: NDArray[Any] | BFloat16, row_means: NDArray[np.float6
         )
     raise InputError(
         f"logits must be finite for {method}, which weighs every one of them; got -inf in {bad.size} rows, "
-        f"the first is row {bad[0]}. Use TS, HTS, BTS or ETS, which allow impossible classes."
+        f"the first is row {bad[0]}. Use bayes, TS, HTS, BTS or ETS, which allow impossible classes."
     )
 
 

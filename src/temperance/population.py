@@ -69,7 +69,11 @@ def shipped_population() -> Population:
 
 def read_population(path: str | Path) -> Population:
     """Read a prior that `write_population` wrote."""
-    return _parse(Path(path).read_text("utf-8"), str(path))
+    try:
+        text = Path(path).read_text("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} holds no prior that can be read: it must be text in UTF-8.") from None
+    return _parse(text, str(path))
 
 
 def write_population(population: Population, path: str | Path, *, overwrite: bool = False) -> None:
@@ -78,7 +82,9 @@ def write_population(population: Population, path: str | Path, *, overwrite: boo
     for item in fields(Population):
         value = getattr(population, item.name)
         data[item.name] = value.tolist() if isinstance(value, np.ndarray) else value
-    write_atomically(Path(path), (json.dumps(data, indent=1) + "\n").encode(), overwrite=overwrite)
+    write_atomically(
+        Path(path), (json.dumps(data, indent=1, allow_nan=False) + "\n").encode(), overwrite=overwrite
+    )
 
 
 def _parse(text: str, where: str) -> Population:
@@ -87,7 +93,7 @@ def _parse(text: str, where: str) -> Population:
 
     try:
         data = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise fail(f"it must be JSON ({error})") from None
     wanted = {"format": FORMAT, "version": VERSION, "features": list(SHAPE_FEATURES)}
     if not isinstance(data, dict) or any(data.get(name) != value for name, value in wanted.items()):
@@ -98,7 +104,7 @@ def _parse(text: str, where: str) -> Population:
         provenance = values.pop("provenance")
         arrays = {name: np.array(values.pop(name), np.float64) for name in shapes}
         numbers = {name: float(value) for name, value in values.items()}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise fail(f"a field is missing or no number ({error})") from None
     if any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise fail(f"intercept, mean and covariance must have the shapes {list(shapes.values())}")

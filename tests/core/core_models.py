@@ -7,7 +7,7 @@ import numpy as np
 from core_reference import draw
 
 from temperance.core.network import Network
-from temperance.core.predictors import Grouped, Linear
+from temperance.core.predictors import ByClass, Grouped, Linear
 from temperance.core.rows import Rows
 
 N_ROWS, N_CLASSES, N_GROUPS = 60, 5, 4
@@ -16,6 +16,7 @@ _RNG = np.random.default_rng(12)
 FEATURES = np.column_stack([np.ones(N_ROWS), _RNG.normal(size=N_ROWS)])
 GROUPS = _RNG.integers(N_GROUPS, size=N_ROWS)
 INPUTS = _RNG.normal(size=(N_ROWS, 3))
+CLASSES = _RNG.integers(-1, N_GROUPS, size=N_ROWS)  # -1: none
 
 PREDICTORS: dict[str, Callable[[Rows], Any]] = {
     "constant": lambda rows: Linear(FEATURES[:, :1]),
@@ -23,6 +24,7 @@ PREDICTORS: dict[str, Callable[[Rows], Any]] = {
     "logits": lambda rows: Linear(FEATURES[:, :1], rows),
     "features and logits": lambda rows: Linear(FEATURES, rows),
     "groups": lambda rows: Grouped(GROUPS, N_GROUPS),
+    "features and classes": lambda rows: ByClass(FEATURES, CLASSES, N_GROUPS),
     "network 5-5": lambda rows: Network(INPUTS, (5, 5)),
     "network 4": lambda rows: Network(INPUTS, (4,)),
     "network without hidden layer": lambda rows: Network(INPUTS, ()),

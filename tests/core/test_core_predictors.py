@@ -2,12 +2,24 @@
 
 import numpy as np
 import pytest
-from core_models import FEATURES, GROUPS, INPUTS, N_CLASSES, N_ROWS, PREDICTORS, Z, build, without_pin
+from core_models import (
+    CLASSES,
+    FEATURES,
+    GROUPS,
+    INPUTS,
+    N_CLASSES,
+    N_GROUPS,
+    N_ROWS,
+    PREDICTORS,
+    Z,
+    build,
+    without_pin,
+)
 from core_reference import jacobian
 
 from temperance.core import network
 from temperance.core.network import Network
-from temperance.core.predictors import Linear
+from temperance.core.predictors import ByClass, Linear
 from temperance.core.rows import Rows
 
 EACH = pytest.mark.parametrize("name", PREDICTORS)
@@ -63,6 +75,23 @@ def test_predictions_are_those_of_the_definitions():
     np.testing.assert_allclose(Linear(FEATURES, Rows(Z)).predict(theta), want, rtol=1e-12, atol=1e-12)
     _, groups, theta = build("groups")
     assert np.array_equal(groups.predict(theta), [theta[g] for g in GROUPS])
+
+
+def test_by_class_is_linear_in_the_features_and_an_indicator_of_each_class():
+    _, predictor, theta = build("features and classes")
+    one_hot = (CLASSES[:, None] == np.arange(N_GROUPS)).astype(float)  # all 0 where there is no class
+    assert (CLASSES == -1).any()
+    J = np.hstack([FEATURES, one_hot])
+    dense = Linear(J)
+    assert predictor.n_parameters == dense.n_parameters
+    np.testing.assert_allclose(predictor.predict(theta), dense.predict(theta), rtol=1e-14)
+    for got, want in zip(predictor.pull_back(theta, DA, W), dense.pull_back(theta, DA, W), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(predictor.jacobian(0, N_ROWS).toarray(), J)
+    np.testing.assert_array_equal(predictor.jacobian(7, 23).toarray(), J[7:23])
+    none = np.full(N_ROWS, -1)
+    np.testing.assert_array_equal(ByClass(FEATURES, none, 3).jacobian(5, 9).toarray()[:, 2:], 0)
+    np.testing.assert_array_equal(ByClass(FEATURES, none, 3).pull_back(theta[:5], DA, W)[0][2:], 0)
 
 
 def test_the_network_is_rectified_in_its_hidden_layers_alone():

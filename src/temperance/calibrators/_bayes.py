@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.calibrators._anchor import find_anchor
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.features import mean_log_entropy, shape_features, standards
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
@@ -27,7 +28,6 @@ __all__ = [
     "Design",
     "design",
     "interacting",
-    "log_link",
     "offset_blocks",
     "temperature_blocks",
 ]
@@ -51,6 +51,7 @@ class Design:
     """What the coefficients multiply, and what the prior expects of the first of them."""
 
     reference: float
+    level_tau: float
     centre: Vector
     spread: Vector
     expected: float
@@ -59,17 +60,13 @@ class Design:
 
     def link(self) -> Log:
         """Return the link, with the limits of T(z)."""
-        return log_link(self.reference)
+        low, high = self.reference / SPREAD, self.reference * SPREAD
+        return Log(max(low, TEMPERATURE_MIN), min(high, TEMPERATURE_MAX))
 
     def start(self, population: Population, n_offsets: int) -> Vector:
         """Return the prior mean, with the intercept where T is T0."""
         rest = np.zeros(self.predictor.n_groups + n_offsets)
         return np.concatenate([[np.log(self.reference)], population.mean, rest])
-
-
-def log_link(reference: float) -> Log:
-    """Return the link whose limits are around the reference temperature."""
-    return Log(max(reference / SPREAD, TEMPERATURE_MIN), min(reference * SPREAD, TEMPERATURE_MAX))
 
 
 def design(rows: Rows, weights: Vector | None, population: Population) -> Design:
@@ -80,20 +77,32 @@ def design(rows: Rows, weights: Vector | None, population: Population) -> Design
     some_weights = weights if weights is None else weights[::step]
     if some_weights is not None and not some_weights.any():
         some, some_weights = rows, weights
-    reference = _reference(some, some_weights, population, expected)
+    reference, level_tau = _reference(some, some_weights, population, expected)
     features = shape_features(rows, reference)
     centre, spread = standards(features, weights)
     group_of_class, class_of_group = _groups(rows, weights)
     stored = np.column_stack([np.ones(rows.n_rows), (features - centre) / spread])
     predictor = ByClass(stored, group_of_class[rows.top], len(class_of_group))
-    return Design(reference, centre, spread, expected, predictor, class_of_group)
+    return Design(reference, level_tau, centre, spread, expected, predictor, class_of_group)
 
 
-def _reference(rows: Rows, weights: Vector | None, population: Population, expected: float) -> float:
+def _reference(
+    rows: Rows, weights: Vector | None, population: Population, expected: float
+) -> tuple[float, float]:
+    """Return T0 and the tau of its prior: of two modes, near the prior or near the rows, the higher."""
     objective = LogLikelihood(rows, Linear(np.ones((rows.n_rows, 1))), Log(), weights)
     block = intercept_block(population, expected)
-    posterior = maximise_evidence(objective, [block], np.array([expected]), rows.n_rows)
-    return float(Log().temperature(posterior.mode)[0])
+    best = np.log(find_anchor(rows, weights, exact=False).temperature)
+    found = []
+    for start in (expected, best):
+        off = ((start - expected) / population.intercept_scale) ** 2
+        tau = (population.freedom + off) / (population.freedom + 1)
+        posterior = maximise_evidence(objective, [block], np.array([start]), rows.n_rows, max(tau, 1.0))
+        off = ((posterior.mode[0] - expected) / population.intercept_scale) ** 2
+        tail = (population.freedom + 1) / 2 * np.log1p(off / population.freedom)
+        found.append((objective(posterior.mode).value * objective.total_weight + tail, posterior))
+    chosen = min(found, key=lambda pair: pair[0])[1]
+    return float(Log().temperature(chosen.mode)[0]), chosen.taus[block.name]
 
 
 def _groups(rows: Rows, weights: Vector | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -4,19 +4,20 @@
 
 phi is the shape of the row (`core.features`), standardised. The prior of b and w was learned from a
 population of public classifiers; the width of each block of the prior, that of v too, is chosen by the
-evidence of the rows. What the rows leave open is averaged over: p = E softmax(z / T), with log T normal given
-the row.
+evidence of the rows. The likelihood gives some more weight to the predicted class (`core.top_label`). What
+the rows leave open is averaged over: p = E softmax(z / T), with log T normal given the row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_choice, check_temperatures, check_unmasked
+from temperance._validation import InputError, check_limits, check_temperatures, check_unmasked
 from temperance.calibrators._anchor import warn_if_all_wrong
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._bayes import (
@@ -25,16 +26,16 @@ from temperance.calibrators._bayes import (
     Design,
     design,
     interacting,
-    log_link,
     offset_blocks,
     temperature_blocks,
 )
 from temperance.calibrators._words import confidence_in_words
 from temperance.core.evidence import Posterior, maximise_evidence
 from temperance.core.features import SHAPE_FEATURES, shape_features
-from temperance.core.objective import LogLikelihood
-from temperance.core.offsets import OffsetLogLikelihood, offset_mixture
+from temperance.core.links import Log
+from temperance.core.offsets import Inputs, OffsetLogLikelihood, offset_mixture
 from temperance.core.rows import Rows
+from temperance.core.top_label import TopLabelLikelihood
 from temperance.population import Population, read_population, shipped_population, weak_population
 
 __all__ = ["BayesianTemperatureScaling"]
@@ -46,6 +47,7 @@ _nodes, _weights = np.polynomial.hermite_e.hermegauss(5)
 NODES, NODE_WEIGHTS = _nodes, _weights / _weights.sum()
 
 SIZE = 1 + len(SHAPE_FEATURES)
+PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
 
 
 class BayesianTemperatureScaling(TemperatureCalibrator):
@@ -73,7 +75,8 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     class_shift_ : (K,) array
         v; 0 for a class that no calibration row predicts, and beyond the 2000 predicted most often.
     bias_ : (K,) array
-        Only with `class_bias`; `interactions_`, (K, K), only up to 32 classes.
+        Only with `class_bias`, and up to 32 classes `interactions_` M, (K, K): the offsets are
+        bias + M (z - mean z).
 
     Examples
     --------
@@ -90,6 +93,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     key: ClassVar[str] = "bayes"
 
     reference_: float
+    temperature_limits_: Vector
     centre_: Vector
     spread_: Vector
     coefficients_: Vector
@@ -109,12 +113,16 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         if not isinstance(self.class_bias, bool):
             raise InputError(f"class_bias must be True or False; got {self.class_bias!r}.")
         if not isinstance(self.prior, str):
-            check_choice("prior", self.prior, ("population", "weak", "the path of a file"))
+            raise InputError(f"prior must be {PRIORS}; got {self.prior!r}.")
 
     def _population(self) -> Population:
         if self.prior == "population":
             return shipped_population()
-        return weak_population() if self.prior == "weak" else read_population(self.prior)
+        if self.prior == "weak":
+            return weak_population()
+        if not Path(self.prior).is_file():
+            raise InputError(f"prior must be {PRIORS}; there is no file {self.prior!r}.")
+        return read_population(self.prior)
 
     def _fit(self, rows: Rows, weights: Vector | None) -> None:
         if self.class_bias:
@@ -124,8 +132,9 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         parts = design(rows, weights, population)
         posterior = self._solve(rows, weights, population, parts)
         self.reference_, self.centre_, self.spread_ = parts.reference, parts.centre, parts.spread
+        self.temperature_limits_ = np.array([parts.link().lower, parts.link().upper])
         self._set_temperature(posterior, parts, population)
-        self._set_offsets(posterior.mode[parts.predictor.n_parameters :])
+        self._set_offsets(posterior.mode[parts.predictor.n_parameters :], parts.reference)
         self.solution_ = posterior.solution
         self.taus_ = np.array([posterior.taus[name] for name in self._block_names()])
         self.effective_parameters_ = np.array([posterior.effective[name] for name in self._block_names()])
@@ -143,12 +152,14 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     def _solve(self, rows: Rows, weights: Vector | None, population: Population, parts: Design) -> Posterior:
         blocks = temperature_blocks(parts, population)
         if not self.class_bias:
-            likelihood = LogLikelihood(rows, parts.predictor, parts.link(), weights)
-            return maximise_evidence(likelihood, blocks, parts.start(population, 0), rows.n_rows)
+            likelihood = TopLabelLikelihood(rows, parts.predictor, parts.link(), weights)
+            start = parts.start(population, 0)
+            return maximise_evidence(likelihood, blocks, start, rows.n_rows, parts.level_tau)
         inputs = interacting(rows.n_classes, parts.reference)
         with_bias = OffsetLogLikelihood(rows, parts.predictor, parts.link(), inputs, weights)
         start = parts.start(population, with_bias.n_offsets)
-        return maximise_evidence(with_bias, blocks + offset_blocks(inputs, population), start, rows.n_rows)
+        blocks += offset_blocks(inputs, population)
+        return maximise_evidence(with_bias, blocks, start, rows.n_rows, parts.level_tau)
 
     def _set_temperature(self, posterior: Posterior, parts: Design, population: Population) -> None:
         """Keep of the posterior what a row needs: a class is met alone, so no pair of classes is."""
@@ -164,11 +175,12 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         self.class_covariance_[parts.class_of_group, :SIZE] = covariance[groups, :SIZE]
         self.class_covariance_[parts.class_of_group, SIZE] = covariance[groups, groups].diagonal()
 
-    def _set_offsets(self, columns: Vector) -> None:
+    def _set_offsets(self, columns: Vector, reference: float) -> None:
         if self.class_bias:
             self.bias_ = columns[: self.n_classes_]
-            if self.n_classes_ <= MOST_INTERACTING:
-                self.interactions_ = columns[self.n_classes_ :].reshape(-1, self.n_classes_).T
+            scale = interacting(self.n_classes_, reference).scale
+            if scale is not None:
+                self.interactions_ = columns[self.n_classes_ :].reshape(-1, self.n_classes_).T / scale
 
     def _log_temperature(self, rows: Rows) -> tuple[Vector, Vector]:
         """Return the posterior mean and standard deviation of log T of each row."""
@@ -180,7 +192,10 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         return mean, np.sqrt(np.maximum(own + by_class[:, SIZE], 0.0))
 
     def _temperature(self, rows: Rows) -> Vector:
-        return log_link(self.reference_).temperature(self._log_temperature(rows)[0])
+        return self._link().temperature(self._log_temperature(rows)[0])
+
+    def _link(self) -> Log:
+        return Log(*self.temperature_limits_)
 
     def log_temperature_std(self, logits: Any) -> Any:
         """Return the posterior standard deviation of log T of each row, (N,): what the rows left open."""
@@ -191,36 +206,36 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         """Return 1/T of each row at the nodes of the average over its posterior, (N, 5)."""
         mean, std = self._log_temperature(rows)
         at_nodes = mean[:, None] + std[:, None] * NODES
-        result: Matrix = 1 / log_link(self.reference_).temperature(at_nodes)
+        result: Matrix = 1 / self._link().temperature(at_nodes)
         return result
 
-    def _log_probabilities(self, rows: Rows) -> NDArray[np.floating[Any]]:
+    def _probabilities(self, rows: Rows, *, log: bool) -> NDArray[np.floating[Any]]:
         betas = self._betas(rows)
         if not self.options_["class_bias"]:
-            return rows.log_mixture(betas, NODE_WEIGHTS)
+            return (rows.log_mixture if log else rows.mixture)(betas, NODE_WEIGHTS)
         check_unmasked(rows.values, rows.mean(), "BayesianTemperatureScaling(class_bias=True)")
-        inputs = interacting(self.n_classes_, self.reference_)
-        columns = [self.bias_[:, None]] + ([self.interactions_] if inputs.width > 1 else [])
-        return offset_mixture(rows, betas, NODE_WEIGHTS, inputs, np.hstack(columns))
+        W = self.bias_[:, None]
+        if self.n_classes_ <= MOST_INTERACTING:
+            W = np.hstack([W, self.interactions_])
+        inputs = Inputs(self.n_classes_, 1.0 if W.shape[1] > 1 else None)
+        return offset_mixture(rows, betas, NODE_WEIGHTS, inputs, W, log=log)
 
     def predict_proba(self, logits: Any) -> Any:
         """Return the probabilities, averaged over what the rows left open of T, (N, K)."""
         opened, rows = self._open(logits)
-        if self.options_["class_bias"]:
-            return opened.wrap(np.exp(self._log_probabilities(rows)))
-        return opened.wrap(rows.mixture(self._betas(rows), NODE_WEIGHTS))
+        return opened.wrap(self._probabilities(rows, log=False))
 
     def transform(self, logits: Any) -> Any:
         """Return log-probabilities; for (N,) logits, the log-odds of class 1."""
         opened, rows = self._open(logits)
-        log_p = self._log_probabilities(rows)
+        log_p = self._probabilities(rows, log=True)
         return opened.wrap(log_p[:, 1] - log_p[:, 0] if opened.binary else log_p)
 
     def predict(self, logits: Any) -> Any:
         """Return the classifier's own decision, unchanged; with a class bias, the most probable class."""
         opened, rows = self._open(logits)
         if self.options_["class_bias"]:
-            return opened.wrap(np.argmax(self._log_probabilities(rows), axis=1))
+            return opened.wrap(np.argmax(self._probabilities(rows, log=False), axis=1))
         return opened.wrap(rows.top)
 
     def _block_names(self) -> list[str]:
@@ -248,10 +263,11 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             shapes["bias"] = ("K",)
         if "class interactions" in self._block_names():
             shapes["interactions"] = ("K", "K")
-        return shapes
+        return {**shapes, "temperature_limits": (2,)}
 
     def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
         check_temperatures("reference", parameters["reference"])
+        check_limits(parameters["temperature_limits"])
         variances = parameters["class_covariance"][:, SIZE], parameters["covariance"].diagonal()
         if parameters["spread"].min() <= 0:
             raise InputError(f"spread must be above 0; got {parameters['spread'].tolist()}.")
@@ -261,16 +277,19 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     def _summary(self) -> str:
         formula = "log T = b + w . phi(z / T0) + v[predicted class], averaged over the posterior"
         errors = self.standard_errors_["coefficients"]
+        typical = np.exp(self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1]))
         lines = [
             self._headline(formula),
             f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
-            f"prior: {self.options_['prior']}; what the rows added to it:",
+            f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g}, with a probability of 95 %",
+            f"prior: {self.options_['prior']}; what the rows added to it (tau widens its variance):",
         ]
         sizes = {"level": 1, "shape": SIZE - 1, "class interactions": self.n_classes_**2}
+        sizes["class temperature"] = int(np.count_nonzero(self.class_shift_))
         for name, tau, used in zip(self._block_names(), self.taus_, self.effective_parameters_, strict=True):
             size = sizes.get(name, self.n_classes_)
-            lines.append(f"  {name}: {used:.1f} of {size} parameters, prior variance x {tau:.3g}")
+            lines.append(f"  {name}: {used:.1f} of {size} parameters, tau = {tau:.3g}")
         names = ("b", *(f"w, {feature}" for feature in SHAPE_FEATURES))
         for name, value, error in zip(names, self.coefficients_, errors, strict=True):
             lines.append(f"  {name}: {value:+.3f} \u00b1 {error:.2g}")
-        return "\n".join([*lines, self._describe_fit("penalised NLL")])
+        return "\n".join([*lines, self._describe_fit("penalised loss")])

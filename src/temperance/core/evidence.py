@@ -75,15 +75,25 @@ class Posterior:
 
 
 def maximise_evidence(
-    objective: PenalisedObjective, blocks: list[Block], start: Vector, n_rows: int
+    objective: PenalisedObjective,
+    blocks: list[Block],
+    start: Vector,
+    n_rows: int,
+    first_tau: float = 1.0,
 ) -> Posterior:
-    """Alternate between coefficients and widths of the blocks, which follow each other in theta."""
+    """Alternate between coefficients and widths of the blocks, which follow each other in theta.
+
+    `first_tau` is where the width of the first block begins. A prior with heavy tails and rows that disagree
+    with it can have a mode each, and where the rounds begin decides which they find.
+    """
     taus = np.ones(len(blocks))
-    few = max(WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER * len(start))
-    step = n_rows // few
-    if step >= 2:
-        start, taus = _rounds(objective.every(step), blocks, start, taus)
-    start, taus = _rounds(objective, blocks, start, taus, most=ROUNDS if step < 2 else 1)
+    taus[0] = first_tau
+    step = n_rows // max(WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER * len(start))
+    few = objective.every(step) if step >= 2 else objective
+    thinned = step >= 2 and few.total_weight > 0
+    if thinned:
+        start, taus = _rounds(few, blocks, start, taus)
+    start, taus = _rounds(objective, blocks, start, taus, most=1 if thinned else ROUNDS)
     fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
     solution = fisher_scoring(fitted, start)
     covariance = _covariance(fitted, solution)

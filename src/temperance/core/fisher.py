@@ -94,8 +94,9 @@ def solve(
         return lbfgs(objective, start, "L-BFGS, for more parameters than rows", bounds)
     enough = max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * objective.n_parameters)
     step = min(SUBSAMPLE_STEP, n_rows // enough)
-    if step >= 4:
-        rough = solve(objective.every(step), start, n_rows // step, max(tolerance, 1e-7), stall, bounds)
+    few = objective.every(step) if step >= 4 else objective
+    if step >= 4 and few.total_weight > 0:
+        rough = solve(few, start, n_rows // step, max(tolerance, 1e-7), stall, bounds)
         there = objective(rough.parameters)
         if there.value > SUSPICIOUS * rough.value:
             # Overfitted to the subsample, and perhaps worse on all rows than where it began.

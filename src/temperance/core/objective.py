@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +97,13 @@ class LogLikelihood:
         """How often the rows were read so far."""
         return self.rows.passes
 
-    def every(self, step: int) -> LogLikelihood:
+    def every(self, step: int) -> Self:
         """Return the objective of every `step`-th row, with the same prior."""
         rows = self.rows.every(step)
         weights = None if self.weights is None else self.weights[::step]
         return type(self)(rows, self.predictor.every(step, rows), self.link, weights, self.prior)
 
-    def with_prior(self, prior: Prior) -> LogLikelihood:
+    def with_prior(self, prior: Prior) -> Self:
         """Return the same with another prior."""
         return type(self)(self.rows, self.predictor, self.link, self.weights, prior)
 

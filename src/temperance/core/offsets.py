@@ -161,17 +161,24 @@ def _outer(a: Matrix, x: Matrix) -> Matrix:
     return (x[:, :, None] * a[:, None, :]).reshape(len(a), -1)
 
 
-def offset_mixture(rows: Rows, betas: Matrix, weights: Vector, inputs: Inputs, W: Matrix) -> Floats:
-    """Return log sum_q weights[q] softmax(betas[i, q] z_i + W x_i) of each row i."""
+def offset_mixture(
+    rows: Rows, betas: Matrix, weights: Vector, inputs: Inputs, W: Matrix, *, log: bool
+) -> Floats:
+    """Return sum_q weights[q] softmax(betas[i, q] z_i + W x_i) of each row i, or its logarithm.
+
+    The logarithm is right also where the probability underflows.
+    """
     result = np.empty((rows.n_rows, rows.n_classes), rows.dtype)
+    add, nothing = (np.logaddexp, -np.inf) if log else (np.add, 0.0)
 
     def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
         d = z.astype(np.float64) - rows.peak[i:j, None]
         offset = inputs.of(d) @ W.T
-        total = np.full(d.shape, -np.inf)
+        total = np.full(d.shape, nothing)
         for beta, weight in zip(betas[i:j].T, weights, strict=True):
             u = beta[:, None] * d + offset
-            np.logaddexp(total, u - _log_sum(u) + np.log(weight), out=total)
+            u += np.log(weight) - _log_sum(u)
+            add(total, u if log else np.exp(u), out=total)
         result[i:j] = total
         return (np.zeros(0),)
 

@@ -1,0 +1,154 @@
+"""The shape of a row: entropy and gaps, the features made of them, and how they are standardised."""
+
+import numpy as np
+import pytest
+from core_reference import log_entropy
+from scipy.stats import entropy
+
+from temperance.core import blocks
+from temperance.core.features import (
+    LEAST_SPREAD,
+    LOG_ENTROPY_FLOOR,
+    SHAPE_FEATURES,
+    mean_log_entropy,
+    shape_features,
+    standards,
+)
+from temperance.core.rows import Rows
+
+N_ROWS = 60
+TYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+CLASSES = pytest.mark.parametrize("n_classes", [2, 3, 40])
+RTOL = {np.float64: 1e-10, np.float32: 2e-5}
+
+
+def logits(n_classes, dtype, masked=0.0):
+    """Return rows from flat to sure, with ties; a part of the classes masked, all but one in the last row."""
+    rng = np.random.default_rng(n_classes)
+    z = rng.normal(size=(N_ROWS, n_classes)) * np.geomspace(0.1, 10, N_ROWS)[:, None] + 3
+    z[0] = 1.5  # all alike
+    z[1, :2] = z[1].max() + 1  # two at the top
+    hidden = rng.random(z.shape) < masked
+    hidden[np.arange(N_ROWS), rng.integers(n_classes, size=N_ROWS)] = False
+    if masked:
+        hidden[-1] = np.arange(n_classes) > 0
+    return np.where(hidden, -np.inf, z).astype(dtype)
+
+
+def naive(z, beta):
+    """Return log entropy, gap to the third and gap to the mean, of one row at a time."""
+    result = []
+    for row in z.astype(float):
+        falling = np.sort(beta * row[np.isfinite(row)])[::-1]
+        third = falling[min(2, len(falling) - 1)]
+        h = log_entropy(beta * row) if len(falling) > 1 else -np.inf
+        result.append((h, falling[0] - third, falling[0] - falling.mean()))
+    return np.array(result).T
+
+
+@TYPES
+@CLASSES
+@pytest.mark.parametrize("masked", [0.0, 0.6])
+@pytest.mark.parametrize("beta", [0.3, 1.0, 2.5])
+def test_a_profile_is_that_of_the_definition(kernel, dtype, n_classes, masked, beta):
+    z = logits(n_classes, dtype, masked)
+    got = Rows(z).profile(beta)
+    log_h, third, mean = naive(z, beta)
+    exact = log_h > -60
+    assert exact.sum() >= N_ROWS / 3
+    np.testing.assert_allclose(got.log_entropy[exact], log_h[exact], rtol=RTOL[dtype], atol=RTOL[dtype])
+    assert np.all(got.log_entropy[~exact] < -59)
+    np.testing.assert_allclose(got.third, third, rtol=RTOL[dtype], atol=RTOL[dtype])
+    np.testing.assert_allclose(got.mean, mean, rtol=RTOL[dtype], atol=RTOL[dtype])
+    for part in (got.log_entropy, got.third, got.mean):
+        assert part.dtype == np.float64
+
+
+def test_the_entropy_of_ordinary_rows_is_that_of_scipy():
+    z = logits(5, np.float64)[:30]
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(np.exp(Rows(z).profile(1.0).log_entropy), entropy(p, axis=1), rtol=1e-10)
+
+
+def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
+    hidden = -np.inf
+    z = np.array(
+        [[1.0, 4.0, 2.0], [4.0, 4.0, 4.0], [hidden, 3.0, 1.0], [hidden, 5.0, hidden], [0.0, 7.0, 7.0]]
+    )
+    got = Rows(z).profile(2.0)
+    np.testing.assert_allclose(got.third, [6, 0, 4, 0, 14])
+    np.testing.assert_allclose(got.mean, [2 * (4 - 7 / 3), 0, 2, 0, 2 * (7 - 14 / 3)], atol=1e-12)
+    pair = Rows(np.array([[1.0, 4.0], [2.0, 2.0]])).profile(1.0)
+    np.testing.assert_allclose(pair.third, [3, 0])  # the second, where there is no third
+
+
+@CLASSES
+def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_leaves_them_alone(n_classes, monkeypatch):
+    z = logits(n_classes, np.float64, 0.3)
+    before = z.copy()
+    rows = Rows(z)
+    whole = rows.profile(0.7)
+    assert rows.passes == 1
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * n_classes * 8)
+    in_blocks = Rows(z).profile(0.7)
+    for name in ("log_entropy", "third", "mean"):
+        np.testing.assert_allclose(getattr(in_blocks, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(z, before)
+
+
+def test_a_constant_added_to_a_row_and_the_order_of_its_classes_do_not_matter():
+    z = logits(7, np.float64)
+    order = np.random.default_rng(0).permutation(7)
+    plain = Rows(z).profile(1.3)
+    other = Rows(z[:, order] + 50 * np.cos(np.arange(N_ROWS))[:, None]).profile(1.3)
+    for name in ("log_entropy", "third", "mean"):
+        np.testing.assert_allclose(getattr(other, name), getattr(plain, name), rtol=1e-9, atol=1e-9)
+
+
+@TYPES
+@CLASSES
+def test_the_features_are_those_of_their_names(dtype, n_classes):
+    z = logits(n_classes, dtype)
+    got = shape_features(Rows(z), 2.0)
+    log_h, third, mean = naive(z, 0.5)
+    h = np.maximum(log_h - np.log(np.log(n_classes)), LOG_ENTROPY_FLOOR)
+    want = np.column_stack([h, h**2 / 10, np.log(1 + third), np.log(1 + mean)])
+    assert got.shape == (N_ROWS, len(SHAPE_FEATURES))
+    np.testing.assert_allclose(got, want, rtol=4 * RTOL[dtype], atol=4 * RTOL[dtype])
+
+
+def test_the_features_of_equal_logits_are_0():
+    np.testing.assert_allclose(shape_features(Rows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
+
+
+def test_the_features_are_finite_for_rows_surer_than_any_number_can_say():
+    z = np.array([[1e6, 0.0, 0.0], [1e300, 0.0, -1e300], [3.0, -np.inf, -np.inf]])
+    features = shape_features(Rows(z), 1.0)
+    assert np.isfinite(features).all()
+    np.testing.assert_array_equal(features[:, 0], LOG_ENTROPY_FLOOR)
+
+
+def test_scaled_logits_have_the_same_features_at_the_scaled_temperature():
+    z = logits(6, np.float64)
+    np.testing.assert_allclose(
+        shape_features(Rows(64 * z), 64.0), shape_features(Rows(z), 1.0), rtol=1e-10, atol=1e-10
+    )
+
+
+def test_standards_are_the_weighted_mean_and_a_little_more_than_the_deviation():
+    features = np.random.default_rng(1).normal([1, 2, 3, 4], [1, 2, 0.5, 0.1], size=(50, 4))
+    centre, spread = standards(features, None)
+    np.testing.assert_allclose(centre, features.mean(axis=0))
+    np.testing.assert_allclose(spread, features.std(axis=0) + LEAST_SPREAD)
+    times = np.random.default_rng(2).integers(0, 4, 50)
+    weighted = standards(features, times.astype(float))
+    np.testing.assert_allclose(weighted, standards(features.repeat(times, axis=0), None), rtol=1e-12)
+    np.testing.assert_array_equal(standards(np.ones((5, 4)), None)[1], LEAST_SPREAD)
+
+
+def test_the_mean_log_entropy_is_that_of_the_rows_with_a_floor():
+    z = np.vstack([logits(4, np.float64)[:20], [[1e6, 0, 0, 0]]])
+    weights = np.arange(1.0, 22.0)
+    log_h = np.array([log_entropy(row) for row in z[:-1]] + [LOG_ENTROPY_FLOOR])
+    assert mean_log_entropy(Rows(z), None) == pytest.approx(log_h.mean(), rel=1e-9)
+    assert mean_log_entropy(Rows(z), weights) == pytest.approx(np.average(log_h, weights=weights), rel=1e-9)
