@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from temperance import EntropyTemperatureScaling, TemperatureScaling
+from temperance import BayesianTemperatureScaling, EntropyTemperatureScaling, TemperatureScaling
 from temperance.core import backend
 
 N, K = 50_000, 1_000
@@ -44,12 +44,15 @@ def measure(kernel: str, logits: np.ndarray, labels: np.ndarray) -> dict[str, fl
     buffer = np.zeros_like(logits)
     with backend.kernel(kernel):
         hts = EntropyTemperatureScaling().fit(logits, labels)
+        bayes = BayesianTemperatureScaling().fit(logits, labels)
         seconds = best_seconds(
             {
                 "u": lambda: np.exp(logits, out=buffer),
                 "TS fit": lambda: TemperatureScaling().fit(logits, labels),
                 "HTS fit": lambda: EntropyTemperatureScaling().fit(logits, labels),
                 "HTS predict_proba": lambda: hts.predict_proba(logits),
+                "bayes fit": lambda: BayesianTemperatureScaling().fit(logits, labels),
+                "bayes predict_proba": lambda: bayes.predict_proba(logits),
             }
         )
     return {name: value / seconds["u"] for name, value in seconds.items() if name != "u"}
@@ -89,7 +92,7 @@ def main() -> None:
     for kernel, wanted in limits.items():
         ratios = measure(kernel, logits, labels)
         for name, ratio in ratios.items():
-            print(f"{kernel:<10}{name:<22}{ratio:>12.2f}{wanted[name]:>8}")
+            print(f"{kernel:<10}{name:<22}{ratio:>12.2f}{wanted.get(name, ''):>8}")
         memory = 100 * added_memory(kernel, logits, labels)
         print(f"{kernel:<10}{'HTS fit, memory':<22}{memory:>10.1f} %{'10 %':>8}")
         for name, ratio in growth(kernel):
