@@ -1,6 +1,6 @@
 """What each part of BayesianTemperatureScaling is worth: it without the part, data sets left out.
 
-    python benchmarks/bayes_ablation.py TASKS --out docs/bayesian/ablation.md [--draws 5] [--jobs 2]
+    python benchmarks/bayes_ablation.py TASKS --out docs/bayesian/ablation.md [--draws 3] [--jobs 2]
 
 Cells are the mean over tasks of NLL / NLL of TS, and of ECE (15 bins) / that of TS.
 """
@@ -161,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("tasks", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     for name in ("TEMPERANCE_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
