@@ -18,15 +18,14 @@ from temperance._validation import check_choice, check_limits, check_unmasked
 from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import class_weights_in_words, entropy_weight_in_words, estimate
+from temperance.core.features import LOG_ENTROPY_FLOOR
 from temperance.core.fisher import Solution, solve
 from temperance.core.links import Softplus
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
 from temperance.core.rows import Rows
 
-__all__ = ["LOG_ENTROPY_FLOOR", "LinearPredictorCalibrator", "log_normalised_entropy"]
-
-LOG_ENTROPY_FLOOR = -20.0
+__all__ = ["LinearPredictorCalibrator", "log_normalised_entropy"]
 
 Vector = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from temperance.core.rows import Rows
 
-__all__ = ["SHAPE_FEATURES", "mean_log_entropy", "shape_features", "standards"]
+__all__ = ["LOG_ENTROPY_FLOOR", "SHAPE_FEATURES", "mean_log_entropy", "shape_features", "standards"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
