@@ -30,6 +30,7 @@ from temperance.calibrators._bayes import (
     temperature_blocks,
 )
 from temperance.calibrators._words import confidence_in_words
+from temperance.core.blocks import row_products
 from temperance.core.evidence import Posterior, maximise_evidence
 from temperance.core.features import SHAPE_FEATURES, shape_features
 from temperance.core.links import Log
@@ -186,9 +187,9 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         """Return the posterior mean and standard deviation of log T of each row."""
         features = (shape_features(rows, self.reference_) - self.centre_) / self.spread_
         stored = np.column_stack([np.ones(rows.n_rows), features])
-        mean = stored @ self.coefficients_ + self.class_shift_[rows.top]
+        mean = row_products(stored, self.coefficients_) + self.class_shift_[rows.top]
         by_class = self.class_covariance_[rows.top]
-        own = np.einsum("ij,ij->i", stored @ self.covariance_ + 2 * by_class[:, :SIZE], stored)
+        own = np.einsum("ij,ij->i", row_products(stored, self.covariance_) + 2 * by_class[:, :SIZE], stored)
         return mean, np.sqrt(np.maximum(own + by_class[:, SIZE], 0.0))
 
     def _temperature(self, rows: Rows) -> Vector:

@@ -12,13 +12,14 @@ from types import ModuleType
 
 from temperance.core import kernels
 
-__all__ = ["kernel", "kernels_for"]
+__all__ = ["kernel", "kernels_for", "kernels_of_size"]
 
 # From this many numbers on, loading the compiled loops costs less than they save over a few fits. The
 # choice depends on the size alone, so that the same input gives the same bits in any process.
 COMPILED_FROM = 1 << 24
 
 _kernel: ContextVar[str | None] = ContextVar("kernel", default=None)
+_size: ContextVar[int | None] = ContextVar("size", default=None)
 
 
 @contextmanager
@@ -31,9 +32,19 @@ def kernel(name: str) -> Iterator[None]:
         _kernel.reset(token)
 
 
+@contextmanager
+def kernels_of_size(size: int) -> Iterator[None]:
+    """Use the kernels of an array of `size` numbers inside the context: what is read is a part of it."""
+    token = _size.set(size)
+    try:
+        yield
+    finally:
+        _size.reset(token)
+
+
 def kernels_for(size: int) -> ModuleType:
     """Return the kernels for an array of `size` numbers; TEMPERANCE_KERNEL overrides the choice."""
     chosen = _kernel.get() or os.environ.get("TEMPERANCE_KERNEL")
     if chosen is None:
-        chosen = "compiled" if size >= COMPILED_FROM and find_spec("numba") else "numpy"
+        chosen = "compiled" if (_size.get() or size) >= COMPILED_FROM and find_spec("numba") else "numpy"
     return import_module("temperance.core.compiled") if chosen == "compiled" else kernels

@@ -25,6 +25,7 @@ __all__ = [
     "block_rows",
     "for_each_block",
     "number_of_threads",
+    "row_products",
     "sum_blocks",
     "threads",
     "working_dtype",
@@ -129,6 +130,14 @@ class Scratch:
         return target
 
 
+def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
+    """Return rows @ weights; the bits of a row do not depend on the rows beside it, as in BLAS they may."""
+    # The order in which einsum adds depends on the layout of its arrays, so that is made the same, too.
+    layout = np.ascontiguousarray(rows), np.ascontiguousarray(weights)
+    products: NDArray[np.float64] = np.einsum("ij,j...->i...", *layout)
+    return products
+
+
 def working_dtype(values: Floats | BFloat16) -> np.dtype[Any]:
     """Half precision is computed in float32, all else that is not float32 in float64."""
     if isinstance(values, BFloat16) or values.dtype in (np.float16, np.float32):
@@ -146,7 +155,9 @@ BlockWork = Callable[[Floats, int, int, Scratch], Any]
 
 def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: BlockWork) -> Iterator[Any]:
     n_rows, n_classes = values.shape
-    scratch = Scratch(min(size, n_rows), n_classes, working_dtype(values))
+    # Of full size also for fewer rows: a product's last bit may depend on where in a buffer its rows lie,
+    # and a part of an array is to give the bits of the whole.
+    scratch = Scratch(size, n_classes, working_dtype(values))
     for start in range(lane * size, n_rows, lanes * size):
         stop = min(start + size, n_rows)
         # NaN and infinities are looked for, and spoken of, by whoever uses the results.

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.core.blocks import row_products
 from temperance.core.rows import Rows
 
 __all__ = ["Network"]
@@ -72,7 +73,7 @@ class Network:
         for weights, biases in self.layers(theta):
             if len(activations) > 1:
                 np.maximum(activations[-1], 0, out=activations[-1])
-            activations.append(activations[-1] @ weights + biases)
+            activations.append(row_products(activations[-1], weights) + biases)
         return activations
 
     def _backwards(self, theta: Vector, x: Matrix) -> Iterator[tuple[Matrix, Matrix]]:

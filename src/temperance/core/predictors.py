@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
+from temperance.core.blocks import row_products
 from temperance.core.rows import Rows
 
 __all__ = ["ByClass", "Grouped", "Linear", "Predictor"]
@@ -54,7 +55,7 @@ class Linear:
 
     def predict(self, theta: Vector) -> Vector:
         """Return a of each row."""
-        a: Vector = self.features @ theta[: self.n_stored]
+        a = row_products(self.features, theta[: self.n_stored])
         if self.rows is not None:
             a += self.rows.project(theta[self.n_stored :])
         return a
@@ -116,7 +117,7 @@ class ByClass:
     def predict(self, theta: Vector) -> Vector:
         """Return a of each row."""
         shift = np.append(theta[self.n_stored :], 0.0)  # the last is that of the group -1
-        result: Vector = self.features @ theta[: self.n_stored] + shift[self.group]
+        result: Vector = row_products(self.features, theta[: self.n_stored]) + shift[self.group]
         return result
 
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
