@@ -88,6 +88,8 @@ def _is_tensor(values: Any) -> bool:
 def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any]], Any]]:
     if _is_tensor(logits):
         return _unwrap_tensor(logits)
+    if isinstance(logits, BFloat16):
+        return logits, lambda result: result
     _refuse_mask(logits)
     try:
         array = np.asarray(logits)

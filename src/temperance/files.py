@@ -1,26 +1,40 @@
-"""Writing a file so that there is either the old one or the new one, never half of it."""
+"""Writing a file: there is either the old one or the new one, never half of it. Room for large arrays."""
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO
 
-__all__ = ["write_atomically"]
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["atomic_file", "check_writable", "scratch_array", "write_atomically"]
+
+# A scratch array of this many bytes or more lives on disk.
+MEMORY_LIMIT = 1 << 30
 
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
     """Write `content` to `path`: to a temporary file beside it first, which then takes its name."""
+    with atomic_file(path, overwrite=overwrite) as file:
+        file.write(content)
+
+
+@contextmanager
+def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """Open a temporary file beside `path` that takes its name at the end, or goes if anything is raised."""
+    check_writable(path, overwrite=overwrite)
     target = Path(path)
-    if target.exists() and not overwrite:
-        raise FileExistsError(f"{target} exists already. Choose another name, or pass overwrite=True.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist. Make it first.")
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         # A temporary file is private; what the user asked for has the usual permissions.
@@ -30,7 +44,49 @@ def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = Fals
         temporary.unlink(missing_ok=True)
 
 
+def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
+    """Raise unless a file may be written at `path`: to be asked before the work whose result goes there."""
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder. Give the name of a file.")
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"{target} exists already. Choose another name, or pass overwrite=True.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist. Make it first.")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"you may not write in the folder {target.parent}. Choose another.")
+
+
 def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current
+
+
+def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array to fill: in memory, or mapped to a file without a name if it is large.
+
+    The file goes with the array, also if the process is killed.
+    """
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    if size < MEMORY_LIMIT:
+        return np.empty(shape, kind)
+    with tempfile.TemporaryFile() as file:
+        _reserve(file.fileno(), size)
+        return np.memmap(file, dtype=kind, mode="r+", shape=shape)
+
+
+def _reserve(file: int, size: int) -> None:
+    # Without its blocks reserved, a full disk would end the process at the first number that has no place.
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file, 0, size)
+        else:  # pragma: no cover  not on Linux
+            os.truncate(file, size)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{size / 1e9:.1f} GB of scratch space are needed in {tempfile.gettempdir()}, which has no room "
+            "for them. Free some, or name another folder in the environment variable TMPDIR",
+        ) from error

@@ -1,5 +1,44 @@
-"""Where logits come from: a simulator whose true probabilities are known."""
+"""Where logits come from: files, a built-in task, and a simulator whose true probabilities are known."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from temperance.data.simulate import SimulatedTask, simulate
 
-__all__ = ["SimulatedTask", "simulate"]
+if TYPE_CHECKING:
+    from temperance.data.builtin import Task, demo_task
+    from temperance.data.rows_file import RowFile, open_rows, parts
+    from temperance.data.writing import open_writer
+
+__all__ = [
+    "RowFile",
+    "SimulatedTask",
+    "Task",
+    "demo_task",
+    "open_rows",
+    "open_writer",
+    "parts",
+    "simulate",
+]
+
+# The simulator needs no files: what reads them is imported when first asked for.
+_LATER = {
+    "RowFile": "rows_file",
+    "Task": "builtin",
+    "demo_task": "builtin",
+    "open_rows": "rows_file",
+    "open_writer": "writing",
+    "parts": "rows_file",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'temperance.data' has no attribute {name!r}")
+    return getattr(import_module(f"temperance.data.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from temperance._validation import check_number
+from temperance._validation import check_number, check_seed
 
 __all__ = ["SimulatedTask", "simulate"]
 
@@ -66,6 +66,9 @@ def simulate(
     check_number("n_classes", n_classes, ">= 2", lambda k: k >= 2, whole=True)
     check_number("temperature", temperature, "> 0", lambda t: t > 0)
     check_number("sharpness", sharpness, "> 0", lambda s: s > 0)
+    check_number("entropy_slope", entropy_slope, "such as 0.1", lambda s: True)
+    check_number("class_spread", class_spread, "such as 0.1", lambda s: True)
+    check_seed("random_state", random_state)
     rng = np.random.default_rng(random_state)
     favour = rng.standard_normal(n_classes)
     difficulty = sharpness * np.exp(0.5 * rng.standard_normal(n_rows))

@@ -1,0 +1,42 @@
+"""The task that comes with the package, for first steps and examples; DEMO.md says what it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Task", "demo_task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Logits and labels of a classifier: rows to calibrate on, and other rows to judge by."""
+
+    val_logits: NDArray[np.floating[Any]]
+    val_labels: NDArray[np.intp]
+    test_logits: NDArray[np.floating[Any]]
+    test_labels: NDArray[np.intp]
+
+
+def demo_task() -> Task:
+    """Return the built-in task: 5000 rows to calibrate on, 10000 to judge by, 10 classes.
+
+    Examples
+    --------
+    >>> task = demo_task()
+    >>> task.val_logits.shape, task.test_logits.shape
+    ((5000, 10), (10000, 10))
+    """
+    with files("temperance.data").joinpath("demo.npz").open("rb") as file:
+        held = np.load(file)
+        # Stored in half precision, to be small; computed with in single, as everything that is.
+        return Task(
+            held["logits_val"].astype(np.float32),
+            held["labels_val"].astype(np.intp),
+            held["logits_test"].astype(np.float32),
+            held["labels_test"].astype(np.intp),
+        )

@@ -1,0 +1,53 @@
+"""The formats that can be read: one module each, with `members(path)`, and here which suffix is whose.
+
+To add one, write such a module and give it a line in FORMATS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from temperance.data.formats import csv, npy, npz, parquet, safetensors, torch
+from temperance.data.stored import Stored, wrong
+
+__all__ = ["FORMATS", "open_members"]
+
+FORMATS: dict[str, Callable[[Path], dict[str, Stored]]] = {
+    ".npz": npz.members,
+    ".npy": npy.members,
+    ".csv": csv.members,
+    ".parquet": parquet.members,
+    ".pq": parquet.members,
+    ".safetensors": safetensors.members,
+    ".pt": torch.members,
+    ".pth": torch.members,
+}
+
+
+def open_members(path: str | Path) -> dict[str, Stored]:
+    """Return the arrays of a file by their keys, none of them read yet; the empty key has no name."""
+    path = Path(path)
+    _check_file(path)
+    try:
+        members = FORMATS[path.suffix.lower()](path)
+    except OSError as error:
+        raise wrong(path, "", f"cannot be read: {error.strerror or error}.") from error
+    if not members:
+        raise wrong(path, "", "holds no arrays. It needs one of logits or of probs.")
+    return members
+
+
+def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise wrong(path, "", "there is no such file. Check its name and folder.")
+    if path.is_dir():
+        raise wrong(path, "", "is a folder. Give the name of a file in it.")
+    if path.suffix.lower() not in FORMATS:
+        raise wrong(
+            path,
+            "",
+            f"must be one of {', '.join(FORMATS)}; got the suffix {path.suffix!r}. Save it as one of them.",
+        )
+    if path.stat().st_size == 0:
+        raise wrong(path, "", "is empty. Copy or save it again.")

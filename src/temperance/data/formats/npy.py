@@ -1,0 +1,86 @@
+""".npy: one array without a name, in NumPy's own format."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from temperance.data.stored import Mapped, Stored, wrong
+
+__all__ = ["Header", "members", "read_header"]
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a .npy says about its array, and how many bytes it took to say so."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    size: int
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes that the array takes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def members(path: Path) -> dict[str, Stored]:
+    """Return the array of a .npy, under the empty key."""
+    total = path.stat().st_size
+    with path.open("rb") as file:
+        header = read_header(path, "", file, total)
+    return {"": Mapped(path, "", header.shape, header.dtype, header.size, fortran=header.fortran)}
+
+
+def read_header(path: Path, key: str, file: IO[bytes], total: int) -> Header:
+    """Read the header of a .npy of `total` bytes; `file` is then at its first number."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about files of Python 2, which read as well
+            header = _parse(file)
+    # Damage can break the parser anywhere, and with any error.
+    except Exception as error:
+        raise wrong(
+            path, key, f"is not a .npy array, or a damaged one ({error}). Copy or save it again."
+        ) from error
+    # Of objects it is the type that is wrong, and their pickle may have any size.
+    if not header.dtype.hasobject and header.size + header.data_bytes != total:
+        raise wrong(
+            path,
+            key,
+            f"is damaged: an array of shape {header.shape} and type {header.dtype} takes "
+            f"{header.data_bytes} bytes, and there are {total - header.size}. Copy or save it again.",
+        )
+    return header
+
+
+class _Counted:
+    """What is read from a file, counted: a file within a zip need not know where it stands."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.count = 0
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self.count += len(data)
+        return data
+
+
+def _parse(file: IO[bytes]) -> Header:
+    counted = _Counted(file)
+    version = npy.read_magic(counted)  # type: ignore[arg-type]
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read(counted)  # type: ignore[arg-type]
+    if any(length < 0 for length in shape):
+        raise ValueError(f"shape {shape}")
+    return Header(shape, fortran, dtype, counted.count)

@@ -1,0 +1,144 @@
+""".npz: a zip archive of .npy files, one for each key.
+
+A member that is stored as it is, as by np.savez, is mapped where it lies in the archive; a compressed one,
+as by np.savez_compressed, is unpacked as it is read. Either way its checksum is tested, as by np.load.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError
+from temperance.data.formats.npy import Header, read_header
+from temperance.data.stored import FILL_BYTES, Mapped, Stored, wrong
+from temperance.files import scratch_array
+
+__all__ = ["members"]
+
+# Of the header that stands before each member, with the lengths of the name and the extra field at its end.
+_LOCAL_HEADER = struct.Struct("<4s22sHH")
+# Everything that a damaged archive was seen to raise in the standard library.
+_DAMAGE = (
+    BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,  # an unknown method of compression
+    RuntimeError,  # encrypted
+    OSError,
+    ValueError,
+    OverflowError,
+    struct.error,
+    IndexError,
+)
+
+
+def members(path: Path) -> dict[str, Stored]:
+    """Return the arrays of a .npz by their keys."""
+    with _damage_named(path, ""), ZipFile(path) as archive:
+        infos = archive.infolist()
+    found: dict[str, Stored] = {}
+    for info in infos:
+        if not info.filename.endswith(".npy"):
+            continue
+        key = info.filename.removesuffix(".npy")
+        with _opened(path, key, info) as stream:
+            header = read_header(path, key, stream, info.file_size)
+        found[key] = _Member(path, key, info, header)
+    return found
+
+
+@contextmanager
+def _damage_named(path: Path, key: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        what = "is not a zip archive, as a .npz is, or a damaged one"
+        raise wrong(
+            path, key, f"{'is damaged' if key else what} ({error}). Copy it again, or save it by np.savez."
+        ) from error
+
+
+@contextmanager
+def _opened(path: Path, key: str, info: ZipInfo) -> Iterator[IO[bytes]]:
+    with _damage_named(path, key), ZipFile(path) as archive, archive.open(info) as stream:
+        yield stream
+
+
+class _Member(Stored):
+    """One array of the archive."""
+
+    def __init__(self, path: Path, key: str, info: ZipInfo, header: Header) -> None:
+        super().__init__(path, key, header.shape, header.dtype)
+        self._info = info
+        self._header = header
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        if not (self._header.fortran and len(self.shape) > 1):
+            yield from self._streamed(rows)
+        elif self._is_mapped():
+            yield from self._mapped().blocks(rows)
+        else:  # columns cannot be skipped to in a compressed stream
+            whole = self._array()
+            for start in range(0, self.shape[0], rows):
+                yield whole[start : start + rows]
+
+    def _streamed(self, rows: int) -> Iterator[NDArray[Any]]:
+        n_rows, *inner = self.shape
+        row_bytes = math.prod(inner) * self.dtype.itemsize
+        with self._data() as stream:
+            for start in range(0, n_rows, rows):
+                count = min(rows, n_rows - start)
+                yield self._numbers(stream, count * row_bytes).reshape(count, *inner)
+            stream.read()  # the end is where the checksum is tested
+
+    def _array(self) -> NDArray[Any]:
+        if self._is_mapped():
+            return self._mapped().array()
+        # Flat, in the order of the file, whichever that is.
+        flat = scratch_array((math.prod(self.shape),), self.dtype)
+        step = FILL_BYTES // self.dtype.itemsize
+        with self._data() as stream:
+            for start in range(0, len(flat), step):
+                count = min(step, len(flat) - start)
+                flat[start : start + count] = self._numbers(stream, count * self.dtype.itemsize)
+            stream.read()
+        return flat.reshape(self.shape, order="F" if self._header.fortran else "C")
+
+    @contextmanager
+    def _data(self) -> Iterator[IO[bytes]]:
+        with _opened(self.path, self.key, self._info) as stream:
+            stream.read(self._header.size)
+            yield stream
+
+    def _numbers(self, stream: IO[bytes], size: int) -> NDArray[Any]:
+        data = stream.read(size)
+        if len(data) < size:
+            raise self.wrong("the archive ends before the array does. It was cut short; copy it again.")
+        return np.frombuffer(data, self._header.dtype).astype(self.dtype, copy=False)
+
+    def _is_mapped(self) -> bool:
+        return self._info.compress_type == ZIP_STORED
+
+    def _mapped(self) -> Mapped:
+        # A map tests no checksum. This pass does, and leaves the file where the next one finds it quickly.
+        with self._data() as stream:
+            while stream.read(FILL_BYTES):
+                pass
+        with self.path.open("rb") as file:
+            file.seek(self._info.header_offset)
+            _, _, name, extra = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+        start = self._info.header_offset + _LOCAL_HEADER.size + name + extra + self._header.size
+        fortran = self._header.fortran
+        return Mapped(self.path, self.key, self.shape, self._header.dtype, start, fortran=fortran)

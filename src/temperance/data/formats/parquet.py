@@ -1,0 +1,143 @@
+""".parquet: a table as in _columns.py, or with lists of numbers in a column `logits` or `probs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError
+from temperance.data.formats._columns import Columns, group
+from temperance.data.optional import require
+from temperance.data.stored import Refused, Stored, wrong
+
+__all__ = ["members"]
+
+# Without a read-ahead of whole row groups; a little in each column, of which there may be thousands. What
+# remains in memory is a page of each column, by default 1 MB: a column of lists needs far less.
+_OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
+
+
+def members(path: Path) -> dict[str, Stored]:
+    """Return the arrays of the table."""
+    with _opened(path) as file:
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+        groups = group(path, list(schema.names))
+        return {key: _stored(path, key, columns, file, schema, n_rows) for key, columns in groups.items()}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    parquet = require("pyarrow.parquet", "io", path)
+    try:
+        with parquet.ParquetFile(path, **_OPTIONS) as file:
+            yield file
+    except InputError:
+        raise
+    # Damage can break the reader anywhere, and with any error.
+    except Exception as error:
+        first = str(error).partition("\n")[0][:200]
+        raise wrong(path, "", f"is not a Parquet file, or a damaged one ({first}). Copy it again.") from error
+
+
+def _stored(path: Path, key: str, columns: Columns, file: Any, schema: Any, n_rows: int) -> Stored:
+    types = require("pyarrow.types", "io", path)
+    kinds = [schema.field(name).type for name in columns.names]
+    width = None if columns.flat else len(kinds)
+    if len(kinds) == 1 and _is_list(types, kinds[0]):
+        width = _list_width(file, columns.names[0], kinds[0], types)
+        kinds = [kinds[0].value_type]
+    for name, kind in zip(columns.names, kinds, strict=True):
+        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+            return Refused(
+                path, key, f"column {name!r} must hold numbers; got {kind}. Change it, or leave it out."
+            )
+    dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
+    shape = (n_rows,) if width is None else (n_rows, width)
+    return _Table(path, key, columns.names, shape, dtype)
+
+
+def _is_list(types: Any, kind: Any) -> bool:
+    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+
+
+def _list_width(file: Any, name: str, kind: Any, types: Any) -> int:
+    if types.is_fixed_size_list(kind):
+        return int(kind.list_size)
+    first = next(file.iter_batches(1, columns=[name]), None)
+    return 0 if first is None or first.column(0).null_count else len(first.column(0)[0])
+
+
+class _Table(Stored):
+    """Some columns of the table."""
+
+    def __init__(
+        self, path: Path, key: str, names: tuple[str, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        super().__init__(path, key, shape, dtype)
+        self._names = names
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        held = np.empty((0, *self.shape[1:]), self.dtype)
+        for block in self._batches(rows):
+            # A batch may end where a row group of the file does.
+            held = np.concatenate([held, block]) if len(held) else block
+            if len(held) >= rows:
+                yield held[:rows]
+                held = held[rows:]
+        if len(held):
+            yield held
+
+    def _batches(self, rows: int) -> Iterator[NDArray[Any]]:
+        read = 0
+        with _opened(self.path) as file:
+            for batch in file.iter_batches(rows, columns=list(self._names)):
+                read += batch.num_rows
+                # Counted before it is given out: whoever takes the rows has room for so many.
+                if read > self.shape[0]:
+                    break
+                yield self._block(batch)
+        if read != self.shape[0]:
+            raise self.wrong(
+                f"is damaged: it should have {self.shape[0]} rows, and has {read}. Copy it again."
+            )
+
+    def _block(self, batch: Any) -> NDArray[Any]:
+        out = np.empty((batch.num_rows, *self.shape[1:]), self.dtype)
+        if len(self._names) == 1 and len(self.shape) == 2 and hasattr(batch.column(0), "flatten"):
+            out[:] = self._lists(batch.column(0))
+            return out
+        for place, name in enumerate(self._names):
+            numbers = self._numbers(batch.column(name), name)
+            if len(self.shape) == 1:
+                return numbers.astype(self.dtype, copy=False)
+            out[:, place] = numbers
+        return out
+
+    def _lists(self, column: Any) -> NDArray[Any]:
+        name = self._names[0]
+        self._refuse_nulls(column, name)
+        values = self._numbers(column.flatten(), name)
+        compute = require("pyarrow.compute", "io", self.path)
+        lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+        if not (lengths == self.shape[1]).all():
+            raise self.wrong(
+                f"the lists in column {name!r} must be of one length, one number for each class; "
+                f"got {self.shape[1]} and {lengths[lengths != self.shape[1]][0]}."
+            )
+        return values.reshape(len(column), self.shape[1])
+
+    def _numbers(self, column: Any, name: str) -> NDArray[Any]:
+        self._refuse_nulls(column, name)
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+
+    def _refuse_nulls(self, column: Any, name: str) -> None:
+        if column.null_count:
+            raise self.wrong(
+                f"column {name!r} must have a number in every row; {column.null_count} of the "
+                f"{len(column)} read are missing. Drop these rows or fill them in."
+            )

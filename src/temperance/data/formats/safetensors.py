@@ -1,0 +1,113 @@
+""".safetensors: the length of a header (8 bytes), the header as JSON, then the numbers.
+
+Read here and not by the safetensors package: its NumPy reader has no bfloat16 and cannot read a part of
+the rows, and the whole format is this page.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.blocks import BFloat16
+from temperance.data.stored import Mapped, Refused, Stored, wrong
+
+__all__ = ["members"]
+
+_TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",  # the bits, widened as they are read
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "|i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
+
+
+def members(path: Path) -> dict[str, Stored]:
+    """Return the tensors of the file by their keys."""
+    total = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if total < 8 or length > total - 8:
+            raise wrong(
+                path,
+                "",
+                f"is not a .safetensors file, or was cut short: its header should have {length} bytes, "
+                f"and the file has {total}. Copy or save it again.",
+            )
+        header = _header(path, file.read(length))
+    return {key: _tensor(path, key, entry, 8 + length, total) for key, entry in header.items()}
+
+
+def _header(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+    # RecursionError: damage can look like brackets within brackets.
+    except (ValueError, RecursionError) as error:
+        raise wrong(path, "", f"has a damaged header ({error}). Copy or save the file again.") from error
+    if not isinstance(header, dict):
+        raise wrong(path, "", "has a header that is not a JSON object. Copy or save the file again.")
+    header.pop("__metadata__", None)
+    return header
+
+
+def _tensor(path: Path, key: str, entry: Any, start: int, total: int) -> Stored:
+    shape, name, (begin, end) = _entry(path, key, entry)
+    if name not in _TYPES:
+        return Refused(path, key, f"is of type {name}, which is not read. Save it as F32.")
+    held = np.dtype(_TYPES[name])
+    size = math.prod(shape) * held.itemsize
+    if end - begin != size or start + end > total:
+        raise wrong(
+            path,
+            key,
+            f"is damaged: shape {shape} of {name} takes {size} bytes; the header places it at bytes {begin} "
+            f"to {end} of the {total - start} that there are. Copy or save the file again.",
+        )
+    kind = _Widened if name == "BF16" else Mapped
+    return kind(path, key, shape, held, start + begin)
+
+
+def _entry(path: Path, key: str, entry: Any) -> tuple[tuple[int, ...], str, tuple[int, int]]:
+    try:
+        shape, (begin, end), name = entry["shape"], entry["data_offsets"], entry["dtype"]
+        lengths = [*shape, begin, end]
+        if isinstance(name, str) and all(type(length) is int and length >= 0 for length in lengths):
+            return tuple(shape), name, (begin, end)
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise wrong(
+        path,
+        key,
+        "must have a dtype, a shape and two data_offsets in the header. Copy or save the file again.",
+    )
+
+
+class _Widened(Mapped):
+    """bfloat16, which NumPy has not, as the float32 of which it is the upper half."""
+
+    def __init__(self, *where: Any) -> None:
+        super().__init__(*where)
+        self.dtype = np.dtype(np.float32)
+
+    def _array(self) -> NDArray[Any]:
+        return Stored._array(self)
+
+    def _read(self, file: Any, first: int, count: int) -> NDArray[Any]:
+        bits = super()._read(file, first, count)
+        out = np.empty(count, np.float32)
+        BFloat16(bits).read_into(out)
+        return out

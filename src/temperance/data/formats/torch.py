@@ -1,0 +1,132 @@
+""".pt: tensors as torch.save leaves them, and nothing that could run code.
+
+torch.load with weights_only reads tensors, numbers and containers; whatever else a pickle can hold is
+refused. The file is mapped. The map is made anew for each stretch of rows and dropped after it, so a pass
+keeps little of it in memory.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError
+from temperance.data.optional import require
+from temperance.data.stored import Refused, Stored, wrong
+
+__all__ = ["members"]
+
+_HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
+_STRETCH_BYTES = 1 << 26  # passed through one map
+
+
+def members(path: Path) -> dict[str, Stored]:
+    """Return the tensors of the file: of a dict by its keys, a single one without, a pair with labels."""
+    return {key: _stored(path, key, tensor) for key, tensor in _tensors(path, _load(path)).items()}
+
+
+def _stored(path: Path, key: str, tensor: Any) -> Stored:
+    try:
+        dtype = _numpy(tensor[:0] if tensor.ndim else tensor).dtype
+    except (TypeError, RuntimeError):  # sparse, quantized, or of a type that NumPy has not
+        what = f"a tensor of {tensor.dtype} and layout {tensor.layout}".replace("torch.", "")
+        return Refused(path, key, f"is {what}, which is not read. Save it dense and as float32.")
+    return _Tensor(path, key, tensor, dtype)
+
+
+def _tensors(path: Path, content: Any) -> dict[str, Any]:
+    torch = require("torch", "torch", path)
+    if isinstance(content, torch.Tensor):
+        return {"": content}
+    if isinstance(content, (list, tuple)) and len(content) == 2:
+        content = {"": content[0], "labels": content[1]}
+    if not isinstance(content, dict):
+        kind = type(content).__name__
+        raise wrong(
+            path, "", f"must hold a dict of tensors, one tensor, or logits and labels; got a {kind}. {_HOW}"
+        )
+    return {str(key): value for key, value in content.items() if isinstance(value, torch.Tensor)}
+
+
+def _load(path: Path) -> Any:
+    torch = require("torch", "torch", path)
+    # Files of PyTorch before 1.6 are no zip archives and cannot be mapped.
+    mapped = _is_zip(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about how the file was pickled
+            return torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped)
+    except InputError:
+        raise
+    # Damage can break the reader anywhere, and with any error.
+    except Exception as error:
+        raise wrong(path, "", _why(error)) from error
+
+
+def _is_zip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def _why(error: Exception) -> str:
+    """Say what stopped the reader: something that is not a tensor, or damage."""
+    refused = re.search(r"GLOBAL ([\w.]+)", str(error))
+    if refused:
+        return (
+            f"holds a pickled {refused[1]}, and unpickling that could run code, so it is not read. {_HOW} "
+            "NumPy arrays become tensors by torch.from_numpy."
+        )
+    first = str(error).strip().partition("\n")[0][:200]
+    if type(error).__name__ == "UnpicklingError":
+        return (
+            f"is no file of tensors alone, or a damaged one; nothing else is read, it could run code. {_HOW}"
+        )
+    return f"cannot be read as a PyTorch file; it may be damaged ({first}). Copy it again. {_HOW}"
+
+
+class _Tensor(Stored):
+    """A tensor of the file, which is looked up again for each stretch of rows."""
+
+    def __init__(self, path: Path, key: str, tensor: Any, dtype: np.dtype[Any]) -> None:
+        super().__init__(path, key, tuple(tensor.shape), dtype)
+        self._widened = _is_bfloat16(tensor)
+        # One that came without a map is in memory already.
+        self._tensor = None if _is_zip(path) else tensor
+
+    def _array(self) -> NDArray[Any]:
+        return super()._array() if self._widened else _numpy(self._find())
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        n_rows, *inner = self.shape
+        row_bytes = max(1, math.prod(inner) * self.dtype.itemsize)
+        stretch = rows * max(1, _STRETCH_BYTES // (rows * row_bytes))
+        for first in range(0, n_rows, stretch):
+            tensor = self._find()
+            for start in range(first, min(first + stretch, n_rows), rows):
+                # A copy, since what is a view of the map would keep it.
+                yield np.array(_numpy(tensor[start : start + rows]))
+
+    def _find(self) -> Any:
+        if self._tensor is not None:
+            return self._tensor
+        tensor = _tensors(self.path, _load(self.path)).get(self.key)
+        if tensor is None or tuple(tensor.shape) != self.shape:
+            raise self.wrong("the file changed while it was read.")
+        return tensor
+
+
+def _is_bfloat16(tensor: Any) -> bool:
+    return str(tensor.dtype) == "torch.bfloat16"
+
+
+def _numpy(tensor: Any) -> NDArray[Any]:
+    held = tensor.detach()
+    # NumPy has no bfloat16; float32 holds it exactly.
+    return np.asarray((held.float() if _is_bfloat16(held) else held).numpy())

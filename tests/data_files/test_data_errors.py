@@ -1,0 +1,220 @@
+"""Wrong files: one sentence that says what is wrong, in which file, at which key."""
+
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from refusal import refused, write
+
+from temperance import InputError
+from temperance.data import open_rows, parts
+
+N, K = 6, 3
+LOGITS = np.arange(N * K, dtype=np.float32).reshape(N, K)
+LABELS = np.arange(N) % K
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+# ---- the file
+
+
+def test_a_file_that_is_not_there():
+    refused("val.npz: there is no such file. Check its name", path="val.npz")
+    with pytest.raises(InputError, match="no such file"):
+        parts("val.npz")
+
+
+def test_a_folder():
+    Path("val.npz").mkdir()
+    refused("val.npz: is a folder. Give the name of a file in it", path="val.npz")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet", ".safetensors", ".pt"])
+def test_an_empty_file(suffix):
+    write(f"val{suffix}", b"")
+    refused(f"val{suffix}: is empty. Copy or save it again", path=f"val{suffix}")
+
+
+def test_an_unknown_suffix_lists_the_known_ones():
+    write("val.pkl", b"x")
+    known = ".npz, .npy, .csv, .parquet, .pq, .safetensors, .pt, .pth"
+    refused(f"val.pkl: must be one of {known}; got the suffix '.pkl'", path="val.pkl")
+
+
+def test_a_file_that_may_not_be_read(monkeypatch):
+    np.save("val.npy", LOGITS)
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    refused("val.npy: cannot be read: Permission denied", path="val.npy", kind="logits")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet", ".safetensors", ".pt"])
+def test_a_file_of_something_else(suffix):
+    write(f"val{suffix}", bytes(range(256)) * 20)
+    refused(f"val{suffix}: ", path=f"val{suffix}", kind="logits", need_labels=False)
+
+
+def test_options_that_do_not_exist():
+    with pytest.raises(InputError, match=r"part must be one of 'val', 'test'; got 'train'"):
+        open_rows("val.npz", part="train")
+    with pytest.raises(InputError, match=r"kind must be one of 'logits', 'probs'; got 'odds'"):
+        open_rows("val.npz", kind="odds")
+
+
+# ---- keys
+
+
+def test_a_file_that_does_not_say_what_it_holds():
+    np.save("val.npy", LOGITS)
+    says = (
+        "val.npy does not say whether it holds logits or probabilities. Say --input logits or --input probs."
+    )
+    refused(says, path="val.npy")
+    np.savez("val.npz", outputs=LOGITS, labels=LABELS)
+    refused("val.npz does not say whether it holds, under 'outputs', logits or prob", path="val.npz")
+
+
+def test_a_file_that_says_otherwise():
+    np.savez("val.npz", logits=LOGITS, labels=LABELS)
+    refused(
+        "val.npz, logits: holds logits, and --input says probs. Leave --input out",
+        path="val.npz",
+        kind="probs",
+    )
+
+
+def test_a_file_without_scores():
+    np.savez("val.npz", a=LOGITS, b=LOGITS, labels=LABELS)
+    refused("must have an array named logits or probs; it holds a, b, labels. Rename one", path="val.npz")
+    np.savez("val.npz", labels=LABELS)
+    refused("must have an array named logits or probs; it holds labels", path="val.npz", kind="logits")
+    with zipfile.ZipFile("val.npz", "w") as archive:
+        archive.writestr("readme.txt", "nothing")
+    refused("val.npz: holds no arrays", path="val.npz")
+    torch.save({"epoch": 1}, "val.pt")
+    refused("val.pt: holds no arrays", path="val.pt")
+
+
+def test_a_file_without_labels():
+    np.savez("val.npz", logits=LOGITS, target=LABELS)
+    refused("val.npz: has no labels; it holds logits, target.", "--labels FILE", path="val.npz")
+    np.savez("val.npz", logits_val=LOGITS, logits_test=LOGITS)
+    refused("has no labels_test; it holds logits_val, logits_test", path="val.npz", part="test")
+
+
+def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
+    np.savez("task.npz", logits_val=LOGITS, logits_test=LOGITS, labels_val=LABELS, labels_test=LABELS)
+    refused("task.npz: has two sets of rows, val and test. Say --part val or --part test", path="task.npz")
+    np.savez("val.npz", logits=LOGITS, labels=LABELS)
+    refused("has no part 'val': it is not a task file; it holds logits, labels", path="val.npz", part="val")
+    np.savez("half.npz", logits_val=LOGITS, labels_val=LABELS)
+    refused("has no part 'test': it has val", path="half.npz", part="test")
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (LABELS[:-1], "got 5 labels for 6 rows"),
+        (LABELS + 1, "got 3 in row 2 (2 such rows)"),
+        (LABELS - 1, "got -1 in row 0"),
+        (LABELS.astype(float), "got float64. If they are whole numbers"),
+        (np.eye(K)[LABELS], "as of one-hot rows"),
+        (np.array(list("abcdef")), "must hold numbers; got <U1"),
+        (np.array(list("abcdef"), object), "holds Python objects, which only a pickle can hold"),
+    ],
+)
+def test_labels_that_do_not_fit(labels, words):
+    np.savez("val.npz", logits=LOGITS, labels=labels)
+    refused("val.npz, labels: ", words, path="val.npz")
+
+
+def test_a_file_of_labels_that_does_not_fit():
+    np.savez("val.npz", logits=LOGITS)
+    np.save("y.npy", LABELS[:-1])
+    refused("y.npy: labels must be integer column indices from 0 to 2", path="val.npz", labels="y.npy")
+    refused("nowhere.npy: there is no such file", path="val.npz", labels="nowhere.npy")
+    np.savez("y.npz", a=LABELS, b=LABELS)
+    refused("y.npz: must have an array named labels; it holds a, b", path="val.npz", labels="y.npz")
+    write("y.csv", b"y\n0\n")
+    refused("y.csv: must have a column named label", path="val.npz", labels="y.csv")
+
+
+# ---- arrays
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.zeros((2, 3, 4)), "got shape (2, 3, 4). Put the classes last"),
+        (np.zeros((5, 1)), "got shape (5, 1). For a binary classifier with one score save (N,)"),
+        (np.zeros((0, 3)), "got no rows, shape (0, 3)"),
+        (np.array(3.0), "must be an array with rows; got a single number"),
+        (np.array([["a", "b"]]), "must hold numbers; got <U1"),
+        (np.zeros((2, 2), complex), "must hold numbers; got complex128"),
+        (np.zeros(3, [("a", "f4")]), "must hold numbers"),
+        (
+            np.array([[1, None]]),
+            "holds Python objects, which only a pickle can hold and which could run code",
+        ),
+    ],
+)
+def test_arrays_that_are_no_logits(array, words):
+    np.savez("val.npz", logits=array, labels=LABELS)
+    refused("val.npz, logits: ", words, path="val.npz")
+    np.save("val.npy", array)
+    refused("val.npy: ", words, path="val.npy", kind="logits")
+
+
+def test_probabilities_that_are_none_are_named_with_file_key_and_row():
+    probs = np.full((N, 2), 0.5)
+    probs[4] = 3
+    np.savez("val.npz", probs=probs)
+    rows = open_rows("val.npz", need_labels=False)
+    with pytest.raises(InputError, match=r"^val.npz, probs: probabilities must be .*row 4 is not"):
+        rows.logits()
+    with pytest.raises(
+        InputError, match=r"^val.npz, probs: among the rows from 3 on, counted from there: .*row 1 is"
+    ):
+        list(rows.logit_blocks(3))
+
+
+def test_blocks_need_a_size():
+    np.save("val.npy", LOGITS)
+    with pytest.raises(InputError, match="rows must be a whole number >= 1; got 0"):
+        open_rows("val.npy", kind="logits", need_labels=False).blocks(0)
+
+
+# ---- packages
+
+
+class Without:
+    """An import system in which a package is not installed."""
+
+    def __init__(self, package):
+        self.package = package
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == self.package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.mark.parametrize(
+    ("package", "suffix", "extra"), [("torch", ".pt", "torch"), ("pyarrow", ".parquet", "io")]
+)
+def test_a_missing_package_is_named_with_the_way_to_get_it(package, suffix, extra, monkeypatch):
+    write(f"val{suffix}", b"x")
+    for name in [name for name in sys.modules if re.match(rf"{package}(\.|$)", name)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Without(package), *sys.meta_path])
+    refused(
+        f'val{suffix}: a {suffix} file needs the package {package}: pip install "temperance[{extra}]"',
+        path=f"val{suffix}",
+    )

@@ -1,0 +1,98 @@
+"""A pass over a file much larger than what it may take in memory takes little."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import torch
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures in kilobytes")
+
+ROWS, CLASSES = 150_000, 1000  # 600 MB
+ALLOWED_MB = 150
+
+# The most memory that the process held at any time, beyond what it held before the pass.
+READ = """
+import resource, sys
+from temperance.data import open_rows
+if sys.argv[1].endswith(".parquet"):
+    import pyarrow.parquet
+if sys.argv[1].endswith(".pt"):
+    import torch
+rows = open_rows(sys.argv[1], kind="logits", need_labels=False)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+count = total = 0
+for block in rows.blocks(4000):
+    count += len(block)
+    total += float(block[:, 0].sum())
+    del block
+print(count, total, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+WRITE = """
+import resource, sys
+import numpy as np
+from temperance.data import open_writer
+if sys.argv[1].endswith(".parquet"):
+    import pyarrow.parquet
+block = np.zeros((2500, 1000), np.float32)
+block[:, 0] = 1
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with open_writer(sys.argv[1], key="logits", shape=(150_000, 1000), dtype=np.float32) as out:
+    for _ in range(60):
+        out.write(block)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def run(code, path):
+    command = [sys.executable, "-c", code, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return [float(number) for number in result.stdout.split()]
+
+
+def sparse(path, order):
+    array = np.lib.format.open_memmap(
+        path, "w+", np.float32, (ROWS, CLASSES), fortran_order=order == "F"
+    )  # zeros that take no room on disk
+    array[::1000, 0] = 1000
+    array.flush()
+
+
+def check_read(path, allowed=ALLOWED_MB):
+    count, total, grown = run(READ, path)
+    assert (count, total) == (ROWS, ROWS)
+    assert grown < allowed
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_reading_a_large_npy(tmp_path, order):
+    sparse(tmp_path / "a.npy", order)
+    check_read(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_writing_and_reading_a_large_file(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    # A table of columns is turned round in memory, and keeps a page of each of its 1000 columns there.
+    allowed = ALLOWED_MB if suffix == ".npz" else 2 * ALLOWED_MB
+    (grown,) = run(WRITE, path)
+    assert grown < allowed
+    check_read(path, allowed)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".npz"])
+def test_reading_a_large_file_of_others(tmp_path, suffix):
+    array = np.zeros((ROWS, CLASSES), np.float32)
+    array[::1000, 0] = 1000
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".safetensors":
+        safetensors.numpy.save_file({"logits": array}, path)
+    elif suffix == ".pt":
+        torch.save({"logits": torch.from_numpy(array)}, path)
+    else:
+        np.savez_compressed(path, logits=array)
+    check_read(path)

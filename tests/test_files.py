@@ -1,0 +1,128 @@
+"""Files appear whole or not at all, and large arrays find room."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from temperance import files
+from temperance.files import atomic_file, check_writable, scratch_array, write_atomically
+
+
+def test_the_file_has_the_content_and_the_usual_permissions(tmp_path):
+    previous = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "a.json", b"one")
+    finally:
+        os.umask(previous)
+    assert (tmp_path / "a.json").read_bytes() == b"one"
+    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_nothing_is_there_under_the_name_until_the_end(tmp_path):
+    with atomic_file(tmp_path / "a.npz") as file:
+        file.write(b"half")
+        file.flush()
+        (part,) = tmp_path.iterdir()
+        assert part.name.startswith(".a.npz.")
+        assert part.name.endswith(".part")
+    assert (tmp_path / "a.npz").read_bytes() == b"half"
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_an_error_leaves_the_old_file_and_no_other(tmp_path, error):
+    (tmp_path / "a").write_bytes(b"old")
+
+    def write():
+        with atomic_file(tmp_path / "a", overwrite=True) as file:
+            file.write(b"new")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+KILLED = """
+import sys
+from temperance.files import atomic_file
+with atomic_file(sys.argv[1], overwrite=True) as file:
+    file.write(b"new" * 100000)
+    file.flush()
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
+    target = tmp_path / "a"
+    target.write_bytes(b"old")
+    command = [sys.executable, "-c", KILLED, str(target)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert target.read_bytes() == b"old"
+
+
+def test_what_may_not_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(
+        FileExistsError, match=r"a exists already\. Choose another name, or pass overwrite=True"
+    ):
+        check_writable(tmp_path / "a")
+    check_writable(tmp_path / "a", overwrite=True)
+    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist\. Make it first"):
+        check_writable(tmp_path / "nowhere" / "a")
+    with pytest.raises(IsADirectoryError, match=r"is a folder\. Give the name of a file"):
+        check_writable(tmp_path, overwrite=True)
+    with pytest.raises(FileExistsError), atomic_file(tmp_path / "a"):
+        pytest.fail("the work must not begin")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError, match=r"may not write in the folder .*Choose another"):
+        check_writable(tmp_path / "b")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_scratch_array_is_in_memory_if_small_and_on_disk_if_large(monkeypatch, tmp_path):
+    monkeypatch.setattr(files, "MEMORY_LIMIT", 1000)
+    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
+    small, large = scratch_array((10, 2), np.float32), scratch_array((100, 5), "f4")
+    assert not isinstance(small, np.memmap)
+    assert isinstance(large, np.memmap)
+    assert large.shape == (100, 5)
+    assert large.dtype == np.float32
+    large[:] = np.arange(500).reshape(100, 5)
+    np.testing.assert_array_equal(large.sum(axis=0), np.arange(500).reshape(100, 5).sum(axis=0))
+    assert not list(tmp_path.iterdir()), "its file has no name, so it cannot stay behind"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts the maps of the process")
+def test_the_room_of_a_scratch_array_is_freed_with_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(files, "MEMORY_LIMIT", 1000)
+    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
+
+    def maps():
+        return Path("/proc/self/maps").read_text().count(str(tmp_path))
+
+    array = scratch_array((1000, 5), np.float64)
+    assert maps() == 1
+    del array
+    gc.collect()
+    assert maps() == 0
+
+
+def test_no_room_for_a_scratch_array_is_said_at_once(monkeypatch):
+    monkeypatch.setattr(files, "MEMORY_LIMIT", 1000)
+    start = time.monotonic()
+    with pytest.raises(OSError, match=r"GB of scratch space are needed in .*TMPDIR"):
+        scratch_array((1 << 46, 4), np.float64)
+    assert time.monotonic() - start < 5
