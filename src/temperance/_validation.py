@@ -220,7 +220,8 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
         raise InputError(f"{wanted}, or (N,) for the second of two classes; got shape {array.shape}.")
     if len(array) == 0:
         raise InputError(f"{wanted}; got no rows.")
-    outside = np.flatnonzero(~((array >= 0) & (array <= 1)).reshape(len(array), -1).all(axis=1))
+    table = array.reshape(len(array), -1)
+    outside = _rows_where(table, lambda p: ~((p >= 0) & (p <= 1)).all(axis=1))
     if outside.size:
         first = int(outside[0])
         raise InputError(

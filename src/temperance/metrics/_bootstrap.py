@@ -58,16 +58,21 @@ def bootstrap(
     norms: Mapping[str, Norm],
     draws: int,
     generator: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
 ) -> dict[str, Floats]:
     """Return the draws of each metric: (draws,) for a mean, (2, draws) for a norm and its noise."""
     centres = {name: norm.vector(weight[:, None]) for name, norm in norms.items()}
     parts: dict[str, list[Floats]] = {name: [] for name in (*means, *norms)}
+    done = 0
     for weights in _resamples(weight, draws, generator):
         for name, mean in means.items():
             parts[name].append(mean(weights))
         for name, norm in norms.items():
             drawn = norm.vector(weights)
             parts[name].append(np.stack([norm.length(drawn), norm.length(drawn - centres[name])]))
+        done += weights.shape[1]
+        if progress is not None:
+            progress(done / draws)
     return {name: np.concatenate(part, axis=-1) for name, part in parts.items()}
 
 

@@ -16,7 +16,10 @@ this makes a bootstrap practical for 1000 classes.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.metrics._bins import assign, bin_edges
 from temperance.metrics._reliability import binned
@@ -24,6 +27,9 @@ from temperance.metrics._rows import Floats, Rows, blocks
 from temperance.metrics._sums import GroupSums
 
 __all__ = ["ClassBins", "classwise_error"]
+
+
+Indices = NDArray[np.intp]
 
 
 def classwise_error(rows: Rows, bins: int, strategy: str) -> float:
@@ -42,13 +48,20 @@ def _class_error(rows: Rows, k: int, bins: int, strategy: str) -> float:
     return float(diagram.share @ np.abs(diagram.gap))
 
 
+def _above(probs: NDArray[np.floating[Any]], edge: np.floating[Any]) -> tuple[Indices, Indices]:
+    """Return rows and columns of the probabilities above the edge, block by block: they are few."""
+    found = [np.nonzero(probs[block] > edge) for block in blocks(*probs.shape)]
+    rows = [row + block.start for (row, _), block in zip(found, blocks(*probs.shape), strict=True)]
+    return np.concatenate(rows), np.concatenate([column for _, column in found])
+
+
 class ClassBins:
     """Residuals of all classes in bins of equal width, as a linear function of the weights."""
 
     def __init__(self, rows: Rows, bins: int) -> None:
         self.rows, self.bins = rows, bins
         edges = bin_edges(rows.confidence, rows.weight, bins, "width")
-        row, column = np.nonzero(rows.probs > edges[1])
+        row, column = _above(rows.probs, edges[1])
         probs = rows.probs[row, column]
         values: Floats = (rows.labels[row] == column) - probs.astype(np.float64)
         n_rows, n_classes = rows.probs.shape

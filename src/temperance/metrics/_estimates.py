@@ -70,8 +70,17 @@ class Evaluation(Mapping[str, Estimate]):
             f"{self.n_rows} rows, {self.n_classes} classes, {self.bins} bins; "
             f"{100 * self.confidence:g} % intervals from {self.draws} resamples"
         )
-        lines = [_line(name, estimate) for name, estimate in self.items()]
+        lines = [self._line(name, estimate) for name, estimate in self.items()]
         return "\n".join([head, "", f"{'metric':<20}{'value':>12}{'low':>12}{'high':>12}", *lines])
+
+    def _line(self, name: str, estimate: Estimate) -> str:
+        numbers = (estimate.value, estimate.low, estimate.high)
+        return f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in numbers)
+
+    @staticmethod
+    def shown(name: str, number: float) -> str:
+        """Write a number for people: errors that are fractions in percent, losses as they are."""
+        return f"{100 * number:.2f} %" if name in _PERCENT else f"{number:.4f}"
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return plain numbers in natural units, ready for JSON: name -> value, low, high."""
@@ -79,11 +88,3 @@ class Evaluation(Mapping[str, Estimate]):
             name: {"value": estimate.value, "low": estimate.low, "high": estimate.high}
             for name, estimate in self.items()
         }
-
-
-def _line(name: str, estimate: Estimate) -> str:
-    """Return one line of the table: errors that are fractions in percent, losses as they are."""
-    numbers = (estimate.value, estimate.low, estimate.high)
-    if name in _PERCENT:
-        return f"{name:<20}" + "".join(f"{100 * number:>10.2f} %" for number in numbers)
-    return f"{name:<20}" + "".join(f"{number:>12.4f}" for number in numbers)

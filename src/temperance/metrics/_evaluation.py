@@ -48,6 +48,7 @@ def evaluate(
     random_state: int | np.random.Generator | None = 0,
     draws: int = 1000,
     sample_weight: ArrayLike | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Evaluation:
     """Compute all metrics, each with a bootstrap interval over rows.
 
@@ -78,6 +79,8 @@ def evaluate(
     sample_weight : array of shape (N,), optional
         Values are as if a row of weight k were k rows. Intervals resample rows as given, with their
         weights: k copies of a row are not k observations.
+    progress : function of the share done, optional
+        Called after each block of resamples.
 
     Returns
     -------
@@ -95,17 +98,24 @@ def evaluate(
     bins, draws = check_bins(bins), check_integer("draws", draws, 1)
     check_fraction("confidence", confidence)
     rows = check_rows(probs, labels, sample_weight)
-    estimates = _estimates(rows, bins, confidence, draws, np.random.default_rng(random_state))
+    estimates = _estimates(rows, bins, confidence, draws, np.random.default_rng(random_state), progress)
     n_rows, n_classes = rows.probs.shape
     return Evaluation({name: estimates[name] for name in _ORDER}, n_rows, n_classes, bins, confidence, draws)
 
 
 def _estimates(
-    rows: Rows, bins: int, confidence: float, draws: int, generator: np.random.Generator
+    rows: Rows,
+    bins: int,
+    confidence: float,
+    draws: int,
+    generator: np.random.Generator,
+    progress: Callable[[float], None] | None,
 ) -> dict[str, Estimate]:
     """Return the estimate of each metric, by name."""
     per_row, norms, area = _per_row(rows, generator), _norms(rows, bins), RiskCurve(rows).area
-    drawn = bootstrap(rows.weight, {"means": _means(per_row), "aurc": area}, norms, draws, generator)
+    drawn = bootstrap(
+        rows.weight, {"means": _means(per_row), "aurc": area}, norms, draws, generator, progress
+    )
     estimates = {
         name: mean_interval(rows.mean(values), sample, confidence, *_RANGES.get(name, (0, np.inf)))
         for (name, values), sample in zip(per_row.items(), drawn["means"], strict=True)

@@ -25,6 +25,7 @@ from temperance.core.links import Log
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
 from temperance.core.rows import Rows
+from temperance.files import scratch_array
 from temperance.metrics._rows import Floats, blocks
 
 __all__ = ["Logs", "Recalibrator", "fit_bias", "fit_temperature", "log_probabilities"]
@@ -67,7 +68,7 @@ def log_probabilities(probs: NDArray[np.floating[Any]], dtype: type[np.floating[
         probs, tiny = probs.astype(np.float32), 2.0**-24
     else:
         tiny = float(np.finfo(probs.dtype).tiny)
-    logs = np.empty(probs.shape, dtype)
+    logs = scratch_array(probs.shape, dtype)
     for block in blocks(*probs.shape):
         part = np.log(np.maximum(probs[block], tiny, dtype=probs.dtype))
         logs[block] = part - part.max(axis=1, keepdims=True)
