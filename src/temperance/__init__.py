@@ -3,7 +3,8 @@
     cal = temperance.EntropyTemperatureScaling().fit(val_logits, val_labels)
     probs = cal.predict_proba(logits)
 
-Calibrators, `compare`, `load` and `metrics` are all here; frameworks are imported when they are used.
+Calibrators, `compare`, `load`, `metrics`, `data` and `display` are all here; frameworks are imported when
+they are used.
 """
 
 from __future__ import annotations
@@ -11,24 +12,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from temperance._validation import InputError
-from temperance.calibrators import (
-    CALIBRATORS,
-    BayesianTemperatureScaling,
-    BinwiseTemperatureScaling,
-    EnsembleTemperatureScaling,
-    EntropyLinearTemperatureScaling,
-    EntropyTemperatureScaling,
-    LinearTemperatureScaling,
-    ParametrizedTemperatureScaling,
-    TemperatureScaling,
-    make_calibrator,
-)
-from temperance.containers import logits_from_probs
-
 if TYPE_CHECKING:
-    from temperance import data, metrics
+    from temperance import data, display, metrics
+    from temperance._validation import InputError
+    from temperance.calibrators import (
+        CALIBRATORS,
+        BayesianTemperatureScaling,
+        BinwiseTemperatureScaling,
+        EnsembleTemperatureScaling,
+        EntropyLinearTemperatureScaling,
+        EntropyTemperatureScaling,
+        LinearTemperatureScaling,
+        ParametrizedTemperatureScaling,
+        TemperatureScaling,
+        make_calibrator,
+    )
     from temperance.comparison import compare
+    from temperance.containers import logits_from_probs
     from temperance.persistence import load
 
 __version__ = "0.1.0"
@@ -46,28 +46,33 @@ __all__ = [
     "TemperatureScaling",
     "compare",
     "data",
+    "display",
     "load",
     "logits_from_probs",
     "make_calibrator",
     "metrics",
 ]
 
-# What not every user needs is imported when first asked for, so that `import temperance` stays quick.
-_LATER = {
-    "compare": ("temperance.comparison", "compare"),
-    "load": ("temperance.persistence", "load"),
-    "data": ("temperance.data", None),
-    "metrics": ("temperance.metrics", None),
+# Names are looked up when first asked for, so that `temperance --help`, and TAB in a shell, need not wait for
+# scikit-learn. A name that is not listed here is a calibrator's.
+_PLACES = {
+    "InputError": "_validation",
+    "compare": "comparison",
+    "load": "persistence",
+    "logits_from_probs": "containers",
 }
+_MODULES = ("data", "display", "metrics")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in __all__:
         raise AttributeError(f"module 'temperance' has no attribute {name!r}")
-    module, attribute = _LATER[name]
-    value = import_module(module)
-    return value if attribute is None else getattr(value, attribute)
+    if name in _MODULES:
+        return import_module(f"temperance.{name}")
+    value = getattr(import_module(f"temperance.{_PLACES.get(name, 'calibrators')}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,118 @@
+"""Would more labels help? Each method fitted to growing parts of the validation set.
+
+A draw is a random order of the validation rows; its first n are fitted to, so that the parts are nested.
+With a test set the judge is that; without one, the last fifth of each draw, which no fit of the draw sees.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import check_number
+from temperance.calibrators import Calibrator, make_calibrator
+from temperance.comparison.result import UNCALIBRATED, Comparison
+from temperance.comparison.rows import LabelledRows, label_nll, predict
+
+__all__ = ["LearningCurve", "learning_curve"]
+
+Vector = NDArray[np.float64]
+
+_SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
+_HELD_SHARE = 0.2
+_MOST_JUDGED = 5000  # the noise of the draws is far above that of so many rows
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """The NLL of each method by the number of calibration rows: (sizes, draws), and without any."""
+
+    sizes: tuple[int, ...]
+    nll: dict[str, Vector]
+    uncalibrated: float
+    n_judged: int
+
+    def mean(self, method: str) -> Vector:
+        """Return the mean over draws at each size."""
+        mean: Vector = self.nll[method].mean(axis=1)
+        return mean
+
+    def error(self, method: str) -> Vector:
+        """Return the standard error of the mean over draws."""
+        draws = self.nll[method].shape[1]
+        error: Vector = self.nll[method].std(axis=1, ddof=1) / np.sqrt(draws)
+        return error
+
+    def ranking(self, size: int) -> list[str]:
+        """Return the methods from the lowest mean NLL up, at one of the sizes."""
+        at = self.sizes.index(size)
+        return sorted(self.nll, key=lambda method: float(self.nll[method][at].mean()))
+
+
+def learning_curve(
+    comparison: Comparison,
+    *,
+    methods: Sequence[str] | None = None,
+    sizes: Sequence[int] | None = None,
+    draws: int = 3,
+    random_state: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+) -> LearningCurve:
+    """Fit the methods of a comparison again, to growing parts of its validation rows.
+
+    Sizes are by default 20, 50, 100, 200, ... as far as there are rows; those given must be below what is
+    left to fit to.
+    """
+    check_number("draws", draws, ">= 2, for their spread", lambda n: n >= 2, whole=True)
+    rows, chosen = comparison.fitted, [key for key in comparison.results if key != UNCALIBRATED]
+    chosen = list(methods) if methods is not None else chosen
+    split = comparison.judged is rows
+    available = len(rows) - (max(1, int(_HELD_SHARE * len(rows))) if split else 0)
+    steps = tuple(sizes if sizes is not None else _sizes_up_to(available))
+    nll = {key: np.empty((len(steps), draws)) for key in chosen}
+    before = np.empty(draws)
+    for draw in range(draws):
+        order = np.random.default_rng([random_state, draw]).permutation(len(rows))
+        judged = _judged_rows(comparison, order[available:] if split else None)
+        before[draw] = _mean_nll(None, judged)
+        for at, size in enumerate(steps):
+            part = rows.take(np.sort(order[:size]))
+            for key in chosen:
+                if progress is not None:
+                    progress(f"{key}, {size} rows", (draw * len(steps) + at) / (draws * len(steps)))
+                nll[key][at, draw] = _fit_and_judge(key, part, judged)
+    return LearningCurve(steps, nll, float(before.mean()), len(judged))
+
+
+def _sizes_up_to(available: int) -> tuple[int, ...]:
+    """Return the usual sizes, and all rows unless that is about the last of them."""
+    usual = [size for size in _SIZES if size <= available]
+    if available <= 1.25 * (usual[-1] if usual else 0) or available > _SIZES[-1]:
+        return tuple(usual)
+    return (*usual, available)
+
+
+def _judged_rows(comparison: Comparison, held: NDArray[np.intp] | None) -> LabelledRows:
+    judged = comparison.judged
+    if held is not None:
+        return judged.take(np.sort(held)[:_MOST_JUDGED])
+    if len(judged) <= _MOST_JUDGED:
+        return judged
+    return judged.take(np.linspace(0, len(judged) - 1, _MOST_JUDGED).astype(np.intp))
+
+
+def _fit_and_judge(key: str, part: LabelledRows, judged: LabelledRows) -> float:
+    with warnings.catch_warnings():
+        # A method that has too few rows says so each time; here the curve says it.
+        warnings.simplefilter("ignore")
+        calibrator = make_calibrator(key).fit(part.logits, part.labels, part.weights)
+    return _mean_nll(calibrator, judged)
+
+
+def _mean_nll(calibrator: Calibrator | None, judged: LabelledRows) -> float:
+    nll = label_nll(predict(calibrator, judged.logits), judged.labels)
+    return float(np.average(nll, weights=judged.weights))

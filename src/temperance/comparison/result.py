@@ -1,0 +1,161 @@
+"""What a comparison gives: each method's fit and scores, and which one to take."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.calibrators import Calibrator
+from temperance.comparison.rows import LabelledRows
+from temperance.metrics import Estimate, Evaluation
+
+if TYPE_CHECKING:
+    from temperance.comparison.recommendation import Recommendation
+
+__all__ = ["UNCALIBRATED", "Comparison", "MethodResult"]
+
+Vector = NDArray[np.float64]
+
+UNCALIBRATED = "none"
+"""The name under which the classifier's own softmax is compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class MethodResult:
+    """One method: the calibrator fitted to all validation rows, and how it was judged.
+
+    `row_nll`, `confidence` and `correct` are of the judged rows: all that pictures and paired comparisons
+    need, so that no (N, K) array is kept.
+    """
+
+    method: str
+    calibrator: Calibrator | None
+    n_parameters: float
+    scores: Evaluation
+    row_nll: Vector
+    confidence: Vector
+    correct: NDArray[np.bool_]
+    seconds: float
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Methods side by side: `print` it, or read `results`, `recommended`, `reason` and `verdict`.
+
+    `fitted` and `judged` are the rows, by reference; without a test set they are the same.
+    """
+
+    results: dict[str, MethodResult]
+    recommendation: Recommendation
+    judged_on: str
+    fitted: LabelledRows
+    judged: LabelledRows
+    settings: dict[str, Any]
+
+    @property
+    def recommended(self) -> str:
+        """The key of the method to take; "none" if none is needed."""
+        return self.recommendation.method
+
+    @property
+    def reason(self) -> str:
+        """Why this method."""
+        return self.recommendation.reason
+
+    @property
+    def calibrator(self) -> Calibrator | None:
+        """The recommended calibrator, fitted to all validation rows; None if none is needed."""
+        return self.results[self.recommended].calibrator
+
+    @property
+    def confidence(self) -> float:
+        """Level of all intervals."""
+        return self.results[self.recommended].scores.confidence
+
+    @property
+    def gain(self) -> Estimate:
+        """How much the recommended method takes off the NLL, with its interval."""
+        return self.recommendation.gain.interval(self.confidence)
+
+    @property
+    def verdict(self) -> str:
+        """What to do, and what it brings, in a sentence."""
+        before, after = (self.results[name].scores for name in (UNCALIBRATED, self.recommended))
+        if self.recommended == UNCALIBRATED:
+            return (
+                f"Leave the classifier as it is: its NLL is {before['nll'].value:.4f}, its calibration error "
+                f"(ECE) {_percent(before['ece'])}, and no method is better by more than one standard error."
+            )
+        gain = self.gain
+        return (
+            f"Calibrate with {self.recommended}: it lowers the NLL by {gain.value:.4f} "
+            f"({100 * self.confidence:g} % interval {gain.low:.4f} to {gain.high:.4f}), from "
+            f"{before['nll'].value:.4f} to {after['nll'].value:.4f}, and the calibration error (ECE) from "
+            f"{_percent(before['ece'])} to {_percent(after['ece'])}."
+        )
+
+    def __str__(self) -> str:
+        first = self.results[UNCALIBRATED].scores
+        title = (
+            f"{first.n_rows} rows, {first.n_classes} classes, judged on {self.judged_on}, {first.bins} bins"
+        )
+        interval = f"{100 * first.confidence:g} % interval"
+        head = f"{'method':<9}{'NLL':>9}{interval:>19}{'Brier':>9}{'ECE %':>8}{'smECE %':>9}{'fit s':>8}"
+        lines = [_line(result, name == self.recommended) for name, result in self.results.items()]
+        verdict = textwrap.fill(f"Recommended: {self.recommended}. {self.reason}", 80)
+        return "\n".join([title, "", head, *lines, "", verdict, textwrap.fill(self.verdict, 80)])
+
+    def _repr_html_(self) -> str:
+        from temperance.report.notebook import comparison_html
+
+        return comparison_html(self)
+
+    def save_report(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the whole comparison as one HTML page that opens offline."""
+        from temperance.report import write_report
+
+        write_report(self, path, overwrite=overwrite)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, ready for JSON."""
+        methods = {
+            name: {
+                "parameters": result.n_parameters,
+                "seconds": result.seconds,
+                "warnings": list(result.warnings),
+                "scores": result.scores.to_dict(),
+            }
+            for name, result in self.results.items()
+        }
+        first, gain = self.results[UNCALIBRATED].scores, self.gain
+        return {
+            "rows_fitted": len(self.fitted),
+            "rows_judged": first.n_rows,
+            "classes": first.n_classes,
+            "judged_on": self.judged_on,
+            "bins": first.bins,
+            "confidence": first.confidence,
+            "recommended": self.recommended,
+            "reason": self.reason,
+            "verdict": self.verdict,
+            "nll_gain": {"value": gain.value, "low": gain.low, "high": gain.high},
+            "methods": methods,
+        }
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{100 * estimate.value:.2f} %"
+
+
+def _line(result: MethodResult, chosen: bool) -> str:
+    s = result.scores
+    interval = f"{s['nll'].low:.4f} .. {s['nll'].high:.4f}"
+    numbers = f"{s['brier'].value:>9.4f}{100 * s['ece'].value:>8.2f}{100 * s['smooth_ece'].value:>9.2f}"
+    mark = "*" if chosen else ""
+    return f"{result.method + mark:<9}{s['nll'].value:>9.4f}{interval:>19}{numbers}{result.seconds:>8.2f}"

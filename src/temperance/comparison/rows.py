@@ -1,0 +1,87 @@
+"""Logits with labels, opened and checked once, and the probabilities that a calibrator gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from temperance._validation import check_labels, check_number, check_sample_weight, inspector
+from temperance.calibrators import Calibrator
+from temperance.containers import as_numpy, open_logits
+from temperance.core.blocks import BFloat16
+from temperance.core.rows import Rows
+
+__all__ = ["LabelledRows", "deal_folds", "label_nll", "predict", "predict_folds"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """The logits of N rows, by reference, the columns of their labels, and weights if there are any."""
+
+    logits: NDArray[Any] | BFloat16
+    labels: NDArray[np.intp]
+    weights: Vector | None
+
+    @classmethod
+    def open(cls, logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> LabelledRows:
+        """Open any container that a calibrator takes."""
+        values = open_logits(logits).values
+        columns = check_labels(as_numpy(labels), *values.shape)
+        return cls(values, columns, check_sample_weight(sample_weight, len(values)))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, rows: NDArray[np.intp]) -> LabelledRows:
+        """Return a copy of some rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return LabelledRows(self.logits[rows], self.labels[rows], weights)
+
+    def has_masks(self) -> bool:
+        """Say whether any logit is -inf; raise if one is not allowed at all."""
+        rows = Rows(self.logits, self.labels, inspect=inspector(self.logits))
+        return not bool(np.isfinite(rows.mean()).all())
+
+
+def deal_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
+    """Deal the rows to folds at random."""
+    wanted = f"from 2 to the number of rows, {n_rows}"
+    check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
+    return np.random.default_rng(random_state).permutation(n_rows) % folds
+
+
+def predict(calibrator: Calibrator | None, logits: NDArray[Any] | BFloat16) -> Vector:
+    """Return probabilities in float64: in float32 those of a confident classifier's errors may be 0."""
+    wide = Rows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
+    wide = np.asarray(wide, np.float64)
+    return np.asarray(Rows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide))
+
+
+def predict_folds(calibrator: Calibrator | None, rows: LabelledRows, fold: NDArray[np.intp]) -> Vector:
+    """Return the probabilities of each row by a fit to the other folds."""
+    if calibrator is None:
+        return predict(None, rows.logits)
+    weights = np.ones(len(fold)) if rows.weights is None else rows.weights
+    probs = np.empty(rows.logits.shape)
+    for held in range(fold.max() + 1):
+        # Rows of weight 0 are not seen by the fit, and none need be copied.
+        fitted = clone(calibrator).fit(rows.logits, rows.labels, np.where(fold == held, 0.0, weights))
+        chosen = np.flatnonzero(fold == held)
+        probs[chosen] = predict(fitted, rows.logits[chosen])
+    return probs
+
+
+def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
+    """Return the negative log probability of each row's label.
+
+    Beyond the range of float64 a probability counts as its smallest number, not as 0.
+    """
+    at_label = probs[np.arange(len(probs)), labels]
+    nll: Vector = -np.log(np.maximum(at_label, np.finfo(np.float64).tiny))
+    return nll

@@ -1,0 +1,100 @@
+"""The curve of labels: nested parts of the validation rows, judged on rows that no fit has seen."""
+
+import numpy as np
+import pytest
+
+from temperance import compare, make_calibrator, metrics
+from temperance.comparison import learning_curve
+from temperance.data import simulate
+
+QUICK = {"draws": 20}
+
+
+@pytest.fixture(scope="module")
+def judged():
+    val, test = (simulate(n_rows=n, n_classes=4, random_state=s) for n, s in ((300, 3), (700, 8)))
+    return (
+        compare(val.logits, val.labels, test.logits, test.labels, methods=["ts", "hts"], **QUICK),
+        val,
+        test,
+    )
+
+
+@pytest.fixture(scope="module")
+def alone():
+    task = simulate(n_rows=500, n_classes=4, random_state=3)
+    return compare(task.logits, task.labels, methods=["ts"], folds=3, **QUICK)
+
+
+def test_sizes_grow_up_to_all_rows(judged):
+    curve = learning_curve(judged[0], draws=2)
+    assert curve.sizes == (20, 50, 100, 200, 300)
+    assert curve.nll.keys() == {"ts", "hts"}
+    assert curve.nll["ts"].shape == (5, 2)
+
+
+def test_the_last_point_is_the_fit_to_all_rows(judged):
+    result, val, test = judged
+    curve = learning_curve(result, draws=2)
+    for key in ("ts", "hts"):
+        probs = make_calibrator(key).fit(val.logits, val.labels).predict_proba(test.logits)
+        assert curve.nll[key][-1] == pytest.approx(metrics.nll(probs, test.labels), rel=1e-6)
+    assert curve.uncalibrated == pytest.approx(result.results["none"].scores["nll"].value, rel=1e-9)
+
+
+def test_a_point_is_the_fit_to_the_first_rows_of_the_draw(judged):
+    result, val, test = judged
+    curve = learning_curve(result, sizes=[100], draws=3, random_state=7)
+    for draw in range(3):
+        rows = np.random.default_rng([7, draw]).permutation(300)[:100]
+        probs = make_calibrator("ts").fit(val.logits[rows], val.labels[rows]).predict_proba(test.logits)
+        assert curve.nll["ts"][0, draw] == pytest.approx(metrics.nll(probs, test.labels), rel=1e-6)
+
+
+def test_without_a_test_set_the_last_fifth_of_a_draw_judges(alone, monkeypatch):
+    seen, judged = [], []
+    kind = type(alone.results["ts"].calibrator)
+    fit, predict = kind.fit, kind.predict_proba
+
+    def spy_on_fit(self, logits, labels, sample_weight=None):
+        seen.append(logits)
+        return fit(self, logits, labels, sample_weight)
+
+    def spy_on_use(self, logits):
+        judged.append(logits)
+        return predict(self, logits)
+
+    monkeypatch.setattr(kind, "fit", spy_on_fit)
+    monkeypatch.setattr(kind, "predict_proba", spy_on_use)
+    curve = learning_curve(alone, draws=2)
+    assert curve.sizes == (20, 50, 100, 200, 400)
+    assert curve.n_judged == 100
+    for fitted, held in zip(seen, judged, strict=True):
+        assert len(held) == 100
+        assert not np.isin(held[:, 0], fitted[:, 0]).any()
+
+
+def test_mean_error_and_ranking_are_over_the_draws(judged):
+    curve = learning_curve(judged[0], sizes=[50, 300], draws=4)
+    np.testing.assert_allclose(curve.mean("ts"), curve.nll["ts"].mean(axis=1))
+    np.testing.assert_allclose(curve.error("ts"), curve.nll["ts"].std(axis=1, ddof=1) / 2)
+    assert curve.error("ts")[1] < 1e-7, "all rows are the same in every draw"
+    best = min(("ts", "hts"), key=lambda key: curve.nll[key][0].mean())
+    assert curve.ranking(50)[0] == best
+
+
+def test_the_same_seed_gives_the_same_curve_and_progress_is_told(judged):
+    told = []
+    first = learning_curve(
+        judged[0], sizes=[50], draws=2, progress=lambda what, share: told.append((what, share))
+    )
+    again = learning_curve(judged[0], sizes=[50], draws=2)
+    np.testing.assert_array_equal(first.nll["hts"], again.nll["hts"])
+    assert [what for what, _ in told] == ["ts, 50 rows", "hts, 50 rows"] * 2
+    assert [share for _, share in told] == [0, 0, 0.5, 0.5]
+
+
+def test_many_test_rows_are_thinned_evenly():
+    val, test = (simulate(n_rows=n, n_classes=3, random_state=s) for n, s in ((60, 1), (12_000, 2)))
+    result = compare(val.logits, val.labels, test.logits, test.labels, methods=["ts"], **QUICK)
+    assert learning_curve(result, sizes=[20], draws=2).n_judged == 5000
