@@ -1,0 +1,40 @@
+"""The pictures: each class computes what it shows as plain numbers, and `plot` draws them with matplotlib.
+
+======================== ==========================================================================
+ReliabilityDisplay       accuracy against confidence, bin by bin
+ConfidenceDisplay        how confident the right and the wrong predictions are
+TemperatureDisplay       the temperature against the entropy of a row: what is best, what methods give
+ClassTemperatureDisplay  the same by true class
+LearningCurveDisplay     the NLL by the number of labels
+ScoresDisplay            one metric of all methods, with intervals
+DifferencesDisplay       the NLL of all methods against the recommended one, row by row
+======================== ==========================================================================
+
+The numbers are fields, so whoever draws otherwise, as the HTML report does, needs no matplotlib. `plot(ax)`
+draws on the axes given, or on a new figure, and returns the axes.
+"""
+
+from __future__ import annotations
+
+from temperance.display.classes import ClassTemperatureDisplay
+from temperance.display.colours import COLOURS, MARKERS, colour_of, marker_of
+from temperance.display.confidence import ConfidenceDisplay
+from temperance.display.differences import DifferencesDisplay
+from temperance.display.learning import LearningCurveDisplay
+from temperance.display.reliability import ReliabilityDisplay
+from temperance.display.scores import ScoresDisplay
+from temperance.display.temperature import TemperatureDisplay
+
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "ClassTemperatureDisplay",
+    "ConfidenceDisplay",
+    "DifferencesDisplay",
+    "LearningCurveDisplay",
+    "ReliabilityDisplay",
+    "ScoresDisplay",
+    "TemperatureDisplay",
+    "colour_of",
+    "marker_of",
+]

@@ -1,0 +1,174 @@
+"""The temperature of a row against its entropy: what would be best, and what each method gives.
+
+With h = log(H / log K), H the entropy of softmax(z), the rows are cut into bins of equal count by h; the best
+single temperature of each bin is what a temperature that depends on the entropy should follow. Where it is
+flat, TS is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temperance.calibrators import Calibrator, TemperatureCalibrator
+from temperance.calibrators._anchor import find_anchor
+from temperance.calibrators._linear import log_normalised_entropy
+from temperance.comparison import Comparison, LabelledRows
+from temperance.display._axes import axes_or_new, look
+from temperance.display._methods import temperature_calibrators, with_temperature
+from temperance.display._optima import LEAST_ROWS, best_temperatures, counted, opened, temperatures
+from temperance.display._temperature_axes import Whiskers, finish
+from temperance.metrics._rows import check_fraction, check_integer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["TemperatureDisplay"]
+
+Vector = NDArray[np.float64]
+
+_MOST_POINTS = 400
+_LINE_POINTS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureDisplay:
+    """T against log entropy: of some rows by each method, and the best of each bin of all rows.
+
+    Attributes
+    ----------
+    log_entropy : array of shape (P,)
+        log(H / log K), not below -20, of at most 400 rows, evenly spaced in its rank and ascending.
+    temperature : dict from name to array of shape (P,)
+        T of those rows by each method.
+    centre, count : arrays of shape (B,)
+        Mean log entropy and number of rows of each bin.
+    optimum, low, high : arrays of shape (B,)
+        Best single temperature of the bin's rows, and its interval: all from 1e-6 to 1e6
+        where the rows cannot tell, as when all are right; nan where the solver failed.
+    single : float
+        Best single temperature of all rows.
+
+    Examples
+    --------
+    >>> import temperance
+    >>> from temperance.data import simulate
+    >>> task = simulate(4000, 4, entropy_slope=0.2, random_state=1)
+    >>> hts = temperance.EntropyTemperatureScaling().fit(task.logits, task.labels)
+    >>> display = TemperatureDisplay.from_calibrators({"hts": hts}, task.logits, task.labels, bins=4)
+    >>> display.count, display.optimum.shape, display.temperature["hts"].shape
+    (array([1000, 1000, 1000, 1000]), (4,), (400,))
+    >>> bool(display.optimum[0] < display.single < display.optimum[-1])  # unsure rows claim too much
+    True
+    """
+
+    log_entropy: Vector
+    temperature: dict[str, Vector]
+    centre: Vector
+    count: NDArray[np.intp]
+    optimum: Vector
+    low: Vector
+    high: Vector
+    single: float
+
+    @classmethod
+    def from_calibrators(
+        cls,
+        calibrators: Mapping[str, Calibrator],
+        logits: Any,
+        labels: ArrayLike,
+        *,
+        bins: int = 20,
+        level: float = 0.95,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Compute from fitted calibrators and labelled rows, best those of a test set.
+
+        Parameters
+        ----------
+        calibrators : mapping from name to Calibrator
+            Those without a temperature of a row (ETS) are left out.
+        logits, labels, sample_weight
+            As for `Calibrator.fit`.
+        bins : int
+            At most so many: none has less than 10 rows, and rows of equal entropy are not split.
+        level : float
+            Of the intervals, each for its bin alone.
+        """
+        rows = LabelledRows.open(logits, labels, sample_weight)
+        return cls._of(with_temperature(calibrators), rows, bins, level)
+
+    @classmethod
+    def from_comparison(
+        cls,
+        comparison: Comparison,
+        methods: Sequence[str] | None = None,
+        *,
+        bins: int = 20,
+        level: float = 0.95,
+    ) -> Self:
+        """Compute from the judged rows and the calibrators of some methods, by default of all with a T."""
+        return cls._of(temperature_calibrators(comparison, methods), comparison.judged, bins, level)
+
+    @classmethod
+    def _of(
+        cls, calibrators: dict[str, TemperatureCalibrator], labelled: LabelledRows, bins: int, level: float
+    ) -> Self:
+        bins, level = check_integer("bins", bins, 1), check_fraction("level", level)
+        index, rows = counted(labelled), opened(labelled)
+        entropy = log_normalised_entropy(rows)
+        order = index[np.argsort(entropy[index], kind="stable")]
+        sample = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(np.intp)]
+        groups = _equal_parts(order, entropy, max(1, min(bins, len(order) // LEAST_ROWS)))
+        best = best_temperatures(labelled, groups, level)
+        return cls(
+            entropy[sample],
+            {name: temperatures(calibrator, labelled, sample) for name, calibrator in calibrators.items()},
+            np.array([_mean(entropy, group, labelled.weights) for group in groups]),
+            np.array([len(group) for group in groups], np.intp),
+            best.optimum,
+            best.low,
+            best.high,
+            find_anchor(rows, labelled.weights, exact=True).temperature,
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the rows' temperatures as dots with a line through them, and the best of each bin on top."""
+        ax = axes_or_new(ax, 7.0)
+        for name, values in self.temperature.items():
+            _draw_method(ax, name, self.log_entropy, values, faint=len(self.temperature) > 3)
+        best = Whiskers(self.optimum, self.low, self.high)
+        best.draw(ax, self.centre, "best T of a bin of rows", fmt="o", markersize=4)
+        ax.set(
+            xlabel="log entropy, log(H / log K): sure rows left, unsure right", title="Temperature by entropy"
+        )
+        finish(ax, self.single, best.limits(self.single, list(self.temperature.values()), rare=0.01))
+        return ax
+
+
+def _equal_parts(order: NDArray[np.intp], entropy: Vector, parts: int) -> list[NDArray[np.intp]]:
+    """Cut the ordered rows into parts of equal count, but keep rows of equal entropy together.
+
+    A very sure classifier has many rows at the floor: they are one bin, not several at the same place.
+    """
+    ascending = entropy[order]
+    cuts = np.arange(1, parts) * len(order) // parts
+    moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
+    return np.split(order, moved[moved > 0])
+
+
+def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> float:
+    return float(np.average(values[group], weights=None if weights is None else weights[group]))
+
+
+def _draw_method(ax: Axes, name: str, x: Vector, values: Vector, *, faint: bool) -> None:
+    """Draw each row as a dot, and a line through the means of neighbours."""
+    style = look(name)
+    ax.plot(x, values, ".", color=style["color"], markersize=2.5, alpha=0.15 if faint else 0.4, zorder=1)
+    parts = np.array_split(np.arange(len(x)), min(len(x), _LINE_POINTS))
+    line = [[array[part].mean() for part in parts] for array in (x, values)]
+    ax.plot(*line, **style, markevery=3, zorder=2)

@@ -1,0 +1,181 @@
+"""Every picture is drawn on the axes given or on its own, is labelled, and changes nothing else."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+
+from temperance import CALIBRATORS
+from temperance.display import (
+    COLOURS,
+    MARKERS,
+    ClassTemperatureDisplay,
+    ConfidenceDisplay,
+    DifferencesDisplay,
+    LearningCurveDisplay,
+    ReliabilityDisplay,
+    ScoresDisplay,
+    TemperatureDisplay,
+    colour_of,
+    marker_of,
+)
+
+NAMES = ["reliability", "confidence", "temperature", "classes", "differences", "learning", "scores"]
+GROUNDS = ["#ffffff", "#1b1f24"]
+
+
+@pytest.fixture(scope="module")
+def displays(comparison, curve):
+    kinds = (
+        ReliabilityDisplay,
+        ConfidenceDisplay,
+        TemperatureDisplay,
+        ClassTemperatureDisplay,
+        DifferencesDisplay,
+    )
+    shown = [kind.from_comparison(comparison) for kind in kinds]
+    shown += [LearningCurveDisplay.from_curve(curve), ScoresDisplay.from_comparison(comparison)]
+    return dict(zip(NAMES, shown, strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_draws_on_the_axes_given_and_opens_no_figure(name, displays):
+    figure, (left, right) = pyplot.subplots(1, 2)
+    assert displays[name].plot(left) is left
+    assert left.has_data()
+    assert not right.has_data()
+    assert figure.axes == [left, right]
+    assert pyplot.get_fignums() == [figure.number]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_makes_a_figure_of_its_own_that_a_notebook_shows(name, displays):
+    ax = displays[name].plot()
+    assert isinstance(ax, Axes)
+    assert pyplot.get_fignums() == [ax.figure.number]
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_has_a_title_labels_and_a_name_for_every_method(name, displays):
+    display, (_, ax) = displays[name], pyplot.subplots()
+    display.plot(ax)
+    assert ax.get_title()
+    assert ax.get_xlabel()
+    if name in ("scores", "differences"):
+        words = [tick.get_text() for tick in ax.get_yticklabels()]
+        assert words == ["uncalibrated", *display.methods[1:]]
+        return
+    assert ax.get_ylabel()
+    words = " ".join(text.get_text() for text in ax.get_legend().get_texts())
+    shown = {"confidence": "right", "temperature": "temperature", "reliability": "diagrams"}
+    for method in getattr(display, shown.get(name, "mean")):
+        assert ("uncalibrated" if method == "none" else method) in words
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_text_is_cut_off_by_its_own_figure(name, displays):
+    figure = displays[name].plot().figure
+    figure.canvas.draw()
+    box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    assert min(box.x0, box.y0) >= 0
+    assert box.x1 <= width
+    assert box.y1 <= height
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_global_settings_stay(name, displays):
+    before = dict(mpl.rcParams)
+    displays[name].plot()
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_reliability_diagram_on_its_own_has_the_shares_below(displays):
+    top = displays["reliability"].plot()
+    assert top.figure.axes[0] is top
+    assert top.figure.axes[1].get_ylabel() == "share of rows"
+
+
+def test_the_recommended_method_stands_out_among_the_scores(displays):
+    ticks = displays["scores"].plot().get_yticklabels()
+    bold = [tick.get_text() for tick in ticks if tick.get_fontweight() == "bold"]
+    assert bold == [displays["scores"].recommended]
+    none = replace(displays["scores"], recommended=None).plot()
+    assert not [tick for tick in none.get_yticklabels() if tick.get_fontweight() == "bold"]
+
+
+def test_lines_go_through_the_numbers(displays):
+    ax = displays["reliability"].plot()
+    diagram = displays["reliability"].diagrams["none"]
+    x, y = next(line for line in ax.lines if line.get_label() == "uncalibrated").get_data()
+    held = diagram.count > 0
+    np.testing.assert_array_equal(x, diagram.confidence[held])
+    np.testing.assert_array_equal(y, diagram.accuracy[held])
+
+
+def test_a_method_far_worse_than_the_others_does_not_flatten_the_learning_curve(displays):
+    low, high = displays["learning"].plot().get_ylim()
+    assert low < 0.5
+    assert 0.9 < high < 2  # one method begins at 7
+
+
+class WithoutMatplotlib:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "matplotlib":
+            raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_matplotlib_a_sentence_says_how_to_get_it(name, displays, monkeypatch):
+    with monkeypatch.context() as patch:
+        for module in [module for module in sys.modules if module.partition(".")[0] == "matplotlib"]:
+            patch.delitem(sys.modules, module)
+        patch.setattr(sys, "meta_path", [WithoutMatplotlib(), *sys.meta_path])
+        with pytest.raises(ImportError, match=r'pictures need matplotlib: pip install "temperance\[plot\]"'):
+            displays[name].plot()
+
+
+def test_computing_does_not_import_matplotlib():
+    code = (
+        "import sys, numpy as np\n"
+        "from temperance.display import ReliabilityDisplay\n"
+        "ReliabilityDisplay.from_probs(np.full((4, 2), 0.5), [0, 1, 0, 1])\n"
+        "print('matplotlib' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+def luminance(colour):
+    """Return the relative luminance as WCAG 2 defines it."""
+    channels = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("ground", GROUNDS)
+@pytest.mark.parametrize("name", ["none", *CALIBRATORS, "mine", "yours", "classifier", "other", "a"])
+def test_every_colour_can_be_read_on_paper_and_on_a_dark_ground(name, ground):
+    dark, light = sorted([luminance(colour_of(name)), luminance(ground)])
+    assert (light + 0.05) / (dark + 0.05) >= 3
+
+
+def test_every_method_has_a_colour_and_a_marker_of_its_own():
+    assert set(COLOURS) == set(MARKERS) == {"none", *CALIBRATORS}
+    assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(COLOURS)
+    for name in COLOURS:
+        assert (colour_of(name), marker_of(name)) == (COLOURS[name], MARKERS[name])
+    assert colour_of("mine") not in COLOURS.values()
+    assert marker_of("mine") not in MARKERS.values()
+
+
+def test_other_names_have_all_of_the_other_colours_and_always_the_same():
+    others = {(colour_of(f"name {i}"), marker_of(f"name {i}")) for i in range(50)}
+    assert len(others) == 3
+    assert colour_of("mine") == "#16868f"

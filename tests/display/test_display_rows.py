@@ -1,0 +1,155 @@
+"""Reliability, confidence, scores and learning curves hold the numbers of a computation by hand."""
+
+import numpy as np
+import pytest
+
+from temperance import InputError, metrics
+from temperance.comparison import LearningCurve
+from temperance.display import (
+    ConfidenceDisplay,
+    DifferencesDisplay,
+    LearningCurveDisplay,
+    ReliabilityDisplay,
+    ScoresDisplay,
+)
+
+PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.5, 0.5]])
+LABELS = np.array([0, 1, 1, 0])
+WEIGHTS = np.array([1.0, 2.0, 0.0, 1.0])
+BINNED = ["edges", "count", "confidence", "accuracy", "low", "high"]
+
+
+def assert_same_diagram(one, other):
+    for field in BINNED:
+        np.testing.assert_allclose(getattr(one, field), getattr(other, field), atol=1e-12)
+
+
+def test_a_reliability_diagram_is_that_of_the_metrics():
+    options = {"bins": 3, "strategy": "mass", "level": 0.8, "sample_weight": WEIGHTS}
+    display = ReliabilityDisplay.from_probs(PROBS, LABELS, name="mine", **options)
+    assert list(display.diagrams) == ["mine"]
+    assert_same_diagram(display.diagrams["mine"], metrics.reliability(PROBS, LABELS, **options))
+
+
+def test_the_diagrams_of_a_comparison_are_those_of_its_probabilities(comparison, rows):
+    display = ReliabilityDisplay.from_comparison(comparison, ["bayes", "ts"], bins=7, level=0.9)
+    assert list(display.diagrams) == ["bayes", "ts"]
+    for name, diagram in display.diagrams.items():
+        probs = comparison.results[name].calibrator.predict_proba(rows.logits[600:])
+        assert_same_diagram(diagram, metrics.reliability(probs, rows.labels[600:], bins=7, level=0.9))
+
+
+def test_by_default_before_and_after_are_shown(comparison):
+    wanted = list(dict.fromkeys(["none", comparison.recommended]))
+    assert len(wanted) == 2
+    assert list(ReliabilityDisplay.from_comparison(comparison).diagrams) == wanted
+    assert list(ConfidenceDisplay.from_comparison(comparison).right) == wanted
+
+
+def test_the_weights_of_the_judged_rows_count(weighted):
+    diagram = ReliabilityDisplay.from_comparison(weighted, ["ts"]).diagrams["ts"]
+    assert diagram.count.sum() == pytest.approx(weighted.judged.weights.sum())
+    ece = weighted.results["ts"].scores["ece"].value
+    assert float(diagram.share @ np.abs(diagram.gap)) == pytest.approx(ece, rel=1e-9)
+    confidence = ConfidenceDisplay.from_comparison(weighted, ["ts"])
+    assert confidence.accuracy == pytest.approx(weighted.results["ts"].scores["accuracy"].value, rel=1e-9)
+
+
+def test_shares_of_right_and_wrong_rows_match_a_hand_computation():
+    display = ConfidenceDisplay.from_probs(PROBS, LABELS, bins=4)
+    np.testing.assert_array_equal(display.edges, [0, 0.25, 0.5, 0.75, 1])
+    np.testing.assert_allclose(display.right["classifier"], [0, 0.25, 0.25, 0.25])
+    np.testing.assert_allclose(display.wrong["classifier"], [0, 0, 0, 0.25])
+    assert display.mean_confidence["classifier"] == pytest.approx(0.7)
+    assert display.accuracy == 0.75
+
+
+def test_weights_of_the_shares_match_a_hand_computation():
+    display = ConfidenceDisplay.from_probs(PROBS, LABELS, bins=4, name="a", sample_weight=WEIGHTS)
+    np.testing.assert_allclose(display.right["a"], [0, 0.25, 0, 0.25])
+    np.testing.assert_allclose(display.wrong["a"], [0, 0, 0, 0.5])
+    assert display.mean_confidence["a"] == pytest.approx((0.9 + 1.6 + 0.5) / 4)
+    assert display.accuracy == 0.5
+
+
+def test_the_shares_of_every_method_sum_to_1_and_their_right_part_is_the_accuracy(comparison):
+    display = ConfidenceDisplay.from_comparison(comparison, list(comparison.results), bins=9)
+    assert len(display.edges) == 10
+    for name, right in display.right.items():
+        assert right.sum() + display.wrong[name].sum() == pytest.approx(1, abs=1e-12)
+        assert right.sum() == pytest.approx(display.accuracy, abs=1e-12)
+        assert display.mean_confidence[name] == pytest.approx(comparison.results[name].confidence.mean())
+
+
+def test_a_float32_confidence_at_an_edge_is_in_the_bin_below():
+    probs = np.array([[0.6, 0.4]], np.float32)  # a little above 0.6 in float64
+    display = ConfidenceDisplay.from_probs(probs, [0], bins=10)
+    assert display.right["classifier"].argmax() == 5
+
+
+def test_scores_are_those_of_the_comparison(comparison):
+    display = ScoresDisplay.from_comparison(comparison, "smooth_ece")
+    assert display.metric == "smooth_ece"
+    assert display.methods == tuple(comparison.results)
+    assert display.recommended == comparison.recommended
+    for at, result in enumerate(comparison.results.values()):
+        wanted = result.scores["smooth_ece"]
+        assert (display.value[at], display.low[at], display.high[at]) == (
+            wanted.value,
+            wanted.low,
+            wanted.high,
+        )
+
+
+def test_differences_are_means_over_the_same_rows(comparison):
+    display = DifferencesDisplay.from_comparison(comparison)
+    assert display.reference == comparison.recommended
+    reference = comparison.results[display.reference].row_nll
+    for at, name in enumerate(display.methods):
+        rows = comparison.results[name].row_nll - reference
+        half = 1.959964 * rows.std() / np.sqrt(len(rows))
+        assert display.value[at] == pytest.approx(rows.mean(), abs=1e-12)
+        assert display.high[at] - display.value[at] == pytest.approx(half, rel=1e-6, abs=1e-12)
+        assert display.value[at] - display.low[at] == pytest.approx(half, rel=1e-6, abs=1e-12)
+
+
+def test_a_learning_curve_has_one_standard_error_on_each_side(curve):
+    display = LearningCurveDisplay.from_curve(curve)
+    assert display.sizes == (20, 50)
+    assert display.uncalibrated == 0.9
+    np.testing.assert_allclose(display.mean["lts"], [7, 0.5])
+    np.testing.assert_allclose(display.low["lts"], [5, 0.4])
+    np.testing.assert_allclose(display.high["lts"], [9, 0.6])
+    assert list(LearningCurveDisplay.from_curve(curve, ["ts"]).mean) == ["ts"]
+
+
+def test_one_draw_has_no_error():
+    display = LearningCurveDisplay.from_curve(LearningCurve((20,), {"ts": np.array([[0.5]])}, 0.9, 100))
+    assert display.mean["ts"] == [0.5]
+    assert np.isnan([display.low["ts"], display.high["ts"]]).all()
+    display.plot()
+
+
+@pytest.mark.parametrize("display", [ReliabilityDisplay, ConfidenceDisplay])
+def test_what_cannot_be_shown_is_refused_in_words(display, comparison):
+    with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; got 'pts'"):
+        display.from_comparison(comparison, ["ts", "pts"])
+    with pytest.raises(InputError, match=r"methods must be a list of names, such as .*; got the string 'ts'"):
+        display.from_comparison(comparison, "ts")
+    with pytest.raises(InputError, match=r"at least one of none, ts, .*; got none"):
+        display.from_comparison(comparison, [])
+    with pytest.raises(InputError, match="bins must be a whole number of at least 1; got 0"):
+        display.from_comparison(comparison, bins=0)
+    with pytest.raises(InputError, match="bins must be a whole number of at least 1; got 0"):
+        display.from_probs(PROBS, LABELS, bins=0)
+    with pytest.raises(InputError, match="probabilities must be"):
+        display.from_probs(3 * PROBS, LABELS)
+
+
+def test_other_bad_options_are_refused_in_words(comparison, curve):
+    with pytest.raises(InputError, match=r"level must be a number between 0 and 1, such as 0.95; got 95"):
+        ReliabilityDisplay.from_comparison(comparison, level=95)
+    with pytest.raises(InputError, match=r"metric must be one of 'accuracy', .*; got 'auc'"):
+        ScoresDisplay.from_comparison(comparison, "auc")
+    with pytest.raises(InputError, match="among ts, lts; got 'none'"):
+        LearningCurveDisplay.from_curve(curve, ["none"])

@@ -1,0 +1,236 @@
+"""Best temperatures of bins and classes are those of direct fits, and find a truth that is known."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn.exceptions import NotFittedError
+
+import temperance
+from temperance import InputError, TemperatureScaling, compare, make_calibrator
+from temperance.data import simulate
+from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
+
+DISPLAYS = [TemperatureDisplay, ClassTemperatureDisplay]
+
+
+def log_entropy(logits):
+    p = softmax(logits, axis=1)
+    return np.log(-(p * np.log(p)).sum(axis=1) / np.log(logits.shape[1]))
+
+
+def expected_optimum(logits, posterior):
+    """Return the single temperature of the lowest expected NLL, given the true posterior."""
+
+    def loss(log_t):
+        return -float((posterior * log_softmax(logits / np.exp(log_t), axis=1)).sum())
+
+    return np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x)
+
+
+@pytest.fixture(scope="module")
+def calibrators(rows):
+    return {key: make_calibrator(key).fit(rows.logits, rows.labels) for key in ("ts", "hts", "ets", "bayes")}
+
+
+@pytest.mark.parametrize("with_weights", [False, True])
+def test_a_bin_is_fitted_as_ts_fits_its_rows(rows, calibrators, with_weights):
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(rows.labels)) if with_weights else None
+    show = TemperatureDisplay.from_calibrators(
+        calibrators, rows.logits, rows.labels, bins=7, level=0.9, sample_weight=weights
+    )
+    h = log_entropy(rows.logits)
+    assert show.count.sum() == len(h)
+    assert np.ptp(show.count) <= 1
+    ends = np.concatenate([[0], show.count.cumsum()])
+    for at in range(7):
+        part = np.argsort(h)[ends[at] : ends[at + 1]]
+        w = None if weights is None else weights[part]
+        ts = TemperatureScaling().fit(rows.logits[part], rows.labels[part], w)
+        half = 1.6448536 * ts.standard_errors_["temperature"] / ts.temperature_
+        assert show.centre[at] == pytest.approx(np.average(h[part], weights=w))
+        assert show.optimum[at] == pytest.approx(ts.temperature_, rel=1e-6)
+        assert show.low[at] == pytest.approx(ts.temperature_ * np.exp(-half), rel=1e-5)
+        assert show.high[at] == pytest.approx(ts.temperature_ * np.exp(half), rel=1e-5)
+    whole = TemperatureScaling().fit(rows.logits, rows.labels, weights)
+    assert show.single == pytest.approx(whole.temperature_, rel=1e-6)
+
+
+def test_the_sample_is_even_in_rank_and_has_the_methods_temperatures(rows, calibrators):
+    show = TemperatureDisplay.from_calibrators(calibrators, rows.logits, rows.labels)
+    assert list(show.temperature) == ["ts", "hts", "bayes"]  # ETS has no T(z)
+    h = log_entropy(rows.logits)
+    sample = np.argsort(h)[np.linspace(0, len(h) - 1, 400).astype(int)]
+    np.testing.assert_allclose(show.log_entropy, h[sample], rtol=1e-9)
+    for name, values in show.temperature.items():
+        np.testing.assert_allclose(values, calibrators[name].temperature(rows.logits)[sample], rtol=1e-9)
+
+
+def test_few_rows_are_all_shown_in_bins_of_at_least_ten(rows, calibrators):
+    show = TemperatureDisplay.from_calibrators(calibrators, rows.logits[:35], rows.labels[:35])
+    assert len(show.log_entropy) == 35
+    assert (np.diff(show.log_entropy) >= 0).all()
+    np.testing.assert_array_equal(np.sort(show.count), [11, 12, 12])
+
+
+def test_the_best_temperatures_find_how_over_confidence_depends_on_the_entropy():
+    task = simulate(40_000, 5, entropy_slope=0.25, class_spread=0.0, random_state=11)
+    show = TemperatureDisplay.from_calibrators({}, task.logits, task.labels, bins=20)
+    parts = np.array_split(np.argsort(log_entropy(task.logits)), 20)
+    truth = np.array([expected_optimum(task.logits[part], task.probabilities[part]) for part in parts])
+    covered = (show.low < truth) & (truth < show.high)
+    assert covered.sum() >= 17  # of 20 intervals of 95 %
+    assert show.optimum[-1] > 1.5 * show.optimum[2]
+
+
+def test_rows_at_the_floor_of_the_entropy_are_one_bin(calibrators):
+    sure = np.zeros((300, 4))
+    sure[np.arange(300), np.arange(300) % 4] = np.where(np.arange(300) < 200, 100.0, np.linspace(1, 9, 300))
+    labels = (np.arange(300) + (np.arange(300) % 5 == 0)) % 4
+    show = TemperatureDisplay.from_calibrators(calibrators, sure, labels, bins=6)
+    np.testing.assert_array_equal(show.count, [200, 50, 50])
+    assert show.centre[0] == -20
+    part = sure[:200], labels[:200]
+    assert show.optimum[0] == pytest.approx(TemperatureScaling().fit(*part).temperature_, rel=1e-6)
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_rows_all_right_have_no_interval_and_give_no_warning(display, rows, calibrators):
+    show = display.from_calibrators(calibrators, rows.logits, rows.logits.argmax(axis=1))
+    np.testing.assert_allclose(show.low, 1e-6)
+    np.testing.assert_allclose(show.high, 1e6)
+    assert np.isfinite(show.optimum).all()
+    show.plot()
+
+
+def test_a_class_is_fitted_as_ts_fits_its_rows(rows, calibrators):
+    show = ClassTemperatureDisplay.from_calibrators(calibrators, rows.logits, rows.labels)
+    assert sorted(show.classes) == [0, 1, 2, 3]
+    assert (np.diff(show.optimum) >= 0).all()
+    assert show.n_classes == 4
+    assert list(show.mean) == ["ts", "hts", "bayes"]
+    for at, k in enumerate(show.classes):
+        part = rows.labels == k
+        ts = TemperatureScaling().fit(rows.logits[part], rows.labels[part])
+        assert show.count[at] == part.sum()
+        assert show.optimum[at] == pytest.approx(ts.temperature_, rel=1e-6)
+        for name, values in show.mean.items():
+            mean = calibrators[name].temperature(rows.logits[part]).mean()
+            assert values[at] == pytest.approx(mean, rel=1e-9)
+
+
+def test_the_best_temperature_of_a_class_is_the_factor_by_which_its_logits_are_too_large():
+    rng = np.random.default_rng(2)
+    honest = 3 * rng.standard_normal((30_000, 4))
+    labels = (softmax(honest, axis=1).cumsum(axis=1) < rng.random((30_000, 1))).sum(axis=1)
+    factors = np.array([2.0, 1.0, 0.5, 4.0])
+    show = ClassTemperatureDisplay.from_calibrators({}, honest * factors[labels][:, None], labels)
+    np.testing.assert_array_equal(show.classes, [2, 1, 0, 3])
+    truth = factors[show.classes]
+    assert ((show.low < truth) & (truth < show.high)).all()
+    assert (show.high < 1.3 * show.low).all()
+
+
+def test_of_many_classes_the_most_different_are_shown_and_rare_ones_never(rows):
+    labels = rows.labels.copy()
+    spare = np.flatnonzero(labels == 3)
+    labels[spare[9:]] = 2  # leaves 9 rows
+    show = ClassTemperatureDisplay.from_calibrators({}, rows.logits, labels)
+    assert sorted(show.classes) == [0, 1, 2]
+    far = np.abs(np.log(show.optimum / show.single))
+    two = ClassTemperatureDisplay.from_calibrators({}, rows.logits, labels, most=2)
+    assert set(two.classes) == set(show.classes[np.argsort(far)[1:]])
+    assert two.n_classes == 4
+
+
+def test_no_class_with_enough_rows_is_an_empty_picture(rows, calibrators):
+    show = ClassTemperatureDisplay.from_calibrators(calibrators, rows.logits[:8], rows.labels[:8])
+    assert show.classes.shape == show.optimum.shape == show.mean["ts"].shape == (0,)
+    assert "no class has 10 rows" in [text.get_text() for text in show.plot().texts]
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_a_group_of_most_rows_is_fitted_alike(display, rows, calibrators):
+    labels = np.where(rows.labels == 1, 1, 0)
+    show = display.from_calibrators(
+        {}, rows.logits, labels, **({"bins": 1} if display is DISPLAYS[0] else {})
+    )
+    at = show.count.argmax()
+    part = labels == 0 if display is ClassTemperatureDisplay else np.full(len(labels), True)
+    assert show.count[at] == part.sum() > len(labels) / 2
+    ts = TemperatureScaling().fit(rows.logits[part], labels[part])
+    assert show.optimum[at] == pytest.approx(ts.temperature_, rel=1e-6)
+    assert show.high[at] / show.low[at] == pytest.approx(
+        np.exp(2 * 1.959964 * ts.standard_errors_["temperature"] / ts.temperature_), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_a_comparison_is_shown_on_its_judged_rows(display, comparison, rows):
+    cals = {k: r.calibrator for k, r in comparison.results.items() if k in ("ts", "hts", "bayes")}
+    wanted = display.from_calibrators(cals, rows.logits[600:], rows.labels[600:])
+    for show in (display.from_comparison(comparison), display.from_comparison(comparison, ["ts", "none"])):
+        np.testing.assert_array_equal(show.optimum, wanted.optimum)
+        assert show.single == wanted.single
+    assert list(getattr(wanted, "temperature", None) or wanted.mean) == ["ts", "hts", "bayes"]
+    assert list(getattr(show, "temperature", None) or show.mean) == ["ts"]
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_rows_of_weight_0_do_not_take_part(display, weighted, rows):
+    weights = weighted.judged.weights
+    kept = weights > 0
+    show = display.from_comparison(weighted)
+    cals = {"ts": weighted.results["ts"].calibrator}
+    wanted = display.from_calibrators(cals, rows.logits[kept], rows.labels[kept], sample_weight=weights[kept])
+    np.testing.assert_array_equal(show.count, wanted.count)
+    np.testing.assert_allclose(show.optimum, wanted.optimum, rtol=1e-7)
+    np.testing.assert_allclose(show.high, wanted.high, rtol=1e-7)
+    assert show.single == pytest.approx(wanted.single, rel=1e-7)
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_bfloat16_logits_are_read(display, rows, calibrators):
+    coarse = rows.logits.astype(ml_dtypes.bfloat16)
+    show = display.from_calibrators(calibrators, coarse, rows.labels)
+    wanted = display.from_calibrators(calibrators, coarse.astype(np.float32), rows.labels)
+    np.testing.assert_array_equal(show.optimum, wanted.optimum)
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_masked_classes_are_taken(display):
+    task = simulate(300, 4, random_state=1)
+    masked = task.logits.copy()
+    masked[(np.arange(4) == 3) & (task.labels != 3)[:, None]] = -np.inf
+    result = compare(masked, task.labels, draws=5, folds=2)
+    assert np.isfinite(display.from_comparison(result).optimum).all()
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_what_cannot_be_shown_is_refused_in_words(display, comparison, rows, calibrators):
+    z, y = rows.logits, rows.labels
+    with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; got 'lts'"):
+        display.from_comparison(comparison, ["lts"])
+    with pytest.raises(InputError, match=r"level must be .*; got 1"):
+        display.from_calibrators({}, z, y, level=1)
+    with pytest.raises(InputError, match="needs labelled rows; got none"):
+        display.from_calibrators({}, z[:0], y[:0])
+    with pytest.raises(InputError, match="labels must be integer column indices"):
+        display.from_calibrators({}, z, y[:-1])
+    with pytest.raises(InputError, match="NaN in 1200 rows"):
+        display.from_calibrators({}, z * np.nan, y)
+    with pytest.raises(InputError, match="fitted on 4 classes"):
+        display.from_calibrators(calibrators, np.column_stack([z, z[:, 0]]), y)
+    with pytest.raises(NotFittedError):
+        display.from_calibrators({"ts": TemperatureScaling()}, z, y)
+    name = "bins" if display is TemperatureDisplay else "most"
+    with pytest.raises(InputError, match=f"{name} must be a whole number of at least 1; got 0"):
+        display.from_calibrators({}, z, y, **{name: 0})
+
+
+def test_a_binary_classifier_may_give_one_logit(binary):
+    ts = temperance.TemperatureScaling().fit(*binary)
+    show = ClassTemperatureDisplay.from_calibrators({"ts": ts}, *binary)
+    assert show.count.sum() == 200
+    assert show.single == pytest.approx(ts.temperature_, rel=1e-6)
