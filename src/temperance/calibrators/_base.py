@@ -110,6 +110,15 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         lines = self._summary().splitlines()
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
+    def _repr_html_(self) -> str:
+        from temperance.report.notebook import calibrator_html
+
+        return calibrator_html(self)
+
+    def _repr_mimebundle_(self, **formats: Any) -> dict[str, str]:
+        # A notebook asks for this first; scikit-learn's own shows the options and not what was learnt.
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     @abstractmethod
     def _summary(self) -> str:
         """Return the lines of the summary, of any length."""

@@ -1,0 +1,123 @@
+"use strict";
+// Everything here adds comfort to a page that is complete without it.
+(() => {
+  const root = document.documentElement;
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  root.classList.add("script");
+
+  // Theme: the system's until the reader chooses.
+  document.getElementById("theme").addEventListener("click", () => {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const now = root.dataset.theme || (dark ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+  });
+
+  // Which methods the pictures show.
+  const boxes = all("input.method");
+  const after = document.getElementById("after");
+  function showMethods() {
+    const on = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
+    const known = new Set(boxes.map((box) => box.value));
+    for (const mark of all("[data-method]")) {
+      mark.toggleAttribute("hidden", known.has(mark.dataset.method) && !on.has(mark.dataset.method));
+    }
+  }
+  function showPanels() {
+    for (const panel of all("[data-panel]")) {
+      panel.hidden = panel.dataset.panel !== "none" && panel.dataset.panel !== after.value;
+    }
+  }
+  boxes.forEach((box) => box.addEventListener("change", showMethods));
+  after.addEventListener("change", showPanels);
+  showMethods();
+  showPanels();
+
+  // Sorting: the heading of a column is a button.
+  function sort(table, column, heading) {
+    const ascending = heading.getAttribute("aria-sort") !== "ascending";
+    const words = heading.dataset.sort === "words";
+    const key = (row) => row.children[column].dataset.value;
+    const order = (a, b) => (words ? key(a).localeCompare(key(b)) : Number(key(a)) - Number(key(b)));
+    const rows = all("tbody tr", table).sort((a, b) => (ascending ? order(a, b) : order(b, a)));
+    all("th[aria-sort]", table).forEach((other) => other.removeAttribute("aria-sort"));
+    heading.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+    table.tBodies[0].append(...rows);
+  }
+  for (const table of all("table.methods")) {
+    all("thead th", table).forEach((heading, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...heading.childNodes);
+      button.addEventListener("click", () => sort(table, column, heading));
+      heading.append(button);
+    });
+  }
+
+  // What a mark says when it is pointed at.
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  tip.hidden = true;
+  document.body.append(tip);
+  for (const mark of all("circle.dot, rect.bar")) {
+    const title = mark.querySelector("title");
+    if (!title) continue;
+    mark.dataset.tip = title.textContent;
+    mark.addEventListener("pointerenter", () => {
+      title.remove(); // or the browser would show it a second time
+      tip.textContent = mark.dataset.tip;
+      tip.hidden = false;
+    });
+    mark.addEventListener("pointermove", (event) => {
+      const left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8);
+      tip.style.left = `${Math.max(8, left)}px`;
+      tip.style.top = `${Math.max(8, event.clientY - tip.offsetHeight - 12)}px`;
+    });
+    mark.addEventListener("pointerleave", () => {
+      tip.hidden = true;
+    });
+  }
+
+  // Zoom: buttons for all, the pointer to move what has been enlarged.
+  function zoomable(figure) {
+    const svg = figure.querySelector("svg");
+    const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+    let view = { x: 0, y: 0, scale: 1 };
+    function draw() {
+      const size = 1 / view.scale;
+      view.x = Math.min(Math.max(view.x, 0), width * (1 - size));
+      view.y = Math.min(Math.max(view.y, 0), height * (1 - size));
+      svg.setAttribute("viewBox", `${view.x} ${view.y} ${width * size} ${height * size}`);
+      svg.classList.toggle("zoomed", view.scale > 1);
+    }
+    function zoom(factor) {
+      const old = view.scale;
+      view.scale = Math.min(8, Math.max(1, old * factor));
+      view.x += (width / 2) * (1 / old - 1 / view.scale);
+      view.y += (height / 2) * (1 / old - 1 / view.scale);
+      draw();
+    }
+    svg.addEventListener("pointermove", (event) => {
+      if (event.buttons !== 1 || view.scale === 1) return;
+      const unit = width / view.scale / svg.clientWidth;
+      view.x -= event.movementX * unit;
+      view.y -= event.movementY * unit;
+      draw();
+    });
+    const bar = document.createElement("div");
+    bar.className = "zoom";
+    const name = figure.querySelector("h3").textContent;
+    for (const [sign, label, action] of [
+      ["+", "Zoom in", () => zoom(1.6)],
+      ["\u2212", "Zoom out", () => zoom(1 / 1.6)],
+    ]) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = sign;
+      button.setAttribute("aria-label", `${label}: ${name}`);
+      button.addEventListener("click", action);
+      bar.append(button);
+    }
+    figure.append(bar);
+  }
+  all("figure").forEach(zoomable);
+})();

@@ -1,0 +1,56 @@
+"""Findings of a comparison in sentences: what to do, what to watch, whether more labels would help."""
+
+from __future__ import annotations
+
+from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
+
+__all__ = ["labels_in_words", "shipping_advice"]
+
+
+def shipping_advice(comparison: Comparison, curve: LearningCurve) -> list[str]:
+    """Say what a reader should know before shipping the recommended method."""
+    name, result = comparison.recommended, comparison.results[comparison.recommended]
+    gain, sentences = comparison.gain, []
+    if name == UNCALIBRATED:
+        return ["Nothing needs to be shipped: the probabilities can be used as they are."]
+    if gain.low > 0:
+        sentences.append("The improvement is beyond chance: its interval lies above 0.")
+    else:
+        sentences.append(
+            "The improvement may be chance: its interval reaches 0. More rows to judge on would tell."
+        )
+    error = result.scores["ece"]
+    sentences.append(
+        f"What remains: a confidence is off by {100 * error.value:.2f} % on average, at most "
+        f"{100 * error.high:.2f} % by its interval, which counts the noise of the bins."
+    )
+    sentences.append("Every decision stays the same: the predicted class is never changed.")
+    if comparison.judged is comparison.fitted:
+        sentences.append(
+            "There was no test set: each row was judged by a fit to the other folds, which is fair, but a "
+            "test set from where the classifier will be used is better."
+        )
+    sentences.extend(f"Warning of the fit: {warning}" for warning in result.warnings)
+    sentences.append(
+        "It holds for rows like these. Fit again when the classifier, or where its rows come from, changes."
+    )
+    return sentences
+
+
+def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
+    """Say whether the recommended method was still improving, and which method fewer rows would favour."""
+    name = (
+        comparison.recommended if comparison.recommended in curve.nll else curve.ranking(curve.sizes[-1])[0]
+    )
+    (before, after), (smaller, larger) = curve.mean(name)[-2:], curve.sizes[-2:]
+    noise = float(max(curve.error(name)[-2:]))
+    fell = before - after
+    if fell <= 2 * noise or fell < 0.002 * after:
+        answer = "Hardly"
+    else:
+        answer = "A little" if fell < 0.01 * after else "Yes"
+    leaders = ", ".join(f"{curve.ranking(size)[0]} with {size}" for size in curve.sizes)
+    return (
+        f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}. "
+        f"The lowest NLL had {leaders} rows."
+    )

@@ -1,0 +1,196 @@
+"""The report: complete, self-contained, faithful to the numbers, and safe whatever the names in it."""
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from temperance import compare
+from temperance.data import simulate
+from temperance.report import Source, render_report, write_report
+
+SECTIONS = [
+    "verdict",
+    "methods",
+    "reliability",
+    "temperature",
+    "classes",
+    "confidence",
+    "labels",
+    "parameters",
+    "provenance",
+    "glossary",
+]
+QUICK = {"draws": 20}
+HOSTILE = "<script>alert(1)</script>&\"'.npz"
+
+
+class Page(HTMLParser):
+    """What the tests look at: elements with their attributes, and the text inside some of them."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.stack, self.text = [], [], {}
+        self.feed(page)
+        assert self.stack == [], "every element is closed"
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("meta", "input", "br"):
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag, "elements are nested"
+
+    def handle_data(self, data):
+        for tag in set(self.stack):
+            self.text[tag] = self.text.get(tag, "") + data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    val, test = (simulate(n_rows=n, n_classes=4, random_state=seed) for n, seed in ((400, 3), (500, 8)))
+    return compare(
+        val.logits, val.labels, test.logits, test.labels, methods=["ts", "hts", "ets", "bayes"], **QUICK
+    )
+
+
+@pytest.fixture(scope="module")
+def html(comparison):
+    source = Source(HOSTILE, "validation", 400, "0" * 64)
+    return render_report(comparison, title=f"Report of {HOSTILE}", sources=[source])
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+def test_every_section_is_there_and_linked(page):
+    assert [a["id"] for a in page.all("section")] == SECTIONS
+    links = {a["href"] for a in page.all("a")}
+    assert {f"#{key}" for key in SECTIONS} <= links
+
+
+def test_the_page_asks_for_nothing_from_outside(page, html):
+    assert not re.search(r"https?://|url\((?!#)|@import", html)
+    for tag, attributes in page.tags:
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base")
+        assert not {"src", "srcset", "onclick", "onload"} & attributes.keys()
+
+
+def test_the_policy_allows_the_pages_own_script_and_no_other(page, html):
+    policy = next(a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    script = re.search(r"<script>(.*)</script></body>", html, re.DOTALL).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert len(page.all("script")) == 1
+
+
+def test_names_of_files_are_shown_and_not_run(page, html):
+    assert "<script>alert" not in html
+    assert HOSTILE in page.text["title"]
+    assert HOSTILE in page.text["table"]
+
+
+def test_every_identifier_is_unique_and_every_reference_has_a_target(page):
+    identifiers = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(set(identifiers)) == len(identifiers)
+    for _, attributes in page.tags:
+        for name in attributes.get("aria-labelledby", "").split():
+            assert name in identifiers
+
+
+def test_every_picture_is_described_for_those_who_cannot_see_it(page):
+    pictures = page.all("svg")
+    assert len(pictures) == 4 + 2 * 5  # four of all methods, two of each of the five
+    for picture in pictures:
+        assert picture["role"] == "img"
+    assert len(page.all("desc")) == len(pictures)
+    assert len(page.text["desc"]) > 40 * len(pictures)
+
+
+def test_the_table_shows_the_numbers_of_the_comparison(comparison, html):
+    for name, result in comparison.results.items():
+        row = re.search(rf'<tr[^>]*data-row="{name}".*?</tr>', html, re.DOTALL).group(0)
+        values = [float(v) for v in re.findall(r'data-value="([-0-9.e]+)"', row)]
+        scores = result.scores
+        assert values[1:7] == [
+            scores[key].value for key in ("nll", "brier", "ece", "smooth_ece", "classwise_ece", "accuracy")
+        ]
+        assert f">{scores['nll'].value:.4f}<" in row
+        assert ("recommended" in row) == (name == comparison.recommended)
+
+
+def test_the_verdict_and_its_reason_are_there(comparison, page):
+    assert comparison.verdict in page.text["p"]
+    assert comparison.reason in page.text["p"]
+
+
+def test_every_summary_is_there_in_words(comparison, page):
+    for result in comparison.results.values():
+        if result.calibrator is not None:
+            assert result.calibrator.summary() in page.text["pre"]
+
+
+def test_the_same_comparison_gives_the_same_page(comparison, html):
+    source = Source(HOSTILE, "validation", 400, "0" * 64)
+    assert render_report(comparison, title=f"Report of {HOSTILE}", sources=[source]) == html
+
+
+def test_the_file_is_small_and_not_overwritten_unasked(comparison, tmp_path):
+    path = tmp_path / "report.html"
+    comparison.save_report(path)
+    content = path.read_bytes()
+    assert len(content) < 5_000_000
+    with pytest.raises(FileExistsError, match="exists already"):
+        write_report(comparison, path)
+    assert path.read_bytes() == content
+    comparison.save_report(path, overwrite=True)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_classes"),
+    [(30, 2), (300, 60), (12, 3)],
+    ids=["few rows", "many classes", "hardly any rows"],
+)
+def test_a_report_is_made_by_cross_validation_whatever_the_size(n_rows, n_classes):
+    task = simulate(n_rows=n_rows, n_classes=n_classes, random_state=1)
+    result = compare(task.logits, task.labels, methods=["ts", "bayes"], folds=3, **QUICK)
+    page = Page(render_report(result))
+    assert [a["id"] for a in page.all("section")] == SECTIONS
+    assert "There was no test set" in page.text["li"] or result.recommended == "none"
+    assert "nan" not in page.text["td"]
+
+
+def test_masked_classes_and_a_single_score_can_be_reported(binary):
+    scores, labels = binary
+    assert "Verdict" in render_report(compare(scores, labels, methods=["ts", "hts"], **QUICK))
+    task = simulate(300, 4, random_state=2)
+    logits = task.logits.copy()
+    logits[np.arange(300), (task.labels + 1) % 4] = -np.inf
+    assert "Verdict" in render_report(compare(logits, task.labels, methods=["ts", "hts", "bayes"], **QUICK))
+
+
+def test_a_calibrated_classifier_is_told_to_be_left_alone():
+    task = simulate(3000, 4, temperature=1, entropy_slope=0, class_spread=0, random_state=6)
+    result = compare(task.logits, task.labels, methods=["ts", "hts"], **QUICK)
+    page = Page(render_report(result))
+    assert result.recommended == "none"
+    assert "Leave the classifier as it is" in page.text["p"]
+    assert "To ship it" not in page.text["p"]
+
+
+def test_weights_are_taken_along():
+    task = simulate(600, 3, random_state=4)
+    weights = np.random.default_rng(0).uniform(0.1, 3, 600)
+    result = compare(task.logits, task.labels, methods=["ts", "hts"], sample_weight=weights, **QUICK)
+    assert "Verdict" in render_report(result)
