@@ -3,15 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check lint types coverage wheel bench prior bayes-evaluation bayes-ablation clean
+.PHONY: help demo demo-task test test-browser check lint types coverage wheel bench prior bayes-evaluation bayes-ablation clean
 
 help:
-	@echo "demo   set up, calibrate a simulated classifier, print the comparison"
+	@echo "demo   set up, compare all methods on the built-in network, write a report"
 	@echo "test   set up, run the tests"
+	@echo "test-browser  open the report in Chromium, which is installed where that is possible"
 	@echo "check  lint, types, tests with coverage, the built wheel on its own"
 	@echo "bench  speed as ratios to np.exp, in one run"
 	@echo "prior, bayes-evaluation, bayes-ablation: learn the population prior from the files in TASKS,"
 	@echo "       judge it (an hour), and judge it without each of its parts"
+	@echo "demo-task  train the built-in network again (half an hour)"
 	@echo "clean  remove everything that the targets made"
 
 # The stamp is newer than the project file once the environment matches it.
@@ -21,10 +23,20 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/ready
-	$(BIN)/python examples/quickstart.py
+	$(BIN)/temperance demo --report temperance-demo.html --force
+
+# The built-in network, trained anew: needs npm for the images.
+demo-task: $(VENV)/ready
+	$(BIN)/python benchmarks/train_demo.py --out src/temperance/data/demo.npz --overwrite
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -q -n auto
+
+# Chromium comes from Debian where we may install it; elsewhere the tests are skipped and say why.
+test-browser: $(VENV)/ready
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || true
+	$(BIN)/python -m pytest -q -m browser tests/browser
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -64,4 +76,4 @@ bayes-ablation: $(VENV)/ready
 	$(BIN)/python benchmarks/bayes_ablation.py $(TASKS) --out docs/bayesian/ablation.md
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage temperance-demo*.html

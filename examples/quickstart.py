@@ -1,6 +1,6 @@
 """The main job in a page: which calibrator, how much better, and how to ship it.
 
-Run it with `make demo`. The classifier is simulated, so its true probabilities are known.
+The classifier is simulated, so its true probabilities are known.
 """
 
 import tempfile

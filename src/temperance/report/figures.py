@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,19 +28,43 @@ RIGHT, WRONG = "#4a86c5", "#c8553d"
 
 
 def figure(
-    name: str, plot: Plot, title: str, words: str, caption: str, numbers: str = "", method: str | None = None
+    name: str,
+    plot: Plot,
+    title: str,
+    words: str,
+    caption: str,
+    numbers: str = "",
+    *,
+    method: str | None = None,
+    legend: Iterable[str] = (),
 ) -> str:
     """Frame a plot: `words` tell it to those who cannot see it, `numbers` are its table."""
+    shape = "picture wide" if plot.size[0] > SMALL[0] else "picture"
     details = element("details", element("summary", "Numbers"), numbers) if numbers else ""
     return element(
         "figure",
         element("h3", text(title)),
-        element("div", plot.svg(f"picture-{name}", title, words), class_="picture"),
+        element("div", plot.svg(f"picture-{name}", title, words), class_=shape),
+        _legend(legend),
         element("figcaption", text(caption)),
         details,
         id=f"figure-{name}",
         data_panel=method,
     )
+
+
+def _legend(methods: Iterable[str]) -> str:
+    """Return the colours of the methods; the page hides those of methods that it hides."""
+    marks = [
+        element(
+            "span",
+            element("span", class_="swatch", style=f"background:{colour_of(name)}"),
+            text(name),
+            data_method=name,
+        )
+        for name in methods
+    ]
+    return element("p", *marks, class_="legend") if marks else ""
 
 
 def _spoken(method: str) -> str:
@@ -103,7 +129,7 @@ def reliability_figure(display: ReliabilityDisplay, method: str, title: str) -> 
         if n > 0
     ]
     numbers = table(["bin", "rows", "confidence", "accuracy", "interval"], rows, f"Bins of {method}")
-    return figure(f"reliability-{method}", plot, title, words, words, numbers, method)
+    return figure(f"reliability-{method}", plot, title, words, words, numbers, method=method)
 
 
 def _direction(diagram: Reliability) -> str:
@@ -164,7 +190,7 @@ def learning_figure(display: LearningCurveDisplay) -> str:
     )
     rows = [[name, *(f"{value:.4f}" for value in mean)] for name, mean in display.mean.items()]
     numbers = table(["method", *(f"{size} rows" for size in display.sizes)], rows, "NLL by labelled rows")
-    return figure("labels", plot, "NLL by labelled rows", words, caption, numbers)
+    return figure("labels", plot, "NLL by labelled rows", words, caption, numbers, legend=display.mean)
 
 
 def _range_of_losses(display: LearningCurveDisplay) -> tuple[float, float]:

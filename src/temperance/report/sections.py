@@ -114,12 +114,13 @@ def methods_table(comparison: Comparison) -> str:
     )
     whole = element(
         "table",
-        element("caption", text(caption)),
+        element("caption", "Methods and their scores", class_="unseen"),
         element("thead", element("tr", head)),
         element("tbody", *body),
         class_="methods",
     )
-    return element("div", whole, class_="scroll", tabindex="0", role="region", aria_label="Methods")
+    scrolled = element("div", whole, class_="scroll", tabindex="0", role="region", aria_label="Methods")
+    return element("p", text(caption), class_="about") + scrolled
 
 
 def _score(estimate: Estimate, scale: float) -> str:

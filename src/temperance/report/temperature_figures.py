@@ -17,6 +17,8 @@ Vector = NDArray[np.float64]
 
 OPTIMUM = "var(--ink)"
 
+_UNTOLD = 1e5  # an interval as wide as this says nothing
+
 
 def temperature_figure(display: TemperatureDisplay) -> str:
     """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
@@ -31,10 +33,10 @@ def temperature_figure(display: TemperatureDisplay) -> str:
     columns = display.count, display.optimum, display.low, display.high
     tips = [f"{n} rows: best temperature {_interval(*t)}" for n, *t in zip(*columns, strict=True)]
     _draw_optimum(plot, display.centre, display, tips)
-    words = (
-        f"The best single temperature is {display.single:.3g}. By entropy it goes from "
-        f"{display.optimum[0]:.3g} for the surest rows to {display.optimum[-1]:.3g} for the least sure."
-    )
+    words = f"The best single temperature is {display.single:.3g}."
+    told = display.optimum[_known(display)]
+    if len(told) > 1:
+        words += f" By entropy it goes from {told[0]:.3g} for sure rows to {told[-1]:.3g} for unsure ones."
     caption = (
         f"{words} Rings: the best temperature of each bin of judged rows, with its interval. A method whose "
         "dots follow the rings has learnt what the entropy can tell."
@@ -44,7 +46,9 @@ def temperature_figure(display: TemperatureDisplay) -> str:
         for centre, n, t, low, high in zip(display.centre, *columns, strict=True)
     ]
     numbers = table(["log entropy", "rows", "best T", "interval"], rows, "Best temperature by entropy")
-    return figure("temperature", plot, "T against entropy", words, caption, numbers)
+    return figure(
+        "temperature", plot, "T against entropy", words, caption, numbers, legend=display.temperature
+    )
 
 
 def class_figure(display: ClassTemperatureDisplay) -> str:
@@ -64,11 +68,11 @@ def class_figure(display: ClassTemperatureDisplay) -> str:
         f"class {k}, {n} rows: best temperature {_interval(*t)}" for k, n, *t in zip(*columns, strict=True)
     ]
     _draw_optimum(plot, at, display, tips)
-    highest, lowest = int(np.argmax(display.optimum)), int(np.argmin(display.optimum))
-    words = (
-        f"Class {display.classes[highest]} needs the highest temperature, {display.optimum[highest]:.3g}, "
-        f"class {display.classes[lowest]} the lowest, {display.optimum[lowest]:.3g}."
-    )
+    order = [i for i in np.argsort(display.optimum, kind="stable") if _known(display)[i]]
+    words = f"The best single temperature is {display.single:.3g}."
+    if len(order) > 1:
+        (k, t), (most, highest) = ((display.classes[i], display.optimum[i]) for i in (order[0], order[-1]))
+        words = f"Class {most} needs the highest temperature, {highest:.3g}, class {k} the lowest, {t:.3g}."
     caption = (
         f"{words} Rings: the best temperature of the judged rows of each class, with its interval; lines: "
         "the mean temperature that a method gives to them."
@@ -87,15 +91,22 @@ def class_figure(display: ClassTemperatureDisplay) -> str:
     ]
     head = ["class", "rows", "best T", "interval", *(f"mean T, {name}" for name in display.mean)]
     numbers = table(head, rows, "Temperature by class")
-    return figure("classes", plot, "T by true class", words, caption, numbers)
+    return figure("classes", plot, "T by true class", words, caption, numbers, legend=display.mean)
 
 
 def _draw_optimum(
     plot: Plot, x: Vector, display: TemperatureDisplay | ClassTemperatureDisplay, tips: list[str]
 ) -> None:
-    told = display.high < 1e5 * display.low
-    plot.whiskers(x[told], display.low[told], display.high[told], OPTIMUM)
-    plot.rings(x, display.optimum, OPTIMUM, tips)
+    known = _known(display)
+    plot.whiskers(x[known], display.low[known], display.high[known], OPTIMUM)
+    told = [tip for tip, drawn in zip(tips, known, strict=True) if drawn]
+    plot.rings(x[known], display.optimum[known], OPTIMUM, told)
+
+
+def _known(display: TemperatureDisplay | ClassTemperatureDisplay) -> NDArray[np.bool_]:
+    """Say where the rows tell a best temperature: not where all of them are right, for example."""
+    known: NDArray[np.bool_] = display.high < _UNTOLD * display.low
+    return known
 
 
 def _interval(value: float, low: float, high: float) -> str:
@@ -103,13 +114,13 @@ def _interval(value: float, low: float, high: float) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    """Return the ends of an interval, or that the rows do not tell: where all of them are right, say."""
-    return f"{low:.3g} to {high:.3g}" if high < 1e5 * low else "the rows do not tell"
+    return f"{low:.3g} to {high:.3g}" if high < _UNTOLD * low else "the rows do not tell"
 
 
 def _range(display: TemperatureDisplay | ClassTemperatureDisplay, *others: Vector) -> tuple[float, float]:
-    """Return an axis that holds nearly all temperatures; 1 is on it if it is near."""
-    values = np.concatenate([display.optimum, *others])
-    low, high = (float(v) for v in np.quantile(values[np.isfinite(values)], [0.003, 0.997]))
-    low, high = min(low, 1.0) if low < 1.7 else low, max(high, 1.0) if high > 0.6 else high
-    return 0.9 * low, 1.12 * high
+    """Return an axis that holds the rings and nearly all dots; 1 is on it if it is near."""
+    values = np.concatenate(others) if others else np.ones(1)
+    ends = [*np.quantile(values, [0.003, 0.997]), *display.optimum[_known(display)]]
+    low, high = float(min(ends)), float(max(ends))
+    low, high = min(low, 1.0) if low < 1.3 else low, max(high, 1.0) if high > 0.75 else high
+    return 0.92 * low, 1.09 * high

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 
 __all__ = ["labels_in_words", "shipping_advice"]
@@ -49,8 +51,17 @@ def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
         answer = "Hardly"
     else:
         answer = "A little" if fell < 0.01 * after else "Yes"
-    leaders = ", ".join(f"{curve.ranking(size)[0]} with {size}" for size in curve.sizes)
     return (
         f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}. "
-        f"The lowest NLL had {leaders} rows."
+        f"The lowest NLL had {_leaders(curve)} rows."
     )
+
+
+def _leaders(curve: LearningCurve) -> str:
+    """Name the best method by size: "ts with 20 to 100, hts with 200"."""
+    told = []
+    for method, sizes in groupby(curve.sizes, key=lambda size: curve.ranking(size)[0]):
+        ends = [*sizes]
+        span = f"{ends[0]} to {ends[-1]}" if len(ends) > 1 else f"{ends[0]}"
+        told.append(f"{method} with {span}")
+    return ", ".join(told)
