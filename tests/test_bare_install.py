@@ -72,3 +72,42 @@ def test_one_sided_rows_give_a_warning_and_no_error(rows):
         warnings.simplefilter("always")
         make_calibrator("hts").fit(val.logits, val.logits.argmax(axis=1))
     assert any("classified right" in str(warning.message) for warning in caught)
+
+
+def run(*arguments):
+    """Run the command line in this process and return its exit code."""
+    from temperance.cli import main
+
+    with pytest.raises(SystemExit) as done:
+        main([str(argument) for argument in arguments])
+    return done.value.code
+
+
+def test_the_command_line_does_the_whole_job(rows, tmp_path, capsys):
+    val, new = rows
+    np.savez(tmp_path / "val.npz", logits=val.logits, labels=val.labels)
+    np.savez(tmp_path / "new.npz", logits=new.logits, labels=new.labels)
+    cal, probs, report = (tmp_path / name for name in ("cal.json", "probs.npz", "report.html"))
+    assert run("fit", tmp_path / "val.npz", "-m", "hts", "-o", cal) == 0
+    assert run("apply", cal, tmp_path / "new.npz", "-o", probs) == 0
+    assert run("evaluate", probs, "--draws", 20) == 0
+    assert run("compare", tmp_path / "val.npz", tmp_path / "new.npz", "-m", "ts,hts", "--report", report) == 0
+    assert "Recommended: " in capsys.readouterr().out
+    np.testing.assert_array_equal(np.load(probs)["probs"], temperance.load(cal).predict_proba(new.logits))
+    assert "</html>" in report.read_text(encoding="utf-8")
+
+
+def test_the_built_in_task_is_there():
+    task = temperance.data.demo_task()
+    assert task.val_logits.shape == (5000, 10)
+    assert task.test_logits.shape == (10_000, 10)
+
+
+def test_pictures_say_how_to_get_matplotlib(rows, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    val, _ = rows
+    display = temperance.display.ReliabilityDisplay.from_probs(val.probabilities, val.labels)
+    assert display.diagrams["classifier"].count.sum() == 300
+    with pytest.raises(ImportError, match=r'pip install "temperance\[plot\]"'):
+        display.plot()

@@ -126,3 +126,22 @@ def test_no_room_for_a_scratch_array_is_said_at_once(monkeypatch):
     with pytest.raises(OSError, match=r"GB of scratch space are needed in .*TMPDIR"):
         scratch_array((1 << 46, 4), np.float64)
     assert time.monotonic() - start < 5
+
+
+def test_a_link_stays_a_link_and_what_it_leads_to_is_written(tmp_path):
+    (tmp_path / "there.txt").write_bytes(b"old")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "there.txt")
+    with pytest.raises(FileExistsError, match=r"link.txt exists already"):
+        write_atomically(tmp_path / "link.txt", b"new")
+    write_atomically(tmp_path / "link.txt", b"new", overwrite=True)
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "there.txt").read_bytes() == b"new"
+
+
+def test_a_device_or_a_pipe_is_never_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/null")):
+        with pytest.raises(FileExistsError, match="a device or a pipe"):
+            write_atomically(path, b"new", overwrite=True)
+    assert pipe.is_fifo()

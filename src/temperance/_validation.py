@@ -33,6 +33,7 @@ __all__ = [
     "inspector",
 ]
 
+_LARGEST = 2.0**63  # beyond it NumPy has no whole number, and no option has a use
 _SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
 
 
@@ -53,7 +54,7 @@ def check_number(
     """Raise unless `value` is a finite number (a whole one if asked) for which `holds`, as `wanted` says."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
-    if not (is_number and np.isfinite(value) and holds(value)):
+    if not (is_number and -_LARGEST < value < _LARGEST and holds(value)):
         raise InputError(f"{name} must be a {'whole number' if whole else 'number'} {wanted}; got {value!r}.")
 
 

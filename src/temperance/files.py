@@ -29,7 +29,7 @@ def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = Fals
 def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path` that takes its name at the end, or goes if anything is raised."""
     check_writable(path, overwrite=overwrite)
-    target = Path(path)
+    target = Path(path).resolve()  # a link stays a link, and what it leads to is written
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     temporary = Path(name)
     try:
@@ -46,15 +46,17 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
 
 def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
     """Raise unless a file may be written at `path`: to be asked before the work whose result goes there."""
-    target = Path(path)
+    given, target = Path(path), Path(path).resolve()
     if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder. Give the name of a file.")
+        raise IsADirectoryError(f"{given} is a folder. Give the name of a file.")
+    if target.exists() and not target.is_file():
+        raise FileExistsError(f"{given} is a device or a pipe, not a file. Choose another name.")
     if target.exists() and not overwrite:
-        raise FileExistsError(f"{target} exists already. Choose another name, or pass overwrite=True.")
+        raise FileExistsError(f"{given} exists already. Choose another name, or pass overwrite=True.")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist. Make it first.")
+        raise FileNotFoundError(f"the folder {given.parent} does not exist. Make it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"you may not write in the folder {target.parent}. Choose another.")
+        raise PermissionError(f"you may not write in the folder {given.parent}. Choose another.")
 
 
 def _umask() -> int:

@@ -93,7 +93,8 @@ def compare(
     else:
         test, fold = val, deal_folds(len(val), folds, random_state)
         judged_on = f"{folds}-fold cross-validation"
-    if methods is None and (val.has_masks() or test.has_masks()):
+    masked = val.has_masks() | (test is not val and test.has_masks())  # bad logits are spoken of here
+    if methods is None and masked:
         calibrators = {key: c for key, c in calibrators.items() if c.takes_masks}
     scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     results = {}

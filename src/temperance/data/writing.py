@@ -160,12 +160,11 @@ def _csv(file: BinaryIO, table: _Table) -> Iterator[Put]:
 
     def put(rows: NDArray[Any]) -> None:
         nonlocal written
-        # Python's floats, as text, have the digits it takes to read the same number back.
-        lines = [",".join(map(repr, row)) for row in rows.reshape(len(rows), -1).tolist()]
         labels = table.label_block(written, len(rows))
-        if labels is not None:
-            lines = [f"{line},{label}" for line, label in zip(lines, labels.tolist(), strict=True)]
-        file.write("".join(f"{line}\n" for line in lines).encode())
+        ends = [""] * len(rows) if labels is None else [f",{label}" for label in labels.tolist()]
+        for row, end in zip(rows.reshape(len(rows), -1), ends, strict=True):
+            # Python's floats, as text, have the digits it takes to read the same number back.
+            file.write(f"{','.join(map(repr, row.tolist()))}{end}\n".encode())
         written += len(rows)
 
     yield put

@@ -1,0 +1,177 @@
+"""`temperance compare`: which calibrator, how much better, and a report to send to a colleague."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from temperance.cli.inputs import (
+    FILE,
+    about,
+    check_apart,
+    confidence_option,
+    force_option,
+    methods_option,
+    open_part,
+    seed_option,
+    sha256,
+)
+from temperance.cli.output import Output, on_one_line, output_options
+
+if TYPE_CHECKING:
+    from temperance.comparison import Comparison
+    from temperance.data import RowFile
+    from temperance.report import Source
+
+__all__ = ["compare", "show_comparison"]
+
+EXAMPLES = """\b
+Examples:
+  temperance compare val.npz test.npz
+  temperance compare val.npz test.npz -m ts,hts,bayes --report report.html
+  temperance compare val.npz                    judged by cross-validation
+  temperance compare task.npz                   a task file has both parts
+  temperance compare val.npz test.npz --json | jq .recommended
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Say which method to take, and write a report.")
+@click.argument("val", type=FILE)
+@click.argument("test", type=FILE, required=False)
+@methods_option(
+    "--methods",
+    type=str,
+    default=None,
+    metavar="METHODS",
+    help="Keys of methods, with commas.  [default: all]",
+)
+@click.option("--report", type=FILE, help="Write the whole comparison as one HTML page.")
+@click.option(
+    "--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Of the binned errors."
+)
+@click.option(
+    "--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Without a test file."
+)
+@confidence_option
+@seed_option
+@click.option(
+    "--input",
+    "kind",
+    type=click.Choice(["logits", "probs"]),
+    help="What the numbers are, where a file does not say it.",
+)
+@click.option("--labels", type=FILE, help="A file with the labels of VAL, if they are not in it.")
+@click.option("--test-labels", type=FILE, help="A file with the labels of TEST, if they are not in it.")
+@force_option
+@output_options
+def compare(
+    val: Path,
+    test: Path | None,
+    methods: str | None,
+    report: Path | None,
+    bins: int,
+    folds: int,
+    confidence: float,
+    seed: int,
+    kind: str | None,
+    labels: Path | None,
+    test_labels: Path | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Fit every method to VAL, judge them on TEST, and say which one to take.
+
+    Without TEST the judgement is by cross-validation on VAL.
+    """
+    from temperance.data import parts
+    from temperance.files import check_writable
+
+    output = Output("compare", as_json=as_json, quiet=quiet)
+    keys = None if methods is None else _keys(methods)
+    if report is not None:
+        check_apart(report, val, test, labels, test_labels)
+        check_writable(report, overwrite=force)
+    files = {"validation": open_part(val, None, "val", kind, labels)}
+    if test is not None:
+        files["test"] = open_part(test, None, "test", kind, test_labels)
+    elif "test" in parts(val):
+        files["test"] = open_part(val, "test", "test", kind, test_labels)
+    settings = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
+    comparison = run_comparison(output, files, keys, settings)
+    sources = sources_of(files) if report is not None or as_json else []
+    show_comparison(output, comparison, report, sources, force=force)
+
+
+def _keys(methods: str) -> list[str]:
+    keys = [key.strip() for key in methods.split(",") if key.strip()]
+    if not keys:
+        raise click.BadParameter(f"must name a method at least; got {methods!r}", param_hint="'-m'")
+    return keys
+
+
+def run_comparison(
+    output: Output, files: dict[str, RowFile], methods: Sequence[str] | None, settings: dict[str, Any]
+) -> Comparison:
+    """Compare the methods on the rows of one or two files."""
+    from temperance import comparison
+
+    val, val_labels = _checked(files["validation"])
+    test, test_labels = _checked(files["test"]) if "test" in files else (None, None)
+    with output.progress("Comparing") as report:
+        return comparison.compare(val, val_labels, test, test_labels, methods, progress=report, **settings)
+
+
+def _checked(file: RowFile) -> tuple[Any, Any]:
+    """Return logits and labels; what is wrong with them is said with the name of their file."""
+    from temperance.comparison import LabelledRows
+
+    assert file.labels is not None  # they were asked for
+    logits = file.logits()
+    with about(file):
+        LabelledRows.open(logits, file.labels).has_masks()
+    return logits, file.labels
+
+
+def sources_of(files: dict[str, RowFile]) -> list[Source]:
+    """Name the files and their digests."""
+    from temperance.report import Source
+
+    return [
+        Source(
+            on_one_line(file.path.name),
+            f"{role}, {file.key}" if file.key else role,
+            file.shape[0],
+            sha256(file.path),
+        )
+        for role, file in files.items()
+    ]
+
+
+def show_comparison(
+    output: Output, comparison: Comparison, report: Path | None, sources: Sequence[Source], *, force: bool,
+    title: str = "Calibration report",
+) -> None:  # fmt: skip
+    """Print the table and the verdict, and write the report."""
+    from temperance.cli.tables import comparison_table
+
+    output.show(*comparison_table(comparison))
+    output.say(f"Recommended: {comparison.recommended}. {comparison.reason}\n")
+    output.say(comparison.verdict)
+    for name, result in comparison.results.items():
+        for warning in result.warnings:
+            output.warn(f"{name}: {warning}")
+    if report is not None:
+        from temperance.report import write_report
+
+        with output.progress("Writing the report") as progress:
+            write_report(comparison, report, overwrite=force, title=title, sources=sources, progress=progress)
+        output.say(f"\nReport: {on_one_line(report)}")
+    output.result(
+        files=[vars(source) for source in sources],
+        report=None if report is None else str(report),
+        **comparison.to_dict(),
+    )

@@ -1,0 +1,85 @@
+"""`temperance evaluate`: a file of logits or probabilities with labels -> all metrics with intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from temperance.cli.inputs import (
+    FILE,
+    about,
+    confidence_option,
+    input_options,
+    open_part,
+    part_option,
+    seed_option,
+)
+from temperance.cli.output import Output, output_options
+from temperance.cli.tables import metrics_table
+
+__all__ = ["evaluate"]
+
+EXAMPLES = """\b
+Examples:
+  temperance evaluate test.npz
+  temperance evaluate test.npz -c cal.json
+  temperance evaluate probs.npz --bins 50 --json
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Score outputs, calibrated or not, with intervals.")
+@click.argument("logits", type=FILE)
+@click.option("-c", "--calibrator", type=FILE, help="A calibrator file; without it the outputs as they are.")
+@click.option(
+    "--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Of the binned errors."
+)
+@confidence_option
+@click.option(
+    "--draws", type=click.IntRange(min=1), default=1000, show_default=True, help="Bootstrap resamples."
+)
+@seed_option
+@input_options
+@part_option("test")
+@output_options
+def evaluate(
+    logits: Path,
+    calibrator: Path | None,
+    bins: int,
+    confidence: float,
+    draws: int,
+    seed: int,
+    kind: str | None,
+    labels: Path | None,
+    part: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Score the outputs in LOGITS, calibrated or as they are, with intervals."""
+    from temperance import metrics
+    from temperance.persistence import load
+    from temperance.streaming import probabilities_of_file
+
+    output = Output("evaluate", as_json=as_json, quiet=quiet)
+    fitted = None if calibrator is None else load(calibrator)
+    rows = open_part(logits, part, "test", kind, labels)
+    assert rows.labels is not None  # they were asked for
+    with output.progress("Evaluating") as report:
+        probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
+        report("intervals", 0.3)
+        with about(rows):
+            result = metrics.evaluate(
+                probs, rows.labels, bins=bins, confidence=confidence, draws=draws, random_state=seed,
+                progress=lambda share: report("intervals", 0.3 + 0.7 * share),
+            )  # fmt: skip
+    output.show(*metrics_table(result))
+    output.result(
+        file={"path": str(logits), "key": rows.key, "rows": result.n_rows},
+        calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},
+        classes=result.n_classes,
+        bins=bins,
+        confidence=confidence,
+        draws=draws,
+        seed=seed,
+        metrics=result.to_dict(),
+    )

@@ -1,0 +1,117 @@
+"""`temperance fit`: a file of logits and labels -> a calibrator file."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+
+from temperance.cli.inputs import (
+    FILE,
+    about,
+    check_apart,
+    force_option,
+    input_options,
+    methods_option,
+    open_part,
+    part_option,
+    sha256,
+)
+from temperance.cli.output import Output, on_one_line, output_options
+
+__all__ = ["fit"]
+
+EXAMPLES = """\b
+Examples:
+  temperance fit val.npz -o cal.json
+  temperance fit val.npz -m hts -o cal.json
+  temperance fit val.npy --labels labels.npy --input logits -o cal.json
+  temperance fit val.npz -m bayes --set class_bias=true -o cal.json
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Fit a calibrator and save it.")
+@click.argument("val", type=FILE)
+@methods_option(
+    "--method", type=str, default="bayes", show_default=True, metavar="METHOD", help="Key of the method."
+)
+@click.option("-o", "--out", type=FILE, required=True, help="The calibrator file to write, JSON.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeatable."
+)
+@input_options
+@part_option("val")
+@force_option
+@output_options
+def fit(
+    val: Path,
+    method: str,
+    out: Path,
+    settings: tuple[str, ...],
+    kind: str | None,
+    labels: Path | None,
+    part: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Fit a calibrator to the labelled rows of VAL and save it.
+
+    VAL must hold rows that the classifier was not trained on.
+    """
+    from temperance.calibrators import make_calibrator
+    from temperance.files import check_writable
+
+    output = Output("fit", as_json=as_json, quiet=quiet)
+    calibrator = make_calibrator(method, **_options(method, settings))
+    calibrator._check_options()  # before a large file is read
+    check_apart(out, val, labels)
+    check_writable(out, overwrite=force)
+    rows = open_part(val, part, "val", kind, labels)
+    assert rows.labels is not None  # they were asked for
+    logits = rows.logits()
+    with output.progress(f"Fitting {method}") as report, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report("", 0.1)
+        with about(rows):
+            calibrator.fit(logits, rows.labels)
+    calibrator.save(out, overwrite=force)
+    told = list(dict.fromkeys(str(warning.message) for warning in caught))
+    output.say(f"{calibrator.summary()}\n")
+    for warning in told:
+        output.warn(warning)
+    output.say(f"Saved to {on_one_line(out)}")
+    output.result(
+        file={"path": str(val), "key": rows.key, "rows": rows.shape[0], "sha256": sha256(val)},
+        method=method,
+        out=str(out),
+        parameters={name: value.tolist() for name, value in calibrator.parameters().items()},
+        summary=calibrator.summary(),
+        warnings=told,
+    )
+
+
+def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
+    """Read NAME=VALUE: values as JSON writes them, else as words."""
+    from temperance._validation import InputError
+    from temperance.calibrators import make_calibrator
+
+    known = make_calibrator(method).get_params()
+    options: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or name not in known:
+            names = ", ".join(known) or "none"
+            raise InputError(
+                f"--set takes NAME=VALUE; NAME for {method} is one of: {names}. Got {setting!r}."
+            )
+        try:
+            options[name] = json.loads(value)
+        except (json.JSONDecodeError, RecursionError):
+            options[name] = value
+        if isinstance(options[name], list):
+            options[name] = tuple(options[name])
+    return options

@@ -1,0 +1,125 @@
+"""Options and arguments that several commands share, and the files behind them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from temperance.data import RowFile
+
+__all__ = [
+    "FILE",
+    "about",
+    "check_apart",
+    "confidence_option",
+    "force_option",
+    "input_options",
+    "methods_option",
+    "open_part",
+    "seed_option",
+    "sha256",
+]
+
+FILE = click.Path(path_type=Path)
+
+_CHUNK = 1 << 22
+
+
+def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --input and --labels."""
+    kind = click.option(
+        "--input",
+        "kind",
+        type=click.Choice(["logits", "probs"]),
+        help="What the numbers are, where the file does not say it.",
+    )
+    labels = click.option(
+        "--labels", type=FILE, help="A file with the labels, if they are not beside the logits."
+    )
+    return kind(labels(command))
+
+
+def part_option(default: str) -> Callable[..., Any]:
+    """Add --part, for task files."""
+    return click.option(
+        "--part",
+        type=click.Choice(["val", "test"]),
+        help=f"Which rows of a task file, with keys as logits_val and logits_test.  [default: {default}]",
+    )
+
+
+force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the output if it exists.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For all chance."
+)
+
+confidence_option = click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Level of the intervals.",
+)
+
+
+def _complete_methods(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from temperance.calibrators import CALIBRATORS
+
+    *before, last = incomplete.split(",")
+    return [",".join([*before, key]) for key in CALIBRATORS if key.startswith(last)]
+
+
+def methods_option(name: str, **settings: Any) -> Callable[..., Any]:
+    """Add -m, completed from the registry."""
+    return click.option("-m", name, shell_complete=_complete_methods, **settings)
+
+
+def open_part(
+    path: Path,
+    part: str | None,
+    default: str,
+    kind: str | None,
+    labels: Path | None,
+    *,
+    need_labels: bool = True,
+) -> RowFile:
+    """Open the rows of a file: of a task file the part asked for, else the usual one of the command."""
+    from temperance.data import open_rows, parts
+
+    chosen = part or (default if default in parts(path) else None)
+    return open_rows(path, part=chosen, kind=kind, labels=labels, need_labels=need_labels)
+
+
+def check_apart(out: Path, *inputs: Path | None) -> None:
+    """Raise if an output would take the place of what it is made from: --force is not meant for that."""
+    from temperance._validation import InputError
+
+    for path in inputs:
+        if path is not None and path.exists() and out.exists() and path.samefile(out):
+            raise InputError(f"the output must be another file than the input; got {out} for both.")
+
+
+@contextmanager
+def about(rows: RowFile) -> Iterator[None]:
+    """Name the file in what the library says against its rows."""
+    from temperance._validation import InputError
+
+    try:
+        yield
+    except InputError as error:
+        raise rows.stored.wrong(str(error)) from None
+
+
+def sha256(path: Path) -> str:
+    """Return the digest of a file, read in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_CHUNK):
+            digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,144 @@
+"""`temperance`: the group of commands, and what becomes of an error.
+
+Exit codes: 0 done, 2 bad usage or bad input, 1 the work failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from types import FrameType
+from typing import NoReturn
+
+import click
+from click.shell_completion import shell_complete
+
+import temperance
+from temperance.cli.apply import apply
+from temperance.cli.compare import compare
+from temperance.cli.completion import COMPLETE, completion
+from temperance.cli.demo import demo
+from temperance.cli.evaluate import evaluate
+from temperance.cli.fit import fit
+from temperance.cli.output import on_one_line
+
+__all__ = ["main"]
+
+EXAMPLES = """\b
+Examples:
+  temperance demo                    the whole job, on a built-in network
+  temperance compare val.npz test.npz --report report.html
+  temperance fit val.npz -m bayes -o cal.json
+  temperance apply cal.json new.npz -o probs.npz
+  temperance evaluate test.npz -c cal.json
+
+\b
+Files: .npz with logits (or probs) and labels; also .npy, .csv, .parquet,
+.safetensors and .pt. Exit codes: 0 done, 2 bad usage or input, 1 failed.
+"""
+
+
+class _InOrder(click.Group):
+    """Commands in the order in which they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_InOrder,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
+@click.version_option(temperance.__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Probabilities that people can act on, from the outputs of any classifier."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for command in (demo, compare, fit, apply, evaluate, completion):
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    for name in ("SIGTERM", "SIGHUP"):  # the second, of a terminal that is closed, not on Windows
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as nohup asks
+            signal.signal(number, _stop)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a sign it has no byte for is no failure
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # Not cli.main: it takes a broken pipe for a failure, and a file that ends too soon for an interruption.
+    try:
+        if instruction := os.environ.get(COMPLETE):
+            return shell_complete(cli, {}, "temperance", COMPLETE, instruction)
+        with cli.make_context("temperance", words) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        return _complain(_usage(error), 2)
+    except KeyboardInterrupt:
+        return _complain("interrupted; no file was left half-written", 130)
+    except BrokenPipeError:
+        # Whoever read our output has read enough. What is left in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except Exception as error:
+        return _complain(*_explain(error))
+    return 0
+
+
+def _stop(signal_number: int, frame: FrameType | None) -> None:
+    """Leave through the usual way out, which removes unfinished files."""
+    sys.exit(128 + signal_number)
+
+
+def _usage(error: click.ClickException) -> str:
+    where = getattr(getattr(error, "ctx", None), "command_path", "temperance")
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return f"{message}{'' if message.endswith('?') else '.'} See: {where} --help"
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """Return what to tell of an error: the user's are sentences already, ours say what they are."""
+    from temperance._validation import InputError
+
+    if isinstance(error, InputError):
+        return str(error), 2
+    if isinstance(error, FileExistsError):
+        return str(error).replace("pass overwrite=True", "say --force"), 2
+    if isinstance(error, (FileNotFoundError, IsADirectoryError, PermissionError, NotADirectoryError)):
+        return _file_trouble(error), 2
+    if isinstance(error, ImportError):
+        return str(error), 2
+    if isinstance(error, OSError):
+        return _file_trouble(error), 2 if error.errno == errno.ENAMETOOLONG else 1
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; apply and evaluate read a file block by block", 1
+    return f"this should not have happened ({type(error).__name__}: {error}); please report it", 1
+
+
+def _file_trouble(error: OSError) -> str:
+    if error.filename is None:
+        return str(error)
+    return f"{error.filename}: {(error.strerror or 'cannot be used').lower()}"
+
+
+def _complain(sentence: str, code: int) -> int:
+    click.echo(f"temperance: {on_one_line(sentence)}", err=True)
+    return code

@@ -1,0 +1,53 @@
+"""Results as tables of at most 80 columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from temperance.comparison import Comparison
+    from temperance.metrics import Evaluation
+
+__all__ = ["comparison_table", "metrics_table"]
+
+
+def comparison_table(comparison: Comparison) -> tuple[str, Table]:
+    """Return a heading, and methods by scores; the recommended one stands out."""
+    first = next(iter(comparison.results.values())).scores
+    heading = (
+        f"{first.n_rows} rows, {first.n_classes} classes, judged on {comparison.judged_on}, {first.bins} bins"
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("method", no_wrap=True)
+    for name in ("NLL", f"{100 * first.confidence:g} % interval", "Brier", "ECE %", "smECE %", "fit s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, result in comparison.results.items():
+        scores, chosen = result.scores, name == comparison.recommended
+        nll = scores["nll"]
+        table.add_row(
+            f"{name}{' *' if chosen else ''}",
+            f"{nll.value:.4f}",
+            f"{nll.low:.4f} .. {nll.high:.4f}",
+            f"{scores['brier'].value:.4f}",
+            f"{100 * scores['ece'].value:.2f}",
+            f"{100 * scores['smooth_ece'].value:.2f}",
+            f"{result.seconds:.2f}",
+            style="bold green" if chosen else None,
+        )
+    return heading, table
+
+
+def metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
+    """Return a heading, and metrics by value and interval."""
+    heading, _, *_ = str(evaluation).splitlines()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("metric", no_wrap=True)
+    for name in ("value", "low", "high"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, estimate in evaluation.items():
+        numbers = (estimate.value, estimate.low, estimate.high)
+        table.add_row(name, *(evaluation.shown(name, number) for number in numbers))
+    return heading, table

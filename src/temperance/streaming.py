@@ -1,0 +1,77 @@
+"""A file of logits to probabilities, block by block, with the same bits as all at once.
+
+The core reads an array in blocks whose rows depend on the number of classes alone. A part of the file that
+holds whole blocks, read by the kernels that the whole would have, is computed exactly as within the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError, inspector
+from temperance.calibrators import Calibrator
+from temperance.containers import open_logits
+from temperance.core.backend import kernels_of_size
+from temperance.core.blocks import block_rows
+from temperance.core.rows import Rows
+from temperance.data import RowFile
+from temperance.files import scratch_array
+
+__all__ = ["predict_file", "probabilities_of_file", "probability_dtype", "probability_shape"]
+
+PART_BYTES = 1 << 25  # of one part in float64
+
+
+def probability_shape(file: RowFile) -> tuple[int, int]:
+    """Return the shape of the probabilities: two columns also for the one score of a binary classifier."""
+    return file.shape[0], (file.shape[1] if len(file.shape) == 2 else 2)
+
+
+def probability_dtype(file: RowFile) -> np.dtype[Any]:
+    """Return the type of the probabilities: that in which the core computes with these logits."""
+    return np.dtype(np.float32 if file.dtype in (np.float16, np.float32) else np.float64)
+
+
+def probabilities_of_file(
+    calibrator: Calibrator | None, file: RowFile, progress: Callable[[float], None] | None = None
+) -> NDArray[Any]:
+    """Return all probabilities: those of the file itself, if it holds some and there is nothing to calibrate.
+
+    What does not fit memory is kept in a temporary file.
+    """
+    if calibrator is None and file.kind == "probs":
+        return file.array()
+    probs, done = scratch_array(probability_shape(file), probability_dtype(file)), 0
+    for part in predict_file(calibrator, file):
+        probs[done : done + len(part)] = part
+        done += len(part)
+        if progress is not None:
+            progress(done / len(probs))
+    return probs
+
+
+def predict_file(calibrator: Calibrator | None, file: RowFile) -> Iterator[NDArray[Any]]:
+    """Yield the probabilities of the rows in order: calibrated, or the softmax of the logits."""
+    n_rows, n_classes = probability_shape(file)
+    rows = block_rows(n_classes, probability_dtype(file).itemsize)
+    rows *= max(1, PART_BYTES // (8 * rows * n_classes))
+    start = 0
+    for part in file.logit_blocks(rows):
+        try:
+            yield _predict(calibrator, part, n_rows * n_classes)
+        except InputError as error:
+            counted = f"in the rows from {start} on, counted from there: " if start else ""
+            raise file.stored.wrong(f"{counted}{error}") from None
+        start += len(part)
+
+
+def _predict(calibrator: Calibrator | None, logits: NDArray[Any], size: int) -> NDArray[Any]:
+    with kernels_of_size(size):
+        if calibrator is not None:
+            return np.asarray(calibrator.predict_proba(logits))
+        values = open_logits(logits).values
+        return Rows(values, inspect=inspector(values)).softmax(1.0)

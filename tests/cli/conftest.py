@@ -1,0 +1,92 @@
+"""Fixtures of the tests of the command line: commands run in this process, in a folder with small files."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from running import Done
+
+from temperance import load
+from temperance.cli import main
+from temperance.data import simulate
+
+
+@pytest.fixture(scope="session")
+def judged():
+    """Return 200 rows of 4 classes to judge by, of the same classifier as `task`."""
+    return simulate(n_rows=200, n_classes=4, random_state=8)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Work in a new folder, with nothing in the environment that changes what is printed."""
+    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, capsys):
+    """Run a command in this process; what it left behind is in what is returned."""
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.getsignal(getattr(signal, name)) for name in names}
+
+    def run(*words):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(word) for word in words])
+        return Done(left.value.code, *capsys.readouterr())
+
+    yield run
+    for name, handler in before.items():
+        signal.signal(getattr(signal, name), handler)
+
+
+@pytest.fixture
+def files(folder, task, judged):
+    """Return the names of the files in the folder: val, test, both as a task, and a calibrator."""
+    np.savez("val.npz", logits=task.logits, labels=task.labels)
+    np.savez("test.npz", logits=judged.logits, labels=judged.labels)
+    np.savez(
+        "task.npz",
+        logits_val=task.logits,
+        labels_val=task.labels,
+        logits_test=judged.logits,
+        labels_test=judged.labels,
+    )
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.fixture
+def calibrator(folder, fitted):
+    """Return a calibrator of one temperature, which is in the file cal.json."""
+    fitted("ts").save("cal.json")
+    return load("cal.json")
+
+
+@pytest.fixture
+def start(folder):
+    """Start a command as a process of its own, with pipes; it is gone when the test is over."""
+    started = []
+
+    def start(*words, environment=None, **options):
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        process = subprocess.Popen(
+            [sys.executable, "-m", "temperance", *map(str, words)],
+            env=os.environ | (environment or {}),
+            **options,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()

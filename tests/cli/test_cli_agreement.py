@@ -1,0 +1,249 @@
+"""`fit`, `apply` and `evaluate` give what the library gives, to the bit."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from temperance import load, logits_from_probs, make_calibrator, metrics
+from temperance.core import blocks
+from temperance.core.rows import Rows
+
+FORMATS = [".npz", ".npy", ".csv", ".parquet"]
+TYPES = [np.float16, np.float32, np.float64]
+
+
+@pytest.fixture(params=["whole", "in parts"])
+def parts(request, monkeypatch):
+    """Read files all at once, or in parts of 64 rows of 4 float32, each one block of the core."""
+    if request.param == "in parts":
+        monkeypatch.setattr("temperance.streaming.PART_BYTES", 1)
+        monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 10)
+
+
+def saved(calibrator, path="library.json"):
+    """Return a calibrator that went through a file, as those of the command line do."""
+    calibrator.save(path, overwrite=True)
+    return load(path)
+
+
+def written(path):
+    """Return probabilities and labels of a file, read by other means than the package's."""
+    if path.endswith(".npy"):
+        return np.load(path), None
+    if path.endswith(".npz"):
+        with np.load(path) as held:
+            return held["probs"], held.get("labels")
+    if path.endswith(".csv"):
+        head, *lines = csv.reader(Path(path).read_text().splitlines())
+        table = pandas.DataFrame([[float(cell) for cell in line] for line in lines], columns=head)
+    else:
+        table = pandas.read_parquet(path)
+    labels = table.pop("label").to_numpy() if "label" in table else None
+    assert list(table) == [f"prob_{k}" for k in range(len(table.columns))]
+    return table.to_numpy(), labels
+
+
+def read(path):
+    return Path(path).read_bytes()
+
+
+def assert_same_bits(got, wanted):
+    assert got.shape == wanted.shape
+    # A .csv has numbers without a type: the digits are those of the type that they came from.
+    assert got.dtype in (wanted.dtype, np.float64)
+    np.testing.assert_array_equal(got, wanted.astype(got.dtype), strict=True)
+
+
+# ---- fit
+
+
+def test_fit_writes_the_file_that_the_library_saves(method, run, files, task):
+    run("fit", "val.npz", "-m", method, "-o", "cal.json")
+    make_calibrator(method).fit(task.logits, task.labels).save("library.json")
+    assert (files | {"cal.json", "library.json"}) == {path.name for path in Path().iterdir()}
+    assert read("cal.json") == read("library.json")
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_fit_reads_logits_of_any_type(dtype, run, files, task):
+    np.savez("half.npz", logits=task.logits.astype(dtype), labels=task.labels)
+    run("fit", "half.npz", "-m", "hts", "-o", "cal.json").succeeded()
+    make_calibrator("hts").fit(task.logits.astype(dtype), task.labels).save("library.json")
+    assert read("cal.json") == read("library.json")
+
+
+def test_fit_takes_options_and_probabilities_and_one_score(run, files, task, binary, fitted):
+    probs = fitted("ts").predict_proba(task.logits)
+    np.savez("probs.npz", probs=probs, labels=task.labels)
+    run("fit", "probs.npz", "-m", "bts", "--set", "bins=5", "-o", "cal.json").succeeded()
+    make_calibrator("bts", bins=5).fit(logits_from_probs(probs), task.labels).save("library.json")
+    assert read("cal.json") == read("library.json")
+    np.savez("binary.npz", logits=binary[0], labels=binary[1])
+    run("fit", "binary.npz", "-o", "binary.json").succeeded()
+    make_calibrator("bayes").fit(*binary).save("library.json", overwrite=True)
+    assert read("binary.json") == read("library.json")
+
+
+def test_settings_reach_the_method_as_numbers_words_truths_and_pairs(run, files):
+    run("fit", "val.npz", "-m", "bayes", "--set", "class_bias=true", "-o", "cal.json").succeeded()
+    assert json.loads(read("cal.json"))["options"]["class_bias"] is True
+    run("fit", "val.npz", "-m", "ets", "--set", "loss=brier", "-o", "ets.json").succeeded()
+    assert json.loads(read("ets.json"))["options"]["loss"] == "brier"
+    run("fit", "val.npz", "-m", "pts", "--set", "hidden=[3, 2]", "-o", "pts.json").succeeded()
+    assert json.loads(read("pts.json"))["options"]["hidden"] == [3, 2]
+
+
+def test_fit_takes_the_validation_rows_of_a_task_file_and_other_rows_if_told(run, files, task, judged):
+    run("fit", "task.npz", "-m", "ts", "-o", "cal.json").succeeded()
+    assert load("cal.json").temperature_ == make_calibrator("ts").fit(task.logits, task.labels).temperature_
+    run("fit", "task.npz", "-m", "ts", "--part", "test", "-o", "cal.json", "--force").succeeded()
+    wanted = make_calibrator("ts").fit(judged.logits, judged.labels).temperature_
+    assert load("cal.json").temperature_ == wanted
+
+
+# ---- apply
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_apply_writes_what_the_calibrator_predicts(method, dtype, parts, run, fitted, task):
+    logits = task.logits.astype(dtype)
+    np.savez("new.npz", logits=logits, labels=task.labels)
+    calibrator = saved(fitted(method), "cal.json")
+    run("apply", "cal.json", "new.npz", "-o", "probs.npz").succeeded()
+    probs, labels = written("probs.npz")
+    wanted = calibrator.predict_proba(logits)
+    assert probs.dtype == wanted.dtype
+    assert_same_bits(probs, wanted)
+    np.testing.assert_array_equal(labels, task.labels)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_every_format_holds_the_same_bits(suffix, dtype, parts, run, fitted, task):
+    logits = task.logits.astype(dtype)
+    np.savez("new.npz", logits=logits, labels=task.labels)
+    calibrator = saved(fitted("hts"), "cal.json")
+    run("apply", "cal.json", "new.npz", "-o", f"probs{suffix}").succeeded()
+    probs, labels = written(f"probs{suffix}")
+    assert_same_bits(probs, calibrator.predict_proba(logits))
+    if suffix != ".npy":
+        np.testing.assert_array_equal(labels, task.labels)
+
+
+def test_apply_to_one_score_gives_two_columns(method, parts, run, fit, binary):
+    calibrator = saved(fit(method, *binary), "cal.json")
+    np.save("new.npy", binary[0])
+    run("apply", "cal.json", "new.npy", "--input", "logits", "-o", "probs.npy").succeeded()
+    probs, _ = written("probs.npy")
+    assert probs.shape == (200, 2)
+    assert_same_bits(probs, calibrator.predict_proba(binary[0]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_apply_to_probabilities_calibrates_their_logarithms(method, dtype, parts, run, fitted, task):
+    given = Rows(task.logits.astype(dtype)).softmax(1.0)
+    np.savez("new.npz", probs=given)
+    calibrator = saved(fitted(method), "cal.json")
+    run("apply", "cal.json", "new.npz", "-o", "probs.npz").succeeded()
+    probs, labels = written("probs.npz")
+    assert_same_bits(probs, calibrator.predict_proba(logits_from_probs(given)))
+    assert labels is None
+
+
+def test_apply_in_blocks_of_the_usual_size(method, run, fit, monkeypatch):
+    """Parts that are not a whole number of vectors long, with the rows of the last one left over."""
+    rng = np.random.default_rng(4)
+    logits = (3 * rng.standard_normal((70_003, 10))).astype(np.float32)
+    labels = logits[:2000].argmax(axis=1)
+    labels[::4] = 0
+    calibrator = saved(fit(method, logits[:2000], labels), "cal.json")
+    np.save("new.npy", logits)
+    monkeypatch.setattr("temperance.streaming.PART_BYTES", 1)
+    run("apply", "cal.json", "new.npy", "--input", "logits", "-o", "probs.npy").succeeded()
+    assert_same_bits(np.load("probs.npy"), calibrator.predict_proba(logits))
+
+
+def test_apply_to_whole_numbers_and_to_columns_first(run, calibrator, task):
+    numbers = np.rint(task.logits).astype(np.int16)
+    np.savez("new.npz", logits=numbers)
+    run("apply", "cal.json", "new.npz", "-o", "probs.npz").succeeded()
+    assert_same_bits(written("probs.npz")[0], calibrator.predict_proba(numbers.astype(np.float64)))
+    np.savez("new.npz", logits=np.asfortranarray(task.logits))
+    run("apply", "cal.json", "new.npz", "-o", "probs.npz", "--force").succeeded()
+    assert_same_bits(written("probs.npz")[0], calibrator.predict_proba(task.logits))
+
+
+def test_apply_needs_no_labels_and_leaves_out_those_that_make_no_sense(run, calibrator, task):
+    np.savez("new.npz", logits=task.logits, labels=np.full(300, -1))
+    run("apply", "cal.json", "new.npz", "-o", "probs.npz").succeeded()
+    assert written("probs.npz")[1] is None
+
+
+@pytest.mark.parametrize("name", ["probs.npy", "PROBS.NPY"])
+def test_a_npy_has_the_probabilities_alone_whatever_its_name(name, run, files, calibrator, judged):
+    run("apply", "cal.json", "test.npz", "-o", name).succeeded()
+    assert_same_bits(np.load(name), calibrator.predict_proba(judged.logits))
+
+
+def test_apply_tells_the_mean_confidence(run, files, calibrator, judged):
+    told = run("apply", "cal.json", "task.npz", "-o", "probs.npz", "--json").json
+    probs = calibrator.predict_proba(judged.logits)
+    assert told["mean_confidence"] == pytest.approx(probs.max(axis=1).mean(), rel=1e-12)
+    assert (told["file"]["key"], told["file"]["rows"], told["classes"]) == ("logits_test", 200, 4)
+
+
+# ---- evaluate
+
+
+def evaluated(*arguments, **options):
+    return json.loads(json.dumps(metrics.evaluate(*arguments, **options).to_dict()))
+
+
+def test_evaluate_scores_what_the_calibrator_predicts(method, parts, run, files, fitted, judged):
+    calibrator = saved(fitted(method), "cal.json")
+    told = run("evaluate", "test.npz", "-c", "cal.json", "--draws", 50, "--json").json
+    assert told["metrics"] == evaluated(calibrator.predict_proba(judged.logits), judged.labels, draws=50)
+    assert told["calibrator"] == {"path": "cal.json", "method": calibrator.key}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_evaluate_without_a_calibrator_scores_the_softmax(dtype, parts, run, folder, judged):
+    logits = judged.logits.astype(dtype)
+    np.savez("test.npz", logits=logits, labels=judged.labels)
+    told = run(
+        *("evaluate", "test.npz", "--json", "--bins", 7, "--seed", 3),
+        *("--confidence", 0.9, "--draws", 40),
+    ).json
+    options = {"bins": 7, "random_state": 3, "confidence": 0.9, "draws": 40}
+    assert told["metrics"] == evaluated(Rows(logits).softmax(1.0), judged.labels, **options)
+    assert (told["bins"], told["seed"], told["confidence"], told["draws"]) == (7, 3, 0.9, 40)
+
+
+def test_evaluate_scores_probabilities_as_they_are(run, files, calibrator, judged):
+    run("apply", "cal.json", "test.npz", "-o", "probs.npz").succeeded()
+    told = run("evaluate", "probs.npz", "--draws", 30, "--json").json
+    assert told["metrics"] == evaluated(calibrator.predict_proba(judged.logits), judged.labels, draws=30)
+    scored = run("evaluate", "test.npz", "-c", "cal.json", "--draws", 30, "--json").json
+    assert told["metrics"] == scored["metrics"]
+
+
+def test_evaluate_takes_labels_from_another_file(run, files, judged):
+    np.save("scores.npy", judged.logits)
+    np.save("labels.npy", judged.labels)
+    words = ("--labels", "labels.npy", "--input", "logits", "--draws", 20, "--json")
+    told = run("evaluate", "scores.npy", *words).json
+    assert told["metrics"] == run("evaluate", "test.npz", "--draws", 20, "--json").json["metrics"]
+
+
+def test_the_table_has_every_metric_as_the_library_shows_it(run, files, judged):
+    lines = run("evaluate", "test.npz", "--draws", 50).succeeded().out.splitlines()
+    result = metrics.evaluate(Rows(judged.logits).softmax(1.0), judged.labels, draws=50)
+    for name, estimate in result.items():
+        numbers = [result.shown(name, number) for number in (estimate.value, estimate.low, estimate.high)]
+        assert [line.split() for line in lines if line.split()[:1] == [name]] == [
+            " ".join([name, *numbers]).split()
+        ]

@@ -1,0 +1,361 @@
+"""Every bad file, and every output that cannot be written, is one sentence and exit code 2."""
+
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import torch
+from running import half_written
+
+from temperance import CALIBRATORS
+
+N, K = 12, 4
+LOGITS = np.random.default_rng(0).standard_normal((N, K)).astype(np.float32)
+LABELS = np.arange(N) % K
+PROBS = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+
+pytestmark = pytest.mark.usefixtures("calibrator")
+
+
+class Pickled:
+    """What a pickle that makes a file when it is read is made of."""
+
+    def __reduce__(self):
+        return Path.touch, (Path("it-ran"),)
+
+
+def with_value(row, value):
+    logits = LOGITS.copy()
+    logits[row, 1] = value
+    return logits
+
+
+def put(name, content=b"", **arrays):
+    """Return a maker of a file of bytes, or of arrays."""
+
+    def make():
+        if arrays:
+            np.savez(name, **({"labels": LABELS} | arrays))
+        else:
+            Path(name).write_bytes(content)
+
+    return make
+
+
+def cut(name, keep=0.5, **arrays):
+    """Return a maker of a file that ends too soon."""
+
+    def make():
+        np.savez(name, **arrays)
+        content = Path(name).read_bytes()
+        Path(name).write_bytes(content[: int(keep * len(content))])
+
+    return make
+
+
+def damaged(name):
+    """Return a maker of a file whose middle is other bytes."""
+
+    def make():
+        if name.endswith(".parquet"):
+            import pandas
+
+            pandas.DataFrame(LOGITS, columns=[f"logit_{k}" for k in range(K)]).to_parquet(name)
+        else:
+            safetensors.numpy.save_file({"logits": LOGITS, "labels": LABELS}, name)
+        content = bytearray(Path(name).read_bytes())
+        content[4:60] = bytes(56)
+        Path(name).write_bytes(content)
+
+    return make
+
+
+def save(name, array):
+    return lambda: np.save(name, array)
+
+
+def both(*makers):
+    return lambda: [make() for make in makers]
+
+
+def code_in_pt():
+    torch.save({"logits": torch.from_numpy(LOGITS), "labels": Pickled()}, "val.pt")
+
+
+def code_in_npz():
+    with zipfile.ZipFile("val.npz", "w") as archive, archive.open("logits.npy", "w") as member:
+        np.lib.format.write_array(member, np.array([Pickled()], object), allow_pickle=True)
+
+
+def code_in_json():
+    Path("bad.json").write_bytes(pickle.dumps(Pickled()))
+
+
+def other_version():
+    content = json.loads(Path("cal.json").read_text())
+    Path("bad.json").write_text(json.dumps(content | {"version": 99}))
+
+
+FIT = ("fit", "val.npz", "-o", "out.json")
+GOOD = put("val.npz", logits=LOGITS)
+
+# By name: how to make the file, the command, and what its sentence must have.
+ROWS = {
+    "missing file": (lambda: None, FIT, "val.npz: there is no such file"),
+    "folder": (lambda: Path("val.npz").mkdir(), FIT, "val.npz: is a folder"),
+    "empty file": (put("val.npz"), FIT, "val.npz: is empty"),
+    "truncated npz": (cut("val.npz", logits=LOGITS, labels=LABELS), FIT, "val.npz: "),
+    "unknown suffix": (
+        put("val.xlsx", b"x"),
+        ("fit", "val.xlsx", "-o", "out.json"),
+        "got the suffix '.xlsx'",
+    ),
+    "object array": (
+        put("val.npz", logits=np.array([[{}, 1]])),
+        FIT,
+        "val.npz, logits: holds Python objects",
+    ),
+    "code in npz": (code_in_npz, FIT, "val.npz, logits: holds Python objects"),
+    "words": (put("val.npz", logits=np.array([["a", "b"]])), FIT, "val.npz, logits: must hold numbers"),
+    "missing key": (put("val.npz", a=LOGITS, b=LOGITS), FIT, "must have an array named logits or probs"),
+    "unnamed key": (put("val.npz", a=LOGITS), FIT, "does not say whether it holds, under 'a', logits"),
+    "no labels": (lambda: np.savez("val.npz", logits=LOGITS), FIT, "val.npz: has no labels"),
+    "labels out of range": (put("val.npz", logits=LOGITS, labels=LABELS + 1), FIT, "val.npz, labels: ", "4"),
+    "labels below 0": (put("val.npz", logits=LOGITS, labels=LABELS - 1), FIT, "val.npz, labels: ", "-1"),
+    "too few labels": (
+        put("val.npz", logits=LOGITS, labels=LABELS[1:]),
+        FIT,
+        "val.npz, labels: ",
+        "11",
+        "12",
+    ),
+    "labels that are fractions": (put("val.npz", logits=LOGITS, labels=LABELS + 0.5), FIT, "val.npz, labels"),
+    "labels in two columns": (put("val.npz", logits=LOGITS, labels=LOGITS), FIT, "val.npz, labels"),
+    "NaN": (put("val.npz", logits=with_value(3, np.nan)), FIT, "val.npz, logits: ", "NaN", "row 3"),
+    "+inf": (put("val.npz", logits=with_value(3, np.inf)), FIT, "val.npz, logits: ", "+inf", "row 3"),
+    "one column": (put("val.npz", logits=LOGITS[:, :1]), FIT, "val.npz, logits: ", "got shape (12, 1)"),
+    "three dimensions": (put("val.npz", logits=LOGITS[None]), FIT, "val.npz, logits: ", "(1, 12, 4)"),
+    "no rows": (put("val.npz", logits=LOGITS[:0], labels=LABELS[:0]), FIT, "got no rows"),
+    "npy without --input": (
+        save("val.npy", LOGITS),
+        ("fit", "val.npy", "-o", "out.json"),
+        "Say --input logits or --input probs",
+    ),
+    "npy without --labels": (
+        save("val.npy", LOGITS),
+        ("fit", "val.npy", "--input", "logits", "-o", "out.json"),
+        "--labels FILE",
+    ),
+    "truncated npy": (
+        put("val.npy", b"\x93NUMPY\x01\x00"),
+        ("fit", "val.npy", "--input", "logits", "-o", "out.json"),
+        "val.npy",
+    ),
+    "kind against key": (GOOD, (*FIT, "--input", "probs"), "holds logits, and --input says probs"),
+    "part of a plain file": (GOOD, (*FIT, "--part", "val"), "has no part 'val': it is not a task file"),
+    "wrong part of a task file": (
+        put("val.npz", logits_val=LOGITS, labels_val=LABELS),
+        (*FIT, "--part", "test"),
+        "no part 'test': it has val",
+    ),
+    "missing labels file": (GOOD, (*FIT, "--labels", "no.npy"), "no.npy: there is no such file"),
+    "bad cell in csv": (
+        put("val.csv", b"logit_0,logit_1,label\n1,2,0\n1,x,1\n"),
+        ("fit", "val.csv", "-o", "out.json"),
+        "val.csv",
+        "'x'",
+    ),
+    "csv without a header": (
+        put("val.csv", b"1.5,2.5,0\n1.5,2.5,1\n"),
+        ("fit", "val.csv", "-o", "out.json"),
+        "val.csv",
+    ),
+    "csv with a short line": (
+        put("val.csv", b"logit_0,logit_1,label\n1,2,0\n1,2\n"),
+        ("fit", "val.csv", "-o", "out.json"),
+        "val.csv",
+    ),
+    "damaged parquet": (damaged("val.parquet"), ("fit", "val.parquet", "-o", "out.json"), "val.parquet"),
+    "damaged safetensors": (
+        damaged("val.safetensors"),
+        ("fit", "val.safetensors", "-o", "out.json"),
+        "val.safetens",
+    ),
+    "pickle in pt": (code_in_pt, ("fit", "val.pt", "-o", "out.json"), "val.pt"),
+    "not probabilities": (put("val.npz", probs=2 * PROBS), FIT, "val.npz, probs: ", "sum"),
+    "probabilities below 0": (put("val.npz", probs=PROBS - 0.5), FIT, "val.npz, probs: "),
+}
+
+APPLY = ("apply", "cal.json", "val.npz", "-o", "out.npz")
+EVALUATE = ("evaluate", "val.npz", "-c", "cal.json")
+CALIBRATED = {
+    "NaN in apply": (
+        put("val.npz", logits=with_value(5, np.nan)),
+        APPLY,
+        "val.npz, logits: ",
+        "row 5",
+    ),
+    "NaN in evaluate": (put("val.npz", logits=with_value(5, np.nan)), EVALUATE, "val.npz, logits", "row 5"),
+    "other classes in apply": (put("val.npz", logits=LOGITS[:, :3]), APPLY, "4 classes", "3"),
+    "other classes in evaluate": (
+        put("val.npz", logits=LOGITS[:, :3], labels=LABELS % 3),
+        EVALUATE,
+        "4 classes",
+    ),
+    "not probabilities": (
+        put("val.npz", probs=2 * PROBS),
+        ("evaluate", "val.npz"),
+        "val.npz, probs: ",
+        "sum",
+    ),
+    "not probabilities to calibrate": (put("val.npz", probs=2 * PROBS), APPLY, "val.npz, probs: ", "sum"),
+    "no labels to judge by": (lambda: np.savez("val.npz", logits=LOGITS), EVALUATE, "val.npz: has no labels"),
+    "calibrator that is not there": (
+        GOOD,
+        ("apply", "no.json", "val.npz", "-o", "out.npz"),
+        "no.json",
+        "no such file",
+    ),
+    "calibrator that is a folder": (
+        both(GOOD, lambda: Path("bad.json").mkdir()),
+        ("apply", "bad.json", "val.npz", "-o", "out.npz"),
+        "bad.json",
+    ),
+    "calibrator that is no JSON": (
+        both(GOOD, code_in_json),
+        ("apply", "bad.json", "val.npz", "-o", "out.npz"),
+        "bad.json",
+        "must be JSON",
+    ),
+    "calibrator of another version": (
+        both(GOOD, other_version),
+        ("evaluate", "val.npz", "-c", "bad.json"),
+        "bad.json",
+        "version must be 1; got 99",
+    ),
+    "calibrator that is another file": (
+        both(GOOD, put("bad.json", b"[1, 2]")),
+        ("evaluate", "val.npz", "-c", "bad.json"),
+        "must be a JSON object",
+    ),
+    "files in the wrong order": (
+        GOOD,
+        ("apply", "val.npz", "cal.json", "-o", "out.npz"),
+        "val.npz",
+        "must be JSON",
+    ),
+}
+
+COMPARED = {
+    "report that exists": (
+        both(GOOD, put("out.html", b"old")),
+        ("compare", "val.npz", "--report", "out.html"),
+        "exists",
+        "--force",
+    ),
+    "unknown method": (GOOD, ("compare", "val.npz", "-m", "ts,best"), *CALIBRATORS, "got 'best'"),
+    "more folds than rows": (GOOD, ("compare", "val.npz", "-m", "ts", "--folds", 13), "folds", "12", "13"),
+    "confidence": (
+        GOOD,
+        ("compare", "val.npz", "-m", "ts", "--confidence", 95),
+        "--confidence",
+        "95",
+        "0<x<1",
+    ),
+    "NaN": (
+        put("val.npz", logits=with_value(3, np.nan)),
+        ("compare", "val.npz", "-m", "ts"),
+        "val.npz, logits: logits must be finite",
+        "NaN",
+    ),
+    "test of other classes": (
+        both(GOOD, put("test.npz", logits=LOGITS[:, :3], labels=LABELS % 3)),
+        ("compare", "val.npz", "test.npz", "-m", "ts", "--report", "out.html"),
+        "classes",
+    ),
+    "test that is not there": (GOOD, ("compare", "val.npz", "test.npz"), "test.npz: there is no such file"),
+}
+
+WRITTEN = {
+    "folder of the calibrator": (GOOD, ("fit", "val.npz", "-o", "no/out.json"), "folder no does not exist"),
+    "folder of the probabilities": (
+        GOOD,
+        ("apply", "cal.json", "val.npz", "-o", "no/out.npz"),
+        "folder no does not exist",
+    ),
+    "folder of the report": (
+        GOOD,
+        ("compare", "val.npz", "--report", "no/out.html"),
+        "folder no does not exist",
+    ),
+    "calibrator that exists": (both(GOOD, put("out.json", b"old")), FIT, "out.json exists", "--force"),
+    "probabilities that exist": (both(GOOD, put("out.npz", b"old")), APPLY, "out.npz exists", "--force"),
+    "calibrator as a folder": (
+        both(GOOD, lambda: Path("out.json").mkdir()),
+        (*FIT, "-f"),
+        "out.json is a folder",
+    ),
+    "probabilities as a folder": (both(GOOD, lambda: Path("out.npz").mkdir()), (*APPLY, "-f"), "is a folder"),
+    "report as a folder": (
+        both(GOOD, lambda: Path("out.html").mkdir()),
+        ("compare", "val.npz", "--report", "out.html", "-f"),
+        "out.html is a folder",
+    ),
+    "unknown suffix": (
+        GOOD,
+        ("apply", "cal.json", "val.npz", "-o", "out.xlsx"),
+        "out.xlsx: must be one of .npz, .npy, .csv",
+    ),
+    "no suffix": (
+        GOOD,
+        ("apply", "cal.json", "val.npz", "-o", "out"),
+        "out: must be one of .npz, .npy, .csv",
+    ),
+    "unknown method": (GOOD, (*FIT, "-m", "best"), *CALIBRATORS, "got 'best'"),
+    "unknown setting": (GOOD, (*FIT, "-m", "bts", "--set", "bin=3"), "one of: ", "bins", "'bin=3'"),
+    "setting without a value": (GOOD, (*FIT, "-m", "bts", "--set", "bins"), "NAME=VALUE", "'bins'"),
+    "setting of another kind": (GOOD, (*FIT, "-m", "bts", "--set", "bins=many"), "bins", "'many'"),
+    "setting out of range": (GOOD, (*FIT, "-m", "bts", "--set", "bins=0"), "bins", "0"),
+    "setting that is nested": (GOOD, (*FIT, "-m", "bts", "--set", "bins=" + 9999 * "["), "bins"),
+    "confidence": (GOOD, ("evaluate", "val.npz", "--confidence", "1"), "--confidence", "0<x<1"),
+    "confidence that is no number": (
+        GOOD,
+        ("evaluate", "val.npz", "--confidence", "nan"),
+        "confidence",
+        "nan",
+    ),
+}
+
+CASES = {
+    f"{group}: {name}": case
+    for group, cases in {"rows": ROWS, "use": CALIBRATED, "compare": COMPARED, "output": WRITTEN}.items()
+    for name, case in cases.items()
+}
+
+
+def state():
+    """Return everything in the folder with its content."""
+    return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_bad_file_is_one_sentence_and_leaves_everything_as_it_was(case, run, folder):
+    make, command, *words = case
+    make()
+    before = state()
+    run(*command).failed(2, *words)
+    run(*command, "--json").failed(2, *words)
+    assert state() == before
+    assert not half_written(folder)
+    assert not Path("it-ran").exists()
+
+
+def test_a_pickle_is_one_that_would_run(folder):
+    """The cases above would see it if the code in their files were run."""
+    code_in_pt()
+    torch.load("val.pt", weights_only=False)
+    assert Path("it-ran").exists()

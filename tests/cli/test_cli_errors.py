@@ -1,0 +1,145 @@
+"""Bad usage is exit code 2, what fails is 1; both are one sentence."""
+
+import errno
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import half_written
+
+from temperance import __version__
+from temperance.calibrators import TemperatureScaling
+
+USAGE = {
+    "unknown command": (("guess",), "No such command 'guess'", "temperance --help"),
+    "unknown option": (("fit", "val.npz", "--better"), "No such option '--better'", "temperance fit --help"),
+    "unknown option of all": (("--better",), "No such option '--better'", "temperance --help"),
+    "missing file": (("fit", "-o", "cal.json"), "Missing argument 'VAL'", "temperance fit --help"),
+    "missing output": (("fit", "val.npz"), "Missing option '-o'", "temperance fit --help"),
+    "one file too many": (("fit", "a.npz", "b.npz", "-o", "c.json"), "b.npz", "temperance fit --help"),
+    "option without a value": (("evaluate", "a.npz", "--bins"), "--bins", "requires an argument"),
+    "no bins": (("evaluate", "a.npz", "--bins", "0"), "--bins", "x>=1"),
+    "bins that are no number": (("evaluate", "a.npz", "--bins", "x"), "--bins", "'x' is not a valid integer"),
+    "one fold": (("compare", "a.npz", "--folds", "1"), "--folds", "x>=2"),
+    "negative seed": (("compare", "a.npz", "--seed", "-1"), "--seed", "x>=0"),
+    "unknown kind": (("evaluate", "a.npz", "--input", "odds"), "--input", "'logits', 'probs'"),
+    "unknown part": (
+        ("apply", "c.json", "a.npz", "-o", "p.npz", "--part", "train"),
+        "--part",
+        "'val', 'test'",
+    ),
+    "no shell": (("completion",), "bash, zsh, fish", "temperance completion --help"),
+    "unknown shell": (("completion", "tcsh"), "'bash', 'zsh', 'fish'", "temperance completion --help"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE.values(), ids=USAGE.keys())
+def test_bad_usage_is_one_sentence_that_says_where_to_read_more(case, run):
+    command, *words = case
+    run(*command).failed(2, "See: temperance", *words)
+
+
+def raiser(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+# What is raised; the exit code; what is said.
+TROUBLE = [
+    (RuntimeError("broken\nin two"), 1, r"this should not have happened \(RuntimeError: broken\\nin two\)"),
+    (EOFError("no more"), 1, r"this should not have happened \(EOFError: no more\); please report it"),
+    (AssertionError(), 1, r"this should not have happened \(AssertionError: \)"),
+    (OSError(errno.ENOSPC, "No space left on device"), 1, r"\[Errno 28\] No space left on device"),
+    (OSError(errno.EIO, "Input/output error", "disk"), 1, "disk: input/output error"),
+    (MemoryError(), 1, "there is not enough memory"),
+    (PermissionError(errno.EACCES, "Permission denied", "secret"), 2, "secret: permission denied"),
+    (ModuleNotFoundError("pip install 'temperance[io]'"), 2, r"pip install 'temperance\[io\]'"),
+    (KeyboardInterrupt(), 130, "interrupted; no file was left half-written"),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "sentence"), TROUBLE, ids=lambda value: type(value).__name__)
+def test_what_fails_is_one_sentence_without_a_traceback(error, code, sentence, run, files, monkeypatch):
+    monkeypatch.setattr(TemperatureScaling, "fit", raiser(error))
+    done = run("fit", "val.npz", "-m", "ts", "-o", "cal.json")
+    assert (done.code, done.out) == (code, "")
+    assert re.fullmatch(f"temperance: {sentence}.*\n", done.err), done.err
+    assert {path.name for path in Path().iterdir()} == files
+
+
+@pytest.mark.parametrize(
+    ("command", "out"),
+    [
+        (("fit", "val.npz", "-m", "ts", "-o", "out.json"), "out.json"),
+        (("apply", "cal.json", "test.npz", "-o", "out.npz"), "out.npz"),
+        (("apply", "cal.json", "test.npz", "-o", "out.npy"), "out.npy"),
+        (("apply", "cal.json", "test.npz", "-o", "out.csv"), "out.csv"),
+        (("apply", "cal.json", "test.npz", "-o", "out.parquet"), "out.parquet"),
+        (("compare", "val.npz", "test.npz", "-m", "ts", "--report", "out.html"), "out.html"),
+    ],
+)
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_what_fails_while_the_output_is_written_leaves_the_old_one(
+    command, out, error, run, files, calibrator, folder, monkeypatch
+):
+    Path(out).write_text("old")
+    monkeypatch.setattr("os.fsync", raiser(error))
+    done = run(*command, "--force")
+    assert done.code == (1 if isinstance(error, OSError) else 130)
+    assert done.err.count("\n") == 1
+    assert "Saved" not in done.out
+    assert "Report" not in done.out
+    assert Path(out).read_text() == "old"
+    assert not half_written(folder)
+
+
+def test_what_fails_between_two_parts_leaves_the_old_probabilities(
+    run, files, calibrator, folder, monkeypatch
+):
+    monkeypatch.setattr("temperance.streaming.PART_BYTES", 1)
+    monkeypatch.setattr("temperance.core.blocks.BLOCK_BYTES", 1 << 10)
+    predict, calls = TemperatureScaling.predict_proba, []
+
+    def fail_later(self, logits):
+        calls.append(len(logits))
+        if len(calls) == 3:
+            raise OSError(errno.EIO, "Input/output error")
+        return predict(self, logits)
+
+    monkeypatch.setattr(TemperatureScaling, "predict_proba", fail_later)
+    Path("out.npz").write_text("old")
+    run("apply", "cal.json", "test.npz", "-o", "out.npz", "--force").failed(1, "Input/output error")
+    assert len(calls) == 3
+    assert Path("out.npz").read_text() == "old"
+    assert not half_written(folder)
+
+
+def test_rows_that_are_bad_at_the_end_of_a_file_leave_the_old_probabilities(run, calibrator, folder):
+    logits = np.zeros((300_000, 4), np.float32)
+    logits[-2] = np.nan
+    np.save("new.npy", logits)
+    Path("out.npy").write_text("old")
+    command = ("apply", "cal.json", "new.npy", "--input", "logits", "-o", "out.npy", "--force")
+    run(*command).failed(2, "new.npy", "NaN")
+    assert Path("out.npy").read_text() == "old"
+    assert not half_written(folder)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("words", [("evaluate", "test.npz", "--draws", "5"), ("--help",)])
+def test_standard_output_that_is_full_is_a_failure(words, files, start):
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        process = start(*words, stdout=full)
+        _, err = process.communicate()
+    assert process.returncode == 1
+    assert re.fullmatch(r"temperance: \[Errno 28\] No space left on device\n", err.decode())
+
+
+def test_python_m_temperance_is_the_same_program(start):
+    process = start("--version")
+    out, err = process.communicate()
+
+    assert (out.decode(), err, process.returncode) == (f"temperance {__version__}\n", b"", 0)

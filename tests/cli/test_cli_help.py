@@ -1,0 +1,142 @@
+"""Help, with examples that run; completion in the shell; the version."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli_json import small_demo  # noqa: F401  for the example of the demo
+
+from temperance import CALIBRATORS, __version__
+from temperance.cli.main import cli
+
+COMMANDS = ["demo", "compare", "fit", "apply", "evaluate", "completion"]
+
+
+def examples(*words):
+    """Return the example commands in the help of a command, without what is said beside them."""
+    text = cli_help(*words)
+    block = re.search(r"\n  Examples:\n((?:    .*\n)+)", text)
+    assert block, text
+    return [re.split(r" {3,}", line.strip())[0] for line in block[1].splitlines()]
+
+
+def cli_help(*words):
+    from click.testing import CliRunner
+
+    done = CliRunner().invoke(cli, [*words, "--help"], prog_name="temperance")
+    assert done.exit_code == 0
+    return done.output
+
+
+@pytest.mark.parametrize("words", [(), *((name,) for name in COMMANDS)], ids=" ".join)
+def test_help_has_examples_and_80_columns(words, run):
+    done = run(*words, "--help").succeeded()
+    assert done.out == run(*words, "-h").out
+    assert done.out.startswith(" ".join(["Usage: temperance", *words]))
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert len(examples(*words)) >= 2
+
+
+def test_without_a_command_there_is_the_help(run):
+    assert run().succeeded().out == run("--help").out
+
+
+def test_help_lists_the_commands_in_the_order_of_their_use(run):
+    lines = run("--help").out.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in lines] == COMMANDS == list(cli.commands)
+
+
+EXAMPLES = [line for name in COMMANDS for line in examples(name)]
+EXAMPLES += [line for line in examples() if line not in EXAMPLES]
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+@pytest.mark.usefixtures("files", "calibrator", "small_demo")
+def test_every_example_runs(line, run, task, judged, monkeypatch):
+    np.savez("new.npz", logits=judged.logits)
+    np.savez("probs.npz", probs=np.full((4, 2), 0.5), labels=[0, 1, 1, 0])
+    Path("new.csv").write_text("logit_0,logit_1,logit_2,logit_3\n1,2,3,4\n4,2,3,1\n")
+    for name in ("val", "logits"):
+        np.save(f"{name}.npy", task.logits)
+    np.save("labels.npy", task.labels)
+    first, *_ = re.split(r" (?:\||>>?) ", line)
+    program, *words = shlex.split(first)
+    assert program == "temperance"
+    if "-o" in words:
+        words.append("--force")
+    if words[0] == "compare" and "-m" not in words:
+        words += ["-m", "ts"]
+    run(*words).succeeded()
+
+
+def test_the_version(run):
+    assert run("--version").succeeded().out == f"temperance {__version__}\n"
+
+
+# ---- completion
+
+
+def completed(shell, *words):
+    """Return what the shell is told when TAB is pressed after the last word."""
+    environment = {"_TEMPERANCE_COMPLETE": f"{shell}_complete"}
+    environment |= {"COMP_WORDS": " ".join(["temperance", *words]), "COMP_CWORD": str(len(words))}
+    if shell == "fish":
+        environment["COMP_CWORD"] = words[-1]
+    return environment
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell(shell, run):
+    script = run("completion", shell).succeeded().out
+    assert f"_TEMPERANCE_COMPLETE={shell}_complete" in script
+    assert re.search(r"complete .*temperance|compdef \S+ temperance", script)
+
+
+def test_bash_takes_the_script(run):
+    script = run("completion", "bash").out
+    done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+COMPLETIONS = {
+    "methods": (("fit", "val.npz", "-m", ""), list(CALIBRATORS)),
+    "some methods": (("fit", "val.npz", "--method", "h"), ["hts", "hnlts"]),
+    "methods after a comma": (("compare", "val.npz", "-m", "ts,h"), ["ts,hts", "ts,hnlts"]),
+    "methods after two commas": (("compare", "val.npz", "-m", "ts,hts,ba"), ["ts,hts,bayes"]),
+    "commands": (("com",), ["compare", "completion"]),
+    "options": (("evaluate", "test.npz", "--dr"), ["--draws"]),
+    "choices": (("evaluate", "test.npz", "--input", ""), ["logits", "probs"]),
+    "shells": (("completion", "z"), ["zsh"]),
+}
+
+
+@pytest.mark.parametrize(("words", "wanted"), COMPLETIONS.values(), ids=COMPLETIONS.keys())
+def test_tab_completes(words, wanted, run, monkeypatch):
+    for name, value in completed("bash", *words).items():
+        monkeypatch.setenv(name, value)
+    lines = run().succeeded().out.splitlines()
+    assert sorted(line.split(",", 1) for line in lines) == sorted(["plain", word] for word in wanted)
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_tab_completes_in_other_shells(shell, run, monkeypatch):
+    for name, value in completed(shell, "compare", "val.npz", "-m", "ts,hn").items():
+        monkeypatch.setenv(name, value)
+    lines = run().succeeded().out.splitlines()
+    assert lines[:2] == {"zsh": ["plain", "ts,hnlts"], "fish": ["plain,ts,hnlts"]}[shell]
+
+
+def test_tab_completes_in_a_process_of_its_own(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "temperance"],
+        env=os.environ | completed("bash", "compare", "val.npz", "-m", "ts,hn"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("plain,ts,hnlts\n", "")

@@ -1,0 +1,139 @@
+"""Odd names, odd places, odd numbers: either it works, or it is one sentence."""
+
+import html
+import os
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import half_written
+
+from temperance import load
+from temperance.cli.output import on_one_line
+
+NAMES = {
+    "spaces": " a  b .npz",
+    "other letters": "ü漢字🙂.npz",
+    "markup of rich": "[bold]x.npz",
+    "template": "%s{0}$HOME.npz",
+    "markup of pages": "<b>&amp;.npz",
+    "two lines": "two\nlines.npz",
+    "steers a terminal": "red\x1b[31m\r.npz",
+    "no text at all": os.fsdecode(b"\xff\xfe.npz"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_a_file_may_have_any_name(name, run, files, calibrator, task):
+    np.savez(name, logits=task.logits, labels=task.labels)
+    shown = on_one_line(name)
+    assert shown.isprintable()
+    done = run("apply", "cal.json", name, "-o", f"probs-{name}").succeeded()
+    assert done.out.endswith(f"Saved to probs-{shown}\n")
+    assert np.load(f"probs-{name}")["probs"].shape == (300, 4)
+    run("apply", "cal.json", name, "-o", f"probs-{name}").failed(2, f"probs-{shown} exists already")
+    told = run("evaluate", f"probs-{name}", "--draws", 5, "--json").succeeded().json
+    assert told["file"]["path"] == f"probs-{name}"
+    run("evaluate", f"no-{name}").failed(2, f"no-{shown}: there is no such file")
+    run("fit", name, "-m", "ts", "-o", f"{name}.json").succeeded()
+    assert load(f"{name}.json").n_rows_ == 300
+
+
+@pytest.mark.parametrize("name", [NAMES["markup of pages"], NAMES["no text at all"]])
+def test_a_report_names_a_file_of_any_name(name, run, files):
+    Path("val.npz").rename(name)
+    done = run("compare", name, "-m", "ts", "--report", f"{name}.html").succeeded()
+    assert done.out.endswith(f"\nReport: {on_one_line(name)}.html\n")
+    page = Path(f"{name}.html").read_text()
+    assert html.escape(on_one_line(name)) in page
+    assert "<b>&amp;.npz" not in page
+
+
+def test_a_name_that_starts_with_a_dash(run, files, calibrator, task):
+    np.savez("-x.npz", logits=task.logits, labels=task.labels)
+    run("evaluate", "-x.npz").failed(2, "No such option")
+    run("apply", "-o", "-probs.npz", "--", "cal.json", "-x.npz").succeeded()
+    assert Path("-probs.npz").exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".npz", "val.npz/x.npz", "no/x.npz", "", "."])
+def test_a_name_that_no_file_can_have(name, run, files, calibrator, folder):
+    before = {path.name for path in folder.iterdir()}
+    run("evaluate", name).failed(2)
+    run("apply", "cal.json", "val.npz", "-o", name).failed(2)
+    run("fit", "val.npz", "-m", "ts", "-o", name).failed(2)
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_probabilities_may_take_the_place_of_their_logits(run, files, calibrator, judged):
+    run("apply", "cal.json", "test.npz", "-o", "test.npz").failed(2, "exists already")
+    run("apply", "cal.json", "test.npz", "-o", "test.npz", "--force").succeeded()
+    with np.load("test.npz") as held:
+        np.testing.assert_array_equal(held["probs"], calibrator.predict_proba(judged.logits))
+        np.testing.assert_array_equal(held["labels"], judged.labels)
+
+
+def test_no_calibrator_or_report_takes_the_place_of_its_rows(run, files):
+    before = Path("val.npz").read_bytes()
+    Path("same.npz").symlink_to("val.npz")
+    for out in ("val.npz", "same.npz", "../" + Path.cwd().name + "/val.npz"):
+        run("fit", "val.npz", "-m", "ts", "-o", out, "-f").failed(2, "another file than the input")
+        run("compare", "test.npz", "val.npz", "-m", "ts", "--report", out, "-f").failed(2, "another file")
+    assert Path("val.npz").read_bytes() == before
+
+
+def test_a_disk_that_is_full_leaves_the_old_file(run, files, calibrator, folder):
+    Path("out.npz").write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        done = run("apply", "cal.json", "test.npz", "-o", "out.npz", "--force")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    done.failed(1, "File too large")
+    assert Path("out.npz").read_text() == "old"
+    assert not half_written(folder)
+
+
+def test_a_folder_that_may_not_be_written_in(run, files, calibrator, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: mode & os.W_OK == 0)  # for root every folder may be
+    run("fit", "val.npz", "-m", "ts", "-o", "out.json").failed(2, "you may not write in the folder")
+    run("apply", "cal.json", "val.npz", "-o", "out.npz").failed(2, "you may not write in the folder")
+
+
+@pytest.mark.parametrize("methods", ["", ",", " , "])
+def test_a_list_of_no_methods(methods, run, files):
+    run("compare", "val.npz", "-m", methods).failed(2, "-m", "must name a method", repr(methods))
+
+
+ODD = {
+    "one row": lambda z, y: (z[:1], y[:1]),
+    "two rows": lambda z, y: (z[:2], y[:2]),
+    "two classes": lambda z, y: (z[:50, :2], y[:50] % 2),
+    "one class": lambda z, y: (z[:50], np.zeros(50, int)),
+    "many classes": lambda z, y: (np.random.default_rng(0).standard_normal((60, 1000)), np.arange(60)),
+    "huge": lambda z, y: (z[:50] * 1e30, y[:50]),
+    "tiny": lambda z, y: (z[:50] * 1e-9, y[:50]),
+    "all the same": lambda z, y: (np.zeros((50, 4)), y[:50]),
+    "masked": lambda z, y: (np.where(np.eye(4)[(y + 1) % 4] > 0, -np.inf, z), y),
+    "labels of one byte": lambda z, y: (z[:50], y[:50].astype(np.uint8)),
+}
+
+
+@pytest.mark.parametrize("make", ODD.values(), ids=ODD.keys())
+@pytest.mark.parametrize("method", ["ts", "bayes"])
+def test_odd_rows_are_fitted_calibrated_and_scored(make, method, run, task):
+    logits, labels = make(task.logits, task.labels)
+    np.savez("odd.npz", logits=logits, labels=labels)
+    assert run("fit", "odd.npz", "-m", method, "-o", "cal.json").code == 0
+    run("apply", "cal.json", "odd.npz", "-o", "probs.npz").succeeded()
+    probs = np.load("probs.npz")["probs"]
+    np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-5)
+    top = probs[np.arange(len(probs)), logits.argmax(axis=1)]
+    assert (top == probs.max(axis=1)).all()
+    told = run("evaluate", "probs.npz", "--draws", 5, "--json").succeeded().json
+    assert told["metrics"]["accuracy"]["value"] == pytest.approx((logits.argmax(axis=1) == labels).mean())
+    if method == "ts" and len(labels) > 1:
+        told = run("compare", "odd.npz", "-m", "ts", "--folds", 2, "--json").json
+        assert list(told["methods"]) == ["none", "ts"]

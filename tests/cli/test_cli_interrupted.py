@@ -1,0 +1,119 @@
+"""A command that is stopped at any moment leaves either the old file or the new one, never half of it."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import half_written
+
+OLD = b"the old file"
+ROWS, CLASSES = 150_000, 100  # 60 MB
+
+
+@pytest.fixture
+def large(folder, calibrator, fit):
+    """Make a file whose probabilities take a while to write, and calibrators of as many classes."""
+    rng = np.random.default_rng(0)
+    some = rng.standard_normal((500, CLASSES)).astype(np.float32)
+    fit("ts", some, some.argmax(axis=1) // 2 * 2).save("large.json")
+    np.save("new.npy", np.tile(some, (ROWS // 500, 1)))
+    Path("out.npy").write_bytes(OLD)
+    yield ("apply", "large.json", "new.npy", "--input", "logits", "-o", "out.npy", "--force")
+    for path in folder.glob("*.npy"):
+        path.unlink()
+
+
+@pytest.fixture
+def finished(large, run):
+    """Return what the file holds when nobody stops the command."""
+    run(*large).succeeded()
+    new = Path("out.npy").read_bytes()
+    Path("out.npy").write_bytes(OLD)
+    return new
+
+
+def wait_for_half_written(process, folder):
+    """Wait until the command has begun to write."""
+    while process.poll() is None:
+        if half_written(folder):
+            return
+        time.sleep(0.001)
+    pytest.fail(f"the command ended before it wrote: {process.communicate()}")
+
+
+def test_a_command_killed_at_any_moment_leaves_the_old_file_or_the_new_one(large, finished, run):
+    # Before anything is written, at many moments while it is, and as late as can be.
+    size = len(finished)
+    moments = [-1, 0, *(int(share * size) for share in (0.1, 0.3, 0.5, 0.8, 0.97, 0.999, 1))]
+    killed = subprocess.run(
+        [sys.executable, Path(__file__).with_name("killing.py"), *map(str, moments), "--", *large],
+        env=os.environ | {"TEMPERANCE_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        check=True,
+    )
+    digests = killed.stdout.decode().split()
+    old, new = (hashlib.sha256(content).hexdigest() for content in (OLD, finished))
+    assert len(digests) == len(moments)
+    assert set(digests) <= {old, new}
+    assert digests[0] == old
+    run(*large).succeeded()
+    assert Path("out.npy").read_bytes() == finished
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "sentence"),
+    [
+        ("SIGINT", 130, b"temperance: interrupted; no file was left half-written\n"),
+        ("SIGTERM", 143, b""),
+        ("SIGHUP", 129, b""),
+    ],
+)
+def test_a_command_that_is_asked_to_stop_leaves_nothing_behind(name, code, sentence, large, folder, start):
+    Path("out.csv").write_bytes(OLD)
+    before = {path.name for path in folder.iterdir()}
+    process = start(*large[:-2], "out.csv", "--force")  # text takes long to write
+    wait_for_half_written(process, folder)
+    os.kill(process.pid, getattr(signal, name))
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (code, b"", sentence)
+    assert Path("out.csv").read_bytes() == OLD
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_a_command_told_to_outlive_its_terminal_does(files, calibrator, start):
+    process = start(
+        *("apply", "cal.json", "test.npz", "-o", "out.npy"),
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    time.sleep(1)  # it is at work
+    os.kill(process.pid, signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert np.load("out.npy").shape == (200, 4)
+
+
+def test_a_fit_that_is_interrupted_leaves_the_old_calibrator(files, folder, start):
+    Path("cal.json").write_bytes(OLD)
+    process = start("fit", "val.npz", "-o", "cal.json", "--force")
+    time.sleep(1)  # it is fitting, or on the way there
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    content = Path("cal.json").read_bytes()
+    assert content == OLD or json.loads(content)["method"] == "bayes"
+    assert b"Traceback" not in err
+    assert process.returncode == 130 or content != OLD
+    assert not half_written(folder)
+
+
+def test_two_commands_at_once_write_one_whole_file(large, finished, folder, start):
+    both = [start(*large), start(*large)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert Path("out.npy").read_bytes() == finished
+    assert not half_written(folder)

@@ -1,0 +1,209 @@
+"""With --json every command prints one JSON document, which the schema in docs/ describes."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from running import SCHEMA
+
+from temperance import __version__, load, make_calibrator, metrics
+from temperance.data import Task
+
+
+@pytest.fixture
+def small_demo(task, judged, monkeypatch):
+    """Take a small task for the built-in one, and two methods for all of them."""
+    from temperance.comparison import compare
+
+    small = Task(task.logits, task.labels, judged.logits, judged.labels)
+    monkeypatch.setattr("temperance.data.builtin.demo_task", lambda: small)
+    monkeypatch.setattr(
+        "temperance.comparison.compare",
+        lambda *rows, **options: compare(*rows, *([["ts", "hts"]] if len(rows) == 4 else []), **options),
+    )
+
+
+def digest(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+COMMANDS = {
+    "demo": ("demo",),
+    "compare": ("compare", "val.npz", "test.npz", "-m", "ts"),
+    "compare with a report": ("compare", "task.npz", "-m", "ts", "--report", "new.html"),
+    "compare without a test file": ("compare", "val.npz", "-m", "ts", "--folds", "3"),
+    "fit": ("fit", "val.npz", "-o", "new.json"),
+    "apply": ("apply", "cal.json", "test.npz", "-o", "new.npz"),
+    "evaluate": ("evaluate", "test.npz", "--draws", "20"),
+    "evaluate with a calibrator": ("evaluate", "task.npz", "-c", "cal.json", "--draws", "20"),
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS.keys())
+def test_every_command_prints_one_document(words, run, files, calibrator, small_demo):
+    done = run(*words, "--json").succeeded()
+    assert (done.json["temperance"], done.json["command"]) == (__version__, words[0])
+
+
+def test_the_schema_is_one_and_refuses_what_it_does_not_name(run, files):
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    content = run("evaluate", "test.npz", "--draws", 20, "--json").json
+    for wrong in ({"more": 1}, {"metrics": {}}, {"command": "fit"}, {"classes": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(content | wrong, SCHEMA)
+
+
+def test_fit_tells_the_file_and_the_fitted_numbers(run, files):
+    told = run("fit", "val.npz", "-m", "hts", "-o", "cal.json", "--json", "--quiet").json
+    assert told["file"] == {"path": "val.npz", "key": "logits", "rows": 300, "sha256": digest("val.npz")}
+    assert (told["method"], told["out"], told["warnings"]) == ("hts", "cal.json", [])
+    assert told["parameters"] == json.loads(Path("cal.json").read_text())["parameters"]
+    assert told["summary"] == load("cal.json").summary()
+
+
+def test_warnings_are_in_the_document_and_on_standard_error(run, files, task):
+    np.savez("right.npz", logits=task.logits, labels=task.logits.argmax(axis=1))
+    done = run("fit", "right.npz", "-m", "ts", "-o", "cal.json", "--json")
+    assert len(done.json["warnings"]) >= 1
+    assert done.err.splitlines() == [f"temperance: warning: {words}" for words in done.json["warnings"]]
+    compared = run("compare", "right.npz", "test.npz", "-m", "ts", "--json")
+    assert compared.json["methods"]["ts"]["warnings"] == done.json["warnings"]
+    assert compared.err.splitlines() == [
+        f"temperance: warning: ts: {words}" for words in done.json["warnings"]
+    ]
+
+
+def test_an_infinite_loss_is_null(run, judged):
+    probs = np.eye(4)[np.zeros(200, int)]
+    np.savez("sure.npz", probs=probs, labels=judged.labels)
+    told = run("evaluate", "sure.npz", "--draws", 20, "--json").succeeded().json
+    assert told["metrics"]["nll"] == {"value": None, "low": None, "high": None}
+    assert told["metrics"]["accuracy"]["value"] == (judged.labels == 0).mean()
+    huge = np.zeros((200, 4))
+    huge[:, 0] = 1e6
+    np.savez("huge.npz", logits=huge, labels=judged.labels)
+    compared = run("compare", "huge.npz", "-m", "ts", "--json").json
+    assert compared["methods"]["none"]["scores"]["nll"]["value"] is None
+
+
+def test_compare_tells_the_digests_of_its_files(run, files):
+    told = run("compare", "val.npz", "test.npz", "-m", "ts", "--json").json["files"]
+    assert told == [
+        {"name": "val.npz", "role": "validation, logits", "rows": 300, "sha256": digest("val.npz")},
+        {"name": "test.npz", "role": "test, logits", "rows": 200, "sha256": digest("test.npz")},
+    ]
+    told = run("compare", "task.npz", "-m", "ts", "--json").json["files"]
+    assert [file["role"] for file in told] == ["validation, logits_val", "test, logits_test"]
+    assert {file["sha256"] for file in told} == {digest("task.npz")}
+
+
+# ---- compare, for people
+
+
+def test_compare_gives_what_the_library_gives(run, files, task, judged):
+    from temperance import compare
+
+    told = run("compare", "val.npz", "test.npz", "-m", "ts,hts", "--bins", 9, "--seed", 2, "--json").json
+    methods = ["ts", "hts"]
+    result = compare(
+        *(task.logits, task.labels, judged.logits, judged.labels, methods), bins=9, random_state=2
+    )
+    wanted = json.loads(json.dumps(result.to_dict()))
+    for content in (told, wanted):
+        for method in content["methods"].values():
+            method.pop("seconds")
+    assert {name: told[name] for name in wanted} == wanted
+    assert list(told["methods"]) == ["none", "ts", "hts"]
+    assert told["report"] is None
+
+
+def test_a_task_file_is_both_files(run, files):
+    two = run("compare", "val.npz", "test.npz", "-m", "ts", "--json").json
+    one = run("compare", "task.npz", "-m", "ts", "--json").json
+    assert one["methods"]["ts"]["scores"] == two["methods"]["ts"]["scores"]
+    assert one["judged_on"] == "the test set"
+
+
+def test_without_a_test_file_it_is_said_that_rows_were_held_out(run, files):
+    done = run("compare", "val.npz", "-m", "ts", "--folds", 4).succeeded()
+    assert "300 rows, 4 classes, judged on 4-fold cross-validation, 15 bins" in done.out
+    assert "300 rows" not in run("compare", "val.npz", "test.npz", "-m", "ts").out
+
+
+def test_all_methods_take_part_unless_some_are_named(run, files, monkeypatch):
+    asked = []
+
+    def stop(*arrays, **options):
+        asked.append(arrays[4])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("temperance.comparison.compare", stop)
+    run("compare", "val.npz")
+    run("compare", "val.npz", "-m", " ts, hts,")
+    assert asked == [None, ["ts", "hts"]]
+
+
+def test_the_recommended_method_is_marked_and_explained(run, files):
+    done = run("compare", "val.npz", "test.npz", "-m", "ts,bts").succeeded()
+    told = run("compare", "val.npz", "test.npz", "-m", "ts,bts", "--json").json
+    marked = [line.split()[0] for line in done.out.splitlines() if line.split()[1:2] == ["*"]]
+    assert marked == [told["recommended"]]
+    words = " ".join(done.out.split())
+    assert " ".join(f"Recommended: {told['recommended']}. {told['reason']}".split()) in words
+    assert " ".join(told["verdict"].split()) in words
+
+
+def test_the_report_is_a_page_that_names_the_files(run, files):
+    done = run("compare", "val.npz", "test.npz", "-m", "ts", "--report", "report.html").succeeded()
+    assert "Report: report.html" in done.out
+    page = Path("report.html").read_text()
+    assert page.lower().startswith("<!doctype html>")
+    assert "val.npz" in page
+    assert digest("test.npz") in page
+    run("compare", "val.npz", "-m", "ts", "--report", "report.html").failed(
+        2, "report.html exists", "--force"
+    )
+    run("compare", "val.npz", "-m", "ts", "--report", "report.html", "--force").succeeded()
+    assert Path("report.html").read_text() != page
+
+
+def test_labels_of_both_files_can_be_in_files_of_their_own(run, files, task, judged):
+    for name, rows in (("val", task), ("test", judged)):
+        np.save(f"{name}.npy", rows.logits)
+        np.save(f"{name}-labels.npy", rows.labels)
+    words = ("--labels", "val-labels.npy", "--test-labels", "test-labels.npy", "--input", "logits")
+    apart = run("compare", "val.npy", "test.npy", *words, "-m", "ts", "--json").json
+    beside = run("compare", "val.npz", "test.npz", "-m", "ts", "--json").json
+    assert apart["methods"]["ts"]["scores"] == beside["methods"]["ts"]["scores"]
+
+
+# ---- demo
+
+
+def test_the_demo_writes_a_report_under_the_next_free_name(run, small_demo):
+    for name in ("temperance-demo.html", "temperance-demo-2.html"):
+        done = run("demo").succeeded()
+        assert f"Report: {name}\n" in done.out
+        assert Path(name).read_text().lower().startswith("<!doctype html>")
+        assert "300 validation images" in done.out
+        assert max(map(len, done.out.splitlines())) <= 80
+    assert len(list(Path().iterdir())) == 2
+
+
+def test_the_demo_overwrites_a_report_only_if_told(run, small_demo):
+    Path("mine.html").write_text("old")
+    run("demo", "--report", "mine.html").failed(2, "mine.html exists already", "--force")
+    assert Path("mine.html").read_text() == "old"
+    run("demo", "--report", "mine.html", "--force").succeeded()
+    assert Path("mine.html").read_text() != "old"
+    assert not Path("temperance-demo.html").exists()
+
+
+def test_the_demo_takes_a_seed(run, small_demo, task, judged):
+    told = run("demo", "--seed", 1, "--json").json["methods"]["ts"]["scores"]
+    probs = make_calibrator("ts").fit(task.logits, task.labels).predict_proba(judged.logits)
+    wanted = metrics.evaluate(probs, judged.labels, draws=200, random_state=1).to_dict()
+    assert told == json.loads(json.dumps(wanted))
