@@ -11,7 +11,7 @@ from temperance import CALIBRATORS, make_calibrator
 from temperance.data import SimulatedTask, simulate
 
 # pytest loads these by itself; as modules with doctests they would all have the same name.
-collect_ignore_glob = ["*/conftest.py"]
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 SMALL = {"bts": {"bins": 5}}
 

@@ -102,7 +102,9 @@ def test_a_command_told_to_outlive_its_terminal_does(files, calibrator, start):
 def test_a_fit_that_is_interrupted_leaves_the_old_calibrator(files, folder, start):
     Path("cal.json").write_bytes(OLD)
     process = start("fit", "val.npz", "-o", "cal.json", "--force")
-    time.sleep(1)  # it is fitting, or on the way there
+    loaded = Path(f"/proc/{process.pid}/maps")
+    while "numpy" not in loaded.read_text():  # Python itself has started: it is fitting, or on the way there
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     content = Path("cal.json").read_bytes()

@@ -5,6 +5,19 @@ parse a dozen options, where click is one small package of pure Python that does
 the shell.
 """
 
-from temperance.cli.main import main
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
 __all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code; an interruption while it loads is one, too."""
+    try:
+        from temperance.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run(arguments)
