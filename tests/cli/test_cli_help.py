@@ -12,7 +12,7 @@ import pytest
 from test_cli_json import small_demo  # noqa: F401  for the example of the demo
 
 from temperance import CALIBRATORS, __version__
-from temperance.cli.main import cli
+from temperance.cli.program import cli
 
 COMMANDS = ["demo", "compare", "fit", "apply", "evaluate", "completion"]
 

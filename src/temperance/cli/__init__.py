@@ -17,7 +17,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code; an interruption while it loads is one, too."""
     try:
-        from temperance.cli.main import main as run
+        from temperance.cli.program import main as run
     except KeyboardInterrupt:
         sys.exit(130)
     run(arguments)
