@@ -19,7 +19,7 @@ help:
 # The stamp is newer than the project file once the environment matches it.
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 
 demo: $(VENV)/ready
@@ -53,7 +53,7 @@ wheel: $(VENV)/ready
 	rm -rf dist build/wheel-env
 	$(BIN)/python -m build --quiet --wheel
 	$(PYTHON) -m venv build/wheel-env
-	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl pytest
+	build/wheel-env/bin/python -m pip install --quiet --no-compile --disable-pip-version-check dist/*.whl pytest
 	cd build && wheel-env/bin/python -I -m pytest -q -p no:cacheprovider ../tests/test_bare_install.py
 
 check: lint types coverage wheel

@@ -158,7 +158,7 @@ def test_a_confident_classifier_keeps_its_order_where_probabilities_underflow(me
 
 
 @pytest.mark.parametrize("method", ["lts", "hts", "hnlts", "pts", "bts", "ets"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 def test_a_few_errors_in_many_rows_are_not_overlooked(method, seed, fit):
     # A subsample, which large fits begin with, has few of them or none: it may send T of their rows to the
     # lower limit, where nothing moves any more. Each method contains TS, so it must not end above it.

@@ -74,7 +74,9 @@ def start(folder):
     started = []
 
     def start(*words, environment=None, **options):
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        # What runs in the background of a script is started deaf to Ctrl-C, and so are its children.
+        heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | heard | options
         process = subprocess.Popen(
             [sys.executable, "-m", "temperance", *map(str, words)],
             env=os.environ | (environment or {}),
