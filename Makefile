@@ -29,8 +29,11 @@ demo: $(VENV)/ready
 demo-task: $(VENV)/ready
 	$(BIN)/python benchmarks/train_demo.py --out src/temperance/data/demo.npz --overwrite
 
+# pytest takes all cores, so that each of its workers should take one.
+WORKERS := TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -q -n auto
+	$(WORKERS) $(BIN)/python -m pytest -q -n auto
 
 # Chromium comes from Debian where we may install it; elsewhere the tests are skipped and say why.
 test-browser: $(VENV)/ready
@@ -46,7 +49,7 @@ types: $(VENV)/ready
 	$(BIN)/mypy
 
 coverage: $(VENV)/ready
-	$(BIN)/python -m pytest -q -n auto --cov --cov-report=term --cov-fail-under=95
+	$(WORKERS) $(BIN)/python -m pytest -q -n auto --cov --cov-report=term --cov-fail-under=95
 
 # What users install: the wheel, without any extra.
 wheel: $(VENV)/ready

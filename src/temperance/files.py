@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,15 +31,13 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
     """Open a temporary file beside `path` that takes its name at the end, or goes if anything is raised."""
     check_writable(path, overwrite=overwrite)
     target = Path(path).resolve()  # a link stays a link, and what it leads to is written
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    temporary = Path(name)
+    # Named before it is made, so that there is no moment at which it would be left behind.
+    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # A temporary file is private; what the user asked for has the usual permissions.
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -57,12 +56,6 @@ def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
         raise FileNotFoundError(f"the folder {given.parent} does not exist. Make it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise PermissionError(f"you may not write in the folder {given.parent}. Choose another.")
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
