@@ -1,5 +1,7 @@
 """The curve of labels: nested parts of the validation rows, judged on rows that no fit has seen."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,19 @@ def test_many_test_rows_are_thinned_evenly():
     val, test = (simulate(n_rows=n, n_classes=3, random_state=s) for n, s in ((60, 1), (12_000, 2)))
     result = compare(val.logits, val.labels, test.logits, test.labels, methods=["ts"], **QUICK)
     assert learning_curve(result, sizes=[20], draws=2).n_judged == 5000
+
+
+def test_beyond_many_classes_methods_with_a_weight_for_each_are_left_out_and_fewer_rows_judge(monkeypatch):
+    from temperance.comparison import learning_curve as function
+    from temperance.report import render_report
+
+    module = sys.modules[function.__module__]
+    monkeypatch.setattr(module, "_MOST_CLASSES", 3)
+    monkeypatch.setattr(module, "_MOST_NUMBERS", 400)
+    val, test = (simulate(n_rows=n, n_classes=4, random_state=s) for n, s in ((60, 1), (300, 2)))
+    result = compare(val.logits, val.labels, test.logits, test.labels, methods=["ts", "lts", "hts"], **QUICK)
+    curve = learning_curve(result, sizes=[20], draws=2)
+    assert curve.nll.keys() == {"ts", "hts"}
+    assert curve.n_judged == 100
+    assert learning_curve(result, methods=["lts"], sizes=[50], draws=2).nll.keys() == {"lts"}
+    assert "with so many classes: lts." in render_report(result)

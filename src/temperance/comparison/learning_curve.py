@@ -25,6 +25,8 @@ Vector = NDArray[np.float64]
 _SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 _HELD_SHARE = 0.2
 _MOST_JUDGED = 5000  # the noise of the draws is far above that of so many rows
+_MOST_NUMBERS = 2_000_000  # in the rows judged: with many classes there are fewer rows
+_MOST_CLASSES = 200  # beyond it methods with a weight for each class take minutes, and want more rows anyway
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +67,12 @@ def learning_curve(
     """Fit the methods of a comparison again, to growing parts of its validation rows.
 
     Sizes are by default 20, 50, 100, 200, ... as far as there are rows; those given must be below what is
-    left to fit to.
+    left to fit to. The fit to all rows is that of the comparison. Beyond 200 classes, methods with a weight
+    for each class are left out unless they are asked for.
     """
     check_number("draws", draws, ">= 2, for their spread", lambda n: n >= 2, whole=True)
-    rows, chosen = comparison.fitted, [key for key in comparison.results if key != UNCALIBRATED]
-    chosen = list(methods) if methods is not None else chosen
+    rows = comparison.fitted
+    chosen = _quick_methods(comparison) if methods is None else list(methods)
     split = comparison.judged is rows
     available = len(rows) - (max(1, int(_HELD_SHARE * len(rows))) if split else 0)
     steps = tuple(sizes if sizes is not None else _sizes_up_to(available))
@@ -77,9 +80,15 @@ def learning_curve(
     before = np.empty(draws)
     for draw in range(draws):
         order = np.random.default_rng([random_state, draw]).permutation(len(rows))
-        judged = _judged_rows(comparison, order[available:] if split else None)
+        index = _judged_rows(comparison, order[available:] if split else None)
+        judged = comparison.judged.take(index)
         before[draw] = _mean_nll(None, judged)
         for at, size in enumerate(steps):
+            if size == len(rows):
+                for key in chosen:
+                    row_nll = comparison.results[key].row_nll[index]
+                    nll[key][at, draw] = np.average(row_nll, weights=judged.weights)
+                continue
             part = rows.take(np.sort(order[:size]))
             for key in chosen:
                 if progress is not None:
@@ -96,13 +105,21 @@ def _sizes_up_to(available: int) -> tuple[int, ...]:
     return (*usual, available)
 
 
-def _judged_rows(comparison: Comparison, held: NDArray[np.intp] | None) -> LabelledRows:
-    judged = comparison.judged
-    if held is not None:
-        return judged.take(np.sort(held)[:_MOST_JUDGED])
-    if len(judged) <= _MOST_JUDGED:
-        return judged
-    return judged.take(np.linspace(0, len(judged) - 1, _MOST_JUDGED).astype(np.intp))
+def _quick_methods(comparison: Comparison) -> list[str]:
+    """Return the methods that can be fitted a few dozen times."""
+    n_classes = comparison.fitted.logits.shape[1]
+    return [
+        key
+        for key, result in comparison.results.items()
+        if key != UNCALIBRATED and (n_classes <= _MOST_CLASSES or result.n_parameters < n_classes)
+    ]
+
+
+def _judged_rows(comparison: Comparison, held: NDArray[np.intp] | None) -> NDArray[np.intp]:
+    """Return some of the rows that may judge, spread evenly."""
+    able = np.arange(len(comparison.judged)) if held is None else np.sort(held)
+    most = min(_MOST_JUDGED, max(1, _MOST_NUMBERS // comparison.judged.logits.shape[1]))
+    return able[np.linspace(0, len(able) - 1, min(len(able), most)).astype(np.intp)]
 
 
 def _fit_and_judge(key: str, part: LabelledRows, judged: LabelledRows) -> float:

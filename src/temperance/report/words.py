@@ -53,7 +53,14 @@ def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
         answer = "A little" if fell < 0.01 * after else "Yes"
     return (
         f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}. "
-        f"The lowest NLL had {_leaders(curve)} rows."
+        f"The lowest NLL had {_leaders(curve)} rows.{_left_out(comparison, curve)}"
+    )
+
+
+def _left_out(comparison: Comparison, curve: LearningCurve) -> str:
+    missing = [name for name in comparison.results if name not in (UNCALIBRATED, *curve.nll)]
+    return (
+        f" Left out, as their fits take long with so many classes: {', '.join(missing)}." if missing else ""
     )
 
 
