@@ -51,7 +51,7 @@ def sections(
 ) -> dict[str, tuple[str, str]]:
     """Return title and content of each section, by its anchor."""
     return {
-        "verdict": ("Verdict", _verdict(comparison, curve)),
+        "verdict": ("Verdict", _verdict(comparison)),
         "methods": ("Methods", _methods(comparison)),
         "reliability": ("Does it mean what it says?", _reliability(comparison)),
         "temperature": ("Temperature by entropy", _temperature(comparison)),
@@ -64,8 +64,8 @@ def sections(
     }
 
 
-def _verdict(comparison: Comparison, curve: LearningCurve) -> str:
-    advice = "".join(element("li", text(sentence)) for sentence in shipping_advice(comparison, curve))
+def _verdict(comparison: Comparison) -> str:
+    advice = "".join(element("li", text(sentence)) for sentence in shipping_advice(comparison))
     return (
         element("p", text(comparison.verdict), class_="verdict")
         + element("p", text(comparison.reason))

@@ -9,7 +9,7 @@ from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 __all__ = ["labels_in_words", "shipping_advice"]
 
 
-def shipping_advice(comparison: Comparison, curve: LearningCurve) -> list[str]:
+def shipping_advice(comparison: Comparison) -> list[str]:
     """Say what a reader should know before shipping the recommended method."""
     name, result = comparison.recommended, comparison.results[comparison.recommended]
     gain, sentences = comparison.gain, []
