@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from temperance import compare, make_calibrator, metrics
+from temperance import InputError, compare, make_calibrator, metrics
 from temperance.comparison import learning_curve
 from temperance.data import simulate
 
@@ -116,3 +116,9 @@ def test_beyond_many_classes_methods_with_a_weight_for_each_are_left_out_and_few
     assert curve.n_judged == 100
     assert learning_curve(result, methods=["lts"], sizes=[50], draws=2).nll.keys() == {"lts"}
     assert "with so many classes: lts." in render_report(result)
+
+
+@pytest.mark.parametrize("sizes", [[401], [500], [0], [20.5]])
+def test_a_size_that_would_fit_the_rows_that_judge_is_refused(alone, sizes):
+    with pytest.raises(InputError, match=r"sizes must be a whole number from 1 to 400, .*; got"):
+        learning_curve(alone, sizes=sizes)

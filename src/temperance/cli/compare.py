@@ -14,6 +14,7 @@ from temperance.cli.inputs import (
     check_apart,
     confidence_option,
     force_option,
+    kind_option,
     methods_option,
     open_part,
     seed_option,
@@ -57,12 +58,7 @@ Examples:
 )
 @confidence_option
 @seed_option
-@click.option(
-    "--input",
-    "kind",
-    type=click.Choice(["logits", "probs"]),
-    help="What the numbers are, where a file does not say it.",
-)
+@kind_option
 @click.option("--labels", type=FILE, help="A file with the labels of VAL, if they are not in it.")
 @click.option("--test-labels", type=FILE, help="A file with the labels of TEST, if they are not in it.")
 @force_option

@@ -20,8 +20,10 @@ __all__ = [
     "confidence_option",
     "force_option",
     "input_options",
+    "kind_option",
     "methods_option",
     "open_part",
+    "part_option",
     "seed_option",
     "sha256",
 ]
@@ -31,18 +33,20 @@ FILE = click.Path(path_type=Path)
 _CHUNK = 1 << 22
 
 
+kind_option = click.option(
+    "--input",
+    "kind",
+    type=click.Choice(["logits", "probs"]),
+    help="What the numbers are, where a file does not say it.",
+)
+
+
 def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --input and --labels."""
-    kind = click.option(
-        "--input",
-        "kind",
-        type=click.Choice(["logits", "probs"]),
-        help="What the numbers are, where the file does not say it.",
-    )
     labels = click.option(
         "--labels", type=FILE, help="A file with the labels, if they are not beside the logits."
     )
-    return kind(labels(command))
+    return kind_option(labels(command))
 
 
 def part_option(default: str) -> Callable[..., Any]:

@@ -66,9 +66,8 @@ def learning_curve(
 ) -> LearningCurve:
     """Fit the methods of a comparison again, to growing parts of its validation rows.
 
-    Sizes are by default 20, 50, 100, 200, ... as far as there are rows; those given must be below what is
-    left to fit to. The fit to all rows is that of the comparison. Beyond 200 classes, methods with a weight
-    for each class are left out unless they are asked for.
+    Sizes are by default 20, 50, 100, 200, ... as far as there are rows. The fit to all rows is that of the
+    comparison. Beyond 200 classes, methods with a weight for each class are left out unless asked for.
     """
     check_number("draws", draws, ">= 2, for their spread", lambda n: n >= 2, whole=True)
     rows = comparison.fitted
@@ -76,6 +75,9 @@ def learning_curve(
     split = comparison.judged is rows
     available = len(rows) - (max(1, int(_HELD_SHARE * len(rows))) if split else 0)
     steps = tuple(sizes if sizes is not None else _sizes_up_to(available))
+    for size in steps:
+        wanted = f"from 1 to {available}, the rows that are not kept to judge"
+        check_number("sizes", size, wanted, lambda n: 1 <= n <= available, whole=True)
     nll = {key: np.empty((len(steps), draws)) for key in chosen}
     before = np.empty(draws)
     for draw in range(draws):
