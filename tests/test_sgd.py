@@ -6,31 +6,26 @@ import numpy as np
 import pytest
 
 from temperance import make_calibrator, metrics
+from temperance.core import descent
+from temperance.core.ece_loss import BINS, EceLoss
+from temperance.core.links import Softplus
+from temperance.core.network import Network
+from temperance.core.objective import LogLikelihood
+from temperance.core.predictors import Linear
+from temperance.core.rows import Rows
 from temperance.data import simulate
 
-torch = pytest.importorskip("torch", reason="PyTorch is an extra")
-from temperance.torch import sgd  # noqa: E402  only where PyTorch is
-
 METHODS = ["lts", "hts", "hnlts", "pts", "pts-ece"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Hold PyTorch to one thread: more of them cost small tensors more than they save."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
 def short(monkeypatch):
     """Make the training take some 20 epochs."""
-    monkeypatch.setattr(sgd, "LEARNING_RATE", 1e-2)
-    monkeypatch.setattr(sgd, "LOWEST_RATE", 1e-3)
-    monkeypatch.setattr(sgd, "BATCH", 100)
-    monkeypatch.setattr(sgd, "PATIENCE", 3)
-    monkeypatch.setattr(sgd, "COOLDOWN", 1)
+    monkeypatch.setattr(descent, "LEARNING_RATE", 1e-2)
+    monkeypatch.setattr(descent, "LOWEST_RATE", 1e-3)
+    monkeypatch.setattr(descent, "BATCH", 100)
+    monkeypatch.setattr(descent, "PATIENCE", 3)
+    monkeypatch.setattr(descent, "COOLDOWN", 1)
 
 
 @pytest.mark.usefixtures("short")
@@ -55,18 +50,9 @@ def test_the_same_seed_gives_the_same_bits(method, task):
 
 
 @pytest.mark.usefixtures("short")
-def test_a_fit_leaves_the_global_generator_of_pytorch_alone(task):
-    torch.manual_seed(123)
-    expected = torch.rand(3)
-    torch.manual_seed(123)
-    make_calibrator("hts", solver="sgd").fit(task.logits, task.labels)
-    assert torch.equal(torch.rand(3), expected)
-
-
-@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_of_weight_0_do_not_move_the_descent(method, task, monkeypatch):
-    monkeypatch.setattr(sgd, "BATCH", 10_000)  # one batch an epoch: the order of the rows plays no part
+    monkeypatch.setattr(descent, "BATCH", 10_000)  # one batch an epoch: the order of the rows plays no part
     kept = np.arange(300) % 3 > 0
     weighted = make_calibrator(method, solver="sgd").fit(task.logits, task.labels, kept.astype(float))
     subset = make_calibrator(method, solver="sgd").fit(task.logits[kept], task.labels[kept])
@@ -77,7 +63,7 @@ def test_rows_of_weight_0_do_not_move_the_descent(method, task, monkeypatch):
 
 @pytest.mark.usefixtures("short")
 def test_a_batch_of_nothing_but_weight_0_is_passed_over(task, monkeypatch):
-    monkeypatch.setattr(sgd, "BATCH", 4)
+    monkeypatch.setattr(descent, "BATCH", 4)
     weights = np.zeros(300)
     weights[:20] = 1
     cal = make_calibrator("hts", solver="sgd").fit(task.logits, task.labels, weights)
@@ -87,19 +73,19 @@ def test_a_batch_of_nothing_but_weight_0_is_passed_over(task, monkeypatch):
 @pytest.mark.parametrize("method", ["hts", "lts"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_descent_approaches_the_exact_optimum_and_never_beats_it(method, weighted, monkeypatch):
-    monkeypatch.setattr(sgd, "LEARNING_RATE", 0.03)
-    monkeypatch.setattr(sgd, "LOWEST_RATE", 1e-4)
-    monkeypatch.setattr(sgd, "BATCH", 200)
-    monkeypatch.setattr(sgd, "PATIENCE", 8)
-    monkeypatch.setattr(sgd, "COOLDOWN", 2)
+    monkeypatch.setattr(descent, "LEARNING_RATE", 0.03)
+    monkeypatch.setattr(descent, "LOWEST_RATE", 1e-4)
+    monkeypatch.setattr(descent, "BATCH", 200)
+    monkeypatch.setattr(descent, "PATIENCE", 8)
+    monkeypatch.setattr(descent, "COOLDOWN", 2)
     task = simulate(600, 3, entropy_slope=0.2, random_state=1)
     weights = np.random.default_rng(0).uniform(0.5, 2, 600) if weighted else None
     exact = make_calibrator(method).fit(task.logits, task.labels, weights)
-    descent = make_calibrator(method, solver="sgd").fit(task.logits, task.labels, weights)
-    assert descent.solution_.value <= exact.solution_.value + 1e-3
-    assert descent.solution_.value >= exact.solution_.value - 1e-7
-    nll = metrics.nll(descent.predict_proba(task.logits), task.labels, sample_weight=weights)
-    assert nll == pytest.approx(descent.solution_.value, abs=1e-6)
+    trained = make_calibrator(method, solver="sgd").fit(task.logits, task.labels, weights)
+    assert trained.solution_.value <= exact.solution_.value + 1e-3
+    assert trained.solution_.value >= exact.solution_.value - 1e-7
+    nll = metrics.nll(trained.predict_proba(task.logits), task.labels, sample_weight=weights)
+    assert nll == pytest.approx(trained.solution_.value, abs=1e-6)
 
 
 @pytest.mark.usefixtures("short")
@@ -109,3 +95,62 @@ def test_rows_that_are_all_right_need_no_descent(task):
         cal = make_calibrator("hts", solver="sgd").fit(task.logits, task.logits.argmax(axis=1))
     assert any("classified right" in str(warning.message) for warning in caught)
     assert np.ptp(cal.temperature(task.logits)) < 1e-12
+
+
+def by_torch(loss, task, start, epochs):
+    """Train with PyTorch's optimiser, schedule and derivatives; all rows are one batch."""
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+    z, y = torch.from_numpy(task.logits), torch.from_numpy(task.labels)
+    features = torch.cat([torch.ones(len(z), 1), z - z.mean(dim=1, keepdim=True)], dim=1).double()
+    theta = torch.tensor(start, requires_grad=True)
+    optimiser = torch.optim.SGD([theta], lr=descent.LEARNING_RATE, momentum=0.9, nesterov=True)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimiser, factor=0.1, patience=descent.PATIENCE, cooldown=descent.COOLDOWN, min_lr=0.0
+    )
+    rates = []
+    for _ in range(epochs):
+        optimiser.zero_grad()
+        value = loss(torch, z / torch.nn.functional.softplus(features @ theta)[:, None], y)
+        value.backward()
+        optimiser.step()
+        plateau.step(float(value.detach()))
+        rates.append(optimiser.param_groups[0]["lr"])
+    return theta.detach().numpy(), rates
+
+
+def torch_nll(torch, scaled, labels):
+    return torch.nn.functional.cross_entropy(scaled, labels)
+
+
+def torch_ece(torch, scaled, labels):
+    confidence, top = scaled.softmax(dim=1).max(dim=1)
+    group = (confidence.detach() * BINS).ceil().long().clamp(1, BINS) - 1
+    gaps = torch.zeros(BINS, dtype=torch.float64).index_add(0, group, (top == labels).double() - confidence)
+    return gaps.abs().sum() / len(labels)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(("ours", "theirs"), [(LogLikelihood, torch_nll), (EceLoss, torch_ece)])
+def test_the_path_is_that_of_pytorch(ours, theirs, task, monkeypatch):
+    monkeypatch.setattr(descent, "BATCH", 10_000)
+    rows = Rows(task.logits, task.labels)
+    objective = ours(rows, Linear(np.ones((rows.n_rows, 1)), rows), Softplus(1e-6, 1e6))
+    start = np.array([0.7, *np.linspace(-0.1, 0.1, task.logits.shape[1])])
+    found = descent.descend(objective, start)
+    expected, rates = by_torch(theirs, task, start, found.iterations)
+    np.testing.assert_allclose(found.parameters, expected, rtol=1e-9, atol=1e-12)
+    assert rates[-1] <= descent.LOWEST_RATE * (1 + 1e-6) < rates[-2], "both end in the same epoch"
+
+
+def test_a_network_descends_by_its_own_gradient(task):
+    rng = np.random.default_rng(0)
+    rows = Rows(task.logits, task.labels)
+    objective = LogLikelihood(rows, Network(rng.standard_normal((rows.n_rows, 3)), (4,)), Softplus(1e-6, 1e6))
+    held = descent._held(objective)
+    theta = rng.standard_normal(objective.n_parameters)
+    assert held(theta).value == pytest.approx(objective(theta).value, rel=1e-12)
+    np.testing.assert_allclose(held(theta).gradient, objective(theta).gradient, rtol=1e-9, atol=1e-14)
+    some = rng.permutation(rows.n_rows)[:50]
+    np.testing.assert_allclose(
+        held.take(some)(theta).gradient, objective.take(some)(theta).gradient, rtol=1e-9, atol=1e-14
+    )

@@ -18,6 +18,7 @@ from temperance._validation import check_choice, check_limits, check_unmasked
 from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import class_weights_in_words, entropy_weight_in_words, estimate
+from temperance.core.descent import descend
 from temperance.core.features import LOG_ENTROPY_FLOOR
 from temperance.core.fisher import Solution, solve
 from temperance.core.links import Softplus
@@ -42,8 +43,8 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     Parameters
     ----------
     solver : "exact" or "sgd"
-        Fisher scoring to the optimum, or the paper's own stochastic gradient descent in PyTorch: the
-        reference that the exact solver is judged against, slower by far (needs the extra `torch`).
+        Fisher scoring to the optimum, or the paper's own stochastic gradient descent: the reference that
+        the exact solver is judged against, slower by far.
     """
 
     uses_entropy: ClassVar[bool]
@@ -81,8 +82,6 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
 
     def _solve(self, objective: LogLikelihood, start: Vector) -> Solution:
         if self.solver == "sgd":
-            from temperance.torch.sgd import descend
-
             return descend(objective)
         return solve(objective, start, objective.rows.n_rows)
 

@@ -18,7 +18,7 @@ class EntropyTemperatureScaling(LinearPredictorCalibrator):
     Parameters
     ----------
     solver : "exact" or "sgd"
-        Fisher scoring, or the paper's gradient descent (needs PyTorch).
+        Fisher scoring, or the paper's gradient descent.
 
     Attributes
     ----------

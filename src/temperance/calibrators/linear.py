@@ -20,7 +20,7 @@ class LinearTemperatureScaling(LinearPredictorCalibrator):
     Parameters
     ----------
     solver : "exact" or "sgd"
-        Fisher scoring, or the paper's gradient descent (needs PyTorch).
+        Fisher scoring, or the paper's gradient descent.
 
     Attributes
     ----------

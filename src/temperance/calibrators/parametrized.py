@@ -19,6 +19,7 @@ from temperance._validation import (
 )
 from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
+from temperance.core.descent import descend
 from temperance.core.ece_loss import EceLoss
 from temperance.core.fisher import Solution, fisher_scoring, lbfgs
 from temperance.core.links import Softplus
@@ -58,7 +59,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     random_state : int or None
         Seed of the start; None for a new one each time.
     solver : "exact" or "sgd"
-        Damped Gauss-Newton, or the paper's gradient descent (needs PyTorch; the decay does not apply).
+        Damped Gauss-Newton, or the paper's gradient descent, to which the decay does not apply.
 
     Attributes
     ----------
@@ -137,8 +138,6 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
 
     def _solve(self, rows: Rows, network: Network, weights: Vector | None, start: Vector) -> Solution:
         if self.solver == "sgd":
-            from temperance.torch.sgd import descend
-
             loss = LogLikelihood if self.loss == "nll" else EceLoss
             return descend(loss(rows, network, self._link(), weights), start, self.random_state or 0)
         total = rows.n_rows if weights is None else weights.sum()

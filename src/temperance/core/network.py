@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.blocks import row_products
-from temperance.core.rows import Rows
+from temperance.core.rows import Index, Rows
 
 __all__ = ["Network"]
 
@@ -114,6 +114,6 @@ class Network:
             delta = (delta @ weights.T) * (h > 0)
         return np.concatenate(parts)
 
-    def every(self, step: int, rows: Rows) -> Network:
-        """Return the same for every `step`-th row."""
-        return Network(self.inputs[::step], self.hidden)
+    def take(self, index: Index, rows: Rows) -> Network:
+        """Return the same for some rows."""
+        return Network(self.inputs[index], self.hidden)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from temperance.core.links import Link
 from temperance.core.predictors import Predictor
-from temperance.core.rows import Rows
+from temperance.core.rows import Index, Rows
 
 __all__ = ["Evaluation", "LogLikelihood", "Prior", "with_prior"]
 
@@ -99,9 +99,13 @@ class LogLikelihood:
 
     def every(self, step: int) -> Self:
         """Return the objective of every `step`-th row, with the same prior."""
-        rows = self.rows.every(step)
-        weights = None if self.weights is None else self.weights[::step]
-        return type(self)(rows, self.predictor.every(step, rows), self.link, weights, self.prior)
+        return self.take(slice(None, None, step))
+
+    def take(self, index: Index) -> Self:
+        """Return the objective of some rows, with the same prior."""
+        rows = self.rows.take(index)
+        weights = None if self.weights is None else self.weights[index]
+        return type(self)(rows, self.predictor.take(index, rows), self.link, weights, self.prior)
 
     def with_prior(self, prior: Prior) -> Self:
         """Return the same with another prior."""

@@ -80,7 +80,7 @@ class OffsetLogLikelihood:
         """Return the objective of every `step`-th row, with the same prior."""
         rows = self.rows.every(step)
         weights = None if self.weights is None else self.weights[::step]
-        predictor = self.predictor.every(step, rows)
+        predictor = self.predictor.take(slice(None, None, step), rows)
         return OffsetLogLikelihood(rows, predictor, self.link, self.inputs, weights, self.prior)
 
     def with_prior(self, prior: Prior) -> OffsetLogLikelihood:

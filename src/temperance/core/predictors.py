@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
 from temperance.core.blocks import row_products
-from temperance.core.rows import Rows
+from temperance.core.rows import Index, Rows
 
 __all__ = ["ByClass", "Grouped", "Linear", "Predictor"]
 
@@ -39,7 +39,7 @@ class Predictor(Protocol):
         """Return J' da and, for w >= 0, J' diag(w) J; None for None."""
         ...
 
-    def every(self, step: int, rows: Rows) -> Predictor:
+    def take(self, index: Index, rows: Rows) -> Predictor:
         """Return the same for every `step`-th row; `rows` holds these rows."""
         ...
 
@@ -77,9 +77,9 @@ class Linear:
         gradient = np.concatenate([gradient, cross[:, 0]])
         return gradient, np.block([[fisher, cross[:, 1:].T], [cross[:, 1:], gram]])
 
-    def every(self, step: int, rows: Rows) -> Linear:
-        """Return the same for every `step`-th row."""
-        return Linear(self.features[::step], None if self.rows is None else rows)
+    def take(self, index: Index, rows: Rows) -> Linear:
+        """Return the same for some rows."""
+        return Linear(self.features[index], None if self.rows is None else rows)
 
 
 class Grouped:
@@ -98,9 +98,9 @@ class Grouped:
         gradient: Vector = np.bincount(self.group, da, self.n_parameters).astype(np.float64, copy=False)
         return gradient, None if w is None else np.diag(np.bincount(self.group, w, self.n_parameters))
 
-    def every(self, step: int, rows: Rows) -> Grouped:
-        """Return the same for every `step`-th row."""
-        return Grouped(self.group[::step], self.n_parameters)
+    def take(self, index: Index, rows: Rows) -> Grouped:
+        """Return the same for some rows."""
+        return Grouped(self.group[index], self.n_parameters)
 
 
 class ByClass:
@@ -141,6 +141,6 @@ class ByClass:
         hot = csr_array((np.ones(len(rows)), (rows, group[rows])), shape=(stop - start, self.n_groups))
         return hstack([csr_array(self.features[start:stop]), hot], format="csr")
 
-    def every(self, step: int, rows: Rows) -> ByClass:
-        """Return the same for every `step`-th row."""
-        return ByClass(self.features[::step], self.group[::step], self.n_groups)
+    def take(self, index: Index, rows: Rows) -> ByClass:
+        """Return the same for some rows."""
+        return ByClass(self.features[index], self.group[index], self.n_groups)

@@ -17,10 +17,11 @@ from temperance.core import backend, blocks
 from temperance.core.blocks import BFloat16, Scratch
 from temperance.core.entropy import log_entropy
 
-__all__ = ["Moments", "Profile", "Rows", "Uncertainty"]
+__all__ = ["Index", "Moments", "Profile", "Rows", "Uncertainty"]
 
 Floats = NDArray[np.floating[Any]]
 Vector = NDArray[np.float64]
+Index = slice | NDArray[np.intp]
 
 # Numbers in one product of a Gram matrix: enough for the linear algebra library to be at its best.
 GRAM_SIZE = 1 << 20
@@ -81,8 +82,12 @@ class Rows:
 
     def every(self, step: int) -> Rows:
         """Return every `step`-th row, as a view, read by the same kernels as the whole."""
-        labels = None if self.labels is None else self.labels[::step]
-        return Rows(self.values[::step], labels, inspect=self._inspect, kernels_for_size=self._size)
+        return self.take(slice(None, None, step))
+
+    def take(self, index: Index) -> Rows:
+        """Return some rows, as a view if it is a slice, read by the same kernels as the whole."""
+        labels = None if self.labels is None else self.labels[index]
+        return Rows(self.values[index], labels, inspect=self._inspect, kernels_for_size=self._size)
 
     @property
     def top(self) -> NDArray[np.intp]:

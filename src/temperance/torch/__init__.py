@@ -1,1 +1,0 @@
-"""What needs PyTorch (the extra `torch`). Nothing else in the package imports this at start."""
