@@ -33,25 +33,36 @@ ALLOWED = {
     "display": {"_validation", "calibrators", "comparison", "core", "metrics"},
     "streaming": {"_validation", "calibrators", "containers", "core", "data", "files"},
     "report": {"calibrators", "comparison", "display", "files", "metrics"},
+    "study": {
+        "_validation",
+        "calibrators",
+        "comparison",
+        "core",
+        "data",
+        "display",
+        "files",
+        "metrics",
+    },
     "cli": set(),
-    "torch": {"core"},
     "__main__": {"cli"},
     "__init__": set(),
 }
 # What a part may import inside a function, when it is asked for.
 LATER = {
-    "calibrators": {"persistence", "report", "torch"},
+    "calibrators": {"persistence", "report"},
     "comparison": {"report"},
     "cli": {
         "_validation",
         "calibrators",
         "comparison",
+        "core",
         "data",
         "files",
         "metrics",
         "persistence",
         "report",
         "streaming",
+        "study",
     },
     "__init__": {
         "_validation",
@@ -64,7 +75,7 @@ LATER = {
         "persistence",
     },
 }
-HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas", "temperance.torch"]
+HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas"]
 
 
 def part_of(path):

@@ -1,7 +1,11 @@
-"""Writing a file: there is either the old one or the new one, never half of it. Room for large arrays."""
+"""Writing a file: there is either the old one or the new one, never half of it. Room for large arrays.
+
+And the digest by which a file is known again.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import secrets
@@ -14,10 +18,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["atomic_file", "check_writable", "scratch_array", "write_atomically"]
+__all__ = ["atomic_file", "check_writable", "scratch_array", "sha256", "write_atomically"]
 
 # A scratch array of this many bytes or more lives on disk.
 MEMORY_LIMIT = 1 << 30
+
+_CHUNK = 1 << 22
 
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
@@ -85,3 +91,12 @@ def _reserve(file: int, size: int) -> None:
             f"{size / 1e9:.1f} GB of scratch space are needed in {tempfile.gettempdir()}, which has no room "
             "for them. Free some, or name another folder in the environment variable TMPDIR",
         ) from error
+
+
+def sha256(path: str | Path) -> str:
+    """Return the digest of a file, read in pieces."""
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while piece := file.read(_CHUNK):
+            digest.update(piece)
+    return digest.hexdigest()

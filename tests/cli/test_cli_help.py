@@ -14,7 +14,8 @@ from test_cli_json import small_demo  # noqa: F401  for the example of the demo
 from temperance import CALIBRATORS, __version__
 from temperance.cli.program import cli
 
-COMMANDS = ["demo", "compare", "fit", "apply", "evaluate", "completion"]
+COMMANDS = ["demo", "compare", "fit", "apply", "evaluate", "study", "completion"]
+STUDY = [("study", name) for name in ("run",)]
 
 
 def examples(*words):
@@ -33,7 +34,7 @@ def cli_help(*words):
     return done.output
 
 
-@pytest.mark.parametrize("words", [(), *((name,) for name in COMMANDS)], ids=" ".join)
+@pytest.mark.parametrize("words", [(), *((name,) for name in COMMANDS), *STUDY], ids=" ".join)
 def test_help_has_examples_and_80_columns(words, run):
     done = run(*words, "--help").succeeded()
     assert done.out == run(*words, "-h").out
@@ -51,8 +52,9 @@ def test_help_lists_the_commands_in_the_order_of_their_use(run):
     assert [line.split()[0] for line in lines] == COMMANDS == list(cli.commands)
 
 
-EXAMPLES = [line for name in COMMANDS for line in examples(name)]
-EXAMPLES += [line for line in examples() if line not in EXAMPLES]
+# Those of a study are run by its own tests.
+EXAMPLES = [line for name in COMMANDS if name != "study" for line in examples(name)]
+EXAMPLES += [line for line in examples() if line not in EXAMPLES and " study " not in line]
 
 
 @pytest.mark.parametrize("line", EXAMPLES)
@@ -112,6 +114,7 @@ COMPLETIONS = {
     "options": (("evaluate", "test.npz", "--dr"), ["--draws"]),
     "choices": (("evaluate", "test.npz", "--input", ""), ["logits", "probs"]),
     "shells": (("completion", "z"), ["zsh"]),
+    "methods of a study": (("study", "run", "tasks", "-m", "ts,hts"), ["ts,hts", "ts,hts-sgd"]),
 }
 
 

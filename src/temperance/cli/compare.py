@@ -18,7 +18,6 @@ from temperance.cli.inputs import (
     methods_option,
     open_part,
     seed_option,
-    sha256,
 )
 from temperance.cli.output import Output, on_one_line, output_options
 
@@ -134,6 +133,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 
 def sources_of(files: dict[str, RowFile]) -> list[Source]:
     """Name the files and their digests."""
+    from temperance.files import sha256
     from temperance.report import Source
 
     return [

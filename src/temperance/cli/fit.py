@@ -18,7 +18,6 @@ from temperance.cli.inputs import (
     methods_option,
     open_part,
     part_option,
-    sha256,
 )
 from temperance.cli.output import Output, on_one_line, output_options
 
@@ -63,7 +62,7 @@ def fit(
     VAL must hold rows that the classifier was not trained on.
     """
     from temperance.calibrators import make_calibrator
-    from temperance.files import check_writable
+    from temperance.files import check_writable, sha256
 
     output = Output("fit", as_json=as_json, quiet=quiet)
     calibrator = make_calibrator(method, **_options(method, settings))

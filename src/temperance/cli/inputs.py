@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +24,10 @@ __all__ = [
     "open_part",
     "part_option",
     "seed_option",
-    "sha256",
+    "studied_methods_option",
 ]
 
 FILE = click.Path(path_type=Path)
-
-_CHUNK = 1 << 22
 
 
 kind_option = click.option(
@@ -72,16 +69,41 @@ confidence_option = click.option(
 )
 
 
+def _complete(keys: Iterable[str], incomplete: str) -> list[str]:
+    *before, last = incomplete.split(",")
+    return [",".join([*before, key]) for key in keys if key.startswith(last)]
+
+
 def _complete_methods(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from temperance.calibrators import CALIBRATORS
 
-    *before, last = incomplete.split(",")
-    return [",".join([*before, key]) for key in CALIBRATORS if key.startswith(last)]
+    return _complete(CALIBRATORS, incomplete)
+
+
+def _complete_studied(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from temperance.study.methods import METHODS
+
+    return _complete(METHODS, incomplete)
 
 
 def methods_option(name: str, **settings: Any) -> Callable[..., Any]:
     """Add -m, completed from the registry."""
     return click.option("-m", name, shell_complete=_complete_methods, **settings)
+
+
+def _keys(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
+    return None if value is None else [key.strip() for key in value.split(",") if key.strip()]
+
+
+def studied_methods_option(default: str) -> Callable[..., Any]:
+    """Add -m/--methods, completed from the methods of a study: keys with commas become a list."""
+    return click.option(
+        "-m",
+        "--methods",
+        callback=_keys,
+        shell_complete=_complete_studied,
+        help=f"Keys with commas.  [default: {default}]",
+    )
 
 
 def open_part(
@@ -118,12 +140,3 @@ def about(rows: RowFile) -> Iterator[None]:
         yield
     except InputError as error:
         raise rows.stored.wrong(str(error)) from None
-
-
-def sha256(path: Path) -> str:
-    """Return the digest of a file, read in pieces."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()

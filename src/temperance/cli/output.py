@@ -43,6 +43,16 @@ class Output:
         if not (self.quiet or self.as_json):
             self._print(words, soft_wrap=False)
 
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a terminal to show a bar on."""
+        return self._err.is_terminal
+
+    def tell(self, words: str) -> None:
+        """Say how far the work is, where there is no bar; for a log, unless asked to be quiet."""
+        if not self.quiet:
+            click.echo(f"temperance: {words}", err=True)
+
     def warn(self, words: str) -> None:
         """Say what a fit was not happy with."""
         click.echo(f"temperance: warning: {words}", err=True)
@@ -68,7 +78,7 @@ class Output:
     def progress(self, title: str) -> Iterator[Report]:
         """Show a bar on a terminal while the context lasts; (what is being done, share done) moves it."""
         columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %")
-        hidden = self.quiet or not self._err.is_terminal
+        hidden = self.quiet or not self.is_live
         with Progress(
             *columns, TimeElapsedColumn(), console=self._err, transient=True, disable=hidden
         ) as progress:

@@ -25,6 +25,7 @@ from temperance.cli.demo import demo
 from temperance.cli.evaluate import evaluate
 from temperance.cli.fit import fit
 from temperance.cli.output import on_one_line
+from temperance.cli.study import study
 
 __all__ = ["main"]
 
@@ -35,6 +36,7 @@ Examples:
   temperance fit val.npz -m bayes -o cal.json
   temperance apply cal.json new.npz -o probs.npz
   temperance evaluate test.npz -c cal.json
+  temperance study run tasks/ --out study
 
 \b
 Files: .npz with logits (or probs) and labels; also .npy, .csv, .parquet,
@@ -63,7 +65,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (demo, compare, fit, apply, evaluate, completion):
+for command in (demo, compare, fit, apply, evaluate, study, completion):
     cli.add_command(command)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -10,8 +11,9 @@ from rich.table import Table
 if TYPE_CHECKING:
     from temperance.comparison import Comparison
     from temperance.metrics import Evaluation
+    from temperance.study.results import MethodTime, Results
 
-__all__ = ["comparison_table", "metrics_table"]
+__all__ = ["comparison_table", "metrics_table", "times_table"]
 
 
 def comparison_table(comparison: Comparison) -> tuple[str, Table]:
@@ -50,4 +52,24 @@ def metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
     for name, estimate in evaluation.items():
         numbers = (estimate.value, estimate.low, estimate.high)
         table.add_row(name, *(evaluation.shown(name, number) for number in numbers))
+    return heading, table
+
+
+def times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Table]:
+    """Return a heading, and methods by the time that their fits took and how these ended."""
+    heading = f"{len(results.tasks)} tasks, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("method", no_wrap=True)
+    for name in ("fits", "failed", "not converged", "fit ms", "apply ms", "all, min"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for time in times:
+        table.add_row(
+            time.method,
+            str(time.fits),
+            str(time.failed),
+            str(time.unconverged),
+            f"{1000 * time.fit_seconds / time.fits:.1f}",
+            f"{1000 * time.apply_seconds / time.fits:.1f}",
+            f"{(time.fit_seconds + time.apply_seconds) / 60:.1f}",
+        )
     return heading, table

@@ -1,0 +1,23 @@
+"""`temperance study`: the paper's study on a folder of tasks: run it, then make tables and figures of it."""
+
+from __future__ import annotations
+
+import click
+
+from temperance.cli.study_run import run
+
+__all__ = ["study"]
+
+EXAMPLES = """\b
+Examples:
+  temperance study run tasks/ --out study
+  temperance study run tasks/ --out study --draws 100
+"""
+
+
+@click.group(epilog=EXAMPLES, short_help="All methods, few rows and many, on a folder of tasks.")
+def study() -> None:
+    """Judge every method on a folder of tasks, fitted to few rows and to many."""
+
+
+study.add_command(run)

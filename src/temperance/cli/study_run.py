@@ -1,0 +1,141 @@
+"""`temperance study run`: task files -> a folder of results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from temperance.cli.inputs import FILE, seed_option, studied_methods_option
+from temperance.cli.output import Output, on_one_line, output_options
+
+if TYPE_CHECKING:
+    from temperance.study import Results
+
+__all__ = ["run"]
+
+EXAMPLES = """\b
+Examples:
+  temperance study run tasks/ --out study
+  temperance study run a__resnet.npz b__vgg.npz --out study --sizes 50,200
+  temperance study run tasks/ --out study --scheduler tcp://10.0.0.1:8786
+
+\b
+A task file is an .npz (.safetensors, .pt) with logits_val, labels_val,
+logits_test and labels_test, named DATASET__MODEL. Stop the study whenever you
+like: the same command goes on where it was.
+"""
+
+_EVERY = 60.0  # seconds between lines where there is no terminal
+
+
+def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    try:
+        return [int(word) for word in value.split(",") if word.strip()]
+    except ValueError:
+        raise click.BadParameter(f"must be whole numbers with commas, as 200,500; got {value!r}") from None
+
+
+@click.command(epilog=EXAMPLES, short_help="Fit and judge: goes on where it was stopped.")
+@click.argument("tasks", type=FILE, nargs=-1, required=True)
+@click.option("-o", "--out", type=FILE, required=True, help="The folder of the study, made if it is new.")
+@studied_methods_option("all but pts-plain and ...-sgd")
+@click.option(
+    "--sizes", callback=_numbers, default="200,500,1000,5000", show_default=True, help="Rows to fit to."
+)
+@click.option(
+    "--draws", type=click.IntRange(min=1), default=50, show_default=True, help="Subsamples of a size."
+)
+@seed_option
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]")
+@click.option("--scheduler", metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
+@output_options
+def run(
+    tasks: tuple[Path, ...],
+    out: Path,
+    methods: list[str] | None,
+    sizes: list[int],
+    draws: int,
+    seed: int,
+    jobs: int | None,
+    scheduler: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Fit every method to subsamples of each task in TASKS, and judge it on the task's test rows.
+
+    TASKS are task files, or folders of them. All methods are fitted to the same subsamples.
+    """
+    from temperance.core.blocks import number_of_threads
+    from temperance.study import find_tasks, run_study
+
+    output = Output("study run", as_json=as_json, quiet=quiet)
+    files = find_tasks(tasks)
+    began = time.monotonic()
+    with _countdown(output) as progress:
+        results = run_study(
+            files, out, methods=methods, sizes=sizes, draws=draws, seed=seed,
+            jobs=jobs or number_of_threads(), scheduler=scheduler, progress=progress,
+        )  # fmt: skip
+    output.say(f"Done in {_duration(time.monotonic() - began)}.")
+    _finish(output, results)
+
+
+@contextmanager
+def _countdown(output: Output) -> Iterator[Callable[[int, int], None]]:
+    """Show how far a study is and when it will be done: a bar, or without a terminal a line each minute."""
+    began = time.monotonic()
+    told = began
+
+    def words(made: int, to_make: int) -> str:
+        if not made:
+            return f"{to_make} fits to make"
+        left = (time.monotonic() - began) * (to_make - made) / made
+        return f"{made} of {to_make} fits, {_duration(left)} left"
+
+    with output.progress("Studying") as bar:
+
+        def progress(made: int, to_make: int) -> None:
+            nonlocal told
+            bar(words(made, to_make), made / to_make if to_make else 1.0)
+            if not output.is_live and (not made or time.monotonic() - told > _EVERY):
+                told = time.monotonic()
+                output.tell(words(made, to_make))
+
+        yield progress
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _finish(output: Output, results: Results) -> None:
+    from temperance.cli.tables import times_table
+
+    times = results.times()
+    output.show(*times_table(results, times))
+    failures = results.failures()
+    if failures:
+        first = failures[0]
+        output.warn(
+            f"{len(failures)} fits gave no scores, the first {first.fit.method} on {first.fit.task} with "
+            f"{first.fit.n} rows: {first.message}"
+        )
+    output.say(
+        f"Next: temperance study table {on_one_line(results.folder)} --metric nll --n {results.sizes[0]}"
+    )
+    output.result(
+        folder=str(results.folder),
+        tasks=[task.name for task in results.tasks],
+        sizes=results.sizes,
+        seed=results.seed,
+        methods=[asdict(time) for time in times],
+    )

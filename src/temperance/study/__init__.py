@@ -1,0 +1,23 @@
+"""The paper's study on anyone's models: every method, fitted to few and many rows, on a folder of tasks.
+
+    tasks -> protocol -> run -> store -> results -> tables, figures
+
+`tasks` finds the files, `protocol` says which fits there are to make, `run` makes those of one subsample,
+`workers` and `cluster` spread them, `store` keeps what they gave. `results` reads it, for tables and figures.
+"""
+
+from __future__ import annotations
+
+from temperance.study.results import METRICS, Results, Summary
+from temperance.study.runner import Progress, run_study
+from temperance.study.tasks import TaskFile, find_tasks
+
+__all__ = [
+    "METRICS",
+    "Progress",
+    "Results",
+    "Summary",
+    "TaskFile",
+    "find_tasks",
+    "run_study",
+]

@@ -1,0 +1,48 @@
+"""Cells on a Dask cluster: its scheduler spreads them, and does again what a worker took with it.
+
+The workers need this package, and the task files under the same paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+
+from temperance._validation import InputError
+from temperance.study.protocol import Cell
+from temperance.study.run import Score, run_cell
+from temperance.study.workers import limit_threads
+
+__all__ = ["run_on_cluster"]
+
+_WAIT = "10s"
+
+
+def run_on_cluster(cells: Iterable[Cell], address: str) -> Generator[list[Score], None, None]:
+    """Yield the results of each cell as it is done, in any order."""
+    try:
+        from distributed import Client, KilledWorker, as_completed
+    except ImportError as error:
+        raise ImportError('a cluster needs Dask: pip install "temperance[dask]"') from error
+    try:
+        client = Client(address, timeout=_WAIT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the scheduler must be a Dask scheduler's address; got {address!r} ({error})."
+        ) from None
+    with client:
+        futures = client.map(_run_alone, list(cells), pure=False)
+        for future in as_completed(futures, loop=client.loop):
+            try:
+                result = future.result()
+            except KilledWorker as error:
+                raise ChildProcessError(
+                    f"the cluster gave up on work whose workers died each time ({error}). Have they enough "
+                    "memory? What was done is kept."
+                ) from None
+            yield result
+            future.release()  # its result is kept by us now
+
+
+def _run_alone(cell: Cell) -> list[Score]:
+    limit_threads()
+    return run_cell(cell)

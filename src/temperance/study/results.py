@@ -1,0 +1,120 @@
+"""The results of a study, by task, method, number of rows and metric: means over draws with their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError, check_choice
+from temperance.study.methods import METHODS, UNCALIBRATED
+from temperance.study.run import Score
+from temperance.study.store import Store
+from temperance.study.tasks import TaskFile
+
+__all__ = ["METRICS", "MethodTime", "Results", "Summary"]
+
+Vector = NDArray[np.float64]
+
+METRICS: dict[str, str] = {"nll": "nll", "ece": "ece50", "ece15": "ece15", "brier": "brier"}
+"""What a metric is called on the command line, and its column of the store; `ece` is the paper's, 50 bins."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A mean over draws. Its standard error is nan if there is one draw, or if one of them is infinite."""
+
+    mean: float
+    error: float
+    draws: int
+
+
+@dataclass(frozen=True)
+class MethodTime:
+    """What the fits of a method took, in seconds, and how they ended."""
+
+    method: str
+    fits: int
+    failed: int
+    unconverged: int
+    fit_seconds: float
+    apply_seconds: float
+
+
+class Results:
+    """What is in the folder of a study.
+
+    Sizes are those asked for; a task with fewer rows stands under a size with all it has.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        store = Store(folder)
+        self.seed, self.version = store.seed, store.version
+        self.tasks: list[TaskFile] = store.tasks()
+        self.sizes: list[int] = store.sizes()
+        self.scores: list[Score] = store.scores()
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """Methods with results, in the order of tables; the uncalibrated classifier is not among them."""
+        found = {score.fit.method for score in self.scores} - {UNCALIBRATED}
+        return [key for key in METHODS if key in found]
+
+    @cached_property
+    def _by_fit(self) -> dict[tuple[str, int, str], list[Score]]:
+        groups: dict[tuple[str, int, str], list[Score]] = {}
+        for score in self.scores:
+            groups.setdefault((score.fit.task, score.fit.n, score.fit.method), []).append(score)
+        return groups
+
+    def datasets(self) -> dict[str, list[TaskFile]]:
+        """Return the tasks of each data set."""
+        groups: dict[str, list[TaskFile]] = {}
+        for task in self.tasks:
+            groups.setdefault(task.dataset, []).append(task)
+        return groups
+
+    def draws(self, task: TaskFile, method: str, n: int, metric: str) -> Vector:
+        """Return a score for each draw that succeeded."""
+        check_choice("metric", metric, tuple(METRICS))
+        if n not in self.sizes:
+            raise InputError(
+                f"the number of rows must be one of the study, {', '.join(map(str, self.sizes))}; got {n}."
+            )
+        fitted = 0 if method == UNCALIBRATED else min(n, task.rows)
+        scores = self._by_fit.get((task.name, fitted, method), [])
+        values = np.array([getattr(score, METRICS[metric]) for score in scores], np.float64)
+        return values[~np.isnan(values)]
+
+    def summary(self, task: TaskFile, method: str, n: int, metric: str) -> Summary | None:
+        """Return the mean of a score over draws, or None if there is none."""
+        values = self.draws(task, method, n, metric)
+        if not len(values):
+            return None
+        known = len(values) > 1 and bool(np.isfinite(values).all())
+        error = values.std(ddof=1) / np.sqrt(len(values)) if known else np.nan
+        return Summary(float(values.mean()), float(error), len(values))
+
+    def times(self) -> list[MethodTime]:
+        """Return what the fits of each method took."""
+        return [_time(key, [s for s in self.scores if s.fit.method == key]) for key in self.methods]
+
+    def failures(self) -> list[Score]:
+        """Return the fits that gave no scores."""
+        return [score for score in self.scores if np.isnan(score.nll)]
+
+
+def _time(method: str, scores: list[Score]) -> MethodTime:
+    failed = sum(bool(np.isnan(score.nll)) for score in scores)
+    return MethodTime(
+        method,
+        len(scores),
+        failed,
+        sum(not score.converged for score in scores) - failed,
+        sum(score.fit_seconds for score in scores),
+        sum(score.apply_seconds for score in scores),
+    )

@@ -1,0 +1,86 @@
+"""Run a study, or what is left of it: plan, spread the work, keep each result as soon as it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from temperance._validation import InputError, check_number
+from temperance.study.cluster import run_on_cluster
+from temperance.study.methods import DEFAULT, check_methods
+from temperance.study.protocol import plan
+from temperance.study.results import Results
+from temperance.study.store import Store
+from temperance.study.tasks import TaskFile
+from temperance.study.workers import run_on_workers
+
+__all__ = ["SIZES", "Progress", "run_study"]
+
+SIZES = (200, 500, 1000, 5000)
+
+Progress = Callable[[int, int], None]
+"""Called with the number of fits made by this run so far, and the number it has to make."""
+
+
+def run_study(
+    tasks: Sequence[TaskFile],
+    folder: str | Path,
+    *,
+    methods: Sequence[str] | None = None,
+    sizes: Sequence[int] = SIZES,
+    draws: int = 50,
+    seed: int = 0,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Fit each method to `draws` subsamples of each size of each task, and judge it on the test rows.
+
+    Parameters
+    ----------
+    tasks
+        As `find_tasks` returns them.
+    folder : path
+        Where results are kept. What is there already is not done again.
+    methods : sequence of str, optional
+        By default those of the registry and ETS with the Brier score; the paper's training takes long and
+        must be asked for, as `lts-sgd`.
+    sizes : sequence of int
+        Numbers of validation rows; all rows where a task has fewer.
+    draws : int
+        Subsamples of each size.
+    seed : int
+        For all chance.
+    jobs : int
+        Worker processes. Results do not depend on it.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers are used instead.
+    progress : function of (fits made, fits to make), optional
+        Called after each subsample.
+
+    Notes
+    -----
+    The workers are new processes, so that a script that calls this needs `if __name__ == "__main__":`.
+    """
+    chosen = DEFAULT if methods is None else check_methods(tuple(methods))
+    if not sizes:
+        raise InputError("sizes must name a number of rows at least; got none.")
+    for size in sizes:
+        check_number("sizes", size, ">= 1", lambda n: n >= 1, whole=True)
+    for name, value in (("draws", draws), ("jobs", jobs)):
+        check_number(name, value, ">= 1", lambda n: n >= 1, whole=True)
+    store = Store.create(folder, seed)
+    store.add_tasks(tasks, sizes)
+    cells = list(plan(tasks, chosen, sizes, draws, seed, store.fits()))
+    made, to_make = 0, sum(len(cell.methods) for cell in cells)
+    if progress is not None:
+        progress(0, to_make)
+    work = run_on_workers(cells, jobs) if scheduler is None else run_on_cluster(cells, scheduler)
+    with closing(work):  # the workers end at once, whatever happens here
+        for scores in work:
+            store.add(scores)
+            made += len(scores)
+            if progress is not None:
+                progress(made, to_make)
+    return Results(folder)

@@ -1,0 +1,174 @@
+"""What a study has found so far, in one SQLite file: it comes with Python, and outlives a kill at any moment.
+
+The results of a cell are written in one transaction: all of them are there afterwards, or none. The name of a
+result is its primary key, so that work that was done twice is there once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import temperance
+from temperance._validation import InputError
+from temperance.study.protocol import Fit
+from temperance.study.run import Score
+from temperance.study.tasks import TaskFile
+
+__all__ = ["FILE_NAME", "SCORES", "Store"]
+
+FILE_NAME = "results.sqlite"
+FORMAT = "1"
+SCORES = (
+    "ece50",
+    "ece15",
+    "nll",
+    "brier",
+    "converged",
+    "iterations",
+    "message",
+    "fit_seconds",
+    "apply_seconds",
+)
+"""The columns of a result, beside its name."""
+
+_TASK = ("name", "path", "sha256", "rows", "test_rows", "classes")
+_PATIENCE = 60.0  # seconds to wait for another process that reads or writes
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS size (n INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS task (
+  name TEXT PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL,
+  rows INTEGER NOT NULL, test_rows INTEGER NOT NULL, classes INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS score (
+  task TEXT NOT NULL, n INTEGER NOT NULL, draw INTEGER NOT NULL, method TEXT NOT NULL,
+  ece50 REAL, ece15 REAL, nll REAL, brier REAL,
+  converged INTEGER NOT NULL, iterations INTEGER NOT NULL, message TEXT NOT NULL,
+  fit_seconds REAL NOT NULL, apply_seconds REAL NOT NULL,
+  PRIMARY KEY (task, n, draw, method)
+) WITHOUT ROWID;
+"""
+
+_INSERT = f"""
+INSERT INTO score VALUES ({", ".join("?" * (len(Fit._fields) + len(SCORES)))})
+ON CONFLICT (task, n, draw, method) DO NOTHING
+"""
+
+
+class Store:
+    """The results in a folder. One that `study run` has not made is refused."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.path = Path(folder) / FILE_NAME
+        if not self.path.is_file():
+            raise InputError(f"{folder} must be the folder of a study; there is no {FILE_NAME} in it.")
+        with self._connected() as connection:
+            found = dict(connection.execute("SELECT name, value FROM setting"))
+        if found.get("format") != FORMAT:
+            raise InputError(f"{self.path} must be a store of format {FORMAT}; got {found.get('format')!r}.")
+        self.seed = int(found["seed"])
+        self.version = found["temperance"]
+
+    @classmethod
+    def create(cls, folder: str | Path, seed: int) -> Store:
+        """Open the store in a folder, made if there is none; raise if it is of another seed or version."""
+        if Path(folder).is_file():
+            raise InputError(
+                f"the results must go to a folder; got {folder}, which is a file. Choose another name."
+            )
+        Path(folder).mkdir(exist_ok=True)
+        path = Path(folder) / FILE_NAME
+        wanted = {"format": FORMAT, "temperance": temperance.__version__, "seed": str(seed)}
+        with _connect(path) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")  # tables and settings appear together, or not at all
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            connection.executemany("INSERT OR IGNORE INTO setting VALUES (?, ?)", wanted.items())
+            found = dict(connection.execute("SELECT name, value FROM setting"))
+        for name, value in wanted.items():
+            if found[name] != value:
+                raise InputError(
+                    f"the study in {folder} was begun with {name} {found[name]}; got {value}. "
+                    "Results of the two must not mix: go on with the same, or choose another folder."
+                )
+        return cls(folder)
+
+    def add_tasks(self, tasks: Iterable[TaskFile], sizes: Iterable[int]) -> None:
+        """Note what is studied; raise if a task of the same name is another file."""
+        with self._connected() as connection, connection:
+            known = {task.name: task for task in _tasks(connection)}
+            for task in tasks:
+                before = known.get(task.name, task)
+                if before.sha256 != task.sha256:
+                    raise InputError(
+                        f"{task.path} must be the file that the study was begun with; it has changed. "
+                        "Choose another folder for the results."
+                    )
+                connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?)", _task_row(task))
+            connection.executemany("INSERT OR IGNORE INTO size VALUES (?)", [(n,) for n in sizes])
+
+    def add(self, scores: Iterable[Score]) -> None:
+        """Write the results of a cell, all or none."""
+        rows = [(*score.fit, *(getattr(score, name) for name in SCORES)) for score in scores]
+        with self._connected() as connection, connection:
+            connection.executemany(_INSERT, rows)
+
+    def fits(self) -> set[Fit]:
+        """Return the names of all results."""
+        with self._connected() as connection:
+            return {Fit(*row) for row in connection.execute("SELECT task, n, draw, method FROM score")}
+
+    def scores(self) -> list[Score]:
+        """Return all results, by name."""
+        with self._connected() as connection:
+            rows = connection.execute("SELECT * FROM score ORDER BY task, n, draw, method").fetchall()
+        return [_score(row) for row in rows]
+
+    def tasks(self) -> list[TaskFile]:
+        """Return the tasks, by name."""
+        with self._connected() as connection:
+            return list(_tasks(connection))
+
+    def sizes(self) -> list[int]:
+        """Return the sizes that were asked for, of which a small task may not have all."""
+        with self._connected() as connection:
+            return [n for (n,) in connection.execute("SELECT n FROM size ORDER BY n")]
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with _connect(self.path) as connection:
+            yield connection
+
+
+@contextmanager
+def _connect(path: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with closing(sqlite3.connect(path, timeout=_PATIENCE)) as connection:
+            yield connection
+    except sqlite3.IntegrityError:
+        raise  # no fault of the file
+    except sqlite3.OperationalError as error:
+        raise OSError(f"{path} cannot be used: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise InputError(f"{path} must be the store of a study; it cannot be read ({error}).") from error
+
+
+def _tasks(connection: sqlite3.Connection) -> Iterator[TaskFile]:
+    for name, path, *rest in connection.execute(f"SELECT {', '.join(_TASK)} FROM task ORDER BY name"):
+        yield TaskFile(name, Path(path), *rest)
+
+
+def _task_row(task: TaskFile) -> tuple[object, ...]:
+    return tuple(str(task.path) if name == "path" else getattr(task, name) for name in _TASK)
+
+
+def _score(row: tuple[object, ...]) -> Score:
+    # SQLite has no nan and keeps it as null.
+    values = {
+        name: float("nan") if value is None else value for name, value in zip(SCORES, row[4:], strict=True)
+    }
+    values["converged"] = bool(values["converged"])
+    return Score(Fit(*row[:4]), **values)  # type: ignore[arg-type]

@@ -1,0 +1,104 @@
+"""The tasks of a study: files with validation and test rows of one classifier on one data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from temperance._validation import InputError
+from temperance.comparison import LabelledRows
+from temperance.data.formats import FORMATS
+from temperance.data.rows_file import RowFile, open_rows, parts
+from temperance.files import sha256
+
+__all__ = ["LoadedTask", "TaskFile", "find_tasks", "load_task"]
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """A task file and what is in it. Its name is `dataset__model`; without the two bars both are the name."""
+
+    name: str
+    path: Path
+    sha256: str
+    rows: int
+    test_rows: int
+    classes: int
+
+    @property
+    def dataset(self) -> str:
+        """The data set: what comes before the bars."""
+        return self.name.split("__", 1)[0]
+
+    @property
+    def model(self) -> str:
+        """The model: what comes after the bars."""
+        return self.name.split("__", 1)[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedTask:
+    """The rows of a task file: to fit to, and to judge on."""
+
+    val: LabelledRows
+    test: LabelledRows
+
+
+def find_tasks(paths: Iterable[str | Path]) -> list[TaskFile]:
+    """Return the tasks in files and folders, by name; raise if there is none, or if two have one name."""
+    files = [file for path in map(Path, paths) for file in _files(path)]
+    tasks = sorted((_describe(file) for file in files), key=lambda task: task.name)
+    for first, second in pairwise(tasks):
+        if first.name == second.name:
+            raise InputError(
+                f"two tasks must not have one name; got {first.path} and {second.path}. Rename one."
+            )
+    return tasks
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = [file for file in sorted(path.iterdir()) if file.suffix.lower() in FORMATS and file.is_file()]
+    tasks = [file for file in found if set(parts(file)) == {"val", "test"}]
+    if not tasks:
+        raise InputError(
+            f"{path} must hold task files, as .npz with logits_val, labels_val, logits_test and "
+            f"labels_test; got {len(found)} data files, none of them a task."
+        )
+    return tasks
+
+
+def _describe(path: Path) -> TaskFile:
+    val, test = (open_rows(path, part=part) for part in ("val", "test"))
+    classes = {file.shape[1] if len(file.shape) == 2 else 2 for file in (val, test)}
+    if len(classes) != 1:
+        raise InputError(
+            f"{path}: validation and test rows must have the same classes; got {val.shape} and {test.shape}."
+        )
+    return TaskFile(path.stem, path.resolve(), sha256(path), val.shape[0], test.shape[0], classes.pop())
+
+
+@lru_cache(maxsize=64)
+def load_task(task: TaskFile) -> LoadedTask:
+    """Open the rows of a task, checked against what was found when the study was planned.
+
+    Also on another machine: the file must be there under the same path, and be the same file.
+    """
+    if sha256(task.path) != task.sha256:
+        raise InputError(f"{task.path} must not change during a study; it did. Start another study.")
+    val, test = (_checked(open_rows(task.path, part=part)) for part in ("val", "test"))
+    return LoadedTask(val, test)
+
+
+def _checked(file: RowFile) -> LabelledRows:
+    assert file.labels is not None  # they were asked for
+    try:
+        rows = LabelledRows.open(file.logits(), file.labels)
+        rows.has_masks()
+    except InputError as error:
+        raise file.stored.wrong(str(error)) from None
+    return rows

@@ -1,0 +1,90 @@
+"""Cells on the cores of this machine: processes that take one after the other.
+
+A worker that dies takes only what it was at with it: new workers take its place, and the work is done again.
+When this process ends, in whatever way, the workers end with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from threading import Thread
+
+from threadpoolctl import threadpool_limits
+
+from temperance.study.protocol import Cell
+from temperance.study.run import Score, run_cell
+
+__all__ = ["limit_threads", "run_on_workers"]
+
+_MOST_DEATHS = 3  # in a row, without any work done
+
+
+def run_on_workers(cells: Iterable[Cell], jobs: int) -> Generator[list[Score], None, None]:
+    """Yield the results of each cell as it is done, in any order."""
+    left, deaths = list(cells), 0
+    while left:
+        lost: list[Cell] = []
+        for result in _until_a_death(left, jobs, lost):
+            deaths = 0
+            yield result
+        left, deaths = lost, deaths + 1
+        if left and deaths == _MOST_DEATHS:
+            first = left[0]
+            raise ChildProcessError(
+                f"the worker processes died {deaths} times in a row, at {first.task.name}, N = {first.n}. "
+                "Was there not enough memory? Try fewer --jobs; what was done is kept."
+            )
+
+
+def _until_a_death(cells: list[Cell], jobs: int, lost: list[Cell]) -> Generator[list[Score], None, None]:
+    """Yield results until all are there, or until a worker dies: then `lost` has what is left."""
+    context = get_context("spawn")  # a fork of a process with threads may hang
+    lifeline, ours = context.Pipe(duplex=False)
+    with ProcessPoolExecutor(jobs, context, _begin, (lifeline,)) as pool:
+        queue, running = iter(cells), dict[Future[list[Score]], Cell]()
+        try:
+            while True:
+                for cell in islice(queue, 2 * jobs - len(running)):  # few, so that an end comes soon
+                    running[pool.submit(run_cell, cell)] = cell
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    result = future.result()
+                    del running[future]
+                    yield result
+        except BrokenProcessPool:
+            for future, cell in running.items():
+                if future.done() and future.exception() is None:
+                    yield future.result()
+                else:
+                    lost.append(cell)
+            lost.extend(queue)
+        finally:
+            ours.close()
+            lifeline.close()
+
+
+def _begin(lifeline: Connection) -> None:
+    """Prepare a worker: one thread, no answer to Ctrl-C, which is for its parent, an end with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["OMP_NUM_THREADS"] = "1"  # for what is imported later
+    limit_threads()
+    Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+
+
+def _end_with(lifeline: Connection) -> None:
+    lifeline.poll(None)  # nothing is ever sent: this returns when the other end is closed
+    os._exit(1)
+
+
+def limit_threads() -> None:
+    """Let this process use one thread, since it is one of several on the same cores."""
+    os.environ["TEMPERANCE_THREADS"] = "1"
+    threadpool_limits(1)

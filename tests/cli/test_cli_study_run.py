@@ -1,0 +1,102 @@
+"""`temperance study run`: what it says, what it refuses, and that it goes on where it was."""
+
+import numpy as np
+import pytest
+from test_cli_help import examples
+
+from temperance.cli.study_run import _duration
+from temperance.study import Results
+
+QUICK = ("--methods", "ts", "--sizes", "20", "--draws", "2", "--jobs", "1")
+
+
+@pytest.fixture
+def tasks(folder, task, judged):
+    """Work beside a folder with one task."""
+    (folder / "tasks").mkdir()
+    np.savez(
+        folder / "tasks" / "cats__net.npz",
+        logits_val=task.logits,
+        labels_val=task.labels,
+        logits_test=judged.logits,
+        labels_test=judged.labels,
+    )
+    return folder / "tasks"
+
+
+def test_a_study_is_run_told_and_gone_on_with(run, tasks):
+    first = run("study", "run", "tasks", "--out", "study", *QUICK)
+    assert first.code == 0
+    assert first.err == "temperance: 3 fits to make\n"
+    assert "1 tasks, N = 20, seed 0" in first.out
+    assert " ts " in first.out
+    assert "Next: temperance study table study --metric nll --n 20" in first.out
+    more = run("study", "run", "tasks/cats__net.npz", "-o", "study", *QUICK[:-4], "--draws", "3", "--json")
+    assert more.err == "temperance: 1 fits to make\n"
+    assert more.json["methods"][0] | {"fit_seconds": 0, "apply_seconds": 0} == {
+        "method": "ts", "fits": 3, "failed": 0, "unconverged": 0, "fit_seconds": 0, "apply_seconds": 0,
+    }  # fmt: skip
+    assert more.json["tasks"] == ["cats__net"]
+    assert len(Results("study").scores) == 4
+
+
+def test_a_quiet_run_says_its_result_alone(run, tasks):
+    out = run("study", "run", "tasks", "-o", "study", *QUICK, "-q").succeeded().out
+    assert out.startswith("1 tasks, N = 20, seed 0\n")
+
+
+def test_a_fit_that_fails_is_told(run, tasks):
+    data = dict(np.load("tasks/cats__net.npz"))
+    data["logits_test"][np.arange(200), (data["labels_test"] + 1) % 4] = -np.inf
+    np.savez("tasks/cats__net.npz", **data)
+    done = run("study", "run", "tasks", "-o", "study", *QUICK[2:], "-m", "lts")
+    assert done.code == 0
+    assert "2 fits gave no scores, the first lts on cats__net with 20 rows: InputError" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tasks", "-o", "study", "--sizes", "20,many"), "must be whole numbers with commas"),
+        (("tasks", "-o", "study", "--sizes", ","), "sizes must name a number of rows"),
+        (("tasks", "-o", "study", "-m", "tss"), "got 'tss'"),
+        (("tasks", "-o", "study", "--draws", "0"), "--draws"),
+        (("tasks", "-o", "no/study", *QUICK), "no/study: no such file or directory"),
+        (("tasks", "-o", "tasks/cats__net.npz"), "which is a file"),
+        (("nothing", "-o", "study"), "there is no such file"),
+        (("empty", "-o", "study"), "must hold task files"),
+        (("tasks",), "--out"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_one_sentence(run, tasks, words, said):
+    (tasks.parent / "empty").mkdir()
+    run("study", "run", *words).failed(2, said)
+    assert not (tasks.parent / "study").exists()
+
+
+def test_another_seed_is_refused(run, tasks):
+    run("study", "run", "tasks", "-o", "study", *QUICK)
+    run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "begun with seed 0; got 1")
+
+
+@pytest.mark.parametrize("line", examples("study", "run"))
+def test_every_example_is_understood(line, run, tasks, monkeypatch):
+    asked = {}
+    monkeypatch.setattr("temperance.study.find_tasks", lambda paths: asked.update(paths=paths) or [])
+    monkeypatch.setattr(
+        "temperance.study.run_study", lambda *given, **settings: asked.update(settings) or 1 / 0
+    )
+    program, *words = line.split()
+    assert program == "temperance"
+    done = run(*words)
+    assert "ZeroDivisionError" in done.err, "all was understood before the work began"
+    assert asked["paths"]
+    assert (asked["scheduler"] is None) != ("--scheduler" in words)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(4.4, "4 s"), (61, "1 min"), (3540, "59 min"), (3600, "1 h 0 min"), (9000, "2 h 30 min")],
+)
+def test_durations_are_told_as_people_say_them(seconds, words):
+    assert _duration(seconds) == words

@@ -1,0 +1,89 @@
+"""Which fits a study is made of, and that the chance in them hangs on nothing else."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from temperance import CALIBRATORS, InputError
+from temperance.study.methods import DEFAULT, LABELS, METHODS, check_methods, is_random, make_method
+from temperance.study.protocol import Cell, plan
+from temperance.study.tasks import TaskFile
+
+TASK = TaskFile("cats__net", Path("cats__net.npz"), "0", rows=100, test_rows=50, classes=3)
+OTHER = TaskFile("dogs__net", Path("dogs__net.npz"), "0", rows=100, test_rows=50, classes=3)
+
+
+def cell(task=TASK, n=20, draw=0, seed=0, methods=("ts",)):
+    return Cell(task, n, draw, seed, methods)
+
+
+def test_a_subsample_has_n_different_rows_in_the_order_of_the_file():
+    rows = cell().rows()
+    assert len(rows) == 20
+    assert (np.diff(rows) > 0).all()
+    assert 0 <= rows.min() <= rows.max() < 100
+
+
+def test_a_subsample_is_the_same_for_all_methods_and_whatever_else_is_studied():
+    assert (cell(methods=("ts", "hts")).rows() == cell(methods=("pts",)).rows()).all()
+    wide = {(c.n, c.draw): c for c in plan([OTHER, TASK], ["ts", "pts"], [50, 20], 3, 0) if c.task is TASK}
+    narrow = {(c.n, c.draw): c for c in plan([TASK], ["pts"], [20], 2, 0)}
+    assert (20, 1) in wide
+    for key, one in narrow.items():
+        assert (one.rows() == wide[key].rows()).all()
+        assert one.random_state() == wide[key].random_state()
+
+
+@pytest.mark.parametrize("other", [cell(task=OTHER), cell(draw=1), cell(seed=1)])
+def test_tasks_draws_and_seeds_have_subsamples_of_their_own(other):
+    assert (cell().rows() != other.rows()).any()
+    assert cell().random_state() != other.random_state()
+
+
+def test_every_row_is_drawn_equally_often():
+    counts = np.bincount(np.concatenate([cell(draw=draw).rows() for draw in range(1000)]), minlength=100)
+    assert counts.min() > 150  # 200 expected, with a deviation of 13
+    assert counts.max() < 250
+
+
+def test_all_rows_are_taken_where_there_are_no_more_and_fixed_methods_are_fitted_once():
+    fits = [fit for c in plan([TASK], ["ts", "pts"], [50, 200, 5000], 3, 0) for fit in c.fits()]
+    assert len(fits) == len(set(fits))
+    assert [(fit.n, fit.draw) for fit in fits if fit.method == "ts"] == [(50, 0), (100, 0), (50, 1), (50, 2)]
+    assert [(fit.n, fit.draw) for fit in fits if fit.method == "pts" and fit.n == 100] == [
+        (100, d) for d in range(3)
+    ]
+    assert [(fit.n, fit.draw) for fit in fits if fit.method == "none"] == [(0, 0)]
+    assert (cell(n=100).rows() == np.arange(100)).all()
+
+
+def test_what_is_done_is_not_planned_again():
+    everything = [fit for c in plan([TASK, OTHER], ["ts", "pts"], [10, 20], 3, 0) for fit in c.fits()]
+    done = set(everything[::3])
+    left = [fit for c in plan([TASK, OTHER], ["ts", "pts"], [10, 20], 3, 0, done) for fit in c.fits()]
+    assert left == [fit for fit in everything if fit not in done]
+
+
+def test_a_study_that_is_stopped_has_all_tasks():
+    draws = [c.draw for c in plan([TASK, OTHER], ["ts"], [10, 20], 5, 0)]
+    assert draws == sorted(draws)
+
+
+@pytest.mark.parametrize("key", METHODS)
+def test_every_method_can_be_built_and_takes_its_seed_if_it_has_chance(key):
+    made = make_method(key, 7)
+    assert is_random(key) == ("random_state" in made.get_params())
+    assert made.get_params().get("random_state", 7) == 7
+    assert made.get_params().get("solver", "exact") == ("sgd" if key.endswith("-sgd") else "exact")
+    assert key in LABELS
+
+
+def test_methods_are_those_of_the_registry_and_variants_that_cost_more_are_asked_for():
+    assert set(CALIBRATORS) < set(DEFAULT) < set(METHODS)
+    assert make_method("ets-brier", 0).loss == "brier"
+    assert check_methods(["pts-sgd", "ts", "ts"]) == ("ts", "pts-sgd")
+    with pytest.raises(InputError, match="got 'tss'"):
+        check_methods(["tss"])
+    with pytest.raises(InputError, match="got none"):
+        check_methods([])

@@ -1,0 +1,86 @@
+"""Means over draws with their errors, by task, method, number of rows and metric."""
+
+import math
+
+import numpy as np
+import pytest
+
+from temperance import InputError
+from temperance.study.methods import UNCALIBRATED
+from temperance.study.protocol import Fit
+from temperance.study.results import Results
+from temperance.study.run import Score
+from temperance.study.store import Store
+from temperance.study.tasks import TaskFile
+
+
+def test_a_mean_has_its_standard_error(results):
+    task = results.tasks[0]
+    values = results.draws(task, "hts", 30, "nll")
+    summary = results.summary(task, "hts", 30, "nll")
+    assert summary.draws == len(values) == 3
+    assert summary.mean == pytest.approx(np.mean(values))
+    assert summary.error == pytest.approx(np.std(values, ddof=1) / np.sqrt(3))
+
+
+def test_a_task_with_fewer_rows_stands_under_the_size_with_all_it_has(results):
+    task = results.tasks[0]
+    assert task.rows < 400
+    assert results.summary(task, "ts", 400, "nll").draws == 1, "all rows, no chance: fitted once"
+    assert math.isnan(results.summary(task, "ts", 400, "nll").error)
+    assert results.summary(task, "pts", 400, "nll").draws == 3, "from another start each time"
+
+
+def test_the_uncalibrated_classifier_is_the_same_at_every_size(results):
+    task = results.tasks[0]
+    assert results.summary(task, UNCALIBRATED, 30, "ece") == results.summary(task, UNCALIBRATED, 400, "ece")
+
+
+def test_each_metric_is_another_score(results):
+    task = results.tasks[0]
+    found = {
+        metric: results.summary(task, "ts", 30, metric).mean for metric in ("nll", "ece", "ece15", "brier")
+    }
+    assert len(set(found.values())) == 4
+    assert found["ece"] > found["ece15"], "more bins see more"
+
+
+def test_methods_and_data_sets_come_in_the_order_of_tables(results):
+    assert results.methods == ["ts", "hts", "pts", "bayes"]
+    assert {name: len(tasks) for name, tasks in results.datasets().items()} == {"cats": 2, "dogs": 1}
+
+
+def test_what_was_not_studied_is_none_and_what_cannot_be_is_refused(results):
+    task = results.tasks[0]
+    assert results.summary(task, "lts", 30, "nll") is None
+    with pytest.raises(InputError, match="one of the study, 30, 400; got 31"):
+        results.summary(task, "ts", 31, "nll")
+    with pytest.raises(InputError, match="metric"):
+        results.summary(task, "ts", 30, "auc")
+
+
+def test_an_infinite_score_makes_the_mean_infinite_and_has_no_error(tmp_path):
+    store = Store.create(tmp_path, 0)
+    task = TaskFile("a__b", tmp_path, "0", 50, 50, 3)
+    store.add_tasks([task], [5])
+    scores = [Score(Fit("a__b", 5, draw, "ts"), nll=value) for draw, value in enumerate((0.5, math.inf))]
+    store.add(scores)
+    summary = Results(tmp_path).summary(task, "ts", 5, "nll")
+    assert summary.mean == math.inf
+    assert math.isnan(summary.error)
+
+
+def test_times_count_fits_and_how_they_ended(tmp_path):
+    store = Store.create(tmp_path, 0)
+    store.add(
+        [
+            Score(Fit("a", 5, 0, "ts"), 0.1, 0.1, 0.5, 0.2, True, 4, "", 2.0, 1.0),
+            Score(Fit("a", 5, 1, "ts"), 0.1, 0.1, 0.5, 0.2, False, 9, "too long", 3.0, 1.0),
+            Score(Fit("a", 5, 2, "ts"), message="ValueError: no"),
+        ]
+    )
+    results = Results(tmp_path)
+    (time,) = results.times()
+    assert (time.fits, time.failed, time.unconverged) == (3, 1, 1)
+    assert (time.fit_seconds, time.apply_seconds) == (5.0, 2.0)
+    assert [score.message for score in results.failures()] == ["ValueError: no"]

@@ -1,0 +1,103 @@
+"""A cell: each method fitted to the same rows and judged on the test rows."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from making import write_task
+
+from temperance import InputError, make_calibrator
+from temperance.metrics import brier, ece, nll
+from temperance.study import find_tasks
+from temperance.study.protocol import Cell
+from temperance.study.run import run_cell
+from temperance.study.tasks import load_task
+
+
+@pytest.fixture
+def task(task_folder):
+    return find_tasks([task_folder])[0]
+
+
+def test_scores_are_those_of_a_fit_by_hand(task):
+    cell = Cell(task, 60, 2, 5, ("hts", "pts"))
+    scores = run_cell(cell)
+    data = np.load(task.path)
+    for key, options in (("hts", {}), ("pts", {"random_state": cell.random_state()})):
+        fitted = make_calibrator(key, **options).fit(
+            data["logits_val"][cell.rows()], data["labels_val"][cell.rows()]
+        )
+        probs, labels = fitted.predict_proba(data["logits_test"].astype(np.float64)), data["labels_test"]
+        (score,) = [score for score in scores if score.fit.method == key]
+        expected = (nll(probs, labels), brier(probs, labels), ece(probs, labels, bins=50), ece(probs, labels))
+        assert (score.nll, score.brier, score.ece50, score.ece15) == expected
+        assert score.converged
+        assert score.iterations == fitted.solution_.iterations
+        assert score.fit_seconds > 0
+
+
+def test_the_uncalibrated_classifier_is_judged_as_it_is(task):
+    (score,) = run_cell(Cell(task, 0, 0, 0, ("none",)))
+    z, labels = (np.load(task.path)[key] for key in ("logits_test", "labels_test"))
+    z = z.astype(np.float64)
+    expected = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), labels]
+    assert score.nll == pytest.approx(expected.mean(), rel=1e-12)
+
+
+def test_a_method_that_fails_is_a_result_and_the_others_are_kept(tmp_path):
+    write_task(tmp_path, "a__masked", n_rows=50)
+    data = dict(np.load(tmp_path / "a__masked.npz"))
+    free = data["labels_val"] != 3
+    data["logits_val"][free, 3] = -np.inf
+    np.savez(tmp_path / "a__masked.npz", **data)
+    (task,) = find_tasks([tmp_path])
+    lts, ts = run_cell(Cell(task, 50, 0, 0, ("lts", "ts")))
+    assert np.isnan(lts.nll)
+    assert "InputError" in lts.message
+    assert "-inf" in lts.message
+    assert np.isfinite(ts.nll)
+    assert ts.message == ""
+
+
+def test_a_file_that_has_changed_is_refused(tmp_path):
+    write_task(tmp_path, "a__b", n_rows=20)
+    (task,) = find_tasks([tmp_path])
+    write_task(tmp_path, "a__b", n_rows=20, seed=1)
+    with pytest.raises(InputError, match="must not change during a study"):
+        load_task(task)
+
+
+def test_bad_logits_are_spoken_of_with_their_file(tmp_path):
+    write_task(tmp_path, "a__b", n_rows=20)
+    data = dict(np.load(tmp_path / "a__b.npz"))
+    data["logits_test"][3, 1] = np.nan
+    np.savez(tmp_path / "a__b.npz", **data)
+    (task,) = find_tasks([tmp_path])
+    with pytest.raises(InputError, match=r"a__b\.npz, logits_test.*NaN in 1 rows"):
+        load_task(task)
+
+
+def test_tasks_are_found_in_folders_and_files_and_described(task_folder):
+    tasks = find_tasks([task_folder])
+    assert [task.name for task in tasks] == ["cats__large", "cats__small", "dogs__net"]
+    assert [(task.dataset, task.model) for task in tasks][-1] == ("dogs", "net")
+    assert (tasks[0].rows, tasks[0].test_rows, tasks[0].classes, tasks[2].classes) == (200, 200, 4, 2)
+    assert find_tasks([tasks[1].path]) == [tasks[1]]
+    assert dataclasses.replace(tasks[0], name="plain").dataset == "plain"
+
+
+def test_a_folder_without_tasks_is_refused_and_so_are_two_of_one_name(tmp_path, task_folder):
+    (tmp_path / "notes.txt").write_text("no task")
+    np.savez(tmp_path / "rows.npz", logits=np.zeros((3, 2)), labels=[0, 1, 0])
+    with pytest.raises(InputError, match=r"must hold task files.*got 1 data files, none of them a task"):
+        find_tasks([tmp_path])
+    with pytest.raises(InputError, match="two tasks must not have one name"):
+        find_tasks([task_folder, task_folder / "dogs__net.npz"])
+
+
+def test_rows_of_other_classes_are_refused(tmp_path):
+    write_task(tmp_path, "a__b", n_rows=20)
+    data = dict(np.load(tmp_path / "a__b.npz"))
+    np.savez(tmp_path / "a__b.npz", **{**data, "logits_test": np.zeros((20, 7))})
+    with pytest.raises(InputError, match="the same classes"):
+        find_tasks([tmp_path])

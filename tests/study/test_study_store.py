@@ -1,0 +1,92 @@
+"""The store: all results of a cell or none, each once, and nothing mixed."""
+
+import dataclasses
+import math
+import sqlite3
+
+import pytest
+
+from temperance import InputError
+from temperance.study.protocol import Fit
+from temperance.study.run import Score
+from temperance.study.store import FILE_NAME, Store
+
+ONE = Score(Fit("a__b", 20, 0, "ts"), 0.1, 0.2, 0.3, 0.4, True, 7, "", 0.5, 0.6)
+INFINITE = dataclasses.replace(ONE, fit=Fit("a__b", 20, 0, "bts"), nll=math.inf)
+FAILED = Score(Fit("a__b", 20, 0, "lts"), message="ValueError: why")
+
+
+def test_what_is_written_is_read_also_by_another_process_later(tmp_path):
+    Store.create(tmp_path, 3).add([ONE, INFINITE])
+    again = Store(tmp_path)
+    assert again.scores() == [INFINITE, ONE]
+    assert [score.fit_seconds for score in again.scores()] == [0.5, 0.5]
+    assert again.fits() == {ONE.fit, INFINITE.fit}
+    assert again.seed == 3
+
+
+def test_a_fit_that_failed_has_no_scores(tmp_path):
+    store = Store.create(tmp_path, 0)
+    store.add([FAILED])
+    (score,) = store.scores()
+    assert math.isnan(score.nll)
+    assert score.message == "ValueError: why"
+
+
+def test_a_result_is_there_once_and_the_first_one_stays(tmp_path):
+    store = Store.create(tmp_path, 0)
+    store.add([ONE])
+    store.add([dataclasses.replace(ONE, nll=9.0), INFINITE])
+    assert store.scores() == [INFINITE, ONE]
+
+
+def test_results_of_a_cell_are_there_together_or_not_at_all(tmp_path):
+    store = Store.create(tmp_path, 0)
+    with pytest.raises(sqlite3.IntegrityError):
+        store.add([ONE, dataclasses.replace(INFINITE, message=None)])  # what cannot be stored comes second
+    assert store.scores() == []
+
+
+def test_the_same_command_goes_on_and_another_seed_or_version_does_not(tmp_path, monkeypatch):
+    Store.create(tmp_path, 0).add([ONE])
+    assert Store.create(tmp_path, 0).fits() == {ONE.fit}
+    with pytest.raises(InputError, match="begun with seed 0; got 1"):
+        Store.create(tmp_path, 1)
+    monkeypatch.setattr("temperance.__version__", "99.0")
+    with pytest.raises(InputError, match=r"begun with temperance .*; got 99\.0"):
+        Store.create(tmp_path, 0)
+
+
+def test_a_task_that_has_changed_is_refused(tmp_path, results):
+    store = Store.create(tmp_path, 0)
+    store.add_tasks(results.tasks, [20, 30])
+    store.add_tasks(results.tasks[:1], [30, 50])
+    assert store.tasks() == results.tasks
+    assert store.sizes() == [20, 30, 50]
+    with pytest.raises(InputError, match="it has changed"):
+        store.add_tasks([dataclasses.replace(results.tasks[0], sha256="other")], [20])
+
+
+def test_a_folder_without_a_store_is_refused(tmp_path):
+    with pytest.raises(InputError, match=f"there is no {FILE_NAME} in it"):
+        Store(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="must go to a folder"):
+        Store.create(tmp_path / "file", 0)
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path):
+    (tmp_path / FILE_NAME).write_bytes(b"this is not a database" * 100)
+    for opened in (lambda: Store(tmp_path), lambda: Store.create(tmp_path, 0)):
+        with pytest.raises(InputError, match="must be the store of a study"):
+            opened()
+
+
+def test_a_store_of_another_format_is_refused(tmp_path):
+    Store.create(tmp_path, 0)
+    connection = sqlite3.connect(tmp_path / FILE_NAME)
+    with connection:
+        connection.execute("UPDATE setting SET value = '2' WHERE name = 'format'")
+    connection.close()
+    with pytest.raises(InputError, match="format 1; got '2'"):
+        Store(tmp_path)

@@ -1,0 +1,154 @@
+"""The same numbers on any number of workers, and whoever dies while they are made."""
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+from making import DRAWS, METHODS, SEED, SIZES
+
+from temperance import InputError
+from temperance.study import find_tasks, run_study
+from temperance.study.store import FILE_NAME, Store
+from temperance.study.workers import run_on_workers
+
+SETTINGS = {"methods": METHODS, "sizes": SIZES, "draws": DRAWS, "seed": SEED}
+
+
+def found(folder):
+    """Return all results but their times; nan is written so that it equals itself."""
+    return [
+        repr((s.fit, s.nll, s.brier, s.ece50, s.ece15, s.converged, s.message))
+        for s in Store(folder).scores()
+    ]
+
+
+def test_workers_give_the_numbers_of_this_process_and_a_second_run_has_nothing_to_do(
+    task_folder, study_folder, tmp_path
+):
+    tasks, told = find_tasks([task_folder]), []
+    results = run_study(tasks, tmp_path, jobs=2, progress=lambda *done: told.append(done), **SETTINGS)
+    assert found(tmp_path) == found(study_folder)
+    assert told[0] == (0, len(results.scores))
+    assert told[-1] == (len(results.scores), len(results.scores))
+    told.clear()
+    run_study(tasks, tmp_path, jobs=2, progress=lambda *done: told.append(done), **SETTINGS)
+    assert told == [(0, 0)]
+
+
+def test_a_worker_that_is_killed_costs_only_what_it_was_at(task_folder, study_folder, tmp_path):
+    killed = []
+
+    def kill_one(made, to_make):
+        if made > 5 and len(killed) < 2:
+            worker = multiprocessing.active_children()[0]
+            os.kill(worker.pid, signal.SIGKILL)
+            killed.append(worker.pid)
+
+    run_study(find_tasks([task_folder]), tmp_path, jobs=2, progress=kill_one, **SETTINGS)
+    assert len(killed) == 2
+    assert found(tmp_path) == found(study_folder)
+    assert multiprocessing.active_children() == []
+
+
+class Deadly:
+    """A cell that kills the worker which unpacks it."""
+
+    task, n = SimpleNamespace(name="cats__net"), 7
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def test_work_that_kills_its_workers_again_and_again_is_given_up_with_a_sentence():
+    with pytest.raises(ChildProcessError, match="died 3 times in a row, at cats__net, N = 7"):
+        list(run_on_workers([Deadly()], 1))
+
+
+def test_an_error_ends_the_workers(task_folder, tmp_path):
+    def stop(made, to_make):
+        if made:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(find_tasks([task_folder]), tmp_path, jobs=2, progress=stop, **SETTINGS)
+    assert multiprocessing.active_children() == []
+    assert len(Store(tmp_path).scores()) >= 1, "what was done is kept"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_folder, tmp_path):
+    words = ["--methods", ",".join(METHODS), "--sizes", ",".join(map(str, SIZES)), "--draws", str(DRAWS)]
+    command = [
+        sys.executable,
+        "-m",
+        "temperance",
+        "study",
+        "run",
+        str(task_folder),
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    command += [*words, "--seed", str(SEED), "--jobs", "2", "--quiet"]
+    chance, kills = random.Random(4), 0
+    for _ in range(2):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0)
+        wait_for_results(process, tmp_path / "out", more=chance.randint(1, 12))
+        kills += process.poll() is None
+        process.kill()
+        process.wait()
+        wait_until_alone(process.pid)
+    assert kills >= 1, "it was killed in the midst of its work"
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert found(tmp_path / "out") == found(study_folder)
+
+
+def results_in(folder):
+    return len(Store(folder).fits()) if (folder / FILE_NAME).exists() else 0
+
+
+def wait_for_results(process, folder, more):
+    """Wait until there are so many more results, or the study is done."""
+    try:
+        before = results_in(folder)
+    except InputError:
+        before = 0  # killed before its store was made
+    while process.poll() is None:
+        try:
+            if results_in(folder) >= before + more:
+                return
+        except InputError:
+            pass  # the store is being made
+        time.sleep(0.01)
+
+
+def wait_until_alone(group):
+    """Wait until the workers of a killed study are gone too; fail if they stay."""
+    for _ in range(500):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
+    raise AssertionError("workers outlive the study")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"sizes": []}, "sizes must name"),
+        ({"sizes": [0]}, "sizes must be"),
+        ({"draws": 0}, "draws must be"),
+        ({"jobs": 0}, "jobs must be"),
+        ({"methods": ["none of them"]}, "the methods must be some of"),
+    ],
+)
+def test_what_cannot_be_studied_is_refused_before_anything_is_written(task_folder, tmp_path, settings, words):
+    with pytest.raises(InputError, match=words):
+        run_study(find_tasks([task_folder]), tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists()
