@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from temperance.cli.study_run import run
+from temperance.cli.study_table import table
 
 __all__ = ["study"]
 
 EXAMPLES = """\b
 Examples:
   temperance study run tasks/ --out study
-  temperance study run tasks/ --out study --draws 100
+  temperance study table study --metric nll --n 200
 """
 
 
@@ -21,3 +22,4 @@ def study() -> None:
 
 
 study.add_command(run)
+study.add_command(table)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from temperance.study.results import METRICS, Results, Summary
 from temperance.study.runner import Progress, run_study
+from temperance.study.table_text import to_csv, to_latex, to_markdown
+from temperance.study.tables import make_table
 from temperance.study.tasks import TaskFile, find_tasks
 
 __all__ = [
@@ -19,5 +21,9 @@ __all__ = [
     "Summary",
     "TaskFile",
     "find_tasks",
+    "make_table",
     "run_study",
+    "to_csv",
+    "to_latex",
+    "to_markdown",
 ]

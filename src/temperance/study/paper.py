@@ -1,0 +1,127 @@
+"""The figures of the paper, to stand beside those of a study that has one of its tasks.
+
+`paper.csv` has the paper's tables for 200, 500, 1000 and 5000 validation rows, ECE in percent as printed
+there. Left out are those for the whole validation set, which has 5000 rows: they repeat the tables for 5000
+but for the chance in training; and the averages, which follow from the rest. `PTSe` is PTS that minimises the
+ECE. An infinite figure is the paper's own.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from temperance._validation import InputError
+from temperance.study.methods import UNCALIBRATED
+
+__all__ = ["BESIDE", "DRAWS", "METRICS", "SIZES", "PaperTask", "check_in_paper", "paper_figures", "recognise"]
+
+SIZES = (200, 500, 1000, 5000)
+DRAWS = 50  # of each figure
+METRICS = ("ece", "nll", "brier")
+_DECIMALS = 4  # as printed; the ECE has two in percent
+
+BESIDE: dict[str, str] = {
+    UNCALIBRATED: "Uncalibrated",
+    "ts": "TS",
+    "ets-brier": "ETS",
+    "bts": "BTS",
+    "hts": "HTS",
+    "lts": "LTS",
+    "hnlts": "HnLTS",
+    "pts": "PTS",
+    "pts-ece": "PTSe",
+    "pts-plain": "PTS",
+    "hts-sgd": "HTS",
+    "lts-sgd": "LTS",
+    "hnlts-sgd": "HnLTS",
+    "pts-sgd": "PTS",
+    "pts-ece-sgd": "PTSe",
+}
+"""Which of the paper's columns a method stands beside.
+
+The paper's ETS minimises the Brier score, as `ets-brier`; it trained by gradient descent, as `...-sgd`.
+"""
+
+
+@dataclass(frozen=True)
+class PaperTask:
+    """A data set and a model, as the paper calls them."""
+
+    dataset: str
+    model: str
+
+
+def recognise(uncalibrated: Mapping[str, float]) -> PaperTask | None:
+    """Return the paper's task with these scores of the uncalibrated classifier, or None.
+
+    Parameters
+    ----------
+    uncalibrated : mapping of metric to score
+        ECE with 50 bins (as a fraction), NLL and Brier score. All of them must be those of the paper, as
+        printed there.
+
+    Examples
+    --------
+    >>> recognise({"ece": 0.10708, "nll": 0.78968, "brier": 0.23918})
+    PaperTask(dataset='CIFAR-10', model='ResNet 50')
+    """
+    return _by_uncalibrated().get(_as_printed(uncalibrated))
+
+
+def paper_figures(task: PaperTask, n: int, metric: str) -> dict[str, float]:
+    """Return the paper's figure for each method that has one beside it; ECE as a fraction.
+
+    Examples
+    --------
+    >>> paper_figures(PaperTask("CIFAR-10", "ResNet 50"), 200, "ece")["hts"]
+    0.0251
+    """
+    check_in_paper(n, metric)
+    row = _read()[n, metric, task]
+    return {key: row[column] for key, column in BESIDE.items()}
+
+
+def check_in_paper(n: int, metric: str) -> None:
+    """Raise unless the paper has a table for this number of rows and this metric."""
+    if metric not in METRICS:
+        raise InputError(
+            f"the metric must be one of the paper's, {', '.join(METRICS)}; got {metric!r}. "
+            "Choose one of them, or leave the paper out."
+        )
+    if n not in SIZES:
+        raise InputError(
+            f"the number of rows must be one of the paper's, {', '.join(map(str, SIZES))}; got {n}. "
+            "Choose one of them, or leave the paper out."
+        )
+
+
+@cache
+def _read() -> dict[tuple[int, str, PaperTask], dict[str, float]]:
+    text = resources.files("temperance.study").joinpath("paper.csv").read_text("utf-8")
+    table = {}
+    for row in csv.DictReader(text.splitlines()):
+        name = int(row.pop("n")), row.pop("metric"), PaperTask(row.pop("dataset"), row.pop("model"))
+        table[name] = {method: _natural(name[1], float(value)) for method, value in row.items()}
+    return table
+
+
+def _natural(metric: str, value: float) -> float:
+    return round(value / 100, _DECIMALS) if metric == "ece" else value  # 0.0284, not 0.02839999...
+
+
+@cache
+def _by_uncalibrated() -> dict[tuple[str, ...], PaperTask]:
+    tasks = [task for n, metric, task in _read() if (n, metric) == (SIZES[0], "nll")]
+    scores = {
+        task: {metric: _read()[SIZES[0], metric, task][BESIDE[UNCALIBRATED]] for metric in METRICS}
+        for task in tasks
+    }
+    return {_as_printed(score): task for task, score in scores.items()}
+
+
+def _as_printed(scores: Mapping[str, float]) -> tuple[str, ...]:
+    return tuple(f"{scores[metric]:.{_DECIMALS}f}" for metric in METRICS)

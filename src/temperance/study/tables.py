@@ -1,0 +1,269 @@
+"""The results of a study as a table, laid out as those of the paper: tasks by methods, with averages.
+
+This is the numbers; `table_text` writes them as Markdown, LaTeX or CSV. All numbers are in natural units, an
+ECE is a fraction: the `Unit` of a metric says how people are shown it.
+
+An average is the mean over tasks of a method's score divided by the uncalibrated one. It is there only where
+all tasks have the method, since averages over different tasks cannot be compared. A task whose uncalibrated
+score is missing, zero or infinite has no such ratio and is left out for all methods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+
+from temperance._validation import InputError, check_choice
+from temperance.study import paper as _paper
+from temperance.study.methods import UNCALIBRATED, check_methods
+from temperance.study.results import METRICS, Results
+from temperance.study.tasks import TaskFile
+
+__all__ = ["UNITS", "Entry", "Group", "Row", "Table", "Unit", "make_table", "papers_task"]
+
+Kind = Literal["task", "paper", "difference", "average"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How a metric is shown: its name, a factor, and decimals of scores and of averages of ratios."""
+
+    title: str
+    factor: float
+    decimals: int
+    ratio_decimals: int
+
+    def shown(self, value: float, kind: Kind = "task") -> str:
+        """Return a finite number as it is shown."""
+        if kind == "average":
+            return f"{value:.{self.ratio_decimals}f}"
+        return f"{self.factor * value:.{self.decimals}f}"
+
+
+UNITS: dict[str, Unit] = {
+    "nll": Unit("NLL", 1.0, 4, 3),
+    "ece": Unit("ECE in % (50 bins)", 100.0, 2, 2),
+    "ece15": Unit("ECE in % (15 bins)", 100.0, 2, 2),
+    "brier": Unit("Brier score", 1.0, 4, 3),
+}
+"""As in the paper, but for ratios of NLL and Brier score, whose fourth decimal says nothing over tasks."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A number of a table. Its standard error is nan if there is none, as of one draw."""
+
+    value: float
+    error: float = float("nan")
+    draws: int = 0
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table, with an entry or None for each method.
+
+    A `difference` is ours minus the paper's, with the standard error that it may have by chance, nan if it
+    cannot be told.
+    """
+
+    kind: Kind
+    label: str
+    entries: tuple[Entry | None, ...]
+    task: TaskFile | None = None
+    is_short: bool = False
+    """Whether the task has fewer rows than asked for, so that methods were fitted to all it has."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of a data set."""
+
+    dataset: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a study: one metric, one number of rows to fit to."""
+
+    metric: str
+    n: int
+    methods: tuple[str, ...]
+    groups: tuple[Group, ...]
+    overall: Row | None
+    """The average over all tasks, where there is more than one data set."""
+    left_out: tuple[TaskFile, ...]
+    """Tasks that have no part in averages."""
+    errors: bool
+    paper: bool
+
+    @property
+    def unit(self) -> Unit:
+        """How the numbers are shown."""
+        return UNITS[self.metric]
+
+    def rows(self, kind: Kind) -> list[Row]:
+        """Return the rows of a kind in the groups."""
+        return [row for group in self.groups for row in group.rows if row.kind == kind]
+
+
+def make_table(
+    results: Results,
+    metric: str = "nll",
+    n: int | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    errors: bool = False,
+    paper: bool = False,
+) -> Table:
+    """Return the table of a metric.
+
+    Parameters
+    ----------
+    results
+        Of a study, finished or not.
+    metric : {"nll", "ece", "ece15", "brier"}
+        Mean negative log-likelihood, ECE with 50 (as the paper) or 15 bins, Brier score.
+    n : int, optional
+        Rows that methods were fitted to, by default the fewest of the study.
+    methods : sequence of str, optional
+        By default all that have a result with this number of rows. The uncalibrated classifier always
+        comes first.
+    errors : bool
+        Show the standard errors of means over draws.
+    paper : bool
+        Put the paper's figures beside the tasks that are the paper's, and with `errors` what ours differ by.
+    """
+    check_choice("metric", metric, tuple(METRICS))
+    if not results.tasks or not results.sizes:
+        raise InputError(f"the study in {results.folder} must have tasks; it has none. Run it first.")
+    size = results.sizes[0] if n is None else n
+    if paper:
+        _paper.check_in_paper(size, metric)
+    reader = _Reader(results, metric, size, UNITS[metric])
+    columns = (UNCALIBRATED, *_choose(reader, methods))
+    groups, every_row = [], []
+    for dataset, tasks in results.datasets().items():
+        rows = [reader.row(task, columns) for task in tasks]
+        every_row += rows
+        lines = [[row, *(_beside(reader, row, columns, errors) if paper else [])] for row in rows]
+        average = [_average("Avg. relative", rows, reader.unit)] if len(rows) > 1 else []
+        groups.append(Group(dataset, (*chain(*lines), *average)))
+    overall = _average("All tasks, avg. relative", every_row, reader.unit) if len(groups) > 1 else None
+    left_out = tuple(row.task for row in every_row if row.task is not None and not _has_ratio(row))
+    return Table(metric, size, columns, tuple(groups), overall, left_out, errors, paper)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """One metric at one size of a study."""
+
+    results: Results
+    metric: str
+    n: int
+    unit: Unit
+
+    def entry(self, task: TaskFile, method: str) -> Entry | None:
+        summary = self.results.summary(task, method, self.n, self.metric)
+        return None if summary is None else Entry(summary.mean, summary.error, summary.draws)
+
+    def row(self, task: TaskFile, columns: Sequence[str]) -> Row:
+        entries = [self.entry(task, method) for method in columns]
+        return Row("task", task.model, _with_best(entries, "task", self.unit), task, task.rows < self.n)
+
+
+def _choose(reader: _Reader, methods: Sequence[str] | None) -> tuple[str, ...]:
+    studied = reader.results.methods
+    if methods is None:
+        tasks = reader.results.tasks
+        return tuple(key for key in studied if any(reader.entry(task, key) for task in tasks))
+    chosen = check_methods(tuple(methods))
+    for key in chosen:
+        if key not in studied:
+            raise InputError(
+                f"the methods must be some of the study, {', '.join(studied) or 'which has none yet'}; "
+                f"got {key!r}. Run the study with it first."
+            )
+    return chosen
+
+
+def _with_best(entries: Sequence[Entry | None], kind: Kind, unit: Unit) -> tuple[Entry | None, ...]:
+    """Mark the lowest: all that look the same as it."""
+    finite = [entry.value for entry in entries if entry is not None and np.isfinite(entry.value)]
+    best = unit.shown(min(finite), kind) if finite else None
+    return tuple(
+        entry
+        if entry is None or not np.isfinite(entry.value)
+        else replace(entry, bold=unit.shown(entry.value, kind) == best)
+        for entry in entries
+    )
+
+
+def _has_ratio(row: Row) -> bool:
+    """Say whether scores of a task can be divided by its uncalibrated one."""
+    uncalibrated = row.entries[0]
+    return uncalibrated is not None and 0 < uncalibrated.value < np.inf
+
+
+def _average(label: str, rows: Sequence[Row], unit: Unit) -> Row:
+    ratios = [_ratios(row) for row in rows if _has_ratio(row)]
+    entries = (
+        [_mean(column) for column in zip(*ratios, strict=True)] if ratios else [None] * len(rows[0].entries)
+    )
+    return Row("average", label, _with_best(entries, "average", unit))
+
+
+def _ratios(row: Row) -> list[float | None]:
+    uncalibrated = row.entries[0]
+    assert uncalibrated is not None  # asked before
+    return [None if entry is None else entry.value / uncalibrated.value for entry in row.entries]
+
+
+def _mean(values: Sequence[float | None]) -> Entry | None:
+    there = [value for value in values if value is not None]
+    return Entry(sum(there) / len(there)) if len(there) == len(values) else None
+
+
+def _beside(reader: _Reader, row: Row, columns: Sequence[str], errors: bool) -> list[Row]:
+    """Return the paper's figures for a task and what ours differ by, if it is the paper's."""
+    assert row.task is not None  # of a task's row
+    found = papers_task(reader.results, row.task)
+    if found is None:
+        return []
+    figures = _paper.paper_figures(found, reader.n, reader.metric)
+    entries = tuple(Entry(figures[key]) if key in figures else None for key in columns)
+    lines = [Row("paper", f"(paper: {found.model})", entries, row.task)]
+    if errors:
+        pairs = zip(row.entries, entries, strict=True)
+        differences = tuple(_difference(ours, theirs, reader.unit) for ours, theirs in pairs)
+        lines.append(Row("difference", "(difference)", differences, row.task))
+    return lines
+
+
+def papers_task(results: Results, task: TaskFile) -> _paper.PaperTask | None:
+    """Return which of the paper's tasks a task is, by its uncalibrated scores; None if it is none of them."""
+    summaries = {
+        metric: results.summary(task, UNCALIBRATED, results.sizes[0], metric) for metric in _paper.METRICS
+    }
+    scores = {metric: summary.mean for metric, summary in summaries.items() if summary is not None}
+    return _paper.recognise(scores) if len(scores) == len(summaries) else None
+
+
+def _difference(ours: Entry | None, theirs: Entry | None, unit: Unit) -> Entry | None:
+    """Return ours minus the paper's, with its standard error.
+
+    The paper gives none: its draws are taken to scatter as ours, so that with as many draws its error is
+    ours. Where ours is unknown, or so small that it rounds to zero, the rounding of the paper's figure is
+    what matters, and there is no error.
+    """
+    if ours is None or theirs is None or not np.isfinite([ours.value, theirs.value]).all():
+        return None
+    known = np.isfinite(ours.error) and float(unit.shown(ours.error)) > 0
+    error = ours.error * math.sqrt(1 + ours.draws / _paper.DRAWS) if known else math.nan
+    return Entry(ours.value - theirs.value, error)

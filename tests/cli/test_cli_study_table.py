@@ -1,0 +1,108 @@
+"""`temperance study table`: the three formats, and what is refused in one sentence."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from test_cli_help import cli_help, examples
+
+from temperance.study.methods import UNCALIBRATED
+from temperance.study.protocol import Fit
+from temperance.study.run import Score
+from temperance.study.store import Store
+from temperance.study.tasks import TaskFile
+
+
+@pytest.fixture
+def study(folder):
+    """Work beside a study of one task, which is the paper's: two methods, two draws, two sizes."""
+    store = Store.create("study", 0)
+    store.add_tasks([TaskFile("cifar10__resnet", Path("a.npz"), "0", 900, 100, 10)], [200, 1000])
+    store.add([Score(Fit("cifar10__resnet", 0, 0, UNCALIBRATED), 0.10710, 0.1, 0.78970, 0.23920)])
+    for n, nll in ((200, 0.45), (900, 0.44)):
+        for method in ("ts", "bayes"):
+            store.add(
+                Score(Fit("cifar10__resnet", n, draw, method), 0.02, 0.03, nll + draw / 1000, 0.2)
+                for draw in range(2)
+            )
+    return Path("study")
+
+
+@pytest.fixture
+def table(run, study):
+    return lambda *words: run("study", "table", study, *words)
+
+
+def test_the_table_is_all_that_is_printed(table):
+    lines = table().succeeded().out.splitlines()
+    assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == [
+        "Data set",
+        "Task",
+        "Uncalibrated",
+        "TS",
+        "Bayes",
+    ]
+    assert "**0.4505**" in lines[2]
+    assert "fitted to 200 validation rows" in lines[4]
+
+
+def test_another_size_metric_and_method(table):
+    out = table("--metric", "ece15", "--n", 1000, "-m", "bayes").succeeded().out
+    assert "3.00" in out
+    assert "TS" not in out
+    assert r"resnet\*" in out
+
+
+def test_errors_and_the_paper(table):
+    out = table("--errors", "--paper").succeeded().out
+    assert "0.4505** ± 0.0005" in out
+    assert "(paper: ResNet 50)" in out
+    assert "0.4489" in out
+    assert "(difference)" in out
+
+
+def test_latex(table):
+    out = table("--format", "latex").succeeded().out
+    assert r"\begin{table}" in out
+    assert out.endswith("\\end{table}\n")
+
+
+def test_csv_has_every_digit(table):
+    (line,) = csv.DictReader(table("--format", "csv", "--metric", "ece").succeeded().out.splitlines())
+    assert line == {
+        "dataset": "cifar10",
+        "model": "resnet",
+        "rows": "200",
+        "classes": "10",
+        "none": "0.1071",
+        "ts": "0.02",
+        "bayes": "0.02",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--n", 7), "200, 1000; got 7"),
+        (("-m", "lts"), "some of the study, ts, bayes; got 'lts'"),
+        (("-m", ","), "got none"),
+        (("--metric", "ece15", "--paper"), "one of the paper's, ece, nll, brier; got 'ece15'"),
+        (("--metric", "accuracy"), "accuracy"),
+        (("--format", "html"), "html"),
+    ],
+)
+def test_what_is_not_there_is_refused_in_a_sentence(table, words, said):
+    table(*words).failed(2, said)
+
+
+def test_a_folder_that_is_no_study_is_refused(run, folder):
+    run("study", "table", folder).failed(2, "must be the folder of a study")
+
+
+def test_the_examples_run_and_the_help_has_80_columns(run, study):
+    assert max(map(len, cli_help("study", "table").splitlines())) <= 80
+    lines = examples("study", "table")
+    assert len(lines) >= 2
+    for line in lines:
+        words = line.split(" > ")[0].replace("ts,hts,bayes", "ts,bayes").split()
+        run(*words[1:]).succeeded()

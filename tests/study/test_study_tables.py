@@ -1,0 +1,337 @@
+"""Tables of a study: what is in them, and how it is written for people, for LaTeX and for programs."""
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from temperance import InputError
+from temperance.study.methods import UNCALIBRATED
+from temperance.study.protocol import Fit
+from temperance.study.results import Results
+from temperance.study.run import Score
+from temperance.study.store import Store
+from temperance.study.table_text import to_csv, to_latex, to_markdown
+from temperance.study.tables import make_table
+from temperance.study.tasks import TaskFile
+
+RESNET = {"ece50": 0.107095, "nll": 0.78968, "brier": 0.23921}  # the paper's, uncalibrated
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Return a function that makes a study out of scores: {task: {method: scores of each draw}}."""
+
+    def made(scores, rows=5000, n=200, sizes=None):
+        store = Store.create(tmp_path, 0)
+        rows = {name: rows if isinstance(rows, int) else rows[name] for name in scores}
+        tasks = [TaskFile(name, Path(f"{name}.npz"), "0", rows[name], 100, 10) for name in scores]
+        store.add_tasks(tasks, sizes or [n])
+        for task in tasks:
+            for method, draws in scores[task.name].items():
+                size = 0 if method == UNCALIBRATED else min(n, task.rows)
+                store.add(_score(Fit(task.name, size, i, method), draw) for i, draw in enumerate(draws))
+        return Results(tmp_path)
+
+    return made
+
+
+def _score(fit, value):
+    values = value if isinstance(value, dict) else dict.fromkeys(("ece50", "ece15", "nll", "brier"), value)
+    return Score(fit, **values)
+
+
+def means(row):
+    return [entry and pytest.approx(entry.value) for entry in row.entries]
+
+
+def bold(table, row):
+    return [key for key, entry in zip(table.methods, row.entries, strict=True) if entry and entry.bold]
+
+
+def cells(text):
+    """Return the cells of a Markdown table, without its rule."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines if "| ---" not in line
+    ]
+
+
+def paragraphs(text):
+    return text.rstrip("\n").split("\n\n")[1:]
+
+
+def test_tasks_by_methods_with_the_uncalibrated_first(results):
+    table = make_table(results)
+    assert (table.metric, table.n) == ("nll", 30)
+    assert table.methods == (UNCALIBRATED, "ts", "hts", "pts", "bayes")
+    assert [(g.dataset, [row.label for row in g.rows]) for g in table.groups] == [
+        ("cats", ["large", "small", "Avg. relative"]),
+        ("dogs", ["net"]),
+    ]
+    for row in table.rows("task"):
+        summary = results.summary(row.task, "hts", 30, "nll")
+        entry = row.entries[2]
+        assert (entry.value, entry.error, entry.draws) == (summary.mean, summary.error, 3)
+
+
+def test_averages_are_of_scores_relative_to_the_uncalibrated_one(made):
+    table = make_table(
+        made(
+            {
+                "a__x": {UNCALIBRATED: [2.0], "ts": [1.0, 2.0], "hts": [1.0]},
+                "a__y": {UNCALIBRATED: [4.0], "ts": [3.0], "hts": [4.0]},
+                "b__z": {UNCALIBRATED: [1.0], "ts": [0.25], "hts": [0.5]},
+            }
+        )
+    )
+    (average,) = table.rows("average")
+    assert means(average) == [1.0, (0.75 + 0.75) / 2, (0.5 + 1.0) / 2]
+    assert bold(table, average) == ["ts", "hts"]
+    assert means(table.overall) == [1.0, 1.75 / 3, 2.0 / 3]
+    assert bold(table, table.overall) == ["ts"]
+
+
+def test_one_data_set_has_no_average_over_all(made):
+    scores = {UNCALIBRATED: [2.0], "ts": [1.0]}
+    table = make_table(made({"a__x": scores, "a__y": scores}))
+    assert table.overall is None
+    assert len(table.rows("average")) == 1
+
+
+def test_one_task_has_no_average(made):
+    table = make_table(made({"a__x": {UNCALIBRATED: [2.0], "ts": [1.0]}}))
+    assert (table.overall, table.rows("average")) == (None, [])
+    assert "relative" not in to_markdown(table)
+
+
+def test_the_lowest_is_bold_and_all_that_look_the_same(made):
+    scores = {UNCALIBRATED: [0.5], "ts": [0.40004], "hts": [0.39996], "lts": [0.40006]}
+    table = make_table(made({"a__x": scores}))
+    (row,) = table.rows("task")
+    assert bold(table, row) == ["ts", "hts"]
+    assert cells(to_markdown(table))[1] == ["a", "x", "0.5000", "**0.4000**", "**0.4000**", "0.4001"]
+
+
+def test_an_ece_is_shown_in_percent_with_two_decimals_and_its_ratio_too(made):
+    scores = {UNCALIBRATED: [0.1], "ts": [0.0254]}
+    table = make_table(made({"a__x": scores, "a__y": scores}), "ece")
+    assert [line[2:] for line in cells(to_markdown(table))[1:]] == [["10.00", "**2.54**"]] * 2 + [
+        ["1.00", "**0.25**"]
+    ]
+    assert "ECE in % (50 bins)" in to_markdown(table)
+    assert r"ECE in \% (50 bins)" in to_latex(table)
+    assert to_csv(table).splitlines()[1] == "a,x,200,10,0.1,0.0254"
+
+
+def test_errors_are_those_of_means_and_one_draw_has_none(made):
+    study = made({"a__x": {UNCALIBRATED: [0.5], "ts": [0.4], "hts": [0.3, 0.3002]}})
+    table = make_table(study, errors=True)
+    assert cells(to_markdown(table))[1][2:] == ["0.5000", "0.4000", "**0.3001** ± 0.0001"]
+    assert r"\textbf{0.3001} $\pm$ 0.0001" in to_latex(table)
+    (line,) = csv.DictReader(to_csv(table).splitlines())
+    assert float(line["hts_se"]) == pytest.approx(1e-4)
+    assert line["ts_se"] == line["none_se"] == ""
+    assert "±" not in to_markdown(make_table(study))
+    assert "_se" not in to_csv(make_table(study))
+
+
+def test_a_missing_result_is_a_dash_and_so_is_the_average_of_the_method(made):
+    study = made(
+        {
+            "a__x": {UNCALIBRATED: [2.0], "ts": [1.0], "hts": [np.nan]},
+            "a__y": {UNCALIBRATED: [2.0], "ts": [1.0], "hts": [1.0]},
+        }
+    )
+    table = make_table(study)
+    _, x, y, average = cells(to_markdown(table))
+    assert (x[-1], y[-1], average[-1]) == ("—", "**1.0000**", "—")
+    assert r"& \textbf{1.0000} & -- \\" in to_latex(table)
+    assert to_csv(table).splitlines()[1] == "a,x,200,10,2.0,1.0,"
+
+
+def test_infinite_means_are_shown_and_make_infinite_averages(made):
+    study = made(
+        {
+            "a__x": {UNCALIBRATED: [2.0], "ts": [1.0], "hts": [np.inf, 1.0]},
+            "a__y": {UNCALIBRATED: [2.0], "ts": [1.0], "hts": [0.5]},
+        }
+    )
+    table = make_table(study, errors=True)
+    _, x, y, average = cells(to_markdown(table))
+    assert (x[-1], y[-1], average[-1]) == ("inf", "**0.5000**", "inf")
+    assert x[-2] == "**1.0000**"
+    assert to_latex(table).count(r"$\infty$") == 2
+    assert to_csv(table).splitlines()[1] == "a,x,200,10,2.0,,1.0,,inf,"
+
+
+@pytest.mark.parametrize("uncalibrated", [[0.0], [np.inf], []])
+def test_a_task_without_ratios_is_left_out_of_averages_and_named(made, uncalibrated):
+    table = make_table(
+        made(
+            {
+                "a__x": {UNCALIBRATED: uncalibrated, "ts": [1.0]},
+                "a__y": {UNCALIBRATED: [2.0], "ts": [1.0]},
+            }
+        )
+    )
+    (average,) = table.rows("average")
+    assert means(average) == [1.0, 0.5]
+    assert any(
+        note.startswith("Not in averages") and "a x." in note for note in paragraphs(to_markdown(table))
+    )
+
+
+def test_tasks_with_fewer_rows_are_marked_and_counted(made):
+    scores = {UNCALIBRATED: [2.0], "ts": [1.0]}
+    table = make_table(made({"a__x": scores, "b__y": scores}, rows={"a__x": 312, "b__y": 5000}, n=5000))
+    text = to_markdown(table)
+    assert [line[1] for line in cells(text)[1:3]] == [r"x\*", "y"]
+    assert r"\* all rows, fewer than 5000: a x 312." in paragraphs(text)
+    assert "x* &" in to_latex(table)
+    assert "* all rows, fewer than 5000: a x 312." in to_latex(table)
+    assert [line.split(",")[2] for line in to_csv(table).splitlines()] == ["rows", "312", "5000"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [([1.0] * 3, [1.0] * 3, "mean of 3 draws"), ([1.0] * 2, [1.0] * 3, "mean of 2 to 3 draws")],
+)
+def test_the_caption_says_how_many_draws(made, first, second, words):
+    study = made({"a__x": {UNCALIBRATED: [2.0], "ts": first}, "a__y": {UNCALIBRATED: [2.0], "ts": second}})
+    caption, *_ = paragraphs(to_markdown(make_table(study)))
+    assert caption.startswith("NLL on test rows of methods fitted to 200 validation rows")
+    assert words in caption
+    assert "Lower is better" in caption
+    assert "once" not in caption
+
+
+def test_the_one_fit_to_all_rows_is_no_missing_draw(results):
+    # A task has 200 rows: with 400 all are taken, and only methods with chance have three draws.
+    caption, *_ = paragraphs(to_markdown(make_table(results, n=400)))
+    assert "mean of 3 draws; where that is all rows, methods without chance are fitted once" in caption
+
+
+def test_a_method_is_there_if_it_has_results_with_this_many_rows(made):
+    study = made({"a__x": {UNCALIBRATED: [2.0], "ts": [1.0]}}, sizes=[200, 500])
+    assert make_table(study, n=200).methods == (UNCALIBRATED, "ts")
+    assert make_table(study, n=500).methods == (UNCALIBRATED,)
+    assert make_table(study, n=500, methods=["ts"]).methods == (UNCALIBRATED, "ts")
+
+
+def test_chosen_methods_come_in_the_order_of_tables(results):
+    assert make_table(results, methods=["bayes", "ts"]).methods == (UNCALIBRATED, "ts", "bayes")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"methods": ["lts"]}, "the methods must be some of the study, ts, hts, pts, bayes; got 'lts'"),
+        ({"methods": ["nonsense"]}, "got 'nonsense'"),
+        ({"metric": "accuracy"}, "metric must be one of"),
+        ({"n": 31}, "one of the study, 30, 400; got 31"),
+        ({"paper": True}, "one of the paper's, 200, 500, 1000, 5000; got 30"),
+    ],
+)
+def test_what_is_not_there_is_refused(results, options, words):
+    with pytest.raises(InputError, match=words):
+        make_table(results, **options)
+
+
+def test_a_study_without_tasks_is_refused(tmp_path):
+    Store.create(tmp_path, 0)
+    with pytest.raises(InputError, match="must have tasks; it has none"):
+        make_table(Results(tmp_path))
+
+
+def test_names_stand_for_themselves(made):
+    scores = {UNCALIBRATED: [2.0], "ts": [1.0]}
+    study = made({"a_b&c__50%|#$x": scores, "new\nline__\x1b[1m": scores})
+    markdown, latex = to_markdown(make_table(study)), to_latex(make_table(study))
+    assert [line[:2] for line in cells(markdown)[1:3]] == [["a_b&c", r"50%\|#$x"], ["new?line", "?[1m"]]
+    assert r"{a\_b\&c} & 50\%$|$\#\$x & 2.0000" in latex
+    assert "\x1b" not in markdown + latex
+    rows = list(csv.reader(to_csv(make_table(study)).splitlines(keepends=True)))
+    assert [row[:2] for row in rows[1:]] == [["a_b&c", "50%|#$x"], ["new\nline", "\x1b[1m"]]
+
+
+def test_latex_is_balanced_and_has_the_columns_it_declares(made):
+    many = {f"cifar__{i}": {UNCALIBRATED: [2.0], "ts": [1.0], "hts": [1.5]} for i in range(4)}
+    few = {f"a-long-name__{i}": {UNCALIBRATED: [2.0], "ts": [1.0]} for i in range(2)}
+    text = to_latex(make_table(made(many | few | {"b__z": {UNCALIBRATED: [2.0], "ts": [1.0]}}), errors=True))
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len(rows) == 1 + 5 + 3 + 1 + 1
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in rows} == {4}
+    assert r"\begin{tabular}{llccc}" in text
+    assert re.findall(r"\\begin{(.*?)}", text) == re.findall(r"\\end{(.*?)}", text)[::-1]
+    assert text.count("{") == text.count("}")
+    assert r"\multirow{5}{*}{\rotatebox[origin=c]{90}{cifar}} & 0 &" in text
+    assert r"\multirow{3}{*}{a-long-name} & 0 &" in text  # it would be longer than three rows are high
+    assert text.count(r"\cmidrule{2-5}") == 2
+    assert "{b} & z &" in text
+
+
+def test_the_table_of_a_study_in_markdown_is_aligned(results):
+    table, *_ = to_markdown(make_table(results, errors=True)).split("\n\n")
+    assert len({len(line) for line in table.splitlines()}) == 1
+
+
+class TestPaper:
+    """The paper's figures beside those of its own task, whatever its file is called."""
+
+    @pytest.fixture
+    def study(self, made):
+        hts = [{"ece50": 0.02, "nll": 0.44 + 0.002 * i, "brier": 0.2} for i in range(2)]
+        ours = {"ets": [0.449], "ets-brier": [0.4553], "hts": hts, "pts": [0.448], "bayes": [0.44]}
+        others = {UNCALIBRATED: [2.0], "hts": [1.0]}
+        return made({"mine__x": {UNCALIBRATED: [RESNET]} | ours, "mine__y": others})
+
+    def test_its_figures_are_under_ours(self, study):
+        lines = cells(to_markdown(make_table(study, paper=True)))
+        assert [line[1] for line in lines] == ["Task", "x", "(paper: ResNet 50)", "y", "Avg. relative"]
+        figures = dict(zip(lines[0], lines[2], strict=True))
+        assert [figures[name] for name in ("Uncalibrated", "HTS", "PTS")] == ["0.7897", "0.4489", "inf"]
+        assert [figures[name] for name in ("ETS", "ETS-Brier", "Bayes")] == ["", "0.4553", ""]
+
+    def test_a_program_gets_them_in_natural_units(self, study):
+        lines = list(csv.DictReader(to_csv(make_table(study, "ece", paper=True, errors=True)).splitlines()))
+        assert [line["model"] for line in lines] == ["x", "(paper: ResNet 50)", "y"]
+        assert (lines[1]["dataset"], lines[1]["hts"], lines[1]["none"]) == ("mine", "0.0251", "0.1071")
+        assert lines[1]["hts_se"] == lines[1]["ets"] == ""
+
+    def test_averages_are_of_ours_alone(self, study):
+        with_paper, without = make_table(study, paper=True), make_table(study)
+        assert with_paper.rows("average") == without.rows("average")
+
+    def test_the_difference_is_in_standard_errors(self, study):
+        table = make_table(study, paper=True, errors=True)
+        (row,) = table.rows("difference")
+        entry = row.entries[table.methods.index("hts")]
+        assert entry.value == pytest.approx(0.441 - 0.4489)
+        assert entry.error == pytest.approx(0.001 * np.sqrt(1 + 2 / 50))
+        shown = dict(zip(table.methods, cells(to_markdown(table))[3][2:], strict=True))
+        assert shown["hts"] == "\N{MINUS SIGN}7.7 se"
+        assert r"$-$7.7 se" in to_latex(table)
+
+    def test_with_as_many_draws_as_the_paper_its_error_is_ours(self, made):
+        draws = list(np.linspace(0.40, 0.41, 50))
+        table = make_table(made({"x": {UNCALIBRATED: [RESNET], "hts": draws}}), paper=True, errors=True)
+        (ours,), (difference,) = table.rows("task"), table.rows("difference")
+        assert difference.entries[1].error == pytest.approx(np.sqrt(2) * ours.entries[1].error)
+
+    def test_without_an_error_the_difference_itself_is_shown_if_there_is_one(self, made):
+        same = [0.44890001, 0.44890002]  # their error is far below what is printed
+        ours = {"ts": same, "ets-brier": [0.4563], "hts": [0.4484], "pts": [0.448], "bayes": [0.44]}
+        table = make_table(made({"x": {UNCALIBRATED: [RESNET]} | ours}), paper=True, errors=True)
+        shown = dict(zip(table.methods, cells(to_markdown(table))[3][2:], strict=True))
+        assert shown[UNCALIBRATED] == shown["ts"] == "="
+        assert (shown["ets-brier"], shown["hts"]) == ("+0.0010", "\N{MINUS SIGN}0.0005")
+        assert shown["pts"] == shown["bayes"] == ""  # the paper's is infinite; it has none
+
+    def test_a_study_without_its_tasks_says_so(self, made):
+        study = made({"cifar10__resnet50": {UNCALIBRATED: [RESNET | {"nll": 0.79}], "ts": [0.4]}})
+        table = make_table(study, paper=True, errors=True)
+        assert "No task of the study is one of the paper's." in paragraphs(to_markdown(table))[-1]
+        assert table.rows("paper") == table.rows("difference") == []
