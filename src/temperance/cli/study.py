@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from temperance.cli.study_figure import figure
 from temperance.cli.study_run import run
 from temperance.cli.study_table import table
 
@@ -13,6 +14,7 @@ EXAMPLES = """\b
 Examples:
   temperance study run tasks/ --out study
   temperance study table study --metric nll --n 200
+  temperance study figure study avg_NLL
 """
 
 
@@ -23,3 +25,4 @@ def study() -> None:
 
 study.add_command(run)
 study.add_command(table)
+study.add_command(figure)

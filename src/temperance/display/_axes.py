@@ -1,8 +1,9 @@
-"""Axes, and what all pictures share on them. pyplot is imported here alone, when a picture is drawn."""
+"""Axes, and what all pictures share on them. matplotlib is imported here first, when a picture is drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,13 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "REFERENCE",
     "add_legend",
     "axes_or_new",
+    "blank_figure",
     "draw_band",
     "draw_whiskers",
     "label_of",
@@ -35,11 +38,20 @@ REFERENCE: dict[str, Any] = {"color": "0.4", "linewidth": 1.0}
 
 def pyplot() -> ModuleType:
     """Return `matplotlib.pyplot`, or say how to get it."""
+    return _of_matplotlib("pyplot")
+
+
+def blank_figure(width: float, height: float) -> Figure:
+    """Return a figure to be saved, of which pyplot knows nothing: it has no window, and needs no closing."""
+    figure: Figure = _of_matplotlib("figure").Figure(figsize=(width, height), layout="constrained")
+    return figure
+
+
+def _of_matplotlib(name: str) -> ModuleType:
     try:
-        import matplotlib.pyplot
+        return import_module(f"matplotlib.{name}")
     except ImportError as error:
         raise ImportError('pictures need matplotlib: pip install "temperance[plot]"') from error
-    return matplotlib.pyplot
 
 
 def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.4) -> Axes:

@@ -1,8 +1,8 @@
 """The temperature of a row against its entropy: what would be best, and what each method gives.
 
-With h = log(H / log K), H the entropy of softmax(z), the rows are cut into bins of equal count by h; the best
-single temperature of each bin is what a temperature that depends on the entropy should follow. Where it is
-flat, TS is enough.
+With h = log(H / log K), H the entropy of softmax(z), the rows are cut into bins by h, of equal count or of
+equal width; the best single temperature of each bin is what a temperature that depends on the entropy should
+follow. Where it is flat, TS is enough.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from temperance.display._axes import axes_or_new, look
 from temperance.display._methods import temperature_calibrators, with_temperature
 from temperance.display._optima import LEAST_ROWS, best_temperatures, counted, opened, temperatures
 from temperance.display._temperature_axes import Whiskers, finish
-from temperance.metrics._rows import check_fraction, check_integer
+from temperance.metrics._bins import check_bins
+from temperance.metrics._rows import check_fraction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,6 +84,7 @@ class TemperatureDisplay:
         labels: ArrayLike,
         *,
         bins: int = 20,
+        strategy: str = "mass",
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
@@ -96,11 +98,14 @@ class TemperatureDisplay:
             As for `Calibrator.fit`.
         bins : int
             At most so many: none has less than 10 rows, and rows of equal entropy are not split.
+        strategy : "mass" or "width"
+            Bins with about the same number of rows, or of equal width in log entropy, as the paper has
+            them; then the rows of bins with less than 10 are in none.
         level : float
             Of the intervals, each for its bin alone.
         """
         rows = LabelledRows.open(logits, labels, sample_weight)
-        return cls._of(with_temperature(calibrators), rows, bins, level)
+        return cls._of(with_temperature(calibrators), rows, bins, strategy, level)
 
     @classmethod
     def from_comparison(
@@ -109,21 +114,29 @@ class TemperatureDisplay:
         methods: Sequence[str] | None = None,
         *,
         bins: int = 20,
+        strategy: str = "mass",
         level: float = 0.95,
     ) -> Self:
         """Compute from the judged rows and the calibrators of some methods, by default of all with a T."""
-        return cls._of(temperature_calibrators(comparison, methods), comparison.judged, bins, level)
+        calibrators = temperature_calibrators(comparison, methods)
+        return cls._of(calibrators, comparison.judged, bins, strategy, level)
 
     @classmethod
     def _of(
-        cls, calibrators: dict[str, TemperatureCalibrator], labelled: LabelledRows, bins: int, level: float
+        cls,
+        calibrators: dict[str, TemperatureCalibrator],
+        labelled: LabelledRows,
+        bins: int,
+        strategy: str,
+        level: float,
     ) -> Self:
-        bins, level = check_integer("bins", bins, 1), check_fraction("level", level)
+        bins, level = check_bins(bins, strategy), check_fraction("level", level)
         index, rows = counted(labelled), opened(labelled)
         entropy = log_normalised_entropy(rows)
         order = index[np.argsort(entropy[index], kind="stable")]
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(np.intp)]
-        groups = _equal_parts(order, entropy, max(1, min(bins, len(order) // LEAST_ROWS)))
+        cut = _equal_parts if strategy == "mass" else _equal_steps
+        groups = cut(order, entropy, bins)
         best = best_temperatures(labelled, groups, level)
         return cls(
             entropy[sample],
@@ -150,15 +163,24 @@ class TemperatureDisplay:
         return ax
 
 
-def _equal_parts(order: NDArray[np.intp], entropy: Vector, parts: int) -> list[NDArray[np.intp]]:
+def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[NDArray[np.intp]]:
     """Cut the ordered rows into parts of equal count, but keep rows of equal entropy together.
 
     A very sure classifier has many rows at the floor: they are one bin, not several at the same place.
     """
     ascending = entropy[order]
+    parts = max(1, min(bins, len(order) // LEAST_ROWS))
     cuts = np.arange(1, parts) * len(order) // parts
     moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
     return np.split(order, moved[moved > 0])
+
+
+def _equal_steps(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[NDArray[np.intp]]:
+    """Cut the ordered rows where the entropy passes equal steps, and leave out parts of few rows."""
+    ascending = entropy[order]
+    steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
+    parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
+    return [part for part in parts if len(part) >= LEAST_ROWS]
 
 
 def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> float:

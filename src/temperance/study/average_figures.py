@@ -1,0 +1,281 @@
+"""The paper's two figures of averages: ECE and NLL of each method and size, relative to TS, over tasks.
+
+Of each task, the mean over draws of a method is divided by that of TS fitted to as many rows; the mean over
+tasks of these ratios is a marker. One panel for each data set with three tasks, one for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance._validation import InputError
+from temperance.display import COLOURS, colour_of, marker_of
+from temperance.display._axes import REFERENCE
+from temperance.study.methods import LABELS
+from temperance.study.results import Results
+from temperance.study.tasks import TaskFile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Averages", "Panel", "averages", "draw_averages", "figure_size"]
+
+Matrix = NDArray[np.float64]
+
+_REFERENCE_METHOD = "ts"
+_LEAST_TASKS = 3  # of a data set, for a panel of its own
+_COLUMNS = 3  # panels side by side
+_SMALLEST, _LARGEST = 9.0, 50.0  # areas of markers, in points squared
+_AREAS = {"*": 1.8, "D": 0.7}  # of markers that look smaller or larger than others of the same area
+_KNEE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 0.8}
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Some tasks: for each method and size the mean ratio to TS, and how many tasks have one."""
+
+    title: str
+    tasks: int
+    ratio: Matrix
+    count: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """A metric relative to TS: panels of arrays with a row for each method, a column for each size.
+
+    A task with fewer rows than a size, as that with the fewest may be, stands under it with all it has.
+    """
+
+    metric: str
+    methods: tuple[str, ...]
+    sizes: tuple[int, ...]
+    panels: tuple[Panel, ...]
+    fewest_rows: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every mean is over all tasks of its panel."""
+        return all((panel.count == panel.tasks).all() for panel in self.panels)
+
+
+# ---- computing
+
+
+def averages(results: Results, metric: str) -> Averages:
+    """Average a metric relative to TS over tasks; one without results of a method or of TS is left out."""
+    methods = tuple(key for key in results.methods if key != _REFERENCE_METHOD)
+    if not methods or len(methods) == len(results.methods):
+        raise InputError(
+            "a figure of averages needs results of ts and of another method; got those of "
+            f"{', '.join(results.methods) or 'none'}. Run the study with more methods."
+        )
+    panels = tuple(
+        _panel(results, title, tasks, methods, metric) for title, tasks in _groups(results).items()
+    )
+    fewest = min(task.rows for task in results.tasks)
+    return Averages(metric, methods, tuple(results.sizes), panels, fewest)
+
+
+def _groups(results: Results) -> dict[str, list[TaskFile]]:
+    """Return the tasks of each panel, by its title."""
+    datasets = results.datasets()
+    large = {name: datasets[name] for name in sorted(datasets) if len(datasets[name]) >= _LEAST_TASKS}
+    rest = [task for name, tasks in datasets.items() if name not in large for task in tasks]
+    return large | ({"other" if large else "all": rest} if rest else {})
+
+
+def _panel(
+    results: Results, title: str, tasks: Sequence[TaskFile], methods: Sequence[str], metric: str
+) -> Panel:
+    ratios = np.array(
+        [
+            [[_ratio(results, task, key, n, metric) for task in tasks] for n in results.sizes]
+            for key in methods
+        ]
+    )
+    known = ~np.isnan(ratios)
+    count = known.sum(axis=2)
+    total = np.where(known, ratios, 0.0).sum(axis=2)
+    mean = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return Panel(title, len(tasks), mean, count)
+
+
+def _ratio(results: Results, task: TaskFile, method: str, n: int, metric: str) -> float:
+    """Return the mean over draws relative to that of TS, nan if one of the two is not there."""
+    ours, its = (results.draws(task, key, n, metric) for key in (method, _REFERENCE_METHOD))
+    if not len(ours) or not len(its) or not 0 < its.mean() < np.inf:
+        return float("nan")
+    return float(ours.mean() / its.mean())
+
+
+# ---- drawing
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """A scale that is linear up to `knee`, and logarithmic and much narrower from there to `high`.
+
+    A method that fails with few rows is several times worse than TS, while those that work differ by a few
+    percent: on one scale of the usual kinds only one of the two could be seen.
+    """
+
+    low: float
+    knee: float
+    high: float
+
+    @classmethod
+    def of(cls, ratios: Matrix) -> _Scale:
+        known = np.append(ratios[np.isfinite(ratios)], 1.0)
+        low, most, high = np.quantile(known, [0.0, 0.75, 1.0])
+        knee = max(most, 2.0 - low)  # as far above 1 as the best is below
+        low -= 0.08 * (knee - low) + 0.002
+        if high - low > 3 * (knee - low):
+            return cls(low, knee, 1.15 * high)
+        end = high + 0.08 * (high - low)
+        return cls(low, end, end)
+
+    @property
+    def is_bent(self) -> bool:
+        return self.high > self.knee
+
+    def functions(self) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+        """Return the scale and its inverse: the logarithmic part has a third of the height."""
+        width = 0.5 * (self.knee - self.low) / np.log(self.high / self.knee)
+
+        def forward(y: Any) -> Any:
+            return np.where(
+                y < self.knee, y, self.knee + width * np.log(np.maximum(y, self.knee) / self.knee)
+            )
+
+        def backward(y: Any) -> Any:
+            return np.where(
+                y < self.knee, y, self.knee * np.exp((np.maximum(y, self.knee) - self.knee) / width)
+            )
+
+        return forward, backward
+
+    def far_ticks(self) -> list[float]:
+        """Return round numbers of the logarithmic part, at most four."""
+        powers = 10.0 ** np.arange(0, 1 + np.ceil(np.log10(self.high)))
+        round_ones = np.concatenate([[1.5 * p, 2 * p, 3 * p, 5 * p, 10 * p] for p in powers])
+        inside = round_ones[(round_ones > 1.08 * self.knee) & (round_ones < self.high)]
+        return [float(tick) for tick in inside[:: -(-len(inside) // 4)]] if len(inside) else []
+
+
+def figure_size(data: Averages) -> tuple[float, float]:
+    """Return width and height in inches: one column of a journal for one panel, two for more."""
+    across, down = _grid(data)
+    return (3.4 if across == 1 else 7.0), 0.7 + 2.3 * down
+
+
+def _grid(data: Averages) -> tuple[int, int]:
+    across = min(len(data.panels), _COLUMNS)
+    return across, -(-len(data.panels) // across)
+
+
+def draw_averages(figure: Figure, data: Averages) -> None:
+    """Draw the panels side by side on one scale, with a legend of the marker sizes below."""
+    across, down = _grid(data)
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    scale = _Scale.of(np.stack([panel.ratio for panel in data.panels]))
+    for ax, panel in zip(grid.flat, data.panels, strict=False):
+        _draw_panel(ax, data, panel, scale)
+    for ax in grid.flat[len(data.panels) :]:
+        ax.set_axis_off()
+    for ax in grid[:, 0]:
+        ax.set_ylabel(f"{data.metric.upper()} relative to TS")
+    _add_legend(figure, data, scale)
+
+
+def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
+    _set_scale(ax, scale)
+    ax.axhline(1.0, zorder=1, **REFERENCE)
+    for at, method in enumerate(data.methods):
+        if at % 2:
+            ax.axvspan(at - 0.5, at + 0.5, color="0.95", zorder=0, linewidth=0)
+        _draw_method(ax, at, method, data, panel)
+    ax.set_xlim(-0.5, len(data.methods) - 0.5)
+    ax.set_xticks(range(len(data.methods)), [LABELS.get(key, key) for key in data.methods], rotation=90)
+    ax.tick_params(axis="x", length=0, labelbottom=True)
+    ax.set_title(f"{panel.title} ({panel.tasks} task{'s' if panel.tasks > 1 else ''})", parse_math=False)
+
+
+def _set_scale(ax: Axes, scale: _Scale) -> None:
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+    if scale.is_bent:
+        ax.set_yscale("function", functions=scale.functions())
+        near = [
+            y
+            for y in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(scale.low, scale.knee)
+            if y < scale.knee
+        ]
+        ax.yaxis.set_major_locator(FixedLocator([*near, *scale.far_ticks()]))
+        ax.yaxis.set_minor_locator(NullLocator())
+        ax.axhline(scale.knee, zorder=1, **_KNEE)
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.set_ylim(scale.low, scale.high)
+
+
+def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -> None:
+    """Draw a column of markers, from few rows on the left to many on the right, joined by a thin line."""
+    look = _family(method)
+    colour, marker, ratio = colour_of(look), marker_of(look), panel.ratio[at]
+    places, areas = at + _asides(len(data.sizes)), _areas(data.sizes) * _AREAS.get(marker, 1.0)
+    drawn = np.isfinite(ratio)
+    ax.plot(places[drawn], ratio[drawn], color=colour, linewidth=0.6, alpha=0.6, zorder=2)
+    for place, y, area, count in zip(places, ratio, areas, panel.count[at], strict=True):
+        if np.isfinite(y):
+            face, edge = (colour, "white") if count == panel.tasks else ("white", colour)
+            ax.scatter(place, y, area, marker=marker, facecolor=face, edgecolor=edge, linewidth=0.4, zorder=3)
+        elif count:  # as a probability of 0 for what happened gives
+            ax.annotate(
+                "∞", (place, 1.0), xycoords=("data", "axes fraction"), ha="center", va="top", color=colour
+            )
+
+
+def _family(method: str) -> str:
+    """Return the registered method of which this is one, perhaps fitted in another way."""
+    return max((key for key in COLOURS if f"{method}-".startswith(f"{key}-")), key=len, default=method)
+
+
+def _asides(sizes: int) -> Matrix:
+    """Return how far from the middle of its column each size stands."""
+    return np.linspace(-0.27, 0.27, sizes) if sizes > 1 else np.zeros(1)
+
+
+def _areas(sizes: Sequence[int]) -> Matrix:
+    """Return the areas of markers, which grow with the logarithm of the size."""
+    logs = np.log(np.array(sizes, np.float64))
+    share = (logs - logs[0]) / (logs[-1] - logs[0]) if len(logs) > 1 else np.zeros(1)
+    return _SMALLEST + (_LARGEST - _SMALLEST) * share
+
+
+def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": "0.4"}
+    entries = [
+        Line2D([], [], markersize=np.sqrt(area), label=f"N = {n}", **look)
+        for n, area in zip(data.sizes, _areas(data.sizes), strict=True)
+    ]
+    if not data.is_complete:
+        entries.append(Line2D([], [], markersize=5, fillstyle="none", label="not all tasks yet", **look))
+    if scale.is_bent:
+        entries.append(Line2D([], [], label="logarithmic above", **_KNEE))
+    figure.legend(
+        handles=entries,
+        loc="outside lower center",
+        ncols=len(entries) if len(data.panels) > 1 else 2,
+        frameon=False,
+        title="rows fitted to"
+        + (", or all of a task with fewer" if data.fewest_rows < data.sizes[-1] else ""),
+        title_fontsize=7,
+    )

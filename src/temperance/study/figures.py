@@ -1,0 +1,147 @@
+"""The six figures of the paper, of any study: numbers are computed first, then drawn, then saved.
+
+They are drawn without a window, at the width of one or two columns of a journal, and the same numbers give
+the same file to the last byte.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from temperance._validation import InputError, check_choice
+from temperance.display._axes import blank_figure
+from temperance.files import atomic_file, check_writable
+from temperance.study.average_figures import averages, draw_averages, figure_size
+from temperance.study.results import Results
+from temperance.study.tables import papers_task
+from temperance.study.task_figures import (
+    class_temperatures,
+    draw_classes,
+    draw_entropy,
+    draw_two,
+    entropy_temperatures,
+    two_temperatures,
+)
+from temperance.study.tasks import TaskFile
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FIGURES", "ON_A_TASK", "SUFFIXES", "draw_figure", "figure_task", "save_figure"]
+
+FIGURES: dict[str, str] = {
+    "class_LTS": "mean temperature of LTS and best temperature, by true class",
+    "h_HTS": "temperature of HTS and best temperature, by entropy",
+    "h_PTS": "temperature of PTS and best temperature, by entropy",
+    "PTSvHTS": "temperature of PTS against that of HTS",
+    "avg_ECE": "ECE of all methods relative to TS, averaged over tasks",
+    "avg_NLL": "NLL of all methods relative to TS, averaged over tasks",
+}
+ON_A_TASK = ("class_LTS", "h_HTS", "h_PTS", "PTSvHTS")
+"""The figures of one task; the others are of the whole study."""
+
+SUFFIXES: dict[str, dict[str, Any]] = {
+    ".png": {"dpi": 300},
+    ".svg": {"dpi": 200, "metadata": {"Date": None}},  # the resolution is that of dots, which are many
+    ".pdf": {"dpi": 200, "metadata": {"CreationDate": None}},
+}
+"""How each kind of file is saved."""
+
+_MANY_CLASSES = 15
+_STYLE: dict[str, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.linewidth": 0.6,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.handlelength": 1.5,
+    "legend.columnspacing": 1.2,
+    "pdf.fonttype": 42,  # whole letters, as publishers ask
+    "svg.hashsalt": "temperance",
+}
+
+
+def figure_task(results: Results, name: str | None = None) -> TaskFile:
+    """Return the task of that name; without one the first that is the paper's, or else the first."""
+    tasks = {task.name: task for task in results.tasks}
+    if not tasks:
+        raise InputError(
+            f"{results.folder} must hold results of a task; there are none. Run the study first."
+        )
+    if name is None:
+        return next((task for task in results.tasks if papers_task(results, task)), results.tasks[0])
+    if name not in tasks:
+        raise InputError(f"the task must be one of {', '.join(tasks)}; got {name!r}.")
+    return tasks[name]
+
+
+def save_figure(
+    results: Results, name: str, path: str | Path, *, task: str | None = None, overwrite: bool = False
+) -> Path:
+    """Draw a figure and save it.
+
+    Parameters
+    ----------
+    results : Results
+        Of the study.
+    name : str
+        A key of `FIGURES`.
+    path : path
+        A file whose suffix, .png, .svg or .pdf, says what is written.
+    task : str, optional
+        The name of a task, for figures of one; by default as `figure_task` chooses.
+    overwrite : bool
+        Whether the file may exist.
+    """
+    target = Path(path)
+    options = SUFFIXES.get(target.suffix.lower())
+    if options is None:
+        raise InputError(f"{target} must end in {', '.join(SUFFIXES)}; got {target.suffix or 'no suffix'!r}.")
+    check_writable(target, overwrite=overwrite)
+    with _style():
+        figure = draw_figure(results, name, task=task)
+        with atomic_file(target, overwrite=overwrite) as file:
+            figure.savefig(file, format=target.suffix.lower()[1:], **options)
+    return target
+
+
+def draw_figure(results: Results, name: str, *, task: str | None = None) -> Figure:
+    """Compute and draw a figure, in the style that is set."""
+    check_choice("the figure", name, tuple(FIGURES))
+    if name not in ON_A_TASK:
+        return _averages(results, name)
+    chosen = figure_task(results, task)
+    figure = blank_figure(*_size(name, chosen))
+    ax = figure.subplots()
+    ax.set_title(chosen.name, parse_math=False)  # whatever signs are in it
+    if name == "class_LTS":
+        draw_classes(ax, class_temperatures(results, chosen))
+    elif name == "PTSvHTS":
+        draw_two(ax, two_temperatures(results, chosen))
+    else:
+        draw_entropy(ax, entropy_temperatures(results, chosen, name.removeprefix("h_").lower()))
+    return figure
+
+
+def _size(name: str, task: TaskFile) -> tuple[float, float]:
+    """Return width and height in inches: one column of a journal, two for many classes."""
+    if name == "class_LTS" and task.classes > _MANY_CLASSES:
+        return 7.0, 3.0
+    return 3.4, 3.7 if name == "PTSvHTS" else 3.0
+
+
+def _averages(results: Results, name: str) -> Figure:
+    data = averages(results, name.removeprefix("avg_").lower())
+    figure = blank_figure(*figure_size(data))
+    draw_averages(figure, data)
+    return figure
+
+
+def _style() -> Any:
+    """Return a context in which figures look the same, whatever settings the user has."""
+    blank_figure(1, 1)  # says how to get matplotlib, if it is not there
+    from matplotlib import style
+
+    return style.context(["default", _STYLE])

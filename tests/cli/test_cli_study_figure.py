@@ -1,0 +1,100 @@
+"""`temperance study figure`: files, names, refusals."""
+
+import numpy as np
+import pytest
+from running import half_written, plain_and_narrow
+
+from temperance.cli.study_figure import NAMES
+from temperance.data import simulate
+from temperance.study.figures import FIGURES, ON_A_TASK
+from temperance.study.protocol import plan
+from temperance.study.run import run_cell
+from temperance.study.store import Store
+from temperance.study.tasks import find_tasks, load_task
+
+
+@pytest.fixture
+def study(folder):
+    """Return the name of a folder with a study of one task."""
+    task = simulate(200, 3, random_state=1)
+    np.savez(
+        "cats__net.npz",
+        logits_val=task.logits[:100],
+        labels_val=task.labels[:100],
+        logits_test=task.logits[100:],
+        labels_test=task.labels[100:],
+    )
+    tasks = find_tasks(["cats__net.npz"])
+    store = Store.create("study", 0)
+    store.add_tasks(tasks, [30])
+    for cell in plan(tasks, ["ts", "hts"], [30], 2, 0):
+        store.add(run_cell(cell))
+    return folder / "study"
+
+
+def test_names_are_those_of_the_figures():
+    assert set(NAMES) == set(FIGURES)
+    assert len(NAMES) == len(FIGURES)
+
+
+def test_by_default_a_png_in_the_folder_of_the_study(study, run):
+    done = run("study", "figure", "study", "avg_NLL").succeeded()
+    assert done.out == "Saved to study/avg_NLL.png\n"
+    assert (study / "avg_NLL.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ON_A_TASK)
+def test_a_figure_of_a_task_says_which_was_taken(name, study, run):
+    done = run("study", "figure", "study", name)
+    assert (done.code, done.out) == (0, f"Saved to study/{name}.png\n")
+    assert done.err == "temperance: the task is cats__net; --task chooses another\n"
+    assert (study / f"{name}.png").exists()
+
+
+def test_a_task_that_was_named_needs_no_words_and_a_quiet_command_has_none(study, run):
+    run("study", "figure", "study", "h_HTS", "--task", "cats__net", "-o", "a.svg").succeeded()
+    assert run("study", "figure", "study", "h_HTS", "-o", "b.svg", "-q").succeeded().out == ""
+    assert (study.parent / "a.svg").read_bytes() == (study.parent / "b.svg").read_bytes()
+
+
+def test_case_does_not_matter_and_the_suffix_says_what_is_written(study, run):
+    run("study", "figure", "study", "AVG_ece", "-o", "a.pdf").succeeded()
+    assert (study.parent / "a.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_file_is_overwritten_by_force_alone(study, run):
+    (study / "avg_NLL.png").write_text("old")
+    run("study", "figure", "study", "avg_NLL").failed(2, "exists already", "--force")
+    assert (study / "avg_NLL.png").read_text() == "old"
+    run("study", "figure", "study", "avg_NLL", "--force").succeeded()
+    assert (study / "avg_NLL.png").read_bytes().startswith(b"\x89PNG")
+    assert half_written(study) == []
+
+
+REFUSED = {
+    "a name": (["study", "nll"], ["'nll' is not one of", "avg_nll"]),
+    "a suffix": (["study", "avg_NLL", "-o", "a.jpg"], ["a.jpg must end in .png, .svg, .pdf", "'.jpg'"]),
+    "a task": (["study", "h_HTS", "--task", "dogs"], ["task must be one of cats__net", "'dogs'"]),
+    "a task of all": (["study", "avg_NLL", "--task", "cats__net"], ["--task is for figures of one task"]),
+    "a folder": (["other", "avg_NLL"], ["other must be the folder of a study"]),
+    "no place": (["study", "avg_NLL", "-o", "nowhere/a.png"], ["the folder nowhere does not exist"]),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_drawn_is_refused_in_a_sentence(words, said, study, run):
+    run("study", "figure", *words).failed(2, *said)
+    assert [path.name for path in study.iterdir()] == ["results.sqlite"]
+
+
+def test_a_task_file_that_is_gone_is_named(study, run):
+    (study.parent / "cats__net.npz").unlink()
+    load_task.cache_clear()
+    run("study", "figure", "study", "h_HTS").failed(2, "cats__net.npz")
+
+
+def test_help_has_every_name_and_80_columns(run):
+    done = run("study", "figure", "--help").succeeded()
+    plain_and_narrow(done.out)
+    for name in NAMES:
+        assert name in done.out

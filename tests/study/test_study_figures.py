@@ -1,0 +1,339 @@
+"""The paper's figures: their numbers are those of the study's own fits, files are whole and repeatable."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy.stats import pearsonr, spearmanr
+
+from temperance import InputError, make_calibrator
+from temperance.calibrators._linear import log_normalised_entropy
+from temperance.core.rows import Rows
+from temperance.display import COLOURS, TemperatureDisplay
+from temperance.study import Results, average_figures, figures
+from temperance.study.average_figures import averages
+from temperance.study.figures import FIGURES, ON_A_TASK, SUFFIXES, draw_figure, figure_task, save_figure
+from temperance.study.methods import METHODS
+from temperance.study.protocol import Cell
+from temperance.study.store import FILE_NAME, Store
+from temperance.study.task_figures import (
+    TwoTemperatures,
+    class_temperatures,
+    entropy_temperatures,
+    two_temperatures,
+)
+from temperance.study.tasks import load_task
+
+BEGINNINGS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+
+
+@pytest.fixture
+def task(results):
+    return results.tasks[0]
+
+
+def fitted(task, key, cell=None):
+    """Fit a method of the registry to the validation rows of a task, or to those of a cell."""
+    val = load_task(task).val
+    rows = val if cell is None else val.take(cell.rows())
+    options = {} if cell is None or key != "pts" else {"random_state": cell.random_state()}
+    return make_calibrator(key, **options).fit(rows.logits, rows.labels)
+
+
+# ---- one task
+
+
+def test_a_class_has_the_temperature_of_ts_on_its_test_rows_and_the_mean_of_lts(results, task):
+    data = class_temperatures(results, task)
+    test = load_task(task).test
+    lts = fitted(task, "lts").temperature(test.logits)
+    assert sorted(data.shown.classes) == [0, 1, 2, 3]
+    for k, best, mean in zip(data.shown.classes, data.shown.optimum, data.lts, strict=True):
+        rows = np.flatnonzero(test.labels == k)
+        ts = make_calibrator("ts").fit(test.logits[rows], test.labels[rows])
+        assert best == pytest.approx(ts.temperature_, rel=1e-3)
+        assert mean == pytest.approx(lts[rows].mean())
+    assert data.ts == pytest.approx(fitted(task, "ts").temperature_)
+
+
+@pytest.mark.parametrize(("method", "draws"), [("hts", 10), ("pts", 1)])
+def test_few_rows_are_the_draws_of_the_study(method, draws, results, task):
+    data = entropy_temperatures(results, task, method)
+    assert (data.few, data.rows, data.by_few.shape) == (30, 200, (draws, len(data.log_entropy)))
+    test = load_task(task).test
+    entropy = log_normalised_entropy(Rows(test.logits))
+    order = np.argsort(entropy, kind="stable")
+    index = order[np.searchsorted(entropy[order], data.log_entropy)]
+    cells = [Cell(task, 30, draw, results.seed, (method,)) for draw in range(draws)]
+    for line, cell in zip(data.by_few, cells, strict=True):
+        np.testing.assert_allclose(line, fitted(task, method, cell).temperature(test.logits[index]))
+    whole = fitted(task, method, Cell(task, 200, 0, results.seed, (method,)))
+    np.testing.assert_allclose(data.by_all, whole.temperature(test.logits[index]))
+
+
+def test_200_rows_are_few_if_the_study_has_them_and_no_fit_is_drawn_twice(results, task):
+    results.sizes = [30, 200, 400]
+    data = entropy_temperatures(results, task, "hts")
+    assert data.few == 200
+    assert data.by_few.shape == (0, len(data.log_entropy))  # all rows of the task
+
+
+def test_bins_of_equal_width_hold_the_rows_between_their_edges(results, task):
+    data = entropy_temperatures(results, task, "hts").best
+    entropy = log_normalised_entropy(Rows(load_task(task).test.logits))
+    count, edges = np.histogram(entropy, 20)
+    kept = count >= 10
+    assert 2 < kept.sum() < 20
+    np.testing.assert_array_equal(data.count, count[kept])
+    assert ((edges[:-1][kept] <= data.centre) & (data.centre <= edges[1:][kept])).all()
+
+
+def test_another_strategy_is_refused_in_words(task):
+    test = load_task(task).test
+    with pytest.raises(InputError, match="strategy must be one of 'width', 'mass'; got 'equal'"):
+        TemperatureDisplay.from_calibrators({}, test.logits, test.labels, strategy="equal")
+
+
+def test_a_line_reaches_from_the_surest_row_to_the_least_sure(results, task):
+    data = entropy_temperatures(results, task, "hts")
+    entropy = log_normalised_entropy(Rows(load_task(task).test.logits))
+    assert (data.log_entropy[0], data.log_entropy[-1]) == (entropy.min(), entropy.max())
+    assert (np.diff(data.log_entropy) > 0).all()
+
+
+def test_two_methods_are_compared_row_by_row(results, task):
+    data = two_temperatures(results, task)
+    assert len(data.hts) == len(data.pts) == 200
+    np.testing.assert_allclose(data.hts, fitted(task, "hts").temperature(load_task(task).test.logits))
+
+
+def test_correlations_and_slope_match_other_code():
+    rng = np.random.default_rng(0)
+    hts = 2 + rng.random(500)
+    data = TwoTemperatures(hts, 0.5 * hts**2 + 0.1 * rng.random(500), 100)
+    assert data.rank_correlation == pytest.approx(spearmanr(data.hts, data.pts)[0])
+    assert data.correlation == pytest.approx(pearsonr(data.hts, data.pts)[0])
+    assert data.slope == pytest.approx(np.polyfit(data.hts, data.pts, 1)[0])
+
+
+def test_a_constant_temperature_has_no_correlation():
+    data = TwoTemperatures(np.ones(5), np.arange(1.0, 6.0), 100)
+    assert np.isnan([data.rank_correlation, data.correlation, data.slope]).all()
+
+
+def test_the_odd_row_is_left_out_and_counted():
+    values = np.linspace(2.0, 3.0, 1000)
+    far = np.where(np.arange(1000) < 2, 500.0, values)
+    data = TwoTemperatures(values, far, 100)
+    assert data.limits[1] < 4
+    assert data.outside == pytest.approx(0.002)
+
+
+def test_the_default_task_is_the_papers_or_the_first(results, task, monkeypatch):
+    assert figure_task(results) == task
+    assert figure_task(results, "dogs__net").name == "dogs__net"
+    monkeypatch.setattr("temperance.study.figures.papers_task", lambda results, task: "dogs" in task.name)
+    assert figure_task(results).name == "dogs__net"
+    with pytest.raises(InputError, match=r"task must be one of cats__large, .*; got 'cat'"):
+        figure_task(results, "cat")
+
+
+def test_a_study_that_has_not_begun_is_refused(tmp_path):
+    Store.create(tmp_path, 0)
+    with pytest.raises(InputError, match="there are none"):
+        figure_task(Results(tmp_path))
+
+
+# ---- averages
+
+
+def test_an_average_is_the_mean_over_tasks_of_means_over_draws_relative_to_ts(results):
+    data = averages(results, "nll")
+    assert data.methods == ("hts", "pts", "bayes")
+    assert data.sizes == (30, 400)
+    (panel,) = data.panels
+    assert (panel.title, panel.tasks) == ("all", 3)
+    for i, method in enumerate(data.methods):
+        for j, n in enumerate(data.sizes):
+            means = [
+                results.draws(task, method, n, "nll").mean() / results.draws(task, "ts", n, "nll").mean()
+                for task in results.tasks
+            ]
+            assert panel.ratio[i, j] == pytest.approx(np.mean(means))
+    assert data.is_complete
+
+
+def test_a_data_set_with_three_tasks_has_a_panel_of_its_own(results, monkeypatch):
+    monkeypatch.setattr(average_figures, "_LEAST_TASKS", 2)
+    panels = averages(results, "ece").panels
+    assert [(panel.title, panel.tasks) for panel in panels] == [("cats", 2), ("other", 1)]
+
+
+def test_a_task_without_a_result_is_in_no_mean_and_is_seen_to_be_missing(results):
+    lost = results.tasks[0].name
+    results.scores = [s for s in results.scores if (s.fit.task, s.fit.n, s.fit.method) != (lost, 30, "hts")]
+    data = averages(results, "nll")
+    np.testing.assert_array_equal(data.panels[0].count, [[2, 3], [3, 3], [3, 3]])
+    ratios = [
+        results.summary(task, "hts", 30, "nll").mean / results.summary(task, "ts", 30, "nll").mean
+        for task in results.tasks[1:]
+    ]
+    assert data.panels[0].ratio[0, 0] == pytest.approx(np.mean(ratios))
+    words = [text.get_text() for text in draw_figure(results, "avg_NLL").legends[0].get_texts()]
+    assert "not all tasks yet" in words
+
+
+def test_without_ts_or_without_another_there_is_no_average(results):
+    every = results.scores
+    for methods in (["ts"], ["hts", "pts"], []):
+        fewer = Results(results.folder)
+        fewer.scores = [score for score in every if score.fit.method in methods]
+        with pytest.raises(
+            InputError, match=f"ts and of another method; got those of {methods[0] if methods else 'none'}"
+        ):
+            averages(fewer, "nll")
+
+
+@pytest.mark.parametrize("far", [1.05, 7.0, 300.0])
+def test_a_method_far_worse_than_the_others_does_not_flatten_them(far):
+    scale = average_figures._Scale.of(np.array([0.97, 0.98, 0.99, 1.01, 1.02, 1.02, 1.03, far]))
+    assert scale.low < 0.97
+    assert scale.high > far
+    forward, backward = scale.functions() if scale.is_bent else (np.array, np.array)
+    low, near, top = forward(np.array([0.97, 1.03, scale.high]))
+    assert near - low > 0.4 * (top - low)
+    there = np.array([0.97, 1.0, 1.05, far])
+    np.testing.assert_allclose(backward(forward(there)), there)
+    assert scale.is_bent == (far > 2)
+    ticks = scale.far_ticks() if scale.is_bent else [1.0]
+    assert 1 <= len(ticks) <= 4
+    assert scale.is_bent == (max(ticks) > scale.knee)
+
+
+def test_all_methods_as_good_as_ts_have_a_scale_too():
+    scale = average_figures._Scale.of(np.ones(4))
+    assert scale.low < 1 < scale.high
+
+
+def test_an_infinite_loss_is_written_as_such(results):
+    at = next(i for i, s in enumerate(results.scores) if s.fit.method == "pts" and s.fit.n == 30)
+    results.scores[at] = replace(results.scores[at], nll=np.inf)
+    ax = draw_figure(results, "avg_NLL").axes[0]
+    assert [text.get_text() for text in ax.texts] == ["∞"]
+    assert np.isfinite(ax.get_ylim()).all()
+
+
+def test_every_method_of_a_study_has_a_colour_of_the_registry():
+    family = {key: average_figures._family(key) for key in METHODS}
+    assert set(family.values()) <= set(COLOURS)
+    assert family["pts-ece-sgd"] == "pts-ece"
+    assert family["pts-plain"] == "pts"
+    assert family["ts"] == "ts"
+
+
+def test_larger_markers_are_more_rows(results):
+    ax = draw_figure(results, "avg_NLL").axes[0]
+    areas = [float(dots.get_sizes()[0]) for dots in ax.collections if len(dots.get_sizes())]
+    assert len(areas) == 6
+    assert all(few < many for few, many in zip(areas[::2], areas[1::2], strict=True))
+
+
+# ---- files
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_text_is_cut_off(name, results):
+    with figures._style():
+        figure = draw_figure(results, name)
+        figure.draw_without_rendering()
+        box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    assert min(box.x0, box.y0) >= 0
+    assert box.x1 <= width
+    assert box.y1 <= height
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_it_says_what_it_shows(name, results):
+    figure = draw_figure(results, name)
+    ax = figure.axes[0]
+    assert ax.get_ylabel()
+    assert ax.get_title().startswith("cats__large" if name in ON_A_TASK else "all (3 tasks)")
+    if name == "PTSvHTS":
+        assert "of ranks" in figure.get_supxlabel()
+    else:
+        assert len(figure.legends[0].get_texts()) >= 2
+
+
+@pytest.mark.parametrize("name", ["h_PTS", "avg_ECE"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_same_study_gives_the_same_bytes_whatever_the_settings(name, suffix, results, tmp_path):
+    first = save_figure(results, name, tmp_path / f"first{suffix}")
+    with mpl.rc_context({"font.size": 20, "axes.facecolor": "red", "svg.hashsalt": None}):
+        before = dict(mpl.rcParams)
+        second = save_figure(results, name, tmp_path / f"second{suffix.upper()}")
+        assert dict(mpl.rcParams) == before
+    assert first.read_bytes().startswith(BEGINNINGS[suffix])
+    assert first.read_bytes() == second.read_bytes()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_dots_are_one_image_inside_drawings(results, tmp_path):
+    text = save_figure(results, "PTSvHTS", tmp_path / "dots.svg").read_text()
+    assert text.count("<image") == 1
+    assert text.count("<use") < 200  # of letters and ticks, not of rows
+
+
+def test_a_file_that_exists_or_cannot_be_written_is_refused_before_the_work(results, tmp_path, monkeypatch):
+    monkeypatch.setattr("temperance.study.figures.draw_figure", lambda *a, **o: pytest.fail("worked"))
+    (tmp_path / "old.png").write_text("old")
+    with pytest.raises(FileExistsError, match="exists already"):
+        save_figure(results, "avg_NLL", tmp_path / "old.png")
+    with pytest.raises(InputError, match=r"must end in \.png, \.svg, \.pdf; got '\.jpg'"):
+        save_figure(results, "avg_NLL", tmp_path / "new.jpg")
+    assert (tmp_path / "old.png").read_text() == "old"
+
+
+def test_overwriting_replaces_and_a_failure_leaves_the_old_file(results, tmp_path, monkeypatch):
+    path = tmp_path / "old.png"
+    path.write_text("old")
+    with pytest.raises(InputError, match="the figure must be one of 'class_LTS'"):
+        save_figure(results, "avg_XYZ", path, overwrite=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Figure, "savefig", lambda *a, **o: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            save_figure(results, "avg_NLL", path, overwrite=True)
+    assert path.read_text() == "old"
+    save_figure(results, "avg_NLL", path, overwrite=True)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [file.name for file in tmp_path.iterdir()] == ["old.png"]
+
+
+def test_no_window_and_no_pyplot(study_folder, tmp_path):
+    code = (
+        "import sys\n"
+        "from temperance.study import Results\n"
+        "from temperance.study.figures import save_figure\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        f"save_figure(Results({str(study_folder)!r}), 'avg_NLL', {str(tmp_path / 'a.pdf')!r})\n"
+        "assert 'matplotlib' in sys.modules\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_matplotlib_a_sentence_says_how_to_get_it(results, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r'pictures need matplotlib: pip install "temperance\[plot\]"'):
+        save_figure(results, "avg_NLL", tmp_path / "a.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_study_itself_stays_as_it_is(results, study_folder, tmp_path):
+    before = (study_folder / FILE_NAME).read_bytes()
+    save_figure(results, "class_LTS", tmp_path / "a.png")
+    assert (study_folder / FILE_NAME).read_bytes() == before
