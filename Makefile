@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task test test-browser check lint types coverage wheel bench prior bayes-evaluation bayes-ablation clean
+.PHONY: help demo demo-task test test-browser check lint types coverage wheel bench prior bayes-evaluation bayes-ablation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -13,6 +13,7 @@ help:
 	@echo "bench  speed as ratios to np.exp, in one run"
 	@echo "prior, bayes-evaluation, bayes-ablation: learn the population prior from the files in TASKS,"
 	@echo "       judge it (an hour), and judge it without each of its parts"
+	@echo "study  the paper's study on the files in TASKS (an hour and a half), and docs/study from it"
 	@echo "demo-task  train the built-in network again (half an hour)"
 	@echo "clean  remove everything that the targets made"
 
@@ -77,6 +78,17 @@ bayes-evaluation: $(VENV)/ready
 
 bayes-ablation: $(VENV)/ready
 	$(BIN)/python benchmarks/bayes_ablation.py $(TASKS) --out docs/bayesian/ablation.md
+
+# The paper's own task, on which the paper's training is run too.
+PAPERS_TASK ?= $(TASKS)/cifar10__resnet50-psrcal.npz
+PAPERS_METHODS := ts,ets-brier,bts,hts,lts,hnlts,pts,pts-plain,pts-ece
+
+study: $(VENV)/ready
+	$(BIN)/temperance study run $(TASKS) --out build/study
+	$(BIN)/temperance study run $(PAPERS_TASK) --out build/study-paper --methods $(PAPERS_METHODS)
+	$(BIN)/temperance study run $(PAPERS_TASK) --out build/study-paper --draws 50 \
+	  --methods hts-sgd,lts-sgd,hnlts-sgd,pts-sgd,pts-ece-sgd
+	$(BIN)/python benchmarks/study_docs.py build/study build/study-paper --out docs/study
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage temperance-demo*.html

@@ -15,7 +15,7 @@ from temperance import CALIBRATORS, __version__
 from temperance.cli.program import cli
 
 COMMANDS = ["demo", "compare", "fit", "apply", "evaluate", "study", "completion"]
-STUDY = [("study", name) for name in ("run", "table", "figure")]
+STUDY = [("study", name) for name in ("run", "table", "figure", "export")]
 
 
 def examples(*words):

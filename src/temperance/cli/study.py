@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from temperance.cli.study_export import export
 from temperance.cli.study_figure import figure
 from temperance.cli.study_run import run
 from temperance.cli.study_table import table
@@ -15,6 +16,7 @@ Examples:
   temperance study run tasks/ --out study
   temperance study table study --metric nll --n 200
   temperance study figure study avg_NLL
+  temperance study export study -o results.csv.gz
 """
 
 
@@ -26,3 +28,4 @@ def study() -> None:
 study.add_command(run)
 study.add_command(table)
 study.add_command(figure)
+study.add_command(export)

@@ -1,0 +1,139 @@
+"""Tables, figures and raw results for docs/study, from the folders of two studies.
+
+    temperance study run TASKS --out study
+    temperance study run PAPERS_TASK --out study-paper --methods ts,...,pts-ece-sgd
+    python benchmarks/study_docs.py study study-paper --out docs/study
+
+The first is the study; the second has the paper's own task alone, with the paper's training as well. `make
+study` runs all three. The page in words, docs/study/README.md, is written by hand from what this writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from study_claims import entropy_line, gain_by_classes, robustness, same_table, table
+
+from temperance.files import write_atomically
+from temperance.study import METRICS, Results, make_table, to_csv, to_markdown
+from temperance.study.export import export_results
+from temperance.study.figures import FIGURES, SUFFIXES, save_figure
+from temperance.study.methods import LABELS
+from temperance.study.paper import DRAWS, PaperTask, paper_figures
+from temperance.study.tables import UNITS, papers_task
+
+SGD = {"hts": "hts-sgd", "lts": "lts-sgd", "hnlts": "hnlts-sgd", "pts": "pts-sgd", "pts-ece": "pts-ece-sgd"}
+BESIDE = ("ts", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-plain", "pts-ece")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file, in place of an older one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode(), overwrite=True)
+
+
+def write_tables(results: Results, out: Path) -> None:
+    """Write the tables of the paper's layout: for people, and for programs with standard errors."""
+    for metric in METRICS:
+        for n in results.sizes:
+            write(out / "tables" / f"{metric}-{n}.md", to_markdown(make_table(results, metric, n)))
+            write(out / "tables" / f"{metric}-{n}.csv", to_csv(make_table(results, metric, n, errors=True)))
+
+
+def write_figures(results: Results, out: Path) -> None:
+    """Write the six figures, each in three formats."""
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    for name in FIGURES:
+        for suffix in SUFFIXES:
+            save_figure(results, name, out / "figures" / f"{name}{suffix}", overwrite=True)
+
+
+def beside_paper(results: Results, metric: str) -> str:
+    """Return our figures for the paper's task beside the paper's, with the difference in standard errors."""
+    (task,) = results.tasks
+    found = papers_task(results, task)
+    assert found == PaperTask("CIFAR-10", "ResNet 50"), "the second study must have the paper's task alone"
+    unit, rows = UNITS[metric], []
+    for n in results.sizes:
+        figures = paper_figures(found, n, metric)
+        for method in BESIDE:
+            line = [str(n), LABELS[method], f"{unit.factor * figures[method]:.{unit.decimals}f}"]
+            for key in (method, SGD.get(method)):
+                summary = None if key is None else results.summary(task, key, n, metric)
+                if summary is None:
+                    line += ["", ""]
+                    continue
+                error = summary.error
+                shown = unit.shown(summary.mean) + (f" ± {unit.shown(error)}" if np.isfinite(error) else "")
+                line += [
+                    shown,
+                    away(summary.mean - figures[method], error, summary.draws, unit.decimals, unit.factor),
+                ]
+            rows.append(line)
+    head = ["N", "method", "paper", "ours", "off by", "ours by SGD", "off by"]
+    return f"{table(head, rows)}\n"
+
+
+def away(difference: float, error: float, draws: int, decimals: int, factor: float) -> str:
+    """Return a difference in standard errors, in bold from two on; without an error the difference itself.
+
+    The paper gives no errors: its 50 draws are taken to scatter as ours. A difference within the rounding of
+    the paper's figure is none.
+    """
+    if not np.isfinite(difference):
+        return ""
+    if abs(factor * difference) < 0.5 * 10**-decimals + 1e-12:
+        return "="
+    if not np.isfinite(error) or round(factor * error, decimals) == 0:
+        return f"{factor * difference:+.{decimals}f}"
+    errors = difference / (error * np.sqrt(1 + draws / DRAWS))
+    return f"**{errors:+.1f} se**" if abs(errors) > 2 else f"{errors:+.1f} se"
+
+
+def times(*studies: Results) -> str:
+    """Return what the fits of each method took."""
+    rows = []
+    for results in studies:
+        for time in results.times():
+            if any(row[0] == LABELS[time.method] for row in rows):
+                continue
+            each = [f"{1000 * seconds / time.fits:.1f}" for seconds in (time.fit_seconds, time.apply_seconds)]
+            total = f"{(time.fit_seconds + time.apply_seconds) / 60:.1f}"
+            ended = [str(time.failed), str(time.unconverged)]
+            rows.append([LABELS[time.method], str(time.fits), *ended, *each, total])
+    return (
+        table(["method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, minutes"], rows)
+        + "\n"
+    )
+
+
+def main() -> None:
+    """Write everything but the page in words."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", type=Path)
+    parser.add_argument("paper", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    results, paper = Results(options.study), Results(options.paper)
+    write_tables(results, options.out)
+    write_figures(results, options.out)
+    write(options.out / "times.md", times(results, paper))
+    for metric in ("nll", "ece", "brier"):
+        write(options.out / f"paper-{metric}.md", beside_paper(paper, metric))
+    write(
+        options.out / "claims" / "robustness.md",
+        "\n\n".join(robustness(results, n) for n in results.sizes) + "\n",
+    )
+    write(options.out / "claims" / "classes.md", gain_by_classes(results, results.sizes[-1]) + "\n")
+    write(options.out / "claims" / "entropy.md", entropy_line(results) + "\n")
+    write(options.out / "claims" / "pts-and-hts.md", same_table(results) + "\n")
+    export_results(results, options.out / "results.csv.gz", overwrite=True)
+    export_results(paper, options.out / "results-paper.csv.gz", overwrite=True)
+
+
+if __name__ == "__main__":
+    main()

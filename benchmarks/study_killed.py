@@ -1,0 +1,70 @@
+"""Kill a study at random moments, let the same command go on, and compare with one left in peace.
+
+    python benchmarks/study_killed.py TASKS [--kills 20] [--draws 6] [--seed 0]
+
+TASKS are task files, or folders of them; a few small ones are enough. Prints how many results there were at
+each kill, and in the end whether all results are the same: each there once, to the last bit, but for times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from temperance import InputError
+from temperance.study import Results
+
+
+def results(folder: Path) -> list[str]:
+    """Return all results but their times, so that nan equals nan; none before there is a store."""
+    try:
+        scores = Results(folder).scores
+    except InputError:
+        return []
+    return [repr((s.fit, s.nll, s.brier, s.ece50, s.ece15, s.converged, s.iterations)) for s in scores]
+
+
+def main() -> None:
+    """Run the study twice and say whether it is the same."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tasks", nargs="+")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--draws", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        peace, trouble = Path(place) / "peace", Path(place) / "trouble"
+        command = [sys.executable, "-m", "temperance", "study", "run", *options.tasks, "--quiet"]
+        command += ["--draws", str(options.draws), "--out"]
+        began = time.monotonic()
+        subprocess.run([*command, str(peace)], check=True, stdout=subprocess.DEVNULL)
+        whole = time.monotonic() - began
+        expected = results(peace)
+        chance, kills = random.Random(options.seed), 0
+        while kills < options.kills:
+            process = subprocess.Popen([*command, str(trouble)], stdout=subprocess.DEVNULL)
+            # From before the first result on, and so short that there is something left to kill.
+            try:
+                process.wait(chance.uniform(0.0, max(6.0, 3 * whole / options.kills)))
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                kills += 1
+                print(f"kill {kills:>2}: {len(results(trouble)):>6} of {len(expected)} results", flush=True)
+        subprocess.run([*command, str(trouble)], check=True, stdout=subprocess.DEVNULL)
+        found = results(trouble)
+        print(f"{kills} kills; {len(found)} results; identical: {found == expected}")
+        sys.exit(0 if found == expected and kills == options.kills else 1)
+
+
+if __name__ == "__main__":
+    main()

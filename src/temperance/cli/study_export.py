@@ -1,0 +1,34 @@
+"""`temperance study export`: a folder of results -> one CSV file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from temperance.cli.inputs import FILE, force_option
+from temperance.cli.output import Output, on_one_line
+
+__all__ = ["export"]
+
+EXAMPLES = """\b
+Examples:
+  temperance study export study -o results.csv
+  temperance study export study -o results.csv.gz --force
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="All results as one CSV file.")
+@click.argument("folder", metavar="DIR", type=FILE)
+@click.option("-o", "--out", type=FILE, required=True, help="A .csv file, or .csv.gz.")
+@force_option
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+def export(folder: Path, out: Path, force: bool, quiet: bool) -> None:
+    """Write all results of the study in DIR, a line for each fit."""
+    from temperance.study import Results
+    from temperance.study.export import export_results
+
+    results = Results(folder)
+    export_results(results, out, overwrite=force)
+    output = Output("study export", as_json=False, quiet=quiet)
+    output.say(f"{len(results.scores)} results saved to {on_one_line(out)}")

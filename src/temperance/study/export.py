@@ -1,0 +1,42 @@
+"""All results of a study as a CSV file, a line for each fit: for pandas, R, or a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+
+from temperance._validation import InputError
+from temperance.files import check_writable, write_atomically
+from temperance.study.protocol import Fit
+from temperance.study.results import Results
+from temperance.study.store import SCORES
+
+__all__ = ["export_results"]
+
+
+def export_results(results: Results, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write every result, numbers with all their digits; a name that ends in .csv.gz is compressed.
+
+    A fit that failed has no scores, and its message says why. ECE is a fraction; times are in seconds.
+    """
+    name = Path(path).name
+    if not name.endswith((".csv", ".csv.gz")):
+        raise InputError(f"{path} must end in .csv or .csv.gz; got {''.join(Path(path).suffixes)!r}.")
+    check_writable(path, overwrite=overwrite)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*Fit._fields, *SCORES])
+    for score in results.scores:
+        writer.writerow([*score.fit, *(_shown(getattr(score, column)) for column in SCORES)])
+    content = text.getvalue().encode()
+    # Without the time in its header: the same results give the same bytes.
+    packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+    write_atomically(path, packed, overwrite=overwrite)
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bool):
+        return int(value)
+    return "" if value != value else value  # nan
