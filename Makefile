@@ -84,6 +84,7 @@ PAPERS_TASK ?= $(TASKS)/cifar10__resnet50-psrcal.npz
 PAPERS_METHODS := ts,ets-brier,bts,hts,lts,hnlts,pts,pts-plain,pts-ece
 
 study: $(VENV)/ready
+	mkdir -p build
 	$(BIN)/temperance study run $(TASKS) --out build/study
 	$(BIN)/temperance study run $(PAPERS_TASK) --out build/study-paper --methods $(PAPERS_METHODS)
 	$(BIN)/temperance study run $(PAPERS_TASK) --out build/study-paper --draws 50 \
