@@ -1,6 +1,7 @@
 """Means over draws with their errors, by task, method, number of rows and metric."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,6 +49,13 @@ def test_each_metric_is_another_score(results):
 def test_methods_and_data_sets_come_in_the_order_of_tables(results):
     assert results.methods == ["ts", "hts", "pts", "bayes"]
     assert {name: len(tasks) for name, tasks in results.datasets().items()} == {"cats": 2, "dogs": 1}
+
+
+def test_a_data_set_whose_name_begins_another_comes_first(results):
+    task = results.tasks[0]
+    results.tasks = [replace(task, name=name) for name in ("cifar100__a", "cifar10__b", "cifar10__a")]
+    groups = {name: [task.model for task in tasks] for name, tasks in results.datasets().items()}
+    assert list(groups.items()) == [("cifar10", ["a", "b"]), ("cifar100", ["a"])]
 
 
 def test_what_was_not_studied_is_none_and_what_cannot_be_is_refused(results):

@@ -72,9 +72,9 @@ class Results:
         return groups
 
     def datasets(self) -> dict[str, list[TaskFile]]:
-        """Return the tasks of each data set."""
+        """Return the tasks of each data set, both by name."""
         groups: dict[str, list[TaskFile]] = {}
-        for task in self.tasks:
+        for task in sorted(self.tasks, key=lambda task: (task.dataset, task.model)):
             groups.setdefault(task.dataset, []).append(task)
         return groups
 
