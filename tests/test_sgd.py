@@ -154,3 +154,28 @@ def test_a_network_descends_by_its_own_gradient(task):
     np.testing.assert_allclose(
         held.take(some)(theta).gradient, objective.take(some)(theta).gradient, rtol=1e-9, atol=1e-14
     )
+
+
+def test_a_network_starts_as_pytorchs_layers_do():
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+    network = Network(np.zeros((1, 10)), (5, 5))
+    ours = np.stack([network.usual_start(np.random.default_rng(seed)) for seed in range(400)])
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(*shape) for _ in range(400) for shape in network.shapes]
+    theirs = [[p.detach().numpy() for p in (layer.weight, layer.bias)] for layer in layers]
+    at = 0
+    for i, (n_in, n_out) in enumerate(network.shapes):
+        for kind, size in enumerate((n_in * n_out, n_out)):
+            mine, its = ours[:, at : at + size], np.concatenate([t[kind].ravel() for t in theirs[i::3]])
+            assert np.abs(mine).max() == pytest.approx(np.abs(its).max(), rel=0.01)
+            assert mine.std() == pytest.approx(its.std(), rel=0.06)
+            at += size
+    assert at == network.n_parameters
+
+
+@pytest.mark.usefixtures("short")
+def test_inputs_of_a_network_that_descends_are_taken_as_they_are(task):
+    cal = make_calibrator("pts", solver="sgd").fit(task.logits, task.labels)
+    assert (cal.input_mean_ == 0).all()
+    assert (cal.input_scale_ == 1).all()
+    assert (make_calibrator("pts").fit(task.logits, task.labels).input_scale_ != 1).any()

@@ -59,7 +59,8 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     random_state : int or None
         Seed of the start; None for a new one each time.
     solver : "exact" or "sgd"
-        Damped Gauss-Newton, or the paper's gradient descent, to which the decay does not apply.
+        Damped Gauss-Newton, or the paper's gradient descent, from the start of PyTorch's layers, on
+        inputs as they are and without decay.
 
     Attributes
     ----------
@@ -116,10 +117,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
 
     def _fit(self, rows: Rows, weights: Vector | None) -> None:
         inputs = self._largest(rows, min(self.top_k, rows.n_classes))
-        share = None if weights is None else weights / weights.sum()
-        self.input_mean_ = np.average(inputs, axis=0, weights=share)
-        spread = np.sqrt(np.average((inputs - self.input_mean_) ** 2, axis=0, weights=share))
-        self.input_scale_ = np.where(spread > 0, spread, 1.0)
+        self.input_mean_, self.input_scale_ = self._standards(inputs, weights)
         network = self._network(inputs)
         anchor = find_anchor(rows, weights, exact=False)
         self.temperature_limits_ = np.array(limits_around(anchor.temperature))
@@ -136,10 +134,20 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         self.coefs_, self.intercepts_ = [w.copy() for w, _ in layers], [b.copy() for _, b in layers]
         self._set_quantiles(self._link().temperature(network.predict(theta)), weights)
 
+    def _standards(self, inputs: Matrix, weights: Vector | None) -> tuple[Vector, Vector]:
+        """Return what is taken off the inputs and what divides them; the paper took them as they are."""
+        if self.solver == "sgd":
+            return np.zeros(inputs.shape[1]), np.ones(inputs.shape[1])
+        share = None if weights is None else weights / weights.sum()
+        mean = np.average(inputs, axis=0, weights=share)
+        spread = np.sqrt(np.average((inputs - mean) ** 2, axis=0, weights=share))
+        return mean, np.where(spread > 0, spread, 1.0)
+
     def _solve(self, rows: Rows, network: Network, weights: Vector | None, start: Vector) -> Solution:
         if self.solver == "sgd":
             loss = LogLikelihood if self.loss == "nll" else EceLoss
-            return descend(loss(rows, network, self._link(), weights), start, self.random_state or 0)
+            usual = network.usual_start(np.random.default_rng(self.random_state))
+            return descend(loss(rows, network, self._link(), weights), usual, self.random_state or 0)
         total = rows.n_rows if weights is None else weights.sum()
         prior = Prior(network.constant(start), network.decay(self.weight_decay / total))
         # On all rows at once: a subsample would choose the local optimum by the order of the rows.

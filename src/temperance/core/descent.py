@@ -6,9 +6,10 @@ division), until it falls to 1e-7. With g the gradient of a batch and m the mome
 
     m <- 0.9 m + g,        theta <- theta - rate (g + 0.9 m)
 
-Weights start at 0 and T at 1, a network at random. These are the rules of `torch.optim.SGD` and of its
-`ReduceLROnPlateau`, which the paper used. A step is so little work that it is the calls that take time:
-without automatic differentiation, and without the blocks and threads of `Rows`, it takes a tenth of theirs.
+Weights start at 0 and T at 1, a network as PyTorch's layers do. These are the rules of `torch.optim.SGD` and
+of its `ReduceLROnPlateau`, which the paper used. A step is so little work that it is the calls that take
+time: without automatic differentiation, and without the blocks and threads of `Rows`, it takes a tenth of
+theirs.
 """
 
 from __future__ import annotations

@@ -52,6 +52,15 @@ class Network:
         theta[-1] = bias
         return theta
 
+    def usual_start(self, rng: np.random.Generator) -> Vector:
+        """Return weights and biases as PyTorch draws them: uniform, up to 1 over the root of the inputs."""
+        theta = np.zeros(self.n_parameters)
+        for weights, biases in self.layers(theta):
+            most = 1 / np.sqrt(weights.shape[0])
+            weights[:] = rng.uniform(-most, most, weights.shape)
+            biases[:] = rng.uniform(-most, most, biases.shape)
+        return theta
+
     def constant(self, theta: Vector) -> Vector:
         """Return `theta` with the last layer's weights 0: the same a for every row."""
         result = theta.copy()
