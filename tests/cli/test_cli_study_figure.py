@@ -57,8 +57,8 @@ def test_a_task_that_was_named_needs_no_words_and_a_quiet_command_has_none(study
     assert (study.parent / "a.svg").read_bytes() == (study.parent / "b.svg").read_bytes()
 
 
-def test_case_does_not_matter_and_the_suffix_says_what_is_written(study, run):
-    run("study", "figure", "study", "AVG_ece", "-o", "a.pdf").succeeded()
+def test_the_suffix_says_what_is_written(study, run):
+    run("study", "figure", "study", "avg_ECE", "-o", "a.pdf").succeeded()
     assert (study.parent / "a.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -72,7 +72,7 @@ def test_a_file_is_overwritten_by_force_alone(study, run):
 
 
 REFUSED = {
-    "a name": (["study", "nll"], ["'nll' is not one of", "avg_nll"]),
+    "a name": (["study", "nll"], ["'nll' is not one of", "avg_NLL"]),
     "a suffix": (["study", "avg_NLL", "-o", "a.jpg"], ["a.jpg must end in .png, .svg, .pdf", "'.jpg'"]),
     "a task": (["study", "h_HTS", "--task", "dogs"], ["task must be one of cats__net", "'dogs'"]),
     "a task of all": (["study", "avg_NLL", "--task", "cats__net"], ["--task is for figures of one task"]),

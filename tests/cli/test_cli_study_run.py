@@ -6,6 +6,7 @@ from test_cli_help import examples
 
 from temperance.cli.study_run import _duration
 from temperance.study import Results
+from temperance.study.store import Store
 
 QUICK = ("--methods", "ts", "--sizes", "20", "--draws", "2", "--jobs", "1")
 
@@ -28,7 +29,7 @@ def test_a_study_is_run_told_and_gone_on_with(run, tasks):
     first = run("study", "run", "tasks", "--out", "study", *QUICK)
     assert first.code == 0
     assert first.err == "temperance: 3 fits to make\n"
-    assert "1 tasks, N = 20, seed 0" in first.out
+    assert "1 task, N = 20, seed 0" in first.out
     assert " ts " in first.out
     assert "Next: temperance study table study --metric nll --n 20" in first.out
     more = run("study", "run", "tasks/cats__net.npz", "-o", "study", *QUICK[:-4], "--draws", "3", "--json")
@@ -38,11 +39,8 @@ def test_a_study_is_run_told_and_gone_on_with(run, tasks):
     }  # fmt: skip
     assert more.json["tasks"] == ["cats__net"]
     assert len(Results("study").scores) == 4
-
-
-def test_a_quiet_run_says_its_result_alone(run, tasks):
-    out = run("study", "run", "tasks", "-o", "study", *QUICK, "-q").succeeded().out
-    assert out.startswith("1 tasks, N = 20, seed 0\n")
+    quiet = run("study", "run", "tasks", "-o", "study", *QUICK, "-q").succeeded().out
+    assert quiet.startswith("1 task, N = 20, seed 0\n")
 
 
 def test_a_fit_that_fails_is_told(run, tasks):
@@ -75,7 +73,7 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(run, tasks, words, said):
 
 
 def test_another_seed_is_refused(run, tasks):
-    run("study", "run", "tasks", "-o", "study", *QUICK)
+    Store.create("study", 0)
     run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "begun with seed 0; got 1")
 
 

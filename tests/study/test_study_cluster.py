@@ -10,7 +10,7 @@ from test_study_workers import found
 
 from temperance import InputError
 from temperance.study import find_tasks, run_study
-from temperance.study.cluster import run_on_cluster
+from temperance.study.cluster import check_scheduler
 
 # Dask warns of its own inner life, and this is no test of it.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -35,13 +35,18 @@ def test_a_cluster_gives_the_same_numbers_though_a_worker_is_killed(task_folder,
     assert found(tmp_path) == found(study_folder)
 
 
-def test_an_address_that_is_none_is_refused(monkeypatch):
+@pytest.mark.parametrize("address", ["carrier-pigeon://1", "pigeon", "tcp://127.0.0.1:1"])
+def test_an_address_where_nobody_answers_is_refused_before_anything_is_written(
+    address, task_folder, tmp_path
+):
     pytest.importorskip("distributed")
-    with pytest.raises(InputError, match="must be a Dask scheduler's address; got 'carrier-pigeon://1'"):
-        next(run_on_cluster([], "carrier-pigeon://1"))
+    with pytest.raises(InputError, match=f"must be the address of a Dask scheduler.*got '{address}'"):
+        run_study(find_tasks([task_folder]), tmp_path / "out", scheduler=address)
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_dask_the_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
+    for name in ("distributed", "distributed.comm", "distributed.comm.addressing"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r'pip install "temperance\[dask\]"'):
-        next(run_on_cluster([], "tcp://127.0.0.1:1"))
+        check_scheduler("tcp://127.0.0.1:1")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
+from making import write_task
 from matplotlib.figure import Figure
 from scipy.stats import pearsonr, spearmanr
 
@@ -14,7 +15,7 @@ from temperance import InputError, make_calibrator
 from temperance.calibrators._linear import log_normalised_entropy
 from temperance.core.rows import Rows
 from temperance.display import COLOURS, TemperatureDisplay
-from temperance.study import Results, average_figures, figures
+from temperance.study import Results, average_figures, figures, find_tasks
 from temperance.study.average_figures import averages
 from temperance.study.figures import FIGURES, ON_A_TASK, SUFFIXES, draw_figure, figure_task, save_figure
 from temperance.study.methods import METHODS
@@ -184,7 +185,7 @@ def test_a_task_without_a_result_is_in_no_mean_and_is_seen_to_be_missing(results
     ]
     assert data.panels[0].ratio[0, 0] == pytest.approx(np.mean(ratios))
     words = [text.get_text() for text in draw_figure(results, "avg_NLL").legends[0].get_texts()]
-    assert "not all tasks yet" in words
+    assert "mean of fewer tasks" in words
 
 
 def test_without_ts_or_without_another_there_is_no_average(results):
@@ -337,3 +338,20 @@ def test_the_study_itself_stays_as_it_is(results, study_folder, tmp_path):
     before = (study_folder / FILE_NAME).read_bytes()
     save_figure(results, "class_LTS", tmp_path / "a.png")
     assert (study_folder / FILE_NAME).read_bytes() == before
+
+
+def test_classes_without_enough_rows_are_refused(results, tmp_path):
+    write_task(tmp_path, "many__classes", n_rows=30, n_classes=20)
+    (few,) = find_tasks([tmp_path])
+    with pytest.raises(InputError, match="needs a class with 10 test rows; many__classes has none"):
+        class_temperatures(results, few)
+
+
+def test_a_long_name_is_cut_and_one_that_the_font_lacks_is_no_warning(results, tmp_path):
+    (task,) = results.tasks[:1]
+    results.tasks = [replace(task, name="日本" + "x" * 100)]
+    path = save_figure(results, "h_HTS", tmp_path / "a.png", task=results.tasks[0].name)
+    assert path.exists()
+    title = draw_figure(results, "h_HTS", task=results.tasks[0].name).axes[0].get_title()
+    assert len(title) < 60
+    assert title.endswith("…")

@@ -83,7 +83,8 @@ def test_tasks_are_found_in_folders_and_files_and_described(task_folder):
     assert [(task.dataset, task.model) for task in tasks][-1] == ("dogs", "net")
     assert (tasks[0].rows, tasks[0].test_rows, tasks[0].classes, tasks[2].classes) == (200, 200, 4, 2)
     assert find_tasks([tasks[1].path]) == [tasks[1]]
-    assert dataclasses.replace(tasks[0], name="plain").dataset == "plain"
+    for name in ("plain", "__plain", "plain__"):
+        assert dataclasses.replace(tasks[0], name=name).dataset == name
 
 
 def test_a_folder_without_tasks_is_refused_and_so_are_two_of_one_name(tmp_path, task_folder):
@@ -91,8 +92,33 @@ def test_a_folder_without_tasks_is_refused_and_so_are_two_of_one_name(tmp_path, 
     np.savez(tmp_path / "rows.npz", logits=np.zeros((3, 2)), labels=[0, 1, 0])
     with pytest.raises(InputError, match=r"must hold task files.*got 1 data files, none of them a task"):
         find_tasks([tmp_path])
+    assert len(find_tasks([task_folder, task_folder / "dogs__net.npz"])) == 3, (
+        "a file that is given twice is one"
+    )
+    write_task(tmp_path, "dogs__net", n_rows=20)
     with pytest.raises(InputError, match="two tasks must not have one name"):
-        find_tasks([task_folder, task_folder / "dogs__net.npz"])
+        find_tasks([task_folder, tmp_path / "dogs__net.npz"])
+
+
+def test_a_copy_is_refused(tmp_path):
+    write_task(tmp_path, "a__b", n_rows=20)
+    (tmp_path / "c__d.npz").write_bytes((tmp_path / "a__b.npz").read_bytes())
+    with pytest.raises(InputError, match="a task must not count twice"):
+        find_tasks([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [("logits_test", "without logits or probs for both"), ("labels_val", "without labels_val")],
+)
+def test_half_a_task_is_refused_in_a_folder_too(tmp_path, lost, words):
+    write_task(tmp_path, "a__b", n_rows=20)
+    data = dict(np.load(tmp_path / "a__b.npz"))
+    del data[lost]
+    np.savez(tmp_path / "a__b.npz", **data)
+    for path in (tmp_path, tmp_path / "a__b.npz"):
+        with pytest.raises(InputError, match=rf"a__b\.npz must be a task file.*{words}"):
+            find_tasks([path])
 
 
 def test_rows_of_other_classes_are_refused(tmp_path):

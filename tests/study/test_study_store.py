@@ -8,6 +8,7 @@ import pytest
 
 from temperance import InputError
 from temperance.study.protocol import Fit
+from temperance.study.results import Results
 from temperance.study.run import Score
 from temperance.study.store import FILE_NAME, Store
 
@@ -57,14 +58,27 @@ def test_the_same_command_goes_on_and_another_seed_or_version_does_not(tmp_path,
         Store.create(tmp_path, 0)
 
 
-def test_a_task_that_has_changed_is_refused(tmp_path, results):
+def test_a_task_of_which_there_are_results_must_not_change(tmp_path, results):
     store = Store.create(tmp_path, 0)
     store.add_tasks(results.tasks, [20, 30])
-    store.add_tasks(results.tasks[:1], [30, 50])
-    assert store.tasks() == results.tasks
+    first, *_ = results.tasks
+    mended = dataclasses.replace(first, sha256="other")
+    store.add_tasks([mended], [30, 50])
+    assert store.tasks() == [mended, *results.tasks[1:]]
     assert store.sizes() == [20, 30, 50]
+    store.add([dataclasses.replace(ONE, fit=Fit(first.name, 20, 0, "ts"))])
     with pytest.raises(InputError, match="it has changed"):
-        store.add_tasks([dataclasses.replace(results.tasks[0], sha256="other")], [20])
+        store.add_tasks([first], [20])
+    with pytest.raises(InputError, match=f"is the same as {first.name}"):
+        store.add_tasks([dataclasses.replace(mended, name="another__name")], [20])
+
+
+def test_what_has_no_results_yet_is_not_shown(tmp_path, results):
+    store = Store.create(tmp_path, 0)
+    store.add_tasks(results.tasks, [20, 30])
+    assert (Results(tmp_path).tasks, Results(tmp_path).sizes) == ([], [])
+    store.add([dataclasses.replace(ONE, fit=Fit(results.tasks[1].name, 30, 0, "ts"))])
+    assert (Results(tmp_path).tasks, Results(tmp_path).sizes) == ([results.tasks[1]], [30])
 
 
 def test_a_folder_without_a_store_is_refused(tmp_path):
@@ -80,6 +94,25 @@ def test_a_file_that_is_no_store_is_refused(tmp_path):
     for opened in (lambda: Store(tmp_path), lambda: Store.create(tmp_path, 0)):
         with pytest.raises(InputError, match="must be the store of a study"):
             opened()
+
+
+def test_another_programs_database_is_left_alone(tmp_path):
+    connection = sqlite3.connect(tmp_path / FILE_NAME)
+    with connection:
+        connection.execute("CREATE TABLE setting (x)")
+    with pytest.raises(InputError, match="another program's database"):
+        Store.create(tmp_path, 0)
+    with pytest.raises(InputError, match="holds no results"):
+        Store(tmp_path)
+    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("setting",)]
+    connection.close()
+
+
+def test_a_store_that_was_killed_at_birth_is_made_anew(tmp_path):
+    (tmp_path / FILE_NAME).touch()
+    with pytest.raises(InputError, match="holds no results"):
+        Store(tmp_path)
+    assert Store.create(tmp_path, 4).seed == 4
 
 
 def test_a_store_of_another_format_is_refused(tmp_path):

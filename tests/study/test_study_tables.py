@@ -208,6 +208,11 @@ def test_the_caption_says_how_many_draws(made, first, second, words):
     assert "once" not in caption
 
 
+def test_the_caption_names_methods_with_other_draws(made):
+    scores = {UNCALIBRATED: [2.0], "ts": [1.0] * 3, "hts": [1.0] * 3, "bayes": [1.0] * 2}
+    assert "mean of 3 draws (of Bayes 2)." in to_markdown(make_table(made({"a__x": scores})))
+
+
 def test_the_one_fit_to_all_rows_is_no_missing_draw(results):
     # A task has 200 rows: with 400 all are taken, and only methods with chance have three draws.
     caption, *_ = paragraphs(to_markdown(make_table(results, n=400)))
@@ -217,7 +222,9 @@ def test_the_one_fit_to_all_rows_is_no_missing_draw(results):
 def test_a_method_is_there_if_it_has_results_with_this_many_rows(made):
     study = made({"a__x": {UNCALIBRATED: [2.0], "ts": [1.0]}}, sizes=[200, 500])
     assert make_table(study, n=200).methods == (UNCALIBRATED, "ts")
-    assert make_table(study, n=500).methods == (UNCALIBRATED,)
+    Store(study.folder).add([_score(Fit("a__x", 500, 0, "hts"), 1.0)])
+    study = Results(study.folder)
+    assert make_table(study, n=500).methods == (UNCALIBRATED, "hts")
     assert make_table(study, n=500, methods=["ts"]).methods == (UNCALIBRATED, "ts")
 
 

@@ -89,7 +89,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             return shell_complete(cli, {}, "temperance", COMPLETE, instruction)
         with cli.make_context("temperance", words) as context:
             cli.invoke(context)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as `>&-` makes it
+            sys.stdout.flush()
     except click.ClickException as error:
         return _complain(_usage(error), 2)
     except KeyboardInterrupt:

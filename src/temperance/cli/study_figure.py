@@ -33,7 +33,7 @@ NAMES = ("class_LTS", "h_HTS", "h_PTS", "PTSvHTS", "avg_ECE", "avg_NLL")
 
 @click.command(epilog=EXAMPLES, short_help="Draw one of the paper's figures.")
 @click.argument("folder", metavar="DIR", type=FILE)
-@click.argument("name", metavar="NAME", type=click.Choice(NAMES, case_sensitive=False))
+@click.argument("name", metavar="NAME", type=click.Choice(NAMES))
 @click.option(
     "--task", metavar="TASK", help="For a figure of one task.  [default: the paper's, or the first]"
 )

@@ -138,4 +138,5 @@ def _finish(output: Output, results: Results) -> None:
         sizes=results.sizes,
         seed=results.seed,
         methods=[asdict(time) for time in times],
+        failures=[{**score.fit._asdict(), "message": score.message} for score in failures],
     )

@@ -57,7 +57,8 @@ def metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
 
 def times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Table]:
     """Return a heading, and methods by the time that their fits took and how these ended."""
-    heading = f"{len(results.tasks)} tasks, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
+    tasks = f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}"
+    heading = f"{tasks}, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("method", no_wrap=True)
     for name in ("fits", "failed", "not converged", "fit ms", "apply ms", "all, min"):

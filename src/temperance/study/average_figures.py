@@ -267,7 +267,7 @@ def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
         for n, area in zip(data.sizes, _areas(data.sizes), strict=True)
     ]
     if not data.is_complete:
-        entries.append(Line2D([], [], markersize=5, fillstyle="none", label="not all tasks yet", **look))
+        entries.append(Line2D([], [], markersize=5, fillstyle="none", label="mean of fewer tasks", **look))
     if scale.is_bent:
         entries.append(Line2D([], [], label="logarithmic above", **_KNEE))
     figure.legend(

@@ -5,6 +5,7 @@ The workers need this package, and the task files under the same paths.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Generator, Iterable
 
 from temperance._validation import InputError
@@ -12,24 +13,32 @@ from temperance.study.protocol import Cell
 from temperance.study.run import Score, run_cell
 from temperance.study.workers import limit_threads
 
-__all__ = ["run_on_cluster"]
+__all__ = ["check_scheduler", "run_on_cluster"]
 
-_WAIT = "10s"
+_WAIT = 10.0  # seconds for an answer
+
+
+def check_scheduler(address: str) -> None:
+    """Raise unless there is Dask here, and somebody listens at the address."""
+    try:
+        from distributed.comm.addressing import get_address_host_port
+    except ImportError as error:
+        raise ImportError('a cluster needs Dask: pip install "temperance[dask]"') from error
+    try:
+        host, port = get_address_host_port(address, strict=True)
+        socket.create_connection((host, port), timeout=_WAIT).close()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(
+            "the scheduler must be the address of a Dask scheduler, as tcp://host:8786; "
+            f"got {address!r} ({error})."
+        ) from None
 
 
 def run_on_cluster(cells: Iterable[Cell], address: str) -> Generator[list[Score], None, None]:
     """Yield the results of each cell as it is done, in any order."""
-    try:
-        from distributed import Client, KilledWorker, as_completed
-    except ImportError as error:
-        raise ImportError('a cluster needs Dask: pip install "temperance[dask]"') from error
-    try:
-        client = Client(address, timeout=_WAIT, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"the scheduler must be a Dask scheduler's address; got {address!r} ({error})."
-        ) from None
-    with client:
+    from distributed import Client, KilledWorker, as_completed
+
+    with Client(address, timeout=_WAIT, set_as_default=False) as client:
         futures = client.map(_run_alone, list(cells), pure=False)
         for future in as_completed(futures, loop=client.loop):
             try:

@@ -6,6 +6,7 @@ the same file to the last byte.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,8 @@ def save_figure(
     check_writable(target, overwrite=overwrite)
     with _style():
         figure = draw_figure(results, name, task=task)
-        with atomic_file(target, overwrite=overwrite) as file:
+        with atomic_file(target, overwrite=overwrite) as file, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # of a task's name, which the font may not have
             figure.savefig(file, format=target.suffix.lower()[1:], **options)
     return target
 
@@ -115,7 +117,7 @@ def draw_figure(results: Results, name: str, *, task: str | None = None) -> Figu
     chosen = figure_task(results, task)
     figure = blank_figure(*_size(name, chosen))
     ax = figure.subplots()
-    ax.set_title(chosen.name, parse_math=False)  # whatever signs are in it
+    ax.set_title(_title(chosen.name, figure.get_figwidth()), parse_math=False)  # whatever signs are in it
     if name == "class_LTS":
         draw_classes(ax, class_temperatures(results, chosen))
     elif name == "PTSvHTS":
@@ -123,6 +125,12 @@ def draw_figure(results: Results, name: str, *, task: str | None = None) -> Figu
     else:
         draw_entropy(ax, entropy_temperatures(results, chosen, name.removeprefix("h_").lower()))
     return figure
+
+
+def _title(name: str, width: float) -> str:
+    """Return a name that fits on a figure so many inches wide."""
+    most = int(15 * width)
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _size(name: str, task: TaskFile) -> tuple[float, float]:

@@ -45,18 +45,22 @@ class MethodTime:
 
 
 class Results:
-    """What is in the folder of a study.
+    """What is in the folder of a study, finished or not: tasks and sizes are those that have results.
 
-    Sizes are those asked for; a task with fewer rows stands under a size with all it has.
+    A task with fewer rows than a size stands under it with all it has.
     """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         store = Store(folder)
         self.seed, self.version = store.seed, store.version
-        self.tasks: list[TaskFile] = store.tasks()
-        self.sizes: list[int] = store.sizes()
         self.scores: list[Score] = store.scores()
+        done = {(score.fit.task, score.fit.n) for score in self.scores}
+        names = {name for name, _ in done}
+        self.tasks: list[TaskFile] = [task for task in store.tasks() if task.name in names]
+        self.sizes: list[int] = [
+            n for n in store.sizes() if any((task.name, min(n, task.rows)) in done for task in self.tasks)
+        ]
 
     @cached_property
     def methods(self) -> list[str]:

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from temperance._validation import InputError, check_number
-from temperance.study.cluster import run_on_cluster
+from temperance.study.cluster import check_scheduler, run_on_cluster
 from temperance.study.methods import DEFAULT, check_methods
 from temperance.study.protocol import plan
 from temperance.study.results import Results
@@ -70,6 +70,8 @@ def run_study(
         check_number("sizes", size, ">= 1", lambda n: n >= 1, whole=True)
     for name, value in (("draws", draws), ("jobs", jobs)):
         check_number(name, value, ">= 1", lambda n: n >= 1, whole=True)
+    if scheduler is not None:
+        check_scheduler(scheduler)
     store = Store.create(folder, seed)
     store.add_tasks(tasks, sizes)
     cells = list(plan(tasks, chosen, sizes, draws, seed, store.fits()))

@@ -66,6 +66,8 @@ class Store:
         if not self.path.is_file():
             raise InputError(f"{folder} must be the folder of a study; there is no {FILE_NAME} in it.")
         with self._connected() as connection:
+            if not _is_store(connection):
+                raise InputError(f"{self.path} must be the store of a study; it holds no results of one.")
             found = dict(connection.execute("SELECT name, value FROM setting"))
         if found.get("format") != FORMAT:
             raise InputError(f"{self.path} must be a store of format {FORMAT}; got {found.get('format')!r}.")
@@ -83,6 +85,10 @@ class Store:
         path = Path(folder) / FILE_NAME
         wanted = {"format": FORMAT, "temperance": temperance.__version__, "seed": str(seed)}
         with _connect(path) as connection, connection:
+            if _names(connection) and not _is_store(connection):
+                raise InputError(
+                    f"{path} is another program's database. Choose another folder for the results."
+                )
             connection.execute("BEGIN IMMEDIATE")  # tables and settings appear together, or not at all
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
@@ -97,15 +103,21 @@ class Store:
         return cls(folder)
 
     def add_tasks(self, tasks: Iterable[TaskFile], sizes: Iterable[int]) -> None:
-        """Note what is studied; raise if a task of the same name is another file."""
+        """Note what is studied; raise if there are results of another file by a task's name, or of a copy."""
         with self._connected() as connection, connection:
-            known = {task.name: task for task in _tasks(connection)}
+            studied = {name for (name,) in connection.execute("SELECT DISTINCT task FROM score")}
+            known = {task.name: task for task in _tasks(connection) if task.name in studied}
+            copies = {task.sha256: task for task in known.values()}
             for task in tasks:
-                before = known.get(task.name, task)
-                if before.sha256 != task.sha256:
+                if known.get(task.name, task).sha256 != task.sha256:
                     raise InputError(
                         f"{task.path} must be the file that the study was begun with; it has changed. "
                         "Choose another folder for the results."
+                    )
+                if copies.get(task.sha256, task).name != task.name:
+                    raise InputError(
+                        f"{task.path} is the same as {copies[task.sha256].name}, which the study has. A task "
+                        "must not count twice: leave it out, or choose another folder for the results."
                     )
                 connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?)", _task_row(task))
             connection.executemany("INSERT OR IGNORE INTO size VALUES (?)", [(n,) for n in sizes])
@@ -154,6 +166,14 @@ def _connect(path: Path) -> Iterator[sqlite3.Connection]:
         raise OSError(f"{path} cannot be used: {error}") from error
     except sqlite3.DatabaseError as error:
         raise InputError(f"{path} must be the store of a study; it cannot be read ({error}).") from error
+
+
+def _names(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _is_store(connection: sqlite3.Connection) -> bool:
+    return {"setting", "size", "task", "score"} <= _names(connection)
 
 
 def _tasks(connection: sqlite3.Connection) -> Iterator[TaskFile]:

@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -213,17 +214,27 @@ def _caption(table: Table) -> str:
 
 
 def _draws(table: Table) -> str:
-    """Return how many subsamples there are, the fewest and the most where they differ."""
-    fitted = [
-        (row.task, entry.draws)
-        for row in table.rows("task")
-        for key, entry in zip(table.methods, row.entries, strict=True)
-        if key != UNCALIBRATED and entry is not None
-    ]
-    most = max((draws for _, draws in fitted), default=0)
-    # Fits to all rows do not count here: those without chance are made once.
-    fewest = min((draws for task, draws in fitted if task and task.rows > table.n), default=most)
-    return f"{f'{fewest} to ' if fewest < most else ''}{most} draw{'' if most == 1 else 's'}"
+    """Return how many subsamples there are, and which methods have another number: theirs are other means."""
+    columns = dict(
+        zip(table.methods, zip(*(row.entries for row in table.rows("task")), strict=True), strict=True)
+    )
+    del columns[UNCALIBRATED]
+    drawn = [row.task is not None and row.task.rows > table.n for row in table.rows("task")]
+    if not any(drawn):  # fits to all rows: those without chance are made once
+        usual, others = _range([entry for column in columns.values() for entry in column]).split(" ")[-1], ""
+    else:
+        shown = {key: _range(list(compress(column, drawn))) for key, column in columns.items()} or {"": "0"}
+        usual = max(shown.values(), key=list(shown.values()).count)
+        others = ", ".join(
+            f"{LABELS.get(key, key)} {draws}" for key, draws in shown.items() if draws != usual
+        )
+    return f"{usual} draw{'' if usual == '1' else 's'}{f' (of {others})' if others else ''}"
+
+
+def _range(entries: Sequence[Entry | None]) -> str:
+    """Return the number of draws, or the fewest and the most."""
+    draws = [entry.draws for entry in entries if entry is not None] or [0]
+    return f"{min(draws)} to {max(draws)}" if min(draws) < max(draws) else str(max(draws))
 
 
 def _paper_notes(table: Table) -> list[str]:

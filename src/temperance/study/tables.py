@@ -196,7 +196,7 @@ def _choose(reader: _Reader, methods: Sequence[str] | None) -> tuple[str, ...]:
 def _with_best(entries: Sequence[Entry | None], kind: Kind, unit: Unit) -> tuple[Entry | None, ...]:
     """Mark the lowest: all that look the same as it."""
     finite = [entry.value for entry in entries if entry is not None and np.isfinite(entry.value)]
-    best = unit.shown(min(finite), kind) if finite else None
+    best = unit.shown(min(finite), kind) if len(finite) > 1 else None
     return tuple(
         entry
         if entry is None or not np.isfinite(entry.value)

@@ -17,7 +17,7 @@ from temperance._validation import InputError
 from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators._linear import log_normalised_entropy
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay, colour_of, marker_of
-from temperance.display._optima import opened, temperatures
+from temperance.display._optima import LEAST_ROWS, opened, temperatures
 from temperance.display._temperature_axes import Whiskers
 from temperance.study.methods import LABELS, make_method
 from temperance.study.protocol import Cell
@@ -159,6 +159,11 @@ def class_temperatures(results: Results, task: TaskFile) -> ClassTemperatures:
     loaded = load_task(task)
     lts, ts = (_fitted(results, task, key) for key in ("lts", "ts"))
     shown = ClassTemperatureDisplay.from_calibrators({"lts": lts}, loaded.test.logits, loaded.test.labels)
+    if not len(shown.classes):
+        raise InputError(
+            f"a figure by class needs a class with {LEAST_ROWS} test rows; {task.name} has none. "
+            "Choose another task."
+        )
     return ClassTemperatures(shown, _single(ts, loaded), task.rows)
 
 
@@ -238,14 +243,14 @@ def draw_classes(ax: Axes, data: ClassTemperatures) -> None:
     look: dict[str, Any] = {"color": colour_of("lts"), "marker": marker_of("lts"), "linestyle": ""}
     ax.plot(at + 0.12, data.lts, markersize=5, label=f"mean T of LTS, all {data.rows} rows", **look)
     ax.set_xticks(at, [str(k) for k in shown.classes], rotation=90 if len(at) > 15 else 0)
-    ax.set_xlabel(_classes_label(shown))
+    ax.set(xlabel=_classes_label(shown), xlim=(-0.6, len(at) - 0.4))
     _finish(ax, at, shown, data.ts, [data.lts], rare=0.0)
 
 
 def _classes_label(shown: ClassTemperatureDisplay) -> str:
     if len(shown.classes) == shown.n_classes:
         return "true class, by its best T"
-    return f"true class, by its best T ({len(shown.classes)} of {shown.n_classes}, those farthest from TS)"
+    return f"true class, by its best T ({len(shown.classes)} of {shown.n_classes})"
 
 
 def draw_entropy(ax: Axes, data: EntropyTemperatures) -> None:
@@ -301,6 +306,8 @@ def draw_two(ax: Axes, data: TwoTemperatures) -> None:
 
 def _two_in_words(data: TwoTemperatures) -> str:
     spearman, pearson = data.rank_correlation, data.correlation
+    if np.isnan(spearman):
+        return "no correlation: one of them gives all rows the same T"
     words = f"correlation: of ranks {spearman:.2f}, Pearson's {pearson:.2f} (slope {data.slope:.2f})"
     return f"{words}\n{100 * data.outside:.1f} % of {len(data.hts)} rows lie outside"
 

@@ -10,16 +10,19 @@ from pathlib import Path
 
 from temperance._validation import InputError
 from temperance.comparison import LabelledRows
-from temperance.data.formats import FORMATS
+from temperance.data.formats import FORMATS, open_members
+from temperance.data.keys import parts_of
 from temperance.data.rows_file import RowFile, open_rows, parts
 from temperance.files import sha256
 
 __all__ = ["LoadedTask", "TaskFile", "find_tasks", "load_task"]
 
+_NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test"
+
 
 @dataclass(frozen=True)
 class TaskFile:
-    """A task file and what is in it. Its name is `dataset__model`; without the two bars both are the name."""
+    """A task file and what is in it, named `dataset__model`; if one of these is empty, both are the name."""
 
     name: str
     path: Path
@@ -31,12 +34,16 @@ class TaskFile:
     @property
     def dataset(self) -> str:
         """The data set: what comes before the bars."""
-        return self.name.split("__", 1)[0]
+        return self._parts()[0]
 
     @property
     def model(self) -> str:
         """The model: what comes after the bars."""
-        return self.name.split("__", 1)[-1]
+        return self._parts()[1]
+
+    def _parts(self) -> tuple[str, str]:
+        dataset, _, model = self.name.partition("__")
+        return (dataset, model) if dataset and model else (self.name, self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +55,22 @@ class LoadedTask:
 
 
 def find_tasks(paths: Iterable[str | Path]) -> list[TaskFile]:
-    """Return the tasks in files and folders, by name; raise if there is none, or if two have one name."""
-    files = [file for path in map(Path, paths) for file in _files(path)]
-    tasks = sorted((_describe(file) for file in files), key=lambda task: task.name)
+    """Return the tasks in files and folders, by name, each file once.
+
+    Raise if there is none, or if two have one name or are copies of one file. What is no task file at all is
+    passed over in a folder.
+    """
+    files = dict.fromkeys(file.resolve() for path in map(Path, paths) for file in _files(path))
+    tasks = sorted(map(_describe, files), key=lambda task: task.name)
     for first, second in pairwise(tasks):
         if first.name == second.name:
             raise InputError(
                 f"two tasks must not have one name; got {first.path} and {second.path}. Rename one."
+            )
+    for first, second in pairwise(sorted(tasks, key=lambda task: task.sha256)):
+        if first.sha256 == second.sha256:
+            raise InputError(
+                f"a task must not count twice; {first.path} and {second.path} are the same. Leave one out."
             )
     return tasks
 
@@ -63,23 +79,27 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     found = [file for file in sorted(path.iterdir()) if file.suffix.lower() in FORMATS and file.is_file()]
-    tasks = [file for file in found if set(parts(file)) == {"val", "test"}]
+    tasks = [file for file in found if parts(file)]
     if not tasks:
         raise InputError(
-            f"{path} must hold task files, as .npz with logits_val, labels_val, logits_test and "
-            f"labels_test; got {len(found)} data files, none of them a task."
+            f"{path} must hold task files, {_NEEDED}; got {len(found)} data files, none of them a task."
         )
     return tasks
 
 
 def _describe(path: Path) -> TaskFile:
+    members = open_members(path)
+    missing = [name for name in ("labels_val", "labels_test") if name not in members]
+    if set(parts_of(members)) != {"val", "test"} or missing:
+        lacks = f"without {' and '.join(missing)}" if missing else "without logits or probs for both"
+        raise InputError(f"{path} must be a task file, {_NEEDED}; got {', '.join(sorted(members))}, {lacks}.")
     val, test = (open_rows(path, part=part) for part in ("val", "test"))
     classes = {file.shape[1] if len(file.shape) == 2 else 2 for file in (val, test)}
     if len(classes) != 1:
         raise InputError(
             f"{path}: validation and test rows must have the same classes; got {val.shape} and {test.shape}."
         )
-    return TaskFile(path.stem, path.resolve(), sha256(path), val.shape[0], test.shape[0], classes.pop())
+    return TaskFile(path.stem, path, sha256(path), val.shape[0], test.shape[0], classes.pop())
 
 
 @lru_cache(maxsize=64)

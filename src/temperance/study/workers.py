@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -51,8 +52,9 @@ def _until_a_death(cells: list[Cell], jobs: int, lost: list[Cell]) -> Generator[
         queue, running = iter(cells), dict[Future[list[Score]], Cell]()
         try:
             while True:
-                for cell in islice(queue, 2 * jobs - len(running)):  # few, so that an end comes soon
-                    running[pool.submit(run_cell, cell)] = cell
+                with _left_to_parent():
+                    for cell in islice(queue, 2 * jobs - len(running)):  # few, so that an end comes soon
+                        running[pool.submit(run_cell, cell)] = cell
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -71,9 +73,24 @@ def _until_a_death(cells: list[Cell], jobs: int, lost: list[Cell]) -> Generator[
             lifeline.close()
 
 
+@contextmanager
+def _left_to_parent() -> Iterator[None]:
+    """Keep signals of the terminal from processes that are started here: they end with their parent.
+
+    What is blocked stays so in a new process, from its first moment on; here it arrives afterwards.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover  Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(lifeline: Connection) -> None:
-    """Prepare a worker: one thread, no answer to Ctrl-C, which is for its parent, an end with its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Prepare a worker: one thread, and an end with its parent."""
     os.environ["OMP_NUM_THREADS"] = "1"  # for what is imported later
     limit_threads()
     Thread(target=_end_with, args=(lifeline,), daemon=True).start()
