@@ -3,6 +3,9 @@
 import html
 import os
 import resource
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +140,10 @@ def test_odd_rows_are_fitted_calibrated_and_scored(make, method, run, task):
     if method == "ts" and len(labels) > 1:
         told = run("compare", "odd.npz", "-m", "ts", "--folds", 2, "--json").json
         assert list(told["methods"]) == ["none", "ts"]
+
+
+def test_a_closed_output_is_no_failure(folder):
+    command = f"{shlex.quote(sys.executable)} -m temperance completion bash >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert "this should not have happened" not in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")

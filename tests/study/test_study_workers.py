@@ -15,7 +15,7 @@ from making import DRAWS, METHODS, SEED, SIZES
 from temperance import InputError
 from temperance.study import find_tasks, run_study
 from temperance.study.store import FILE_NAME, Store
-from temperance.study.workers import run_on_workers
+from temperance.study.workers import _left_to_parent, run_on_workers
 
 SETTINGS = {"methods": METHODS, "sizes": SIZES, "draws": DRAWS, "seed": SEED}
 
@@ -153,3 +153,12 @@ def test_what_cannot_be_studied_is_refused_before_anything_is_written(task_folde
     with pytest.raises(InputError, match=words):
         run_study(find_tasks([task_folder]), tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs signal masks")
+def test_a_worker_does_not_hear_ctrl_c_from_its_first_moment_on():
+    ask = "import signal; print(sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))))"
+    with _left_to_parent():
+        inside = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert inside.stdout == f"{sorted([int(signal.SIGINT), int(signal.SIGHUP)])}\n"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, []), "here it is heard again"
