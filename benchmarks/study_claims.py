@@ -7,17 +7,17 @@ same rows, then averaged over tasks.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
 from scipy.stats import chi2, spearmanr
 
-from temperance import EntropyTemperatureScaling, make_calibrator
 from temperance.display import TemperatureDisplay
 from temperance.study import Results, TaskFile
-from temperance.study.methods import LABELS, UNCALIBRATED
+from temperance.study.methods import LABELS, UNCALIBRATED, make_method
 from temperance.study.tasks import load_task
 
+SEEDS = 3  # of PTS
 PEERS = ("ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece", "bayes")
 
 
@@ -50,47 +50,49 @@ def groups(results: Results) -> dict[str, list[TaskFile]]:
     }
 
 
-def robustness(results: Results, n: int) -> str:
+def bad_draws(results: Results, method: str, n: int, metric: str) -> float:
+    """Return the share of draws in which a method's score is 5 % above that of TS fitted to the same rows."""
+    pairs = [[results.draws(task, key, n, metric) for key in (method, "ts")] for task in results.tasks]
+    return float(np.mean([np.mean(ours / its > 1.05) for ours, its in pairs]))
+
+
+def robustness(results: Results, n: int, metric: str) -> str:
     """Return, for each method, how it does against TS with n rows, and on how many tasks it does harm."""
     head = [f"N = {n}", *(f"{name} ({len(tasks)})" for name, tasks in groups(results).items())]
-    head += ["ECE, all", "worst task", "NLL below TS", "NLL above uncalibrated"]
+    head += ["worst task", "tasks below TS", "tasks above uncalibrated", "draws 5 % above TS"]
     rows = []
     for method in PEERS:
-        to_ts = ratios(results, method, n, "nll", results.tasks)
-        harm = ratios(results, method, n, "nll", results.tasks, UNCALIBRATED)
-        means = [ratios(results, method, n, "nll", tasks).mean() for tasks in groups(results).values()]
-        means.append(ratios(results, method, n, "ece", results.tasks).mean())
-        rows.append(
-            [
-                LABELS[method],
-                *(f"{mean:.3f}" for mean in means),
-                f"{to_ts.max():.3f}",
-                f"{np.mean(to_ts < 1):.0%}",
-                f"{np.mean(harm > 1):.0%}",
-            ]
-        )
+        to_ts = ratios(results, method, n, metric, results.tasks)
+        harm = ratios(results, method, n, metric, results.tasks, UNCALIBRATED)
+        means = [ratios(results, method, n, metric, tasks).mean() for tasks in groups(results).values()]
+        shares = (np.mean(to_ts < 1), np.mean(harm > 1), bad_draws(results, method, n, metric))
+        numbers = [f"{number:.3f}" for number in (*means, to_ts.max())]
+        rows.append([LABELS[method], *numbers, *(f"{share:.0%}" for share in shares)])
     return table(head, rows)
 
 
 def gain_by_classes(results: Results, n: int) -> str:
     """Return what is gained over TS by the number of classes."""
-    rows = []
+    chosen, rows, words = ("hts", "pts", "bayes"), [], []
     for low, high in ((2, 2), (3, 9), (10, 10), (26, 99), (100, 150)):
         tasks = [task for task in results.tasks if low <= task.classes <= high]
-        if tasks:
-            gains = {m: ratios(results, m, n, "nll", tasks).mean() for m in PEERS}
-            best = min(gains, key=lambda m: gains[m])
-            label = f"{low}" if low == high else f"{low} to {high}"
-            shown = [f"{gains[m]:.3f}" for m in ("hts", "pts", "bayes")]
-            rows.append([label, str(len(tasks)), *shown, f"{LABELS[best]} {gains[best]:.3f}"])
-    head = [f"classes, N = {n}", "tasks", "HTS / TS", "PTS / TS", "Bayes / TS", "best on average"]
+        means = [ratios(results, m, n, metric, tasks).mean() for metric in ("nll", "ece") for m in chosen]
+        label = f"{low}" if low == high else f"{low} to {high}"
+        rows.append([label, str(len(tasks)), *(f"{mean:.3f}" for mean in means)])
+    head = [
+        f"classes, N = {n}",
+        "tasks",
+        *(f"{name}: {LABELS[m]}" for name in ("NLL", "ECE") for m in chosen),
+    ]
     classes = np.log([task.classes for task in results.tasks])
-    ranks = []
-    for method in ("hts", "pts", "bayes"):
-        found = spearmanr(classes, ratios(results, method, n, "nll", results.tasks))
-        ranks.append(f"{LABELS[method]} {found.statistic:+.2f} (p = {found.pvalue:.2f})")
-    words = f"Rank correlation of the ratio with the number of classes: {', '.join(ranks)}."
-    return f"{table(head, rows)}\n\n{words}"
+    for metric in ("nll", "ece"):
+        for method in chosen:
+            found = spearmanr(classes, ratios(results, method, n, metric, results.tasks))
+            words.append(
+                f"{metric.upper()} of {LABELS[method]} {found.statistic:+.2f} (p = {found.pvalue:.2f})"
+            )
+    heading = "Rank correlation of the ratio with the number of classes"
+    return f"{table(head, rows)}\n\n{heading}: {', '.join(words)}."
 
 
 def bends(display: TemperatureDisplay, degree: int) -> tuple[float, float]:
@@ -123,30 +125,31 @@ def entropy_line(results: Results) -> str:
     return f"{words}\n\n{table(['task', 'classes', 'slope', 'p of a constant', 'p of a line'], rows)}"
 
 
-def same_temperatures(results: Results) -> Iterator[tuple[str, float, float, float]]:
-    """Yield, for each task, the rank correlation and the slope of PTS on HTS, and HTS's with the entropy."""
+def temperatures(task: TaskFile, method: str, seed: int = 0) -> np.ndarray:
+    """Return T of the test rows by a method fitted to all validation rows."""
+    data = load_task(task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = make_method(method, seed).fit(data.val.logits, data.val.labels)
+    return np.asarray(fitted.temperature(data.test.logits))
+
+
+def same_temperatures(results: Results) -> str:
+    """Return how far the temperatures of PTS go with those of HTS, and how far two of PTS with each other."""
+    rows, ranks = [], []
     for task in results.tasks:
-        data = load_task(task)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            pts = make_calibrator("pts").fit(data.val.logits, data.val.labels)
-            hts = EntropyTemperatureScaling().fit(data.val.logits, data.val.labels)
-        t_pts, t_hts = (np.asarray(cal.temperature(data.test.logits)) for cal in (pts, hts))
-        rank = float(spearmanr(t_pts, t_hts).statistic)
-        slope = float(np.polyfit(t_hts, t_pts, 1)[0]) if np.ptp(t_hts) > 0 else float("nan")
-        yield task.name, rank, slope, float(np.std(t_hts) / np.mean(t_hts))
-
-
-def same_table(results: Results) -> str:
-    """Return these for all tasks."""
-    found = list(same_temperatures(results))
-    ranks = np.array([rank for _, rank, *_ in found])
-    quartiles = ", ".join(f"{value:.2f}" for value in np.nanquantile(ranks, [0.25, 0.5, 0.75]))
-    words = (
-        f"Quartiles of the rank correlation: {quartiles}; above 0.5 on {np.sum(ranks > 0.5)} of {len(ranks)} "
-        f"tasks, negative on {np.sum(ranks < 0)}."
-    )
-    rows = [[name, f"{rank:+.2f}", f"{slope:+.2f}", f"{spread:.1%}"] for name, rank, slope, spread in found]
-    return (
-        f"{words}\n\n{table(['task', 'rank correlation', 'slope of PTS on HTS', 'spread of T by HTS'], rows)}"
-    )
+        hts = temperatures(task, "hts")
+        networks = [temperatures(task, "pts", seed) for seed in range(SEEDS)]
+        with_hts = [float(spearmanr(hts, pts).statistic) for pts in networks]
+        among = [float(spearmanr(one, two).statistic) for one, two in combinations(networks, 2)]
+        plain = float(spearmanr(hts, temperatures(task, "pts-plain")).statistic)
+        ranks.append((np.mean(with_hts), plain, np.mean(among)))
+        spreads = [f"{np.std(t) / np.mean(t):.1%}" for t in (hts, networks[0])]
+        rows.append([task.name, *(f"{value:+.2f}" for value in ranks[-1]), *spreads])
+    names = ("HTS and PTS", "HTS and PTS without its prior", "two starts of PTS")
+    words = []
+    for name, values in zip(names, np.array(ranks).T, strict=True):
+        quartiles = " / ".join(f"{value:.2f}" for value in np.nanquantile(values, [0.25, 0.5, 0.75]))
+        words.append(f"{name} {quartiles}, above 0.5 on {np.sum(values > 0.5)} of {len(values)} tasks")
+    head = ["task", *names, "spread of T by HTS", "by PTS"]
+    return f"Rank correlation, quartiles over tasks: {'; '.join(words)}.\n\n{table(head, rows)}"

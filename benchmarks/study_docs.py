@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from study_claims import entropy_line, gain_by_classes, robustness, same_table, table
+from study_claims import entropy_line, gain_by_classes, robustness, same_temperatures, table
 
 from temperance.files import write_atomically
 from temperance.study import METRICS, Results, make_table, to_csv, to_markdown
@@ -124,13 +124,12 @@ def main() -> None:
     write(options.out / "times.md", times(results, paper))
     for metric in ("nll", "ece", "brier"):
         write(options.out / f"paper-{metric}.md", beside_paper(paper, metric))
-    write(
-        options.out / "claims" / "robustness.md",
-        "\n\n".join(robustness(results, n) for n in results.sizes) + "\n",
-    )
+    for metric in ("nll", "ece"):
+        text = "\n\n".join(robustness(results, n, metric) for n in results.sizes)
+        write(options.out / "claims" / f"robustness-{metric}.md", f"{text}\n")
     write(options.out / "claims" / "classes.md", gain_by_classes(results, results.sizes[-1]) + "\n")
     write(options.out / "claims" / "entropy.md", entropy_line(results) + "\n")
-    write(options.out / "claims" / "pts-and-hts.md", same_table(results) + "\n")
+    write(options.out / "claims" / "pts-and-hts.md", same_temperatures(results) + "\n")
     export_results(results, options.out / "results.csv.gz", overwrite=True)
     export_results(paper, options.out / "results-paper.csv.gz", overwrite=True)
 

@@ -30,6 +30,13 @@ def results(folder: Path) -> list[str]:
     return [repr((s.fit, s.nll, s.brier, s.ece50, s.ece15, s.converged, s.iterations)) for s in scores]
 
 
+def wait(process: subprocess.Popen[bytes], folder: Path, more: float) -> None:
+    """Wait until there are so many more results, or the study is done."""
+    before = len(results(folder))
+    while process.poll() is None and len(results(folder)) < before + more:
+        time.sleep(0.05)
+
+
 def main() -> None:
     """Run the study twice and say whether it is the same."""
     parser = argparse.ArgumentParser(
@@ -44,22 +51,17 @@ def main() -> None:
         peace, trouble = Path(place) / "peace", Path(place) / "trouble"
         command = [sys.executable, "-m", "temperance", "study", "run", *options.tasks, "--quiet"]
         command += ["--draws", str(options.draws), "--out"]
-        began = time.monotonic()
         subprocess.run([*command, str(peace)], check=True, stdout=subprocess.DEVNULL)
-        whole = time.monotonic() - began
         expected = results(peace)
         chance, kills = random.Random(options.seed), 0
-        while kills < options.kills:
+        for _ in range(options.kills):
             process = subprocess.Popen([*command, str(trouble)], stdout=subprocess.DEVNULL)
-            # From before the first result on, and so short that there is something left to kill.
-            try:
-                process.wait(chance.uniform(0.0, max(6.0, 3 * whole / options.kills)))
-                break
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                kills += 1
-                print(f"kill {kills:>2}: {len(results(trouble)):>6} of {len(expected)} results", flush=True)
+            wait(process, trouble, chance.uniform(0, 1.6 * len(expected) / options.kills))
+            time.sleep(chance.uniform(0, 0.5))  # anywhere between two results too
+            kills += process.poll() is None
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            print(f"kill {kills:>2}: {len(results(trouble)):>6} of {len(expected)} results", flush=True)
         subprocess.run([*command, str(trouble)], check=True, stdout=subprocess.DEVNULL)
         found = results(trouble)
         print(f"{kills} kills; {len(found)} results; identical: {found == expected}")
