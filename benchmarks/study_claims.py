@@ -12,7 +12,13 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import chi2, spearmanr
 
-from temperance.display import TemperatureDisplay
+from temperance.calibrators._anchor import find_anchor
+from temperance.calibrators._linear import log_normalised_entropy
+from temperance.core.fisher import solve
+from temperance.core.links import Softplus
+from temperance.core.objective import LogLikelihood
+from temperance.core.predictors import Linear
+from temperance.core.rows import Rows
 from temperance.study import Results, TaskFile
 from temperance.study.methods import LABELS, UNCALIBRATED, make_method
 from temperance.study.tasks import load_task
@@ -95,34 +101,44 @@ def gain_by_classes(results: Results, n: int) -> str:
     return f"{table(head, rows)}\n\n{heading}: {', '.join(words)}."
 
 
-def bends(display: TemperatureDisplay, degree: int) -> tuple[float, float]:
-    """Fit a polynomial to the best temperatures of bins; return p of what it leaves, and its highest term."""
-    error = (np.log(display.high) - np.log(display.low)) / (2 * 1.96) * display.optimum
-    sure = np.isfinite(error) & (display.high < 10 * display.low)
-    x, y, w = display.centre[sure], display.optimum[sure], 1 / error[sure]
-    design = np.vander(x, degree + 1) * w[:, None]
-    coefficients, *_ = np.linalg.lstsq(design, y * w, rcond=None)
-    left = float(np.sum((y * w - design @ coefficients) ** 2))
-    return float(chi2.sf(left, max(1, len(x) - degree - 1))), float(coefficients[0])
+def entropy_fit(task: TaskFile, degree: int) -> tuple[float, float]:
+    """Fit T = softplus(polynomial of the log entropy) to test rows; return twice the log loss, and the slope.
+
+    To the rows themselves: bins in which all rows are right have no best temperature, and those that are left
+    are the ones with an error, which would bend any line through them.
+    """
+    test = load_task(task).test
+    rows = Rows(np.asarray(test.logits, np.float64), test.labels)
+    entropy = log_normalised_entropy(rows)
+    scaled = (entropy - entropy.mean()) / entropy.std()
+    features = np.vander(scaled, degree + 1, increasing=True)
+    single = find_anchor(rows, None, exact=True).temperature
+    link = Softplus(single / 10, 10 * single)
+    start = np.zeros(degree + 1)
+    start[0] = link.inverse(single)
+    found = solve(LogLikelihood(rows, Linear(features, None), link), start, rows.n_rows)
+    a = features @ found.parameters
+    slope = np.polyfit(entropy, link.temperature(a), 1)[0]
+    return 2 * rows.n_rows * found.value, float(slope)
 
 
 def entropy_line(results: Results) -> str:
-    """Return, for each task, whether the best temperature of bins is a constant, or a line in log entropy."""
-    rows, slopes, constant, line = [], [], [], []
+    """Return, for each task, whether T depends on the log entropy, which way, and if a line is enough."""
+    rows, found = [], []
     for task in results.tasks:
-        data = load_task(task)
-        display = TemperatureDisplay.from_calibrators({}, data.test.logits, data.test.labels, bins=15)
-        flat, (straight, slope) = bends(display, 0)[0], bends(display, 1)
-        slopes.append(slope)
-        constant.append(flat > 0.05)
-        line.append(straight > 0.05)
-        rows.append([task.name, str(task.classes), f"{slope:+.3f}", f"{flat:.3f}", f"{straight:.3f}"])
-    count = len(rows)
+        (flat, _), (line, slope), (bent, _) = (entropy_fit(task, degree) for degree in range(3))
+        seen, curved = (float(chi2.sf(max(0.0, gain), 1)) for gain in (flat - line, line - bent))
+        found.append((slope > 0, min(seen, 2 * curved) < 0.05, curved < 0.05))
+        rows.append([task.name, str(task.classes), f"{slope:+.3f}", f"{seen:.3f}", f"{curved:.3f}"])
+    rises, related, curved = np.array(found).T
+    straight, bent = related & ~curved, related & curved
     words = (
-        f"The slope is positive on {sum(s > 0 for s in slopes)} of {count} tasks. A constant T is enough "
-        f"(p > 0.05) on {sum(constant)}, a line on {sum(line)}."
+        f"T depends on the log entropy (p < 0.05) on {related.sum()} of {len(rows)} tasks. On "
+        f"{straight.sum()} of them a line is enough; it rises on {(straight & rises).sum()}. On {bent.sum()} "
+        f"a parabola is better; the line through it rises on {(bent & rises).sum()}. On all others one T is enough."
     )
-    return f"{words}\n\n{table(['task', 'classes', 'slope', 'p of a constant', 'p of a line'], rows)}"
+    head = ["task", "classes", "slope of T", "p of no slope", "p of no bend"]
+    return f"{words}\n\n{table(head, rows)}"
 
 
 def temperatures(task: TaskFile, method: str, seed: int = 0) -> np.ndarray:

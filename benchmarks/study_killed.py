@@ -56,7 +56,7 @@ def main() -> None:
         chance, kills = random.Random(options.seed), 0
         for _ in range(options.kills):
             process = subprocess.Popen([*command, str(trouble)], stdout=subprocess.DEVNULL)
-            wait(process, trouble, chance.uniform(0, 1.6 * len(expected) / options.kills))
+            wait(process, trouble, chance.uniform(0, 1.2 * len(expected) / options.kills))
             time.sleep(chance.uniform(0, 0.5))  # anywhere between two results too
             kills += process.poll() is None
             process.send_signal(signal.SIGKILL)
