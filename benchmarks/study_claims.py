@@ -135,7 +135,8 @@ def entropy_line(results: Results) -> str:
     words = (
         f"T depends on the log entropy (p < 0.05) on {related.sum()} of {len(rows)} tasks. On "
         f"{straight.sum()} of them a line is enough; it rises on {(straight & rises).sum()}. On {bent.sum()} "
-        f"a parabola is better; the line through it rises on {(bent & rises).sum()}. On all others one T is enough."
+        f"a parabola is better; the line through it rises on {(bent & rises).sum()}. On all others one T is "
+        "enough."
     )
     head = ["task", "classes", "slope of T", "p of no slope", "p of no bend"]
     return f"{words}\n\n{table(head, rows)}"
