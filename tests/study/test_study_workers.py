@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +16,7 @@ from making import DRAWS, METHODS, SEED, SIZES
 
 from temperance import InputError
 from temperance.study import find_tasks, run_study
+from temperance.study.protocol import plan
 from temperance.study.store import FILE_NAME, Store
 from temperance.study.workers import _left_to_parent, run_on_workers
 
@@ -54,6 +57,23 @@ def test_a_worker_that_is_killed_costs_only_what_it_was_at(task_folder, study_fo
     assert len(killed) == 1
     assert found(tmp_path) == found(study_folder)
     assert multiprocessing.active_children() == []
+
+
+def test_a_pool_that_breaks_while_it_is_asked_loses_nothing(task_folder, monkeypatch):
+    asked = []
+
+    class Fragile(ProcessPoolExecutor):
+        def submit(self, *work):
+            asked.append(work)
+            if len(asked) == 4:
+                raise BrokenProcessPool
+            return super().submit(*work)
+
+    monkeypatch.setattr("temperance.study.workers.ProcessPoolExecutor", Fragile)
+    cells = list(plan(find_tasks([task_folder]), ["ts"], [20], 2, 0))
+    found = [score.fit for scores in run_on_workers(cells, 1) for score in scores]
+    assert len(asked) > len(cells)
+    assert sorted(found) == sorted(fit for cell in cells for fit in cell.fits())
 
 
 class Deadly:

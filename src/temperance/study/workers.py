@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -49,12 +49,13 @@ def _until_a_death(cells: list[Cell], jobs: int, lost: list[Cell]) -> Generator[
     context = get_context("spawn")  # a fork of a process with threads may hang
     lifeline, ours = context.Pipe(duplex=False)
     with ProcessPoolExecutor(jobs, context, _begin, (lifeline,)) as pool:
-        queue, running = iter(cells), dict[Future[list[Score]], Cell]()
+        queue, running = deque(cells), dict[Future[list[Score]], Cell]()
         try:
             while True:
                 with _left_to_parent():
-                    for cell in islice(queue, 2 * jobs - len(running)):  # few, so that an end comes soon
-                        running[pool.submit(run_cell, cell)] = cell
+                    while queue and len(running) < 2 * jobs:  # few, so that an end comes soon
+                        running[pool.submit(run_cell, queue[0])] = queue[0]
+                        queue.popleft()  # not before: a pool may break while it is asked
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
