@@ -87,7 +87,7 @@ study: $(VENV)/ready
 	mkdir -p build
 	$(BIN)/temperance study run $(TASKS) --out build/study
 	$(BIN)/temperance study run $(PAPERS_TASK) --out build/study-paper --methods $(PAPERS_METHODS)
-	$(BIN)/temperance study run $(PAPERS_TASK) --out build/study-paper --draws 50 \
+	$(BIN)/temperance study run $(PAPERS_TASK) --out build/study-paper --draws 20 \
 	  --methods hts-sgd,lts-sgd,hnlts-sgd,pts-sgd,pts-ece-sgd
 	$(BIN)/python benchmarks/study_docs.py build/study build/study-paper --out docs/study
 
