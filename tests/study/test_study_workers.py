@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -53,7 +52,7 @@ def test_a_worker_that_is_killed_costs_only_what_it_was_at(task_folder, study_fo
             os.kill(worker.pid, signal.SIGKILL)
             killed.append(worker.pid)
 
-    run_study(find_tasks([task_folder]), tmp_path, jobs=2, progress=kill_one, **SETTINGS)
+    run_study(find_tasks([task_folder]), tmp_path, jobs=1, progress=kill_one, **SETTINGS)
     assert len(killed) == 1
     assert found(tmp_path) == found(study_folder)
     assert multiprocessing.active_children() == []
@@ -97,7 +96,7 @@ def test_an_error_ends_the_workers(task_folder, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_study(find_tasks([task_folder]), tmp_path, jobs=2, progress=stop, **SETTINGS)
+        run_study(find_tasks([task_folder]), tmp_path, jobs=1, progress=stop, **SETTINGS)
     assert multiprocessing.active_children() == []
     assert len(Store(tmp_path).scores()) >= 1, "what was done is kept"
 
@@ -115,16 +114,14 @@ def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_fo
         "-o",
         str(tmp_path / "out"),
     ]
-    command += [*words, "--seed", str(SEED), "--jobs", "2", "--quiet"]
-    chance, kills = random.Random(4), 0
-    for _ in range(2):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0)
-        wait_for_results(process, tmp_path / "out", more=chance.randint(1, 12))
-        kills += process.poll() is None
-        process.kill()
-        process.wait()
-        wait_until_alone(process.pid)
-    assert kills >= 1, "it was killed in the midst of its work"
+    command += [*words, "--seed", str(SEED), "--jobs", "1", "--quiet"]
+    # benchmarks/study_killed.py does this at twenty random moments
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0)
+    wait_for_results(process, tmp_path / "out", more=12)
+    assert process.poll() is None, "it is killed in the midst of its work"
+    process.kill()
+    process.wait()
+    wait_until_alone(process.pid)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert found(tmp_path / "out") == found(study_folder)
 
