@@ -9,7 +9,7 @@ help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
 	@echo "test   set up, run the tests"
 	@echo "test-browser  open the report in Chromium, which is installed where that is possible"
-	@echo "check  lint, types, tests with coverage, the built wheel on its own"
+	@echo "check  lint, types, the built wheel on its own, the report in Chromium, tests with coverage"
 	@echo "bench  speed as ratios to np.exp, in one run"
 	@echo "prior, bayes-evaluation, bayes-ablation: learn the population prior from the files in TASKS,"
 	@echo "       judge it (an hour), and judge it without each of its parts"
@@ -60,7 +60,10 @@ wheel: $(VENV)/ready
 	build/wheel-env/bin/python -m pip install --quiet --no-compile --disable-pip-version-check dist/*.whl pytest
 	cd build && wheel-env/bin/python -I -m pytest -q -p no:cacheprovider ../tests/test_bare_install.py
 
-check: lint types coverage wheel
+# What takes one core each runs side by side; the tests take all of them.
+check: $(VENV)/ready
+	$(MAKE) --no-print-directory --output-sync=target -j2 lint types wheel test-browser
+	$(MAKE) --no-print-directory coverage
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py
