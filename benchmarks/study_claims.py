@@ -33,27 +33,16 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def score(results: Results, task: TaskFile, method: str, n: int, metric: str) -> float:
-    """Return the mean over draws."""
-    summary = results.summary(task, method, n, metric)
-    return float("nan") if summary is None else summary.mean
-
-
 def ratios(
     results: Results, method: str, n: int, metric: str, tasks: list[TaskFile], to: str = "ts"
 ) -> np.ndarray:
     """Return a method's score over that of another, for each task."""
-    return np.array([score(results, t, method, n, metric) / score(results, t, to, n, metric) for t in tasks])
+    return np.array([results.ratio(task, method, n, metric, to) for task in tasks])
 
 
 def groups(results: Results) -> dict[str, list[TaskFile]]:
-    """Return the tasks of the two large data sets, and all others."""
-    found = {name: tasks for name, tasks in results.datasets().items() if len(tasks) > 2}
-    named = {task.name for tasks in found.values() for task in tasks}
-    return found | {
-        "others": [task for task in results.tasks if task.name not in named],
-        "all": results.tasks,
-    }
+    """Return the tasks of large data sets, all others, and all."""
+    return results.large_datasets() | {"all": results.tasks}
 
 
 def bad_draws(results: Results, method: str, n: int, metric: str) -> float:

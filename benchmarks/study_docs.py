@@ -21,8 +21,9 @@ from temperance.study import METRICS, Results, make_table, to_csv, to_markdown
 from temperance.study.export import export_results
 from temperance.study.figures import FIGURES, SUFFIXES, save_figure
 from temperance.study.methods import LABELS
-from temperance.study.paper import DRAWS, PaperTask, paper_figures
-from temperance.study.tables import UNITS, papers_task
+from temperance.study.paper import PaperTask, paper_figures
+from temperance.study.table_text import shown_difference
+from temperance.study.tables import UNITS, Entry, Unit, difference, entry_of, papers_task
 
 SGD = {"hts": "hts-sgd", "lts": "lts-sgd", "hnlts": "hnlts-sgd", "pts": "pts-sgd", "pts-ece": "pts-ece-sgd"}
 BESIDE = ("ts", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-plain", "pts-ece")
@@ -61,35 +62,25 @@ def beside_paper(results: Results, metric: str) -> str:
         for method in BESIDE:
             line = [str(n), LABELS[method], f"{unit.factor * figures[method]:.{unit.decimals}f}"]
             for key in (method, SGD.get(method)):
-                summary = None if key is None else results.summary(task, key, n, metric)
-                if summary is None:
-                    line += ["", ""]
-                    continue
-                error = summary.error
-                shown = unit.shown(summary.mean) + (f" ± {unit.shown(error)}" if np.isfinite(error) else "")
-                line += [
-                    shown,
-                    away(summary.mean - figures[method], error, summary.draws, unit.decimals, unit.factor),
-                ]
+                ours = entry_of(None if key is None else results.summary(task, key, n, metric))
+                line += ["", ""] if ours is None else [shown(ours, unit), off(ours, figures[method], unit)]
             rows.append(line)
     head = ["N", "method", "paper", "ours", "off by", "ours by SGD", "off by"]
     return f"{table(head, rows)}\n"
 
 
-def away(difference: float, error: float, draws: int, decimals: int, factor: float) -> str:
-    """Return a difference in standard errors, in bold from two on; without an error the difference itself.
+def shown(entry: Entry, unit: Unit) -> str:
+    """Return a mean with its standard error, if it has one."""
+    return unit.shown(entry.value) + (f" ± {unit.shown(entry.error)}" if np.isfinite(entry.error) else "")
 
-    The paper gives no errors: its 50 draws are taken to scatter as ours. A difference within the rounding of
-    the paper's figure is none.
-    """
-    if not np.isfinite(difference):
+
+def off(ours: Entry, paper: float, unit: Unit) -> str:
+    """Return what ours differs by, in bold from two standard errors on."""
+    found = difference(ours, Entry(paper), unit)
+    if found is None:
         return ""
-    if abs(factor * difference) < 0.5 * 10**-decimals + 1e-12:
-        return "="
-    if not np.isfinite(error) or round(factor * error, decimals) == 0:
-        return f"{factor * difference:+.{decimals}f}"
-    errors = difference / (error * np.sqrt(1 + draws / DRAWS))
-    return f"**{errors:+.1f} se**" if abs(errors) > 2 else f"{errors:+.1f} se"
+    words = shown_difference(found, unit)
+    return f"**{words}**" if words != "=" and abs(found.value) > 2 * found.error else words
 
 
 def times(*studies: Results) -> str:

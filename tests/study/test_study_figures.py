@@ -16,6 +16,7 @@ from temperance.calibrators._linear import log_normalised_entropy
 from temperance.core.rows import Rows
 from temperance.display import COLOURS, TemperatureDisplay
 from temperance.study import Results, average_figures, figures, find_tasks
+from temperance.study import results as study_results
 from temperance.study.average_figures import averages
 from temperance.study.figures import FIGURES, ON_A_TASK, SUFFIXES, draw_figure, figure_task, save_figure
 from temperance.study.methods import METHODS
@@ -169,7 +170,7 @@ def test_an_average_is_the_mean_over_tasks_of_means_over_draws_relative_to_ts(re
 
 
 def test_a_data_set_with_three_tasks_has_a_panel_of_its_own(results, monkeypatch):
-    monkeypatch.setattr(average_figures, "_LEAST_TASKS", 2)
+    monkeypatch.setattr(study_results, "_LEAST_TASKS", 2)
     panels = averages(results, "ece").panels
     assert [(panel.title, panel.tasks) for panel in panels] == [("cats", 2), ("other", 1)]
 

@@ -29,7 +29,6 @@ __all__ = ["Averages", "Panel", "averages", "draw_averages", "figure_size"]
 Matrix = NDArray[np.float64]
 
 _REFERENCE_METHOD = "ts"
-_LEAST_TASKS = 3  # of a data set, for a panel of its own
 _COLUMNS = 3  # panels side by side
 _SMALLEST, _LARGEST = 9.0, 50.0  # areas of markers, in points squared
 _AREAS = {"*": 1.8, "D": 0.7}  # of markers that look smaller or larger than others of the same area
@@ -77,42 +76,23 @@ def averages(results: Results, metric: str) -> Averages:
             f"{', '.join(results.methods) or 'none'}. Run the study with more methods."
         )
     panels = tuple(
-        _panel(results, title, tasks, methods, metric) for title, tasks in _groups(results).items()
+        _panel(results, title, tasks, methods, metric) for title, tasks in results.large_datasets().items()
     )
     fewest = min(task.rows for task in results.tasks)
     return Averages(metric, methods, tuple(results.sizes), panels, fewest)
-
-
-def _groups(results: Results) -> dict[str, list[TaskFile]]:
-    """Return the tasks of each panel, by its title."""
-    datasets = results.datasets()
-    large = {name: datasets[name] for name in sorted(datasets) if len(datasets[name]) >= _LEAST_TASKS}
-    rest = [task for name, tasks in datasets.items() if name not in large for task in tasks]
-    return large | ({"other" if large else "all": rest} if rest else {})
 
 
 def _panel(
     results: Results, title: str, tasks: Sequence[TaskFile], methods: Sequence[str], metric: str
 ) -> Panel:
     ratios = np.array(
-        [
-            [[_ratio(results, task, key, n, metric) for task in tasks] for n in results.sizes]
-            for key in methods
-        ]
+        [[[results.ratio(task, key, n, metric) for task in tasks] for n in results.sizes] for key in methods]
     )
     known = ~np.isnan(ratios)
     count = known.sum(axis=2)
     total = np.where(known, ratios, 0.0).sum(axis=2)
     mean = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
     return Panel(title, len(tasks), mean, count)
-
-
-def _ratio(results: Results, task: TaskFile, method: str, n: int, metric: str) -> float:
-    """Return the mean over draws relative to that of TS, nan if one of the two is not there."""
-    ours, its = (results.draws(task, key, n, metric) for key in (method, _REFERENCE_METHOD))
-    if not len(ours) or not len(its) or not 0 < its.mean() < np.inf:
-        return float("nan")
-    return float(ours.mean() / its.mean())
 
 
 # ---- drawing

@@ -22,6 +22,8 @@ Vector = NDArray[np.float64]
 METRICS: dict[str, str] = {"nll": "nll", "ece": "ece50", "ece15": "ece15", "brier": "brier"}
 """What a metric is called on the command line, and its column of the store; `ece` is the paper's, 50 bins."""
 
+_LEAST_TASKS = 3  # of a data set that stands for itself
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -82,6 +84,13 @@ class Results:
             groups.setdefault(task.dataset, []).append(task)
         return groups
 
+    def large_datasets(self) -> dict[str, list[TaskFile]]:
+        """Return the tasks of each data set with three or more, the others as `other`; `all` if none has."""
+        datasets = self.datasets()
+        large = {name: tasks for name, tasks in datasets.items() if len(tasks) >= _LEAST_TASKS}
+        rest = [task for name, tasks in datasets.items() if name not in large for task in tasks]
+        return large | ({"other" if large else "all": rest} if rest else {})
+
     def draws(self, task: TaskFile, method: str, n: int, metric: str) -> Vector:
         """Return a score for each draw that succeeded."""
         check_choice("metric", metric, tuple(METRICS))
@@ -102,6 +111,13 @@ class Results:
         known = len(values) > 1 and bool(np.isfinite(values).all())
         error = values.std(ddof=1) / np.sqrt(len(values)) if known else np.nan
         return Summary(float(values.mean()), float(error), len(values))
+
+    def ratio(self, task: TaskFile, method: str, n: int, metric: str, to: str = "ts") -> float:
+        """Return a method's mean over draws relative to that of another; nan if that cannot be said."""
+        ours, its = (self.summary(task, key, n, metric) for key in (method, to))
+        if ours is None or its is None or not 0 < its.mean < np.inf:
+            return float("nan")
+        return ours.mean / its.mean
 
     def times(self) -> list[MethodTime]:
         """Return what the fits of each method took."""

@@ -16,10 +16,10 @@ import numpy as np
 
 from temperance.study.methods import LABELS, UNCALIBRATED
 from temperance.study.paper import DRAWS as PAPER_DRAWS
-from temperance.study.tables import Entry, Group, Row, Table
+from temperance.study.tables import Entry, Group, Row, Table, Unit
 from temperance.study.tasks import TaskFile
 
-__all__ = ["WRITERS", "to_csv", "to_latex", "to_markdown"]
+__all__ = ["WRITERS", "shown_difference", "to_csv", "to_latex", "to_markdown"]
 
 _MINUS = "\N{MINUS SIGN}"
 
@@ -104,7 +104,7 @@ class _Style:
         if entry is None:
             return self.missing if row.kind in ("task", "average") else ""
         if row.kind == "difference":
-            return self.text(_difference(table, entry))
+            return self.text(shown_difference(entry, table.unit))
         if np.isinf(entry.value):
             return self.infinite
         value = table.unit.shown(entry.value, row.kind)
@@ -130,14 +130,13 @@ def _headings(table: Table) -> list[str]:
     return [LABELS.get(key, key) for key in table.methods]
 
 
-def _difference(table: Table, entry: Entry) -> str:
-    """Return a difference in its standard errors, or as it is where it has none."""
+def shown_difference(entry: Entry, unit: Unit) -> str:
+    """Return a difference in its standard errors, or as it is where it has none; = if it cannot be seen."""
+    if not float(unit.shown(abs(entry.value))):
+        return "="
     if np.isfinite(entry.error):
         return f"{entry.value / entry.error:+.1f} se".replace("-", _MINUS)
-    shown = table.unit.shown(abs(entry.value))
-    if not float(shown):
-        return "="
-    return f"{_MINUS if entry.value < 0 else '+'}{shown}"
+    return f"{_MINUS if entry.value < 0 else '+'}{unit.shown(abs(entry.value))}"
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:

@@ -21,10 +21,21 @@ import numpy as np
 from temperance._validation import InputError, check_choice
 from temperance.study import paper as _paper
 from temperance.study.methods import UNCALIBRATED, check_methods
-from temperance.study.results import METRICS, Results
+from temperance.study.results import METRICS, Results, Summary
 from temperance.study.tasks import TaskFile
 
-__all__ = ["UNITS", "Entry", "Group", "Row", "Table", "Unit", "make_table", "papers_task"]
+__all__ = [
+    "UNITS",
+    "Entry",
+    "Group",
+    "Row",
+    "Table",
+    "Unit",
+    "difference",
+    "entry_of",
+    "make_table",
+    "papers_task",
+]
 
 Kind = Literal["task", "paper", "difference", "average"]
 
@@ -170,12 +181,16 @@ class _Reader:
     unit: Unit
 
     def entry(self, task: TaskFile, method: str) -> Entry | None:
-        summary = self.results.summary(task, method, self.n, self.metric)
-        return None if summary is None else Entry(summary.mean, summary.error, summary.draws)
+        return entry_of(self.results.summary(task, method, self.n, self.metric))
 
     def row(self, task: TaskFile, columns: Sequence[str]) -> Row:
         entries = [self.entry(task, method) for method in columns]
         return Row("task", task.model, _with_best(entries, "task", self.unit), task, task.rows < self.n)
+
+
+def entry_of(summary: Summary | None) -> Entry | None:
+    """Return a mean over draws as a number of a table."""
+    return None if summary is None else Entry(summary.mean, summary.error, summary.draws)
 
 
 def _choose(reader: _Reader, methods: Sequence[str] | None) -> tuple[str, ...]:
@@ -241,7 +256,7 @@ def _beside(reader: _Reader, row: Row, columns: Sequence[str], errors: bool) -> 
     lines = [Row("paper", f"(paper: {found.model})", entries, row.task)]
     if errors:
         pairs = zip(row.entries, entries, strict=True)
-        differences = tuple(_difference(ours, theirs, reader.unit) for ours, theirs in pairs)
+        differences = tuple(difference(ours, theirs, reader.unit) for ours, theirs in pairs)
         lines.append(Row("difference", "(difference)", differences, row.task))
     return lines
 
@@ -255,7 +270,7 @@ def papers_task(results: Results, task: TaskFile) -> _paper.PaperTask | None:
     return _paper.recognise(scores) if len(scores) == len(summaries) else None
 
 
-def _difference(ours: Entry | None, theirs: Entry | None, unit: Unit) -> Entry | None:
+def difference(ours: Entry | None, theirs: Entry | None, unit: Unit) -> Entry | None:
     """Return ours minus the paper's, with its standard error.
 
     The paper gives none: its draws are taken to scatter as ours, so that with as many draws its error is
