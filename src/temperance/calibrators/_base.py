@@ -26,6 +26,7 @@ from temperance.core.rows import Rows
 
 __all__ = ["Calibrator", "TemperatureCalibrator"]
 
+Floats = NDArray[np.floating[Any]]
 Vector = NDArray[np.float64]
 Shape = tuple[int | str, ...]
 
@@ -97,12 +98,40 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """Set the fitted attributes and `solution_`."""
 
     @abstractmethod
-    def transform(self, logits: Any) -> Any:
-        """Return calibrated logits."""
+    def _transform(self, rows: Rows) -> Floats:
+        """Return calibrated logits, (N, K)."""
 
     @abstractmethod
+    def _predict_proba(self, rows: Rows) -> Floats:
+        """Return calibrated probabilities, (N, K)."""
+
+    def _predict(self, rows: Rows) -> NDArray[np.intp]:
+        """Return the column of the largest logit."""
+        return rows.top
+
+    def transform(self, logits: Any) -> Any:
+        """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities (ETS, bayes).
+
+        For the (N,) logits of a binary classifier, the log-odds of class 1.
+        """
+        return self._apply("transform", logits)
+
     def predict_proba(self, logits: Any) -> Any:
         """Return calibrated probabilities, (N, K)."""
+        return self._apply("predict_proba", logits)
+
+    def predict(self, logits: Any) -> Any:
+        """Return the column of the largest logit: the classifier's own decision, unchanged."""
+        return self._apply("predict", logits)
+
+    def _apply(self, method: str, logits: Any) -> Any:
+        """Return what `method` gives for these logits, in a container like theirs."""
+        opened, rows = self._open(logits)
+        result = getattr(self, f"_{method}")(rows)
+        rows.check()  # the temperature of TS needs no row, but bad ones are spoken of all the same
+        if method == "transform" and opened.binary:
+            result = result[:, 1] - result[:, 0]
+        return opened.wrap(result)
 
     def summary(self) -> str:
         """Describe the fitted calibrator in words and numbers."""
@@ -126,11 +155,6 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _shapes(self) -> Mapping[str, Shape]:
         """Name the fitted numbers and their shapes; "K" is the number of classes, other letters any size."""
-
-    def predict(self, logits: Any) -> Any:
-        """Return the column of the largest logit: the classifier's own decision, unchanged."""
-        opened, rows = self._open(logits)
-        return opened.wrap(rows.top)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted calibrator as a JSON file; `temperance.load` reads it back to the bit."""
@@ -185,20 +209,13 @@ class TemperatureCalibrator(Calibrator):
 
     def temperature(self, logits: Any) -> Any:
         """Return T(z) of each row, (N,)."""
-        opened, rows = self._open(logits)
-        rows.check()  # TS needs to read none, but bad rows are spoken of all the same
-        return opened.wrap(self._temperature(rows))
+        return self._apply("temperature", logits)
 
-    def transform(self, logits: Any) -> Any:
-        """Return the calibrated logits z / T(z), in the shape of the input."""
-        opened, rows = self._open(logits)
-        scaled = rows.scaled(1 / self._temperature(rows))
-        return opened.wrap(scaled[:, 1] if opened.binary else scaled)
+    def _transform(self, rows: Rows) -> Floats:
+        return rows.scaled(1 / self._temperature(rows))
 
-    def predict_proba(self, logits: Any) -> Any:
-        """Return the calibrated probabilities softmax(z / T(z)), (N, K)."""
-        opened, rows = self._open(logits)
-        return opened.wrap(rows.softmax(1 / self._temperature(rows)))
+    def _predict_proba(self, rows: Rows) -> Floats:
+        return rows.softmax(1 / self._temperature(rows))
 
     def _set_quantiles(self, temperatures: Vector, weights: Vector | None) -> None:
         order = np.argsort(temperatures, kind="stable")

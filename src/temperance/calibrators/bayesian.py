@@ -200,8 +200,10 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 
     def log_temperature_std(self, logits: Any) -> Any:
         """Return the posterior standard deviation of log T of each row, (N,): what the rows left open."""
-        opened, rows = self._open(logits)
-        return opened.wrap(self._log_temperature(rows)[1])
+        return self._apply("log_temperature_std", logits)
+
+    def _log_temperature_std(self, rows: Rows) -> Vector:
+        return self._log_temperature(rows)[1]
 
     def _betas(self, rows: Rows) -> Matrix:
         """Return 1/T of each row at the nodes of the average over its posterior, (N, 5)."""
@@ -221,23 +223,14 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         inputs = Inputs(self.n_classes_, 1.0 if W.shape[1] > 1 else None)
         return offset_mixture(rows, betas, NODE_WEIGHTS, inputs, W, log=log)
 
-    def predict_proba(self, logits: Any) -> Any:
-        """Return the probabilities, averaged over what the rows left open of T, (N, K)."""
-        opened, rows = self._open(logits)
-        return opened.wrap(self._probabilities(rows, log=False))
+    def _predict_proba(self, rows: Rows) -> NDArray[np.floating[Any]]:
+        return self._probabilities(rows, log=False)
 
-    def transform(self, logits: Any) -> Any:
-        """Return log-probabilities; for (N,) logits, the log-odds of class 1."""
-        opened, rows = self._open(logits)
-        log_p = self._probabilities(rows, log=True)
-        return opened.wrap(log_p[:, 1] - log_p[:, 0] if opened.binary else log_p)
+    def _transform(self, rows: Rows) -> NDArray[np.floating[Any]]:
+        return self._probabilities(rows, log=True)
 
-    def predict(self, logits: Any) -> Any:
-        """Return the classifier's own decision, unchanged; with a class bias, the most probable class."""
-        opened, rows = self._open(logits)
-        if self.options_["class_bias"]:
-            return opened.wrap(np.argmax(self._probabilities(rows, log=False), axis=1))
-        return opened.wrap(rows.top)
+    def _predict(self, rows: Rows) -> NDArray[np.intp]:
+        return np.argmax(self._predict_proba(rows), axis=1) if self.options_["class_bias"] else rows.top
 
     def _block_names(self) -> list[str]:
         names = ["level", "shape", "class temperature"]

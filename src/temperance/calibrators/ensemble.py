@@ -88,16 +88,11 @@ class EnsembleTemperatureScaling(Calibrator):
             "has temperature_. Use TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
         )
 
-    def predict_proba(self, logits: Any) -> Any:
-        """Return the mixed probabilities, (N, K)."""
-        opened, rows = self._open(logits)
-        return opened.wrap(rows.mixture(self._betas(rows), self.weights_))
+    def _predict_proba(self, rows: Rows) -> NDArray[np.floating[Any]]:
+        return rows.mixture(self._betas(rows), self.weights_)
 
-    def transform(self, logits: Any) -> Any:
-        """Return log-probabilities; for (N,) logits, the log-odds of class 1."""
-        opened, rows = self._open(logits)
-        log_p = rows.log_mixture(self._betas(rows), self.weights_)
-        return opened.wrap(log_p[:, 1] - log_p[:, 0] if opened.binary else log_p)
+    def _transform(self, rows: Rows) -> NDArray[np.floating[Any]]:
+        return rows.log_mixture(self._betas(rows), self.weights_)
 
     def _betas(self, rows: Rows) -> NDArray[np.float64]:
         return np.broadcast_to([1 / self.temperature_, 1.0, ALMOST_ZERO], (rows.n_rows, 3))
