@@ -29,6 +29,8 @@ ALLOWED = {
     "calibrators": {"_validation", "containers", "core", "population"},
     "learning": {"_validation", "calibrators", "containers", "core", "population"},
     "persistence": {"_validation", "calibrators", "core", "files"},
+    "onnx": {"_validation", "calibrators", "core", "files"},
+    "torch": {"_validation", "calibrators", "core", "files"},
     "comparison": {"_validation", "calibrators", "containers", "core", "metrics"},
     "display": {"_validation", "calibrators", "comparison", "core", "metrics"},
     "streaming": {"_validation", "calibrators", "containers", "core", "data", "files"},
@@ -49,7 +51,7 @@ ALLOWED = {
 }
 # What a part may import inside a function, when it is asked for.
 LATER = {
-    "calibrators": {"persistence", "report"},
+    "calibrators": {"onnx", "persistence", "report", "torch"},
     "comparison": {"report"},
     "cli": {
         "_validation",
@@ -59,10 +61,12 @@ LATER = {
         "data",
         "files",
         "metrics",
+        "onnx",
         "persistence",
         "report",
         "streaming",
         "study",
+        "torch",
     },
     "__init__": {
         "_validation",

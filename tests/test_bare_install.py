@@ -96,6 +96,29 @@ def test_the_built_in_task_is_there():
     assert task.test_logits.shape == (10_000, 10)
 
 
+def test_modules_say_how_to_get_pytorch(rows, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [name for name in sys.modules if name.startswith("temperance.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    val, _ = rows
+    cal = make_calibrator("ts").fit(val.logits, val.labels)
+    with pytest.raises(ImportError, match=r'to_torch needs PyTorch: pip install "temperance\[torch\]"'):
+        cal.to_torch()
+
+
+def test_onnx_models_say_how_to_get_onnx(rows, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    for name in [name for name in sys.modules if name.startswith("temperance.onnx")]:
+        monkeypatch.delitem(sys.modules, name)
+    val, _ = rows
+    cal = make_calibrator("ts").fit(val.logits, val.labels)
+    with pytest.raises(ImportError, match=r'to_onnx needs ONNX: pip install "temperance\[onnx\]"'):
+        cal.to_onnx(tmp_path / "cal.onnx")
+    cal.save(tmp_path / "cal.json")
+    assert run("export", tmp_path / "cal.json", tmp_path / "cal.onnx") == 2
+    assert 'pip install "temperance[onnx]"' in capsys.readouterr().err
+
+
 def test_pictures_say_how_to_get_matplotlib(rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)

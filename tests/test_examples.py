@@ -1,9 +1,16 @@
 """The examples run as they are."""
 
+import re
 import runpy
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from temperance import metrics
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -16,3 +23,36 @@ def test_the_quickstart_compares_saves_and_calibrates(capsys, tmp_path, monkeypa
     assert "Recommended: " in told
     assert "saved to " in told
     assert "in truth" in told
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
+@pytest.mark.filterwarnings("ignore:You are using the legacy:DeprecationWarning")  # the exporter that
+@pytest.mark.filterwarnings("ignore:The feature will be removed:DeprecationWarning")  # needs no more packages
+def test_a_pytorch_network_is_calibrated_and_served_with_onnxruntime(capsys, monkeypatch, tmp_path):
+    for package in ("torch", "onnx", "onnxruntime"):
+        pytest.importorskip(package)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    done = runpy.run_path(str(EXAMPLES / "pytorch_to_onnx.py"), run_name="__main__")
+    served, labels = done["served"], done["test_labels"]
+    np.testing.assert_allclose(served, done["after"], rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(served.argmax(axis=1), done["before"].argmax(axis=1))
+    assert metrics.accuracy(served, labels) > 0.75
+    assert metrics.nll(served, labels) < metrics.nll(done["before"], labels) - 0.05
+    assert metrics.ece(served, labels) < metrics.ece(done["before"], labels) / 1.5
+    assert "served: NLL " in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
+@pytest.mark.skipif(sys.platform != "linux", reason="it measures the memory as Linux tells it")
+def test_fifty_thousand_tokens_are_calibrated_in_bounded_memory():
+    pytest.importorskip("torch")
+    ran = subprocess.run([sys.executable, EXAMPLES / "tokens.py"], capture_output=True, text=True, check=True)
+    told = {
+        name: [float(number) for number in re.findall(r"[0-9.]+", line)]
+        for name, _, line in (line.partition(": ") for line in ran.stdout.splitlines())
+    }
+    assert "collected (1000, 50000) torch.bfloat16" in ran.stdout
+    (nll_before, ece_before), (nll_after, ece_after) = told["before"], told["after"]
+    assert nll_after < nll_before - 0.5
+    assert ece_after < ece_before / 3
+    assert told["peak memory"][0] < 700, "MB; the 1000 rows are 95 in bfloat16"

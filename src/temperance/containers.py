@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from temperance._validation import InputError, check_logits_shape, check_probabilities
 from temperance.core.blocks import BFloat16
 
-__all__ = ["Logits", "as_numpy", "logits_from_probs", "open_logits"]
+__all__ = ["Logits", "as_numpy", "framework_of", "logits_from_probs", "open_logits"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,15 @@ class Logits:
     values: NDArray[Any] | BFloat16
     binary: bool
     wrap: Callable[[NDArray[Any]], Any]
+
+
+def framework_of(logits: Any) -> str | None:
+    """Return the framework that must compute with these logits, or None where NumPy can, without a copy."""
+    if _is_tensor(logits):
+        differentiated = logits.requires_grad and sys.modules["torch"].is_grad_enabled()
+        if differentiated or logits.device.type != "cpu" or logits.ndim > 2:
+            return "torch"
+    return None
 
 
 def open_logits(logits: Any) -> Logits:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_cli_export import linear_classifier
 from test_cli_json import small_demo  # noqa: F401  for the example of the demo
 
 from temperance import CALIBRATORS, __version__
 from temperance.cli.program import cli
 
-COMMANDS = ["demo", "compare", "fit", "apply", "evaluate", "study", "completion"]
+COMMANDS = ["demo", "compare", "fit", "apply", "evaluate", "export", "study", "completion"]
 STUDY = [("study", name) for name in ("run", "table", "figure", "export")]
 
 
@@ -66,10 +67,11 @@ def test_every_example_runs(line, run, task, judged, monkeypatch):
     for name in ("val", "logits"):
         np.save(f"{name}.npy", task.logits)
     np.save("labels.npy", task.labels)
+    linear_classifier("classifier.onnx", n_classes=4)
     first, *_ = re.split(r" (?:\||>>?) ", line)
     program, *words = shlex.split(first)
     assert program == "temperance"
-    if "-o" in words:
+    if "-o" in words or words[0] == "export":
         words.append("--force")
     if words[0] == "compare" and "-m" not in words:
         words += ["-m", "ts"]

@@ -39,6 +39,7 @@ COMMANDS = {
     "apply": ("apply", "cal.json", "test.npz", "-o", "new.npz"),
     "evaluate": ("evaluate", "test.npz", "--draws", "20"),
     "evaluate with a calibrator": ("evaluate", "task.npz", "-c", "cal.json", "--draws", "20"),
+    "export": ("export", "cal.json", "new.onnx"),
 }
 
 

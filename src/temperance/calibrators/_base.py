@@ -1,8 +1,8 @@
 """What all calibrators share: the scikit-learn contract, the containers, the checks.
 
-A method's own file adds its formula: `_fit` (rows with labels -> fitted attributes) and `_temperature` (rows
--> T). Its fitted numbers are listed in `_shapes`, which is all that saving,
-loading and exporting need to know.
+A method's own file adds its formula: `_fit` (rows with labels -> fitted attributes), `_temperature` (rows
+-> T) and `_temperature_formula`, the same for frameworks. Its fitted numbers are listed in `_shapes`, which
+is all that saving, loading and exporting need to know.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import textwrap
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +21,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from temperance._validation import InputError, check_labels, check_sample_weight, inspector
-from temperance.containers import Logits, as_numpy, open_logits
+from temperance.containers import Logits, as_numpy, framework_of, open_logits
 from temperance.core.fisher import Solution
+from temperance.core.formulas import divide
+from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
+
+if TYPE_CHECKING:
+    from temperance.torch import CalibratorModule
 
 __all__ = ["Calibrator", "TemperatureCalibrator"]
 
@@ -105,6 +111,14 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     def _predict_proba(self, rows: Rows) -> Floats:
         """Return calibrated probabilities, (N, K)."""
 
+    @abstractmethod
+    def _formula(self, z: Array, ops: Ops) -> Array:
+        """Return what `_transform` gives, of logits (..., K): once, for every framework that has the ops."""
+
+    def _decision_formula(self, z: Array, ops: Ops) -> Array:
+        """Return numbers of which the largest is at the predicted class."""
+        return z
+
     def _predict(self, rows: Rows) -> NDArray[np.intp]:
         """Return the column of the largest logit."""
         return rows.top
@@ -126,6 +140,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _apply(self, method: str, logits: Any) -> Any:
         """Return what `method` gives for these logits, in a container like theirs."""
+        framework = framework_of(logits)
+        if framework is not None:
+            return import_module(f"temperance.{framework}").apply(self, method, logits)
         opened, rows = self._open(logits)
         result = getattr(self, f"_{method}")(rows)
         rows.check()  # the temperature of TS needs no row, but bad ones are spoken of all the same
@@ -162,16 +179,57 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
         save(self, path, overwrite=overwrite)
 
+    def to_torch(self, dim: int = -1) -> CalibratorModule:
+        """Return `transform` as a PyTorch module: `torch.nn.Sequential(model, cal.to_torch())`.
+
+        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels.
+        """
+        self._check_fitted()
+        try:
+            from temperance.torch import CalibratorModule
+        except ImportError as error:
+            raise ImportError('to_torch needs PyTorch: pip install "temperance[torch]"') from error
+        return CalibratorModule(self, dim)
+
+    def to_onnx(
+        self,
+        path: str | Path,
+        *,
+        model: str | Path | None = None,
+        output: str | None = None,
+        from_probs: bool = False,
+        keep: bool = False,
+        dtype: Any = "float32",
+        overwrite: bool = False,
+    ) -> None:
+        """Write `predict_proba` as an ONNX model, or a classifier with it at its end.
+
+        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`. Given
+        the file of a classifier, `model`, it calibrates the logits in its `output`, which `probabilities`
+        replace: see `temperance.onnx.append_to_onnx` for the options.
+        """
+        self._check_fitted()
+        from temperance.onnx import append_to_onnx, to_onnx
+
+        if model is None:
+            to_onnx(self, path, dtype=dtype, overwrite=overwrite)
+            return
+        append_to_onnx(
+            self, model, path, output=output, from_probs=from_probs, keep=keep, overwrite=overwrite
+        )
+
     def _open(self, logits: Any) -> tuple[Logits, Rows]:
         self._check_fitted()
         opened = open_logits(logits)
-        n_classes = opened.values.shape[1]
+        self._check_classes(opened.values.shape[1])
+        return opened, Rows(opened.values, inspect=inspector(opened.values))
+
+    def _check_classes(self, n_classes: int) -> None:
         if n_classes != self.n_classes_:
             raise InputError(
                 f"this {type(self).__name__} was fitted on {self.n_classes_} classes, so logits must have "
                 f"{self.n_classes_} columns; got {n_classes}. Use the calibrator of this classifier."
             )
-        return opened, Rows(opened.values, inspect=inspector(opened.values))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_classes_"):
@@ -206,6 +264,13 @@ class TemperatureCalibrator(Calibrator):
     @abstractmethod
     def _temperature(self, rows: Rows) -> Vector:
         """Return T of each row."""
+
+    @abstractmethod
+    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
+        """Return T of each row, (..., 1) or one number for all."""
+
+    def _formula(self, z: Array, ops: Ops) -> Array:
+        return divide(z, self._temperature_formula(z, ops), ops)
 
     def temperature(self, logits: Any) -> Any:
         """Return T(z) of each row, (N,)."""

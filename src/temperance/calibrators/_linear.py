@@ -18,11 +18,13 @@ from temperance._validation import check_choice, check_limits, check_unmasked
 from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import class_weights_in_words, entropy_weight_in_words, estimate
+from temperance.core import formulas
 from temperance.core.descent import descend
 from temperance.core.features import LOG_ENTROPY_FLOOR
 from temperance.core.fisher import Solution, solve
 from temperance.core.links import Softplus
 from temperance.core.objective import LogLikelihood
+from temperance.core.ops import Array, Ops
 from temperance.core.predictors import Linear
 from temperance.core.rows import Rows
 
@@ -100,6 +102,17 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         if self.uses_logits:
             check_unmasked(rows.values, a, type(self).__name__)
         return self._link().temperature(a)
+
+    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
+        a = ops.parameter("intercept")
+        if self.uses_entropy:
+            gaps = formulas.gaps_of(z, self.n_classes_, ops)
+            h = formulas.log_normalised_entropy(gaps, 1.0, ops)
+            a = a + h * ops.parameter("entropy_weight")
+        if self.uses_logits:
+            x = formulas.centred(z, self.n_classes_, ops)
+            a = a + ops.sum(x * ops.parameter("class_weights"))
+        return formulas.softplus_link(a, ops)
 
     def _named_sizes(self) -> dict[str, int]:
         sizes = {"intercept": 1}

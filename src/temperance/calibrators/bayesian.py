@@ -10,6 +10,7 @@ the rows leave open is averaged over: p = E softmax(z / T), with log T normal gi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,11 +31,14 @@ from temperance.calibrators._bayes import (
     temperature_blocks,
 )
 from temperance.calibrators._words import confidence_in_words
+from temperance.core import formulas
 from temperance.core.blocks import row_products
 from temperance.core.evidence import Posterior, maximise_evidence
 from temperance.core.features import SHAPE_FEATURES, shape_features
+from temperance.core.formulas import Gaps
 from temperance.core.links import Log
 from temperance.core.offsets import Inputs, OffsetLogLikelihood, offset_mixture
+from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
 from temperance.core.top_label import TopLabelLikelihood
 from temperance.population import Population, read_population, shipped_population, weak_population
@@ -46,8 +50,10 @@ Matrix = NDArray[np.float64]
 
 _nodes, _weights = np.polynomial.hermite_e.hermegauss(5)
 NODES, NODE_WEIGHTS = _nodes, _weights / _weights.sum()
+NODE_PAIRS: list[tuple[float, float]] = list(zip(NODES.tolist(), np.log(NODE_WEIGHTS).tolist(), strict=True))
 
 SIZE = 1 + len(SHAPE_FEATURES)
+LEAST_VARIANCE = 1e-30  # the root of 0 has no derivative
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
 
 
@@ -222,6 +228,50 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             W = np.hstack([W, self.interactions_])
         inputs = Inputs(self.n_classes_, 1.0 if W.shape[1] > 1 else None)
         return offset_mixture(rows, betas, NODE_WEIGHTS, inputs, W, log=log)
+
+    def _log_temperature_formula(self, gaps: Gaps, ops: Ops) -> tuple[Array, Array]:
+        """Return the posterior mean and standard deviation of log T, as `_log_temperature` does."""
+        features = formulas.shape_features(gaps, ops.parameter("reference"), ops)
+        x = (features - ops.parameter("centre")) / ops.parameter("spread")
+        one = ops.sum(x) * 0.0 + 1.0
+        stored = ops.concat([one, x])
+        shift = ops.take(ops.parameter("class_shift"), gaps.top)
+        mean = ops.sum(stored * ops.parameter("coefficients")) + shift
+        own = ops.sum(ops.matmul(stored, ops.parameter("covariance")) * stored)
+        by_class = ops.take(ops.parameter("class_covariance"), gaps.top)
+        variance = own + ops.sum(by_class * ops.concat([stored * 2.0, one]))
+        return mean, ops.sqrt(ops.clip(variance, LEAST_VARIANCE, math.inf))
+
+    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
+        gaps = formulas.gaps_of(z, self.n_classes_, ops)
+        return formulas.exp_link(self._log_temperature_formula(gaps, ops)[0], ops)
+
+    def _log_temperature_std_formula(self, z: Array, ops: Ops) -> Array:
+        return self._log_temperature_formula(formulas.gaps_of(z, self.n_classes_, ops), ops)[1]
+
+    def _formula(self, z: Array, ops: Ops) -> Array:
+        gaps = formulas.gaps_of(z, self.n_classes_, ops)
+        mean, std = self._log_temperature_formula(gaps, ops)
+        offsets = self._offsets_formula(z, ops) if self.options_["class_bias"] else None
+
+        def part(node: float, log_weight: float) -> Array:
+            scaled = gaps.d / formulas.exp_link(mean + std * node, ops)
+            if offsets is None:
+                return scaled + (log_weight - formulas.log_sum(scaled, gaps.is_top, ops))
+            return formulas.log_softmax(scaled + offsets, self.n_classes_, ops) + log_weight
+
+        mixed = formulas.log_mixture((part(*pair) for pair in NODE_PAIRS), ops)
+        return ops.where(ops.is_finite(z), mixed, z)
+
+    def _decision_formula(self, z: Array, ops: Ops) -> Array:
+        return self._formula(z, ops) if self.options_["class_bias"] else z
+
+    def _offsets_formula(self, z: Array, ops: Ops) -> Array:
+        bias = ops.parameter("bias")
+        if self.n_classes_ > MOST_INTERACTING:
+            return bias
+        x = formulas.centred(z, self.n_classes_, ops)
+        return bias + ops.matmul(x, ops.transpose(ops.parameter("interactions")))
 
     def _predict_proba(self, rows: Rows) -> NDArray[np.floating[Any]]:
         return self._probabilities(rows, log=False)

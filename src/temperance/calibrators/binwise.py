@@ -13,8 +13,10 @@ from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import estimate
 from temperance.core.fisher import solve
+from temperance.core.formulas import gaps_of, sum_of_others
 from temperance.core.links import Log
 from temperance.core.objective import LogLikelihood
+from temperance.core.ops import Array, Ops
 from temperance.core.predictors import Grouped
 from temperance.core.rows import Rows
 
@@ -108,6 +110,14 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
 
     def _temperature(self, rows: Rows) -> Vector:
         return self.temperatures_[self._bin(np.exp(rows.uncertainty().log_confidence))]
+
+    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
+        gaps = gaps_of(z, self.n_classes_, ops)
+        r = sum_of_others(gaps.d, gaps.is_top, ops)
+        # 1 / (1 + r) > edge, in a form that keeps the digits of a confidence near 1
+        edges = ops.parameter("edges")
+        bins = ops.count(ops.greater((1.0 - edges) / edges, r))
+        return ops.take(ops.parameter("temperatures"), bins)
 
     def _shapes(self) -> Mapping[str, Shape]:
         bins = self.options_["bins"]

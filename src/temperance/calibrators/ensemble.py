@@ -16,7 +16,9 @@ from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
 from temperance.calibrators._base import Calibrator, Shape
 from temperance.calibrators._words import confidence_in_words
 from temperance.core.fisher import solve
+from temperance.core.formulas import gaps_of, log_mixture, log_sum, log_weight
 from temperance.core.mixture import ALMOST_ZERO, BrierMixture, LogMixture, mixture_weights
+from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
 
 __all__ = ["EnsembleTemperatureScaling"]
@@ -93,6 +95,17 @@ class EnsembleTemperatureScaling(Calibrator):
 
     def _transform(self, rows: Rows) -> NDArray[np.floating[Any]]:
         return rows.log_mixture(self._betas(rows), self.weights_)
+
+    def _formula(self, z: Array, ops: Ops) -> Array:
+        gaps = gaps_of(z, self.n_classes_, ops)
+
+        def part(i: int, beta: Array | float) -> Array:
+            scaled = gaps.d * beta
+            return scaled + (log_weight(ops.parameter("weights", i), ops) - log_sum(scaled, gaps.is_top, ops))
+
+        betas = (1.0 / ops.parameter("temperature"), 1.0, ALMOST_ZERO)
+        mixed = log_mixture((part(i, beta) for i, beta in enumerate(betas)), ops)
+        return ops.where(ops.is_finite(z), mixed, z)
 
     def _betas(self, rows: Rows) -> NDArray[np.float64]:
         return np.broadcast_to([1 / self.temperature_, 1.0, ALMOST_ZERO], (rows.n_rows, 3))

@@ -22,9 +22,11 @@ from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.core.descent import descend
 from temperance.core.ece_loss import EceLoss
 from temperance.core.fisher import Solution, fisher_scoring, lbfgs
+from temperance.core.formulas import centred, softplus_link
 from temperance.core.links import Softplus
 from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood, Prior
+from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
 
 __all__ = ["ParametrizedTemperatureScaling"]
@@ -178,6 +180,16 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         theta = np.concatenate([part.ravel() for layer in layers for part in layer])
         inputs = self._largest(rows, len(self.input_mean_))
         return self._link().temperature(self._network(inputs).predict(theta))
+
+    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
+        inputs = ops.largest(centred(z, self.n_classes_, ops), len(self.input_mean_))
+        a = (inputs - ops.parameter("input_mean")) / ops.parameter("input_scale")
+        layers = len(self.coefs_)
+        for i in range(1, layers + 1):
+            weights, biases = (ops.parameter(f"layer_{i}_{part}") for part in ("weights", "biases"))
+            a = ops.matmul(a, weights) + biases
+            a = ops.relu(a) if i < layers else a
+        return softplus_link(a, ops)
 
     def _shapes(self) -> Mapping[str, Shape]:
         inputs = min(self.options_["top_k"], self.n_classes_)

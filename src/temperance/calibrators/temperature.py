@@ -12,6 +12,7 @@ from temperance._validation import check_temperatures
 from temperance.calibrators._anchor import find_anchor, warn_of
 from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import confidence_in_words, estimate
+from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
 
 __all__ = ["TemperatureScaling"]
@@ -59,6 +60,9 @@ class TemperatureScaling(TemperatureCalibrator):
 
     def _temperature(self, rows: Rows) -> NDArray[np.float64]:
         return np.full(rows.n_rows, self.temperature_)
+
+    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
+        return ops.parameter("temperature")
 
     def _shapes(self) -> Mapping[str, Shape]:
         return {"temperature": ()}

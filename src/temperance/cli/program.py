@@ -23,6 +23,7 @@ from temperance.cli.compare import compare
 from temperance.cli.completion import COMPLETE, completion
 from temperance.cli.demo import demo
 from temperance.cli.evaluate import evaluate
+from temperance.cli.export import export
 from temperance.cli.fit import fit
 from temperance.cli.output import on_one_line
 from temperance.cli.study import study
@@ -36,6 +37,7 @@ Examples:
   temperance fit val.npz -m bayes -o cal.json
   temperance apply cal.json new.npz -o probs.npz
   temperance evaluate test.npz -c cal.json
+  temperance export cal.json cal.onnx
   temperance study run tasks/ --out study
 
 \b
@@ -65,7 +67,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (demo, compare, fit, apply, evaluate, study, completion):
+for command in (demo, compare, fit, apply, evaluate, export, study, completion):
     cli.add_command(command)
 
 

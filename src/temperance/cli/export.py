@@ -1,0 +1,97 @@
+"""`temperance export`: a calibrator file -> a model that onnxruntime or PyTorch runs without temperance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from temperance.cli.inputs import FILE, check_apart, force_option
+from temperance.cli.output import Output, on_one_line, output_options
+
+if TYPE_CHECKING:
+    from temperance.calibrators import Calibrator
+
+__all__ = ["export"]
+
+EXAMPLES = """\b
+Examples:
+  temperance export cal.json cal.onnx
+  temperance export cal.json cal.pt2
+  temperance export cal.json calibrated.onnx --append classifier.onnx
+
+\b
+.onnx is for onnxruntime, .pt2 for torch.export.load. Both take float32 logits
+(batch, K) and give probabilities (batch, K). With --append the result takes
+what the classifier takes.
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Write a calibrator as an ONNX or PyTorch model.")
+@click.argument("calibrator", type=FILE)
+@click.argument("out", type=FILE)
+@click.option("--append", type=FILE, metavar="CLASSIFIER", help="An ONNX classifier to put it behind.")
+@click.option(
+    "--output", "name", metavar="NAME", help="The classifier's output with the logits, if it has several."
+)
+@click.option("--from-probs", is_flag=True, help="That output holds probabilities, not logits.")
+@force_option
+@output_options
+def export(
+    calibrator: Path,
+    out: Path,
+    append: Path | None,
+    name: str | None,
+    from_probs: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Write the calibrator file CALIBRATOR as a model, OUT: .onnx or .pt2."""
+    from temperance.persistence import load
+
+    output = Output("export", as_json=as_json, quiet=quiet)
+    _check_usage(out, append, name, from_probs)
+    fitted = load(calibrator)
+    check_apart(out, calibrator, append)
+    gives = _write(fitted, out, append, name, from_probs=from_probs, force=force)
+    takes = f"what {on_one_line(append)} takes" if append else f"logits (batch, {fitted.n_classes_})"
+    output.say(f"{fitted.key}: from {takes} to {gives} (batch, {fitted.n_classes_})")
+    output.say(f"Saved to {on_one_line(out)}")
+    output.result(
+        calibrator={"path": str(calibrator), "method": fitted.key},
+        out=str(out),
+        classifier=None if append is None else str(append),
+        output=gives,
+        classes=fitted.n_classes_,
+    )
+
+
+def _check_usage(out: Path, append: Path | None, name: str | None, from_probs: bool) -> None:
+    from temperance._validation import InputError
+
+    kind = out.suffix.lower()
+    if kind not in (".onnx", ".pt2"):
+        raise InputError(f"the model to write must end in .onnx or .pt2; got {out}.")
+    if append is not None and kind == ".pt2":
+        raise InputError(f"--append is for .onnx; got {out}. In PyTorch: Sequential(model, cal.to_torch()).")
+    if append is None and (name is not None or from_probs):
+        raise InputError("--output and --from-probs are about a classifier. Name it with --append.")
+
+
+def _write(
+    fitted: Calibrator, out: Path, append: Path | None, name: str | None, *, from_probs: bool, force: bool
+) -> str:
+    """Write the model and return the name of what it gives."""
+    if out.suffix.lower() == ".pt2":
+        from temperance.torch.program import save_program
+
+        save_program(fitted, out, overwrite=force)
+    elif append is None:
+        fitted.to_onnx(out, overwrite=force)
+    else:
+        from temperance.onnx import append_to_onnx
+
+        return append_to_onnx(fitted, append, out, output=name, from_probs=from_probs, overwrite=force)
+    return "probabilities"

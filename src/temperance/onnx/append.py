@@ -1,0 +1,225 @@
+"""A calibrator at the end of a classifier: one ONNX model from its inputs to calibrated probabilities.
+
+The classifier stays as it is; nodes are added, in the opset that it declares, and one of its outputs is
+replaced. Weights that it keeps in files beside it stay there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from onnx import (
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    checker,
+    defs,
+    helper,
+    load,
+    version_converter,
+)
+
+from temperance._validation import InputError
+from temperance.calibrators import Calibrator
+from temperance.files import check_writable
+from temperance.onnx.contents import names_in, readers_in, side_files
+from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
+from temperance.onnx.model import METHOD, calibrate, describe, write_model
+
+__all__ = ["append_to_onnx"]
+
+# What the nodes compute in, by the type of the classifier's output.
+WORKING: dict[int, Any] = {
+    TensorProto.FLOAT: np.float32,
+    TensorProto.DOUBLE: np.float64,
+    TensorProto.FLOAT16: np.float32,
+    TensorProto.BFLOAT16: np.float32,
+}
+OLDEST_IR = 4  # since which a constant need not be an input as well
+
+
+def append_to_onnx(
+    calibrator: Calibrator,
+    model: str | Path,
+    path: str | Path,
+    *,
+    output: str | None = None,
+    from_probs: bool = False,
+    keep: bool = False,
+    overwrite: bool = False,
+) -> str:
+    """Write a classifier with a fitted calibrator at its end, and return the name of the new output.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted one.
+    model : path
+        The classifier, an ONNX file. It is only read.
+    path : path
+        The file to write.
+    output : str, optional
+        The classifier's output with the logits, (batch, K); it may be left out if there is only one. In its
+        place come the calibrated `probabilities` (or `calibrated_probabilities`, if that name is taken). Of
+        an output that a Softmax makes, what goes into the Softmax is calibrated.
+    from_probs : bool
+        Whether the output holds probabilities, of which the logarithms are taken.
+    keep : bool
+        Whether the output stays as well, as the last.
+    overwrite : bool
+        Whether a file that exists may be replaced.
+    """
+    check_writable(path, overwrite=overwrite)
+    classifier = _read(Path(model))
+    _check_folder(classifier, Path(model), Path(path))
+    classifier, opset = _with_known_opset(classifier, Path(model))
+    found = _find_output(classifier, output)
+    kind = _check_output(found, calibrator.n_classes_)
+    taken = set(names_in(classifier.graph))
+    name = _free_name(taken)
+    graph = Graph(WORKING[kind], opset=opset, taken=taken)
+    softmax = _softmax_behind(classifier, found.name)
+    source = Array(graph, softmax.input[0] if softmax else found.name)
+    _add_nodes(calibrator, graph, source, kind, name, from_probs=from_probs and not softmax)
+    graph.drop_unused(name)
+    _replace_output(classifier, found, name, calibrator.n_classes_, keep=keep)
+    if softmax and not keep and found.name not in readers_in(classifier.graph):
+        classifier.graph.node.remove(softmax)  # nobody needs it any more
+    classifier.graph.node.extend(graph.nodes)
+    classifier.graph.initializer.extend(graph.constants)
+    classifier.ir_version = max(classifier.ir_version, OLDEST_IR)
+    describe(classifier, calibrator)
+    write_model(classifier, path, overwrite=overwrite, full_check=False)
+    return name
+
+
+def _read(path: Path) -> ModelProto:
+    try:
+        model: ModelProto = load(str(path), format="protobuf", load_external_data=False)
+        checker.check_model(str(path))
+    except (DecodeError, checker.ValidationError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"{path} must be a valid ONNX model; ONNX says: {reason}") from error
+    if METHOD in {entry.key for entry in model.metadata_props}:
+        raise InputError(f"{path} is calibrated already. Append the calibrator to the classifier itself.")
+    return model
+
+
+def _check_folder(model: ModelProto, source: Path, target: Path) -> None:
+    """Raise if the weights that lie beside the classifier would not be found from the new place."""
+    if target.exists() and target.samefile(source):
+        raise InputError(
+            f"the calibrated model must be another file than the classifier; got {target} for both."
+        )
+    beside = sorted(side_files(model.graph))
+    if beside and source.resolve().parent != target.resolve().parent:
+        raise InputError(
+            f"{source} has its weights in files beside it ({beside[0]}), so the calibrated model must be "
+            f"written to the same folder; got {target}."
+        )
+
+
+def _with_known_opset(model: ModelProto, path: Path) -> tuple[ModelProto, int]:
+    """Return the model and its opset, an old one raised to what our nodes need."""
+    versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    if not versions:  # all its operators are of another kind, such as those of scikit-learn models
+        model.opset_import.add(domain="", version=OLDEST_OPSET)
+        return model, OLDEST_OPSET
+    version = int(versions[0])
+    if version > defs.onnx_opset_version():
+        raise InputError(
+            f"{path} has opset {version}, and the installed ONNX knows those up to "
+            f"{defs.onnx_opset_version()}. Update it: pip install --upgrade onnx"
+        )
+    if version >= OLDEST_OPSET:
+        return model, version
+    wanted = f"{path} has opset {version}, and the calibrator needs {OLDEST_OPSET}"
+    if any(side_files(model.graph)):
+        raise InputError(f"{wanted}. Export the classifier again, with a newer opset.")
+    try:
+        raised = version_converter.convert_version(model, OLDEST_OPSET)
+    except Exception as error:  # it has several of its own
+        raise InputError(
+            f"{wanted}, to which ONNX cannot raise it: {str(error).strip().splitlines()[0]}. "
+            "Export the classifier again, with a newer opset."
+        ) from error
+    del raised.metadata_props[:]  # which not every version of ONNX keeps
+    raised.metadata_props.extend(model.metadata_props)
+    return raised, OLDEST_OPSET
+
+
+def _find_output(model: ModelProto, name: str | None) -> ValueInfoProto:
+    outputs = {output.name: output for output in model.graph.output}
+    listed = ", ".join(repr(known) for known in outputs)
+    if name is None and len(outputs) != 1:
+        raise InputError(
+            f"say which output has the logits, since the classifier has {len(outputs)}: {listed}."
+        )
+    chosen = next(iter(outputs)) if name is None else name
+    if chosen not in outputs:
+        raise InputError(f"the output must be one of the classifier's, {listed}; got {chosen!r}.")
+    return outputs[chosen]
+
+
+def _check_output(output: ValueInfoProto, n_classes: int) -> int:
+    """Return the type of an output that can be logits."""
+    wanted = f"the calibrator has {n_classes} classes, so {output.name!r} must be floats (batch, {n_classes})"
+    tensor = output.type.tensor_type
+    if output.type.WhichOneof("value") != "tensor_type" or tensor.elem_type not in WORKING:
+        got = output.type.WhichOneof("value").removesuffix("_type")
+        if got == "tensor":
+            got = f"a tensor of {TensorProto.DataType.Name(tensor.elem_type).lower()}"
+        raise InputError(f"{wanted}; got {got}. Name another output, or export the classifier's logits.")
+    sizes = [size.dim_value if size.HasField("dim_value") else "?" for size in tensor.shape.dim]
+    if len(sizes) != 2 or sizes[1] not in ("?", n_classes):
+        raise InputError(f"{wanted}; got ({', '.join(map(str, sizes))}).")
+    return int(tensor.elem_type)
+
+
+def _softmax_behind(model: ModelProto, output: str) -> NodeProto | None:
+    """Return the Softmax over the classes that makes an output, if one does."""
+    for node in model.graph.node:
+        if output in node.output and node.op_type == "Softmax" and node.domain in ("", "ai.onnx"):
+            axis = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
+            # Left out, it is the first or the last, by opset: of two axes the same.
+            return node if axis in ([], [-1], [1]) else None
+    return None
+
+
+def _free_name(taken: set[str]) -> str:
+    names = ["probabilities", "calibrated_probabilities"]
+    names += [f"calibrated_probabilities_{i}" for i in range(2, len(taken) + 3)]
+    return next(name for name in names if name not in taken)
+
+
+def _add_nodes(
+    calibrator: Calibrator, graph: Graph, x: Array, kind: int, name: str, *, from_probs: bool
+) -> None:
+    """Add the calibrator of what the classifier gives, in the type that it works in and back."""
+    working = helper.np_dtype_to_tensor_dtype(graph.dtype)
+    if working != kind:
+        x = graph.cast(x, working)
+    if from_probs:
+        x = graph.node("Log", x)
+    if working == kind:
+        calibrate(calibrator, graph, x, name)
+        return
+    inner = f"{graph.prefix}_{name}"
+    calibrate(calibrator, graph, x, inner)
+    graph.cast(Array(graph, inner), kind, output=name)
+
+
+def _replace_output(model: ModelProto, old: ValueInfoProto, name: str, n_classes: int, *, keep: bool) -> None:
+    tensor = old.type.tensor_type
+    rows = tensor.shape.dim[0]
+    batch = rows.dim_value if rows.HasField("dim_value") else rows.dim_param or "batch"
+    new = helper.make_tensor_value_info(name, tensor.elem_type, [batch, n_classes])
+    outputs = [new if output.name == old.name else output for output in model.graph.output]
+    if keep:
+        outputs.append(old)
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)

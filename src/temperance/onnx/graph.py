@@ -1,0 +1,136 @@
+"""A graph being built: its nodes, its constants, and names that clash with no others.
+
+Nodes are written for the version of the operators, the opset, that is asked for, so that they can join a
+classifier as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+__all__ = ["OLDEST_OPSET", "Array", "Graph"]
+
+# Since this one axes may be counted from the end and floats compared; all else that is used is older.
+OLDEST_OPSET = 11
+
+# Since when an operator takes its axes as an input; before, they are an attribute.
+_AXES_AS_INPUT = {"ReduceSum": 13, "ReduceMax": 18}
+
+
+class Graph:
+    """Nodes and constants in order; `dtype` is that of all numbers, `taken` are names to keep away from."""
+
+    def __init__(self, dtype: Any, *, opset: int = OLDEST_OPSET, taken: Iterable[str] = ()) -> None:
+        self.dtype = np.dtype(dtype)
+        self.opset = opset
+        self.prefix = _free_prefix(set(taken))
+        self.nodes: list[NodeProto] = []
+        self.constants: list[TensorProto] = []
+        self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+    def node(
+        self, operator: str, *inputs: Array, output: str | None = None, n_outputs: int = 1, **attributes: Any
+    ) -> Array:
+        """Add a node and return its first output, under the name `output` if one is given."""
+        name = f"{self.prefix}_{operator.lower()}_{len(self.nodes)}"
+        outputs = [output or name, *(f"{name}_{i}" for i in range(1, n_outputs))]
+        names = [array.name for array in inputs]
+        self.nodes.append(helper.make_node(operator, names, outputs, name, **attributes))
+        return Array(self, outputs[0])
+
+    def constant(self, values: Any) -> Array:
+        """Return a constant: floats in the type of the graph, whole numbers as int64; equal ones are one."""
+        given = np.asarray(values)
+        array = given.astype(np.int64 if given.dtype.kind in "iu" else self.dtype)
+        key = str(array.dtype), array.shape, array.tobytes()
+        if key not in self._known:
+            self._known[key] = f"{self.prefix}_constant_{len(self.constants)}"
+            self.constants.append(numpy_helper.from_array(array, self._known[key]))
+        return Array(self, self._known[key])
+
+    def rank(self, constant: Array) -> int:
+        """Return how many axes a constant has."""
+        return next(len(tensor.dims) for tensor in self.constants if tensor.name == constant.name)
+
+    def reduce(self, operator: str, x: Array) -> Array:
+        """Add a node that makes one number of each row, (..., 1)."""
+        since = _AXES_AS_INPUT.get(operator)
+        if since is None:
+            reduced = self.node(operator, x, axis=-1)
+        elif self.opset >= since:
+            reduced = self.node(operator, x, self.constant(np.array([-1])))
+        else:
+            reduced = self.node(operator, x, axes=[-1])
+        # Of a batch without rows onnxruntime keeps all columns; the first is what should be there.
+        return self.node("Gather", reduced, self.constant(np.array([0])), axis=-1)
+
+    def drop_unused(self, output: str) -> None:
+        """Remove what the output does not need.
+
+        A node that nobody reads makes onnxruntime 1.18 plan its memory wrong, and err from the second run on.
+        """
+        used, kept = {output}, []
+        for node in reversed(self.nodes):
+            if used.intersection(node.output):
+                used.update(node.input)
+                kept.append(node)
+        self.nodes = kept[::-1]
+        self.constants = [constant for constant in self.constants if constant.name in used]
+
+    def cast(self, x: Array, kind: int, output: str | None = None) -> Array:
+        """Return the same numbers in another of ONNX's types."""
+        return self.node("Cast", x, output=output, to=kind)
+
+
+class Array:
+    """An array that the graph will compute, known by its name."""
+
+    __array_ufunc__ = None  # so that a NumPy number on the left leaves the sum to us
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def _with(self, operator: str, other: Array | float, *, swapped: bool = False) -> Array:
+        second = other if isinstance(other, Array) else self.graph.constant(float(other))
+        pair = (second, self) if swapped else (self, second)
+        return self.graph.node(operator, *pair)
+
+    def __add__(self, other: Array | float) -> Array:
+        return self._with("Add", other)
+
+    def __radd__(self, other: float) -> Array:
+        return self._with("Add", other, swapped=True)
+
+    def __sub__(self, other: Array | float) -> Array:
+        return self._with("Sub", other)
+
+    def __rsub__(self, other: float) -> Array:
+        return self._with("Sub", other, swapped=True)
+
+    def __mul__(self, other: Array | float) -> Array:
+        return self._with("Mul", other)
+
+    def __rmul__(self, other: float) -> Array:
+        return self._with("Mul", other, swapped=True)
+
+    def __truediv__(self, other: Array | float) -> Array:
+        return self._with("Div", other)
+
+    def __rtruediv__(self, other: float) -> Array:
+        return self._with("Div", other, swapped=True)
+
+    def __neg__(self) -> Array:
+        return self.graph.node("Neg", self)
+
+
+def _free_prefix(taken: set[str]) -> str:
+    """Return the first of temperance, temperance2, ... that no name begins with."""
+    number, prefix = 1, "temperance"
+    while any(name.startswith(f"{prefix}_") for name in taken):
+        number += 1
+        prefix = f"temperance{number}"
+    return prefix

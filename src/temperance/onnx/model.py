@@ -1,0 +1,115 @@
+"""The small graph: logits (batch, K) -> probabilities (batch, K), in a file of its own.
+
+The largest logit of a row is taken off first. No method minds, and numbers near the top keep their digits in
+float32 however large the logits are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, checker, helper
+
+import temperance
+from temperance._validation import InputError
+from temperance.calibrators import Calibrator
+from temperance.files import atomic_file, check_writable
+from temperance.onnx.graph import Array, Graph
+from temperance.onnx.ops import OnnxOps
+
+__all__ = ["METHOD", "calibrate", "describe", "to_onnx", "write_model"]
+
+IR_VERSION = 6  # the one that came with the oldest opset: onnxruntime reads it since 2019
+
+METHOD = "temperance.method"
+"""Key of the metadata that says by which method a model is calibrated."""
+
+
+def to_onnx(
+    calibrator: Calibrator, path: str | Path, *, dtype: Any = "float32", overwrite: bool = False
+) -> None:
+    """Write a fitted calibrator as an ONNX model: `logits` (batch, K) in, `probabilities` (batch, K) out.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted one.
+    path : path
+        The file to write.
+    dtype : "float32" or "float64"
+        Of the input, the output and all between.
+    overwrite : bool
+        Whether a file that exists may be replaced.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, onnx, temperance
+    >>> from temperance.data import simulate
+    >>> from temperance.onnx import to_onnx
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.onnx"
+    >>> to_onnx(cal, path)
+    >>> [output.name for output in onnx.load(path).graph.output]
+    ['probabilities']
+    """
+    kind = _float_type(dtype)
+    check_writable(path, overwrite=overwrite)
+    graph = Graph(kind)
+    calibrate(calibrator, graph, Array(graph, "logits"), "probabilities")
+    graph.drop_unused("probabilities")
+    shape, element = ("batch", calibrator.n_classes_), helper.np_dtype_to_tensor_dtype(kind)
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "calibrator",
+            [helper.make_tensor_value_info("logits", element, shape)],
+            [helper.make_tensor_value_info("probabilities", element, shape)],
+            graph.constants,
+            doc_string=f"{type(calibrator).__name__}: logits to calibrated probabilities",
+        ),
+        producer_name="temperance",
+        producer_version=temperance.__version__,
+        opset_imports=[helper.make_opsetid("", graph.opset)],
+        ir_version=IR_VERSION,
+    )
+    describe(model, calibrator)
+    write_model(model, path, overwrite=overwrite, full_check=True)
+
+
+def _float_type(dtype: Any) -> np.dtype[Any]:
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in (np.float32, np.float64):
+        raise InputError(f"dtype must be 'float32' or 'float64'; got {dtype!r}.")
+    return kind
+
+
+def calibrate(calibrator: Calibrator, graph: Graph, logits: Array, output: str) -> None:
+    """Add the nodes that make calibrated probabilities, under the name `output`, of logits."""
+    ops = OnnxOps(graph, calibrator.parameters())
+    calibrated = calibrator._formula(logits - ops.max(logits), ops)
+    graph.node("Softmax", calibrated, output=output, axis=-1)
+
+
+def describe(model: ModelProto, calibrator: Calibrator) -> None:
+    """Add to the metadata what the model was calibrated by."""
+    about = {
+        METHOD: calibrator.key,
+        "temperance.classes": str(calibrator.n_classes_),
+        "temperance.version": temperance.__version__,
+    }
+    for key, value in about.items():
+        model.metadata_props.add(key=key, value=value)
+
+
+def write_model(model: ModelProto, path: str | Path, *, overwrite: bool, full_check: bool) -> None:
+    """Write a model once it has passed ONNX's own check, in the folder where its weights may be."""
+    with atomic_file(path, overwrite=overwrite) as file:
+        file.write(model.SerializeToString())
+        file.flush()
+        checker.check_model(file.name, full_check=full_check)

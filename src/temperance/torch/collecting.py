@@ -1,0 +1,189 @@
+"""The loop everyone writes: a model and a loader -> logits and labels, on the CPU."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from temperance._validation import InputError
+from temperance.torch.storing import Store
+
+__all__ = ["collect_logits"]
+
+Forward = Callable[[Any, Any], tuple[Any, Any]]
+
+
+def collect_logits(
+    model: Callable[..., Any],
+    loader: Iterable[Any],
+    device: torch.device | str | None = None,
+    *,
+    dim: int = -1,
+    forward: Forward | None = None,
+    ignore_index: int | None = -100,
+    max_rows: int | None = None,
+    progress: bool | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Run a model over all batches and return its logits (N, K) and the labels (N,), on the CPU.
+
+    The model is in evaluation mode meanwhile and as it was before afterwards, in every part. No gradient,
+    and no batch, is kept: the memory is that of the result, in the type that the model gives.
+
+    Parameters
+    ----------
+    model : module or function
+        It gives logits, (B, K) or with more axes, (B,) for a binary classifier, or what holds them: an
+        object with `.logits`, a dict with "logits", a tuple with them first.
+    loader : iterable of batches
+        Pairs (inputs, labels), or dicts with "labels" and the model's arguments.
+    device : optional
+        Where inputs are moved to; by default the device of the model's first parameter.
+    dim : int
+        The axis of the classes: 1 for pixels (B, K, H, W). Every token or pixel becomes a row.
+    forward : function (model, batch) -> (logits, labels), optional
+        For other batches or outputs; the batch is on the device.
+    ignore_index : int or None
+        Rows with this label are left out.
+    max_rows : int, optional
+        Stop when there are so many rows.
+    progress : bool, optional
+        Show a bar on stderr; by default if it is a terminal.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from temperance.torch import collect_logits
+    >>> batches = [(torch.zeros(5, 4), torch.zeros(5, dtype=torch.long))] * 3
+    >>> logits, labels = collect_logits(torch.nn.Linear(4, 3), batches)
+    >>> logits.shape, labels.shape
+    (torch.Size([15, 3]), torch.Size([15]))
+    """
+    if max_rows is not None and max_rows < 1:
+        raise InputError(f"max_rows must be at least 1; got {max_rows}.")
+    where = _device_of(model) if device is None else torch.device(device)
+    n_batches = _length(loader)
+    logits, labels = Store(), Store()
+    with _evaluating(model), torch.inference_mode(), _bar(n_batches, progress) as step:
+        for batch in loader:
+            z, y = _rows(*(forward or _run)(model, _moved(batch, where)), dim, ignore_index)
+            if max_rows is not None:
+                z, y = z[: max_rows - logits.n_rows], y[: max_rows - labels.n_rows]
+            # So many rows in every batch are expected; no page of memory is used before it is written.
+            expected = min(len(z) * n_batches, max_rows or sys.maxsize) if n_batches else 0
+            logits.add(z, expected)
+            labels.add(y, expected)
+            step()
+            if logits.n_rows == max_rows:
+                break
+    if logits.n_rows == 0:
+        raise InputError("the loader must give labelled rows; got none. Pass the loader of a validation set.")
+    return logits.result(), labels.result()
+
+
+def _device_of(model: Any) -> torch.device:
+    first = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    return torch.device("cpu") if first is None else first.device
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:  # an iterable data set has none
+        return None
+
+
+@contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    """Set evaluation mode, then give each part of the model the mode that it had."""
+    parts = list(model.modules()) if isinstance(model, nn.Module) else []
+    modes = [part.training for part in parts]
+    try:
+        if isinstance(model, nn.Module):
+            model.eval()
+        yield
+    finally:
+        for part, mode in zip(parts, modes, strict=True):
+            part.training = mode
+
+
+@contextmanager
+def _bar(n_batches: int | None, progress: bool | None) -> Iterator[Callable[[], None]]:
+    """Give a function to call after each batch, which moves a bar if there is one."""
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("logits", total=n_batches)
+        yield lambda: bar.advance(task)
+
+
+def _moved(batch: Any, device: torch.device) -> Any:
+    """Return a batch with all its tensors on the device."""
+    if isinstance(batch, Tensor):
+        return batch.to(device)
+    if isinstance(batch, Mapping):
+        return {name: _moved(value, device) for name, value in batch.items()}
+    if type(batch) in (list, tuple):
+        return type(batch)(_moved(value, device) for value in batch)
+    return batch
+
+
+def _run(model: Any, batch: Any) -> tuple[Any, Any]:
+    """Return the logits and labels of a pair (inputs, labels) or a dict."""
+    if isinstance(batch, Mapping) and "labels" in batch:
+        return model(**{name: value for name, value in batch.items() if name != "labels"}), batch["labels"]
+    if isinstance(batch, (list, tuple)) and len(batch) == 2:
+        return model(batch[0]), batch[1]
+    names = f" with {', '.join(map(str, batch))}" if isinstance(batch, Mapping) else ""
+    size = f" of {len(batch)}" if isinstance(batch, (list, tuple)) else ""
+    raise InputError(
+        "a batch must be a pair (inputs, labels) or a dict with 'labels'; got a "
+        f"{type(batch).__name__}{size}{names}. Pass forward=, a function (model, batch) -> (logits, labels)."
+    )
+
+
+def _logits_in(output: Any) -> Tensor:
+    """Return the logits in what a model gave."""
+    if isinstance(output, Mapping) and "logits" in output:
+        output = output["logits"]
+    elif hasattr(output, "logits"):
+        output = output.logits
+    elif isinstance(output, (list, tuple)) and output:
+        output = output[0]
+    if not isinstance(output, Tensor) or not output.is_floating_point():
+        kind = f"tensor of {output.dtype}" if isinstance(output, Tensor) else type(output).__name__
+        raise InputError(
+            "the model must give logits: a tensor of floats, or an object, dict or tuple that holds them; "
+            f"got a {kind}. Pass forward=, a function (model, batch) -> (logits, labels)."
+        )
+    return output
+
+
+def _rows(output: Any, labels: Any, dim: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
+    """Return logits (N, K) or (N,) and labels (N,), without the rows to be ignored, on the CPU."""
+    z, y = _logits_in(output), torch.as_tensor(labels)
+    if y.is_floating_point():
+        raise InputError(f"labels must be whole numbers, the column of each class; got {y.dtype}.")
+    binary = z.ndim == 1
+    if not binary and -z.ndim <= dim < z.ndim:
+        z = z.movedim(dim, -1)
+    if (z.shape if binary else z.shape[:-1]) != y.shape:
+        raise InputError(
+            "logits must have the shape of the labels and one axis more, that of the classes; got "
+            f"{tuple(_logits_in(output).shape)} for labels {tuple(y.shape)}, with dim={dim}. Set dim, or "
+            "pass forward=, a function (model, batch) -> (logits, labels)."
+        )
+    z, y = z.reshape(-1) if binary else z.reshape(-1, z.shape[-1]), y.reshape(-1).to(z.device)
+    if ignore_index is not None:
+        kept = y != ignore_index
+        if not bool(kept.all()):
+            z, y = z[kept], y[kept]
+    return z.cpu(), y.long().cpu()

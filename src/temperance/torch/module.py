@@ -1,0 +1,83 @@
+"""A fitted calibrator as a module: logits in, calibrated logits out."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from temperance.calibrators import Calibrator
+from temperance.torch.ops import NO_DOUBLES, TorchOps
+from temperance.torch.rows import as_rows, is_binary
+
+__all__ = ["CalibratorModule"]
+
+
+class CalibratorModule(nn.Module):
+    """What `Calibrator.to_torch` gives: `transform`, on tensors of any leading shape, device and float type.
+
+    The fitted numbers are float64 buffers with the names of `Calibrator.parameters`, so `state_dict` holds
+    them and `.to(device)` moves them; `.half()` and the like leave them as they are. Logits of 16 or 32
+    bits are computed in float32, float64 in float64, under autocast too, and the result has the type of
+    the logits. No value is checked: a row that the calibrator would refuse (NaN, or -inf for a method that
+    weighs every logit) gives NaN.
+
+    Parameters
+    ----------
+    calibrator : a fitted calibrator
+    dim : int
+        The axis of the classes. (N,) logits are those of a binary classifier if there are two classes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=1000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits, task.labels)
+    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 3), cal.to_torch())
+    >>> model(torch.zeros(2, 4)).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(self, calibrator: Calibrator, dim: int = -1) -> None:
+        super().__init__()
+        parameters = calibrator.parameters()
+        self._calibrator = copy.copy(calibrator)  # another fit of the user's leaves it as it is
+        self.dim = dim
+        for name, values in parameters.items():
+            self.register_buffer(name, torch.from_numpy(np.array(values, np.float64, order="C")))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Return calibrated logits."""
+        dim = -1 if is_binary(logits, self._calibrator) else self.dim
+        z = as_rows(logits, self._calibrator, dim)
+        result: Tensor = self._calibrator._formula(z, TorchOps(dict(self.named_buffers()), z.dtype))
+        if is_binary(logits, self._calibrator):
+            result = result[..., 1] - result[..., 0]
+        else:
+            result = result.movedim(-1, dim)
+        return result.to(logits.dtype) if logits.is_floating_point() else result
+
+    def extra_repr(self) -> str:
+        """Say which calibrator it is."""
+        return f"{self._calibrator!r}, n_classes={self._calibrator.n_classes_}, dim={self.dim}"
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        if fn(torch.empty(0)).device.type in NO_DOUBLES:
+            self._buffers.update(
+                {name: held.float() for name, held in self._buffers.items() if held is not None}
+            )
+        before: dict[str, Any] = dict(self._buffers)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, held in before.items():
+            moved = self._buffers[name]
+            assert moved is not None
+            if moved.dtype != held.dtype:
+                # .half() is meant for the model; rounding the fitted numbers would change the calibrator.
+                self._buffers[name] = held.to(moved.device)
+        return self

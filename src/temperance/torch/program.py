@@ -1,0 +1,51 @@
+"""A fitted calibrator as a program of `torch.export`: a .pt2 file that needs no temperance to be run."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from temperance.calibrators import Calibrator
+from temperance.files import check_writable, write_atomically
+from temperance.torch.module import CalibratorModule
+
+__all__ = ["save_program"]
+
+
+class _Probabilities(nn.Module):
+    """Logits (batch, K) to probabilities; the largest is taken off first, as in `temperance.onnx.model`."""
+
+    def __init__(self, calibrator: Calibrator) -> None:
+        super().__init__()
+        self.calibrator = CalibratorModule(calibrator)
+
+    def forward(self, logits: Tensor) -> Tensor:
+        calibrated: Tensor = self.calibrator(logits - logits.amax(dim=-1, keepdim=True))
+        return calibrated.softmax(dim=-1)
+
+
+def save_program(calibrator: Calibrator, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a program that takes float32 logits (batch, K), of any batch, and gives probabilities.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, torch, temperance
+    >>> from temperance.data import simulate
+    >>> from temperance.torch.program import save_program
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.pt2"
+    >>> save_program(cal, path)
+    >>> torch.export.load(path).module()(torch.zeros(1, 3))
+    tensor([[0.3333, 0.3333, 0.3333]])
+    """
+    check_writable(path, overwrite=overwrite)
+    example = torch.zeros(2, calibrator.n_classes_)
+    shapes = {"logits": {0: torch.export.Dim("batch")}}
+    program = torch.export.export(_Probabilities(calibrator).eval(), (example,), dynamic_shapes=shapes)
+    content = io.BytesIO()
+    torch.export.save(program, content)
+    write_atomically(path, content.getvalue(), overwrite=overwrite)

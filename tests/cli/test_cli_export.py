@@ -1,0 +1,129 @@
+"""`temperance export`: models that run without temperance, for onnxruntime and for PyTorch."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from running import half_written
+
+
+def linear_classifier(path, n_classes, outputs=("logits",)):
+    """Write a classifier whose logits are its three inputs, weighed."""
+    weights = np.random.default_rng(0).standard_normal((3, n_classes)).astype(np.float32)
+    named = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", n_classes]) for name in outputs]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "weights"], [name]) for name in outputs],
+        "classifier",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3])],
+        named,
+        [numpy_helper.from_array(weights, "weights")],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
+    return weights
+
+
+def serve(path, z):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(None, {session.get_inputs()[0].name: z})[0]
+
+
+def test_an_onnx_model_gives_what_apply_gives(run, files, calibrator, judged):
+    done = run("export", "cal.json", "cal.onnx").succeeded()
+    assert done.out == "ts: from logits (batch, 4) to probabilities (batch, 4)\nSaved to cal.onnx\n"
+    z = judged.logits.astype(np.float32)
+    np.testing.assert_allclose(serve("cal.onnx", z), calibrator.predict_proba(z), rtol=0, atol=1e-6)
+
+
+def test_a_pytorch_program_gives_probabilities_of_any_batch(run, files, fitted, judged):
+    import torch
+
+    fitted("hts").save("cal.json")
+    done = run("export", "cal.json", "cal.pt2").succeeded()
+    assert done.out == "hts: from logits (batch, 4) to probabilities (batch, 4)\nSaved to cal.pt2\n"
+    program = torch.export.load("cal.pt2").module()
+    z = judged.logits.astype(np.float32) * np.float32(500)
+    for rows in (z, z[:1], z[:0]):
+        got = program(torch.from_numpy(rows)).numpy()
+        assert got.shape == rows.shape
+        if len(rows):
+            np.testing.assert_allclose(got, fitted("hts").predict_proba(rows), rtol=0, atol=1e-5)
+
+
+def test_it_is_appended_to_a_classifier(run, calibrator):
+    weights = linear_classifier("classifier.onnx", n_classes=4)
+    done = run("export", "cal.json", "all.onnx", "--append", "classifier.onnx").succeeded()
+    assert "ts: from what classifier.onnx takes to probabilities (batch, 4)\n" in done.out
+    x = np.random.default_rng(1).standard_normal((9, 3)).astype(np.float32)
+    np.testing.assert_allclose(serve("all.onnx", x), calibrator.predict_proba(x @ weights), rtol=0, atol=1e-5)
+
+
+def test_the_output_is_named_where_there_are_several(run, calibrator):
+    linear_classifier("classifier.onnx", 4, outputs=("probabilities", "scores"))
+    words = ("export", "cal.json", "all.onnx", "--append", "classifier.onnx")
+    run(*words).failed(2, "say which output has the logits", "'probabilities', 'scores'")
+    told = run(*words, "--output", "scores", "--json").json
+    assert told["output"] == "calibrated_probabilities"
+    assert (told["classifier"], told["out"], told["classes"]) == ("classifier.onnx", "all.onnx", 4)
+    assert told["calibrator"] == {"path": "cal.json", "method": "ts"}
+
+
+def test_probabilities_are_taken_if_it_is_said(run, calibrator):
+    linear_classifier("classifier.onnx", 4)
+    words = ("--append", "classifier.onnx", "--from-probs", "--quiet")
+    assert run("export", "cal.json", "all.onnx", *words).succeeded().out == ""
+    assert "Log" in [node.op_type for node in onnx.load("all.onnx").graph.node]
+
+
+REFUSED = {
+    "another kind of file": (("cal.json", "cal.pkl"), "must end in .onnx or .pt2; got cal.pkl"),
+    "a file without an ending": (("cal.json", "onnx"), "must end in .onnx or .pt2; got onnx"),
+    "a program behind a classifier": (("cal.json", "a.pt2", "--append", "c.onnx"), "--append is for .onnx"),
+    "an output of nothing": (("cal.json", "a.onnx", "--output", "logits"), "Name it with --append"),
+    "probabilities of nothing": (("cal.json", "a.onnx", "--from-probs"), "Name it with --append"),
+    "no calibrator": (("none.json", "a.onnx"), "none.json: no such file"),
+    "no classifier": (("cal.json", "a.onnx", "--append", "none.onnx"), "none.onnx: no such file"),
+    "a classifier that is none": (
+        ("cal.json", "a.onnx", "--append", "cal.json"),
+        "cal.json must be a valid ONNX",
+    ),
+    "no folder": (("cal.json", "none/a.onnx"), "the folder none does not exist"),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_done_is_one_sentence(words, told, run, calibrator, folder):
+    run("export", *words).failed(2, told)
+    assert [path.name for path in folder.iterdir()] == ["cal.json"]
+
+
+@pytest.mark.parametrize("out", ["cal.onnx", "cal.pt2"])
+def test_a_file_is_overwritten_only_if_told(out, run, calibrator, folder):
+    Path(out).write_text("old")
+    run("export", "cal.json", out).failed(2, f"{out} exists already", "--force")
+    assert Path(out).read_text() == "old"
+    run("export", "cal.json", out, "--force").succeeded()
+    assert len(Path(out).read_bytes()) > 500
+    assert not half_written(folder)
+
+
+def test_neither_the_calibrator_nor_the_classifier_is_overwritten(run, calibrator):
+    linear_classifier("classifier.onnx", 4)
+    words = ("export", "cal.json", "classifier.onnx", "--append", "classifier.onnx", "--force")
+    run(*words).failed(2, "the output must be another file than the input")
+    onnx.load("classifier.onnx")
+
+
+@pytest.mark.parametrize(
+    ("out", "package", "extra"), [("a.onnx", "onnx", "onnx"), ("a.pt2", "torch", "torch")]
+)
+def test_a_package_that_is_missing_is_named_with_its_extra(out, package, extra, run, calibrator, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith(f"temperance.{package}")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    run("export", "cal.json", out).failed(2, f'pip install "temperance[{extra}]"')
+    assert not Path(out).exists()

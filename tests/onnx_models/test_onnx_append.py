@@ -1,0 +1,378 @@
+"""A calibrator behind a classifier: one model, which is the classifier but for the output it replaces."""
+
+import re
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from serving import linear_classifier, serve, session
+
+from temperance import InputError
+from temperance.onnx import append_to_onnx
+
+RNG = np.random.default_rng(7)
+WEIGHTS = RNG.standard_normal((6, 10)) * 4
+IMAGES = RNG.standard_normal((50, 6)).astype(np.float32)
+
+
+def info(name, kind=TensorProto.FLOAT, shape=("batch", 10)):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+@pytest.fixture
+def classifier(tmp_path):
+    return linear_classifier(tmp_path / "classifier.onnx", WEIGHTS)
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "calibrated.onnx"
+
+
+def expected(cal, path, images=IMAGES):
+    """Return the library's probabilities for the logits of a classifier."""
+    running = session(path)
+    return cal.predict_proba(running.run(["logits"], {"images": images})[0].astype(np.float32))
+
+
+def test_every_method_calibrates_the_classifier(name, calibrator_of, classifier, target):
+    cal = calibrator_of(name)
+    cal.to_onnx(target, model=classifier)
+    nodes = onnx.load(target).graph.node
+    read = {"probabilities"}.union(*(node.input for node in nodes))
+    assert all(read.intersection(node.output) for node in nodes)
+    (output,) = session(target).get_outputs()
+    assert (output.name, output.shape) == ("probabilities", ["batch", 10])
+    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, classifier), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("opset", range(11, min(23, onnx.defs.onnx_opset_version()) + 1))
+@pytest.mark.parametrize("key", ["pts", "bts", "bayes"])
+def test_nodes_are_written_for_the_opset_of_the_classifier(opset, key, calibrator_of, tmp_path, target):
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=opset, ir=10)
+    cal = calibrator_of(key)
+    cal.to_onnx(target, model=source)
+    model = onnx.load(target)
+    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", opset)]
+    onnx.checker.check_model(model, full_check=True)
+    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, source), rtol=0, atol=1e-5)
+
+
+def test_an_older_classifier_is_raised(calibrator_of, tmp_path, target):
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=8, ir=5)
+    model = onnx.load(source)
+    helper.set_model_props(model, {"author": "somebody"})
+    onnx.save(model, source)
+    cal = calibrator_of("bts")
+    cal.to_onnx(target, model=source)
+    raised = onnx.load(target)
+    assert (raised.opset_import[0].version, raised.producer_name) == (11, "somebody")
+    told = {entry.key: entry.value for entry in raised.metadata_props}
+    assert (told["author"], told["temperance.method"]) == ("somebody", "bts")
+    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, source), rtol=0, atol=1e-5)
+
+
+def test_a_model_older_than_constants_without_inputs_is_raised(calibrator_of, tmp_path, target):
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=11, ir=4)
+    model = onnx.load(source)
+    model.ir_version = 3
+    model.graph.input.append(info("weights", shape=WEIGHTS.shape))
+    onnx.save(model, source)
+    calibrator_of("ts").to_onnx(target, model=source)
+    assert onnx.load(target).ir_version == 4
+    wanted = expected(calibrator_of("ts"), source)
+    np.testing.assert_allclose(serve(target, IMAGES), wanted, rtol=0, atol=1e-5)
+
+
+def test_the_classifier_itself_stays_as_it_is(calibrator_of, tmp_path, target):
+    node = helper.make_node("Twice", ["logits"], ["doubled"], "call", domain="mine")
+    source = linear_classifier(
+        tmp_path / "classifier.onnx", WEIGHTS, end=[node], outputs=[info("logits"), info("doubled")]
+    )
+    model = onnx.load(source)
+    model.opset_import.append(helper.make_opsetid("mine", 1))
+    twice = [helper.make_node("Add", ["x", "x"], ["y"])]
+    model.functions.append(
+        helper.make_function("mine", "Twice", ["x"], ["y"], twice, [helper.make_opsetid("", 13)])
+    )
+    model.graph.value_info.append(info("inner"))
+    model.graph.doc_string, model.domain, model.model_version = "mine", "org.mine", 3
+    helper.set_model_props(model, {"author": "somebody"})
+    onnx.save(model, source)
+    before = source.read_bytes()
+    calibrator_of("bayes").to_onnx(target, model=source, output="logits")
+    assert source.read_bytes() == before
+    after = onnx.load(target)
+    added = len(after.graph.node) - len(model.graph.node)
+    assert added > 20
+    del after.graph.node[-added:]
+    del after.graph.initializer[len(model.graph.initializer) :]
+    assert [output.name for output in after.graph.output] == ["probabilities", "doubled"]
+    after.graph.output[0].CopyFrom(model.graph.output[0])
+    told = {entry.key: entry.value for entry in after.metadata_props}
+    assert (told["author"], told["temperance.method"]) == ("somebody", "bayes")
+    del after.metadata_props[1:]
+    assert after == model
+
+
+def test_other_outputs_stay_and_the_logits_if_asked(calibrator_of, tmp_path, target):
+    label = helper.make_node("ArgMax", ["logits"], ["label"], axis=1, keepdims=0)
+    outputs = [info("label", TensorProto.INT64, ["batch"]), info("logits")]
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=[label], outputs=outputs)
+    cal = calibrator_of("hts")
+    cal.to_onnx(target, model=source, output="logits")
+    assert [output.name for output in session(target).get_outputs()] == ["label", "probabilities"]
+    cal.to_onnx(target, model=source, output="logits", keep=True, overwrite=True)
+    running = session(target)
+    assert [output.name for output in running.get_outputs()] == ["label", "probabilities", "logits"]
+    labels, probs, logits = running.run(None, {"images": IMAGES})
+    np.testing.assert_array_equal(labels, probs.argmax(axis=1))
+    np.testing.assert_allclose(probs, cal.predict_proba(logits), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [{}, {"axis": 1}, {"axis": -1}])
+@pytest.mark.parametrize("opset", [11, 13])
+def test_what_goes_into_a_softmax_is_calibrated(opset, axis, calibrator_of, tmp_path, target):
+    softmax = helper.make_node("Softmax", ["logits"], ["probs"], **axis)
+    path = tmp_path / "classifier.onnx"
+    source = linear_classifier(path, WEIGHTS * 50, opset=opset, end=[softmax], outputs=[info("probs")])
+    cal = calibrator_of("bayes")
+    cal.to_onnx(target, model=source)
+    assert [node.op_type for node in onnx.load(target).graph.node].count("Softmax") == 1  # ours
+    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS * 50)
+    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
+
+
+def test_a_softmax_that_others_read_stays(calibrator_of, tmp_path, target):
+    end = [
+        helper.make_node("Softmax", ["logits"], ["probs"], axis=-1),
+        helper.make_node("ArgMax", ["probs"], ["label"], axis=1, keepdims=0),
+    ]
+    outputs = [info("probs"), info("label", TensorProto.INT64, ["batch"])]
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=outputs)
+    calibrator_of("ts").to_onnx(target, model=source, output="probs")
+    probs, labels = session(target).run(None, {"images": IMAGES})
+    np.testing.assert_array_equal(labels, probs.argmax(axis=1))
+    calibrator_of("ts").to_onnx(target, model=source, output="probs", keep=True, overwrite=True)
+    assert [output.name for output in session(target).get_outputs()] == ["probabilities", "label", "probs"]
+
+
+def test_log_probabilities_are_logits(calibrator_of, tmp_path, target):
+    end = [helper.make_node("LogSoftmax", ["logits"], ["logs"], axis=-1)]
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=[info("logs")])
+    cal = calibrator_of("bayes")
+    cal.to_onnx(target, model=source)
+    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS)
+    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
+
+
+def test_probabilities_are_calibrated_by_their_logarithms(calibrator_of, tmp_path, target):
+    end = [
+        helper.make_node("Softmax", ["logits"], ["inner"], axis=-1),
+        helper.make_node("Identity", ["inner"], ["probabilities"]),
+    ]
+    outputs = [info("probabilities")]
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=outputs)
+    cal = calibrator_of("hts")
+    assert append_to_onnx(cal, source, target, from_probs=True) == "calibrated_probabilities"
+    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS)
+    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_the_output_has_the_type_of_the_classifier(dtype, calibrator_of, tmp_path, target):
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, dtype=dtype)
+    cal = calibrator_of("bayes")
+    cal.to_onnx(target, model=source)
+    got = serve(target, IMAGES.astype(dtype))
+    logits = serve(source, IMAGES.astype(dtype))
+    assert got.dtype == logits.dtype == dtype
+    # Where the runtime has no half-precision product it need not round the logits in between.
+    tolerance = 0.01 if dtype == np.float16 else 1e-14
+    np.testing.assert_allclose(got, cal.predict_proba(logits), rtol=0, atol=tolerance)
+
+
+def test_bfloat16_is_computed_in_float32(calibrator_of, tmp_path, target):
+    end = [helper.make_node("Cast", ["logits"], ["short"], to=TensorProto.BFLOAT16)]
+    outputs = [info("short", TensorProto.BFLOAT16)]
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=outputs)
+    calibrator_of("bayes").to_onnx(target, model=source)
+    model = onnx.load(target)
+    assert [node.op_type for node in model.graph.node].count("Cast") == 3
+    assert model.graph.output[0].type.tensor_type.elem_type == TensorProto.BFLOAT16
+    onnx.checker.check_model(model, full_check=True)
+    session(target)
+
+
+def test_names_that_are_taken_are_not_used(calibrator_of, tmp_path, target):
+    end = [
+        helper.make_node("Identity", ["logits"], ["temperance_exp_0"], "temperance_constant_1"),
+        helper.make_node("Softmax", ["logits"], ["probabilities"], axis=-1),
+    ]
+    outputs = [info("logits"), info("probabilities"), info("temperance_exp_0")]
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=outputs)
+    cal = calibrator_of("bayes")
+    assert append_to_onnx(cal, source, target, output="logits") == "calibrated_probabilities"
+    running = session(target)
+    names = [output.name for output in running.get_outputs()]
+    assert names == ["calibrated_probabilities", "probabilities", "temperance_exp_0"]
+    got, own, _ = running.run(None, {"images": IMAGES})
+    np.testing.assert_allclose(got, expected(cal, source), rtol=0, atol=1e-5)
+    assert np.abs(got - own).max() > 0.01
+
+
+def test_a_name_inside_a_branch_is_taken_too(calibrator_of, tmp_path, target):
+    def branch(name):
+        inner = helper.make_node("Identity", ["logits"], [f"temperance_{name}"])
+        return helper.make_graph([inner], name, [], [info(f"temperance_{name}")])
+
+    end = [
+        helper.make_node("Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True))),
+        helper.make_node("If", ["yes"], ["chosen"], then_branch=branch("a"), else_branch=branch("b")),
+    ]
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=[info("chosen")])
+    calibrator_of("ts").to_onnx(target, model=source)
+    added = [node.name for node in onnx.load(target).graph.node[3:]]
+    assert added
+    assert all(name.startswith("temperance2_") for name in added)
+    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS)
+    wanted = expected(calibrator_of("ts"), plain)
+    np.testing.assert_allclose(serve(target, IMAGES), wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(None, None), (50, 10), ("rows", "classes")])
+def test_a_classifier_need_not_say_its_shape(shape, calibrator_of, tmp_path, target):
+    outputs = [info("logits", shape=shape)]
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, outputs=outputs)
+    cal = calibrator_of("ts")
+    cal.to_onnx(target, model=source)
+    rows = session(target).get_outputs()[0].shape[0]
+    assert rows == {(None, None): "batch", (50, 10): 50}.get(shape, "rows")
+    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, source), rtol=0, atol=1e-5)
+
+
+# ---- weights in files of their own
+
+
+@pytest.fixture
+def large(classifier, tmp_path):
+    """Return a classifier whose weights are in a file beside it."""
+    folder = tmp_path / "large"
+    folder.mkdir()
+    options = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0}
+    onnx.save(onnx.load(classifier), str(folder / "classifier.onnx"), **options)
+    assert (folder / "weights.bin").stat().st_size == WEIGHTS.size * 4
+    return folder / "classifier.onnx"
+
+
+def test_weights_beside_the_classifier_stay_there(large, calibrator_of, classifier):
+    target, cal = large.with_name("calibrated.onnx"), calibrator_of("bayes")
+    before = large.with_name("weights.bin").read_bytes()
+    cal.to_onnx(target, model=large)
+    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, classifier), rtol=0, atol=1e-5)
+    assert large.with_name("weights.bin").read_bytes() == before
+    assert sorted(path.name for path in large.parent.iterdir()) == [
+        "calibrated.onnx",
+        "classifier.onnx",
+        "weights.bin",
+    ]
+
+
+def test_another_folder_would_lose_the_weights(large, calibrator_of, target):
+    with pytest.raises(InputError, match=r"weights in files beside it \(weights.bin\).*the same folder"):
+        calibrator_of("ts").to_onnx(target, model=large)
+    assert not target.exists()
+
+
+# ---- what is refused
+
+
+def test_the_output_must_be_named_if_there_are_several(calibrator_of, tmp_path, target):
+    end = [helper.make_node("Identity", ["logits"], ["more"])]
+    path = tmp_path / "classifier.onnx"
+    source = linear_classifier(path, WEIGHTS, end=end, outputs=[info("logits"), info("more")])
+    with pytest.raises(InputError, match=r"say which output has the logits.* 2: 'logits', 'more'"):
+        calibrator_of("ts").to_onnx(target, model=source)
+    with pytest.raises(InputError, match="one of the classifier's, 'logits', 'more'; got 'scores'"):
+        calibrator_of("ts").to_onnx(target, model=source, output="scores")
+
+
+REFUSED = {
+    "another number of classes": (
+        info("logits", shape=("batch", 7)),
+        r"10 classes.*\(batch, 10\); got \(\?, 7\)",
+    ),
+    "one logit for two classes": (info("logits", shape=("batch", 1)), r"got \(\?, 1\)"),
+    "three axes": (info("logits", shape=("batch", 10, 3)), r"got \(\?, 10, 3\)"),
+    "one axis": (info("logits", shape=(10,)), r"got \(10\)"),
+    "whole numbers": (info("logits", TensorProto.INT64), "got a tensor of int64"),
+    "a list of maps, as of scikit-learn models": (
+        helper.make_value_info(
+            "logits",
+            helper.make_sequence_type_proto(
+                helper.make_map_type_proto(
+                    TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+                )
+            ),
+        ),
+        "got sequence",
+    ),
+}
+
+
+@pytest.mark.parametrize(("output", "words"), REFUSED.values(), ids=REFUSED)
+def test_an_output_that_cannot_be_logits_is_refused(output, words, calibrator_of, tmp_path, target):
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, outputs=[output])
+    with pytest.raises(InputError, match=words):
+        calibrator_of("ts").to_onnx(target, model=source)
+    assert not target.exists()
+
+
+def test_a_calibrated_model_is_not_calibrated_again(calibrator_of, classifier, target):
+    calibrator_of("ts").to_onnx(target, model=classifier)
+    with pytest.raises(InputError, match="is calibrated already"):
+        calibrator_of("hts").to_onnx(target.with_name("twice.onnx"), model=target)
+
+
+def test_the_classifier_is_not_replaced(calibrator_of, classifier):
+    with pytest.raises(InputError, match="another file than the classifier"):
+        calibrator_of("ts").to_onnx(classifier, model=classifier, overwrite=True)
+    onnx.load(classifier)
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", b"\x08\x07" * 5])
+def test_what_is_no_model_is_refused(content, calibrator_of, tmp_path, target):
+    (tmp_path / "bad.onnx").write_bytes(content)
+    with pytest.raises(InputError, match=r"bad.onnx must be a valid ONNX model; ONNX says"):
+        calibrator_of("ts").to_onnx(target, model=tmp_path / "bad.onnx")
+
+
+def test_a_file_that_is_not_there_is_named(calibrator_of, tmp_path, target):
+    with pytest.raises(FileNotFoundError, match=r"none\.onnx"):
+        calibrator_of("ts").to_onnx(target, model=tmp_path / "none.onnx")
+
+
+def test_an_opset_from_the_future_is_refused(calibrator_of, classifier, target, monkeypatch):
+    monkeypatch.setattr("onnx.defs.onnx_opset_version", lambda: 12)
+    with pytest.raises(InputError, match=r"opset 13.*up to 12\. Update it: pip install --upgrade onnx"):
+        calibrator_of("ts").to_onnx(target, model=classifier)
+
+
+def test_an_opset_that_cannot_be_raised_is_refused(calibrator_of, tmp_path, target, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no adapter\nfor this")
+
+    monkeypatch.setattr("onnx.version_converter.convert_version", fail)
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=9, ir=4)
+    words = "opset 9, and the calibrator needs 11, to which ONNX cannot raise it: no adapter. Export"
+    with pytest.raises(InputError, match=re.escape(words)):
+        calibrator_of("ts").to_onnx(target, model=source)
+
+
+def test_an_old_classifier_with_weights_beside_it_is_refused(calibrator_of, tmp_path, target):
+    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=9, ir=4)
+    options = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0}
+    onnx.save(onnx.load(source), str(source), **options)
+    with pytest.raises(InputError, match="opset 9, and the calibrator needs 11"):
+        calibrator_of("ts").to_onnx(target, model=source)

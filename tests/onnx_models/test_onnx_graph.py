@@ -1,0 +1,231 @@
+"""The graph: exact operations, one of each constant, and a file that says what it is."""
+
+import subprocess
+import sys
+
+import mpmath
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from serving import NAMES, serve, session
+from sklearn.exceptions import NotFittedError
+
+from temperance import InputError, TemperatureScaling, __version__
+from temperance.onnx import to_onnx
+from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
+from temperance.onnx.ops import OnnxOps
+
+
+def run(build, x, path, *, opset=OLDEST_OPSET, parameters=None):
+    """Return what the nodes of `build(x, ops)` compute."""
+    graph = Graph(x.dtype, opset=opset)
+    result = build(Array(graph, "x"), OnnxOps(graph, parameters or {}))
+    kind = NAMES[x.dtype]
+    out = graph.cast(result, kind, output="y")
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "test",
+            [helper.make_tensor_value_info("x", kind, ["rows", x.shape[1]])],
+            [helper.make_tensor_value_info(out.name, kind, None)],
+            graph.constants,
+        ),
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=10,
+    )
+    onnx.save(model, str(path))
+    return serve(path, x)
+
+
+DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+@DTYPES
+def test_log1p_is_exact_from_the_smallest_number_to_infinity(dtype, tmp_path):
+    rng = np.random.default_rng(0)
+    lowest = {4: -37, 8: -307}[np.dtype(dtype).itemsize]
+    x = np.concatenate(
+        [10 ** rng.uniform(lowest, 10, 5000), rng.uniform(0, 4, 5000), 2.0 ** np.arange(-60, 20)]
+    )
+    x = x.astype(dtype)
+    got = run(lambda x, ops: ops.log1p(x), x[:, None], tmp_path / "f.onnx")[:, 0]
+    with mpmath.workdps(40):
+        for i in range(0, len(x), 37):
+            wanted = mpmath.log1p(mpmath.mpf(float(x[i])))
+            assert abs(float(got[i] / wanted) - 1) < 4 * np.finfo(dtype).eps
+    np.testing.assert_allclose(got, np.log1p(x.astype(np.float64)), rtol=4 * np.finfo(dtype).eps)
+    ends = np.array([[0.0, np.inf]], dtype)
+    np.testing.assert_array_equal(run(lambda x, ops: ops.log1p(x), ends, tmp_path / "f.onnx"), ends)
+
+
+@DTYPES
+def test_softplus_neither_overflows_nor_loses_digits(dtype, tmp_path):
+    x = np.linspace(-80, 200, 2001).astype(dtype)
+    got = run(lambda x, ops: ops.softplus(x), x[:, None], tmp_path / "f.onnx")[:, 0]
+    np.testing.assert_allclose(got, np.logaddexp(0, x.astype(np.float64)), rtol=8 * np.finfo(dtype).eps)
+
+
+X = np.array([[1.0, 3.0, 3.0, -2.0], [0.5, -np.inf, 0.25, 0.5]])
+TABLE = np.arange(8.0).reshape(4, 2)
+OPERATIONS = {
+    "sum": (lambda x, o: o.sum(o.clip(x, -1.0, 2.0)), [[4.0], [0.25]]),
+    "max": (lambda x, o: o.max(x), [[3.0], [0.5]]),
+    "first_max": (lambda x, o: o.first_max(x), [[1], [0]]),
+    "at": (lambda x, o: o.at(x, o.first_max(x)), [[3.0], [0.5]]),
+    "is_at": (lambda x, o: o.is_at(o.first_max(x), 4), [[0, 1, 0, 0], [1, 0, 0, 0]]),
+    "largest": (lambda x, o: o.largest(x, 2), [[3.0, 3.0], [0.5, 0.5]]),
+    "count": (lambda x, o: o.count(o.greater(x, 0.4)), [[3], [2]]),
+    "is_finite": (
+        lambda x, o: o.where(o.is_finite(x), x, 7.0),
+        [[1.0, 3.0, 3.0, -2.0], [0.5, 7.0, 0.25, 0.5]],
+    ),
+    "take": (lambda x, o: o.take(o.parameter("table"), o.first_max(x)), [[2.0, 3.0], [0.0, 1.0]]),
+    "take of a vector": (lambda x, o: o.take(o.parameter("vector"), o.first_max(x)), [[6.0], [5.0]]),
+    "matmul": (lambda x, o: o.matmul(o.relu(x), o.parameter("table")), [[18.0, 25.0], [4.0, 5.25]]),
+    "transpose": (
+        lambda x, o: o.matmul(o.max(x) * 1.0, o.transpose(o.parameter("column"))),
+        [[3.0, 6.0], [0.5, 1.0]],
+    ),
+    "concat": (lambda x, o: o.concat([o.max(x), o.sum(o.relu(x))]), [[3.0, 7.0], [0.5, 1.25]]),
+    "one of a vector": (lambda x, o: o.max(x) / o.parameter("vector", 2), [[3 / 7], [0.5 / 7]]),
+    "signs": (lambda x, o: 1.0 - 2.0 / (-o.max(x) + np.float64(1.0)), [[2.0], [-3.0]]),
+    "sqrt": (lambda x, o: o.sqrt(o.max(x) * o.max(x)), [[3.0], [0.5]]),
+    "clip by numbers": (lambda x, o: o.clip(x, o.parameter("vector", 0), np.inf), np.full((2, 4), 5.0)),
+}
+PARAMETERS = {"table": TABLE, "vector": np.arange(5.0, 9.0), "column": np.array([[1.0], [2.0]])}
+
+
+@DTYPES
+@pytest.mark.parametrize("opset", [11, 13, 18])
+@pytest.mark.parametrize(("build", "wanted"), OPERATIONS.values(), ids=OPERATIONS)
+def test_every_operation_is_the_same_in_every_opset(build, wanted, opset, dtype, tmp_path):
+    got = run(build, X.astype(dtype), tmp_path / "f.onnx", opset=opset, parameters=PARAMETERS)
+    np.testing.assert_allclose(got, np.asarray(wanted, dtype), rtol=1e-6)
+    none = run(build, X[:0].astype(dtype), tmp_path / "f.onnx", opset=opset, parameters=PARAMETERS)
+    assert none.shape == (0, np.shape(wanted)[1])
+
+
+# ---- the file
+
+
+@pytest.fixture
+def written(calibrator_of, tmp_path):
+    calibrator_of("bayes").to_onnx(tmp_path / "cal.onnx")
+    return tmp_path / "cal.onnx"
+
+
+def test_the_model_says_what_it_is(written):
+    model = onnx.load(written)
+    assert (model.producer_name, model.producer_version) == ("temperance", __version__)
+    told = {entry.key: entry.value for entry in model.metadata_props}
+    assert told == {
+        "temperance.method": "bayes",
+        "temperance.classes": "10",
+        "temperance.version": __version__,
+    }
+    assert "BayesianTemperatureScaling" in model.graph.doc_string
+
+
+def test_input_and_output_have_names_and_any_batch(written):
+    (given,), (got,) = session(written).get_inputs(), session(written).get_outputs()
+    assert (given.name, given.shape, given.type) == ("logits", ["batch", 10], "tensor(float)")
+    assert (got.name, got.shape, got.type) == ("probabilities", ["batch", 10], "tensor(float)")
+
+
+def test_it_is_for_old_runtimes_too(name, calibrator_of, tmp_path):
+    calibrator_of(name).to_onnx(tmp_path / "cal.onnx")
+    model = onnx.load(tmp_path / "cal.onnx")
+    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 11)]
+    assert model.ir_version == 6
+    onnx.checker.check_model(model, full_check=True)
+
+
+def test_equal_constants_are_one_and_names_are_readable(written):
+    graph = onnx.load(written).graph
+    constants = [(t.data_type, tuple(t.dims), t.raw_data) for t in graph.initializer]
+    assert len(set(constants)) == len(constants)
+    names = [node.name for node in graph.node]
+    assert len(set(names)) == len(names)
+    assert all(node.name.startswith(f"temperance_{node.op_type.lower()}_") for node in graph.node)
+
+
+def test_every_node_and_constant_is_read(name, calibrator_of, tmp_path):
+    calibrator_of(name).to_onnx(tmp_path / "cal.onnx")
+    graph = onnx.load(tmp_path / "cal.onnx").graph
+    read = {"probabilities"}.union(*(node.input for node in graph.node))
+    assert all(read.intersection(node.output) for node in graph.node)
+    assert read.issuperset(constant.name for constant in graph.initializer)
+
+
+def test_the_same_calibrator_gives_the_same_bytes(written, calibrator_of, tmp_path):
+    calibrator_of("bayes").to_onnx(tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == written.read_bytes()
+
+
+def test_a_file_is_replaced_only_if_told(written, calibrator_of):
+    before = written.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        calibrator_of("ts").to_onnx(written)
+    assert written.read_bytes() == before
+    calibrator_of("ts").to_onnx(written, overwrite=True)
+    assert written.read_bytes() != before
+
+
+def test_a_model_that_fails_the_check_is_not_written(calibrator_of, tmp_path, monkeypatch):
+    monkeypatch.setattr(TemperatureScaling, "_formula", lambda self, z, ops: ops.graph.node("Nonsense", z))
+    with pytest.raises(onnx.checker.ValidationError, match="Nonsense"):
+        calibrator_of("ts").to_onnx(tmp_path / "cal.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int64", "number", None, object()])
+def test_other_types_are_refused(dtype, calibrator_of, tmp_path):
+    if dtype is None:  # NumPy's word for float64
+        calibrator_of("ts").to_onnx(tmp_path / "cal.onnx", dtype=dtype)
+        return
+    with pytest.raises(InputError, match="dtype must be 'float32' or 'float64'"):
+        to_onnx(calibrator_of("ts"), tmp_path / "cal.onnx", dtype=dtype)
+
+
+def test_an_unfitted_calibrator_has_no_graph(tmp_path):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        TemperatureScaling().to_onnx(tmp_path / "cal.onnx")
+
+
+# ---- packages
+
+WRITE = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name in {missing}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+import temperance
+assert not any(name in sys.modules for name in ("onnx", "temperance.onnx"))
+cal = temperance.load({calibrator!r})
+cal.to_onnx({path!r})
+"""
+
+
+def write_without(missing, calibrator_of, tmp_path):
+    """Write a calibrator in a process in which some packages cannot be imported."""
+    calibrator_of("bayes").save(tmp_path / "cal.json", overwrite=True)
+    code = WRITE.format(
+        missing=missing, calibrator=str(tmp_path / "cal.json"), path=str(tmp_path / "alone.onnx")
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_writing_needs_neither_pytorch_nor_onnxruntime(written, calibrator_of, tmp_path):
+    done = write_without(["torch", "onnxruntime"], calibrator_of, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "alone.onnx").read_bytes() == written.read_bytes()
+
+
+def test_without_onnx_it_is_said_how_to_get_it(calibrator_of, tmp_path):
+    done = write_without(["onnx"], calibrator_of, tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith('ImportError: to_onnx needs ONNX: pip install "temperance[onnx]"')
+    assert not (tmp_path / "alone.onnx").exists()

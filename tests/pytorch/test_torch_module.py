@@ -1,0 +1,183 @@
+"""`to_torch` gives a module like any other: state, devices, types, compile, export."""
+
+import copy
+import io
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from temperance import CALIBRATORS, InputError, TemperatureScaling
+from temperance.torch import module as module_file
+
+
+def rows(n_classes, n_rows=30):
+    return torch.randn(n_rows, n_classes, generator=torch.Generator().manual_seed(n_rows)) * 4
+
+
+def test_the_state_is_the_fitted_numbers(variant, calibrator):
+    cal = calibrator(variant)
+    state = cal.to_torch().state_dict()
+    parameters = cal.parameters()
+    assert list(state) == list(parameters)
+    for name, values in parameters.items():
+        assert state[name].dtype == torch.float64
+        np.testing.assert_array_equal(state[name].numpy(), values)
+
+
+@pytest.mark.parametrize("key", [*CALIBRATORS, "bayes, bias"])
+def test_a_state_goes_through_a_file_to_another_module(key, calibrator, tmp_path):
+    cal = calibrator(key)
+    z = rows(5)
+    torch.save(cal.to_torch().state_dict(), tmp_path / "state.pt")
+    other = cal.to_torch()
+    for buffer in other.buffers():
+        buffer.zero_()
+    other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    assert torch.equal(other(z), cal.to_torch()(z))
+
+
+def test_every_number_used_is_of_the_state(calibrator):
+    one, other = calibrator("ts"), copy.deepcopy(calibrator("ts"))
+    other.temperature_ = 7.0
+    module = one.to_torch()
+    module.load_state_dict(other.to_torch().state_dict())
+    torch.testing.assert_close(module(rows(5)), rows(5) / 7)
+
+
+def test_a_later_fit_of_the_calibrator_changes_no_module(calibrator):
+    cal = copy.deepcopy(calibrator("hts"))
+    module = cal.to_torch()
+    before = module(rows(5))
+    rng = np.random.default_rng(0)
+    cal.fit(rng.normal(size=(200, 3)), rng.integers(0, 3, 200))
+    assert torch.equal(module(rows(5)), before)
+
+
+def test_casting_a_model_leaves_the_fitted_numbers_exact(variant, calibrator):
+    cal = calibrator(variant)
+    model = nn.Sequential(nn.Linear(4, cal.n_classes_), cal.to_torch())
+    for cast in (model.half, model.bfloat16, lambda: model.to(torch.float32), model.double):
+        cast()
+        for name, values in cal.parameters().items():
+            np.testing.assert_array_equal(model[1].get_buffer(name).numpy(), values)
+    model.bfloat16()
+    assert model(torch.zeros(2, 4, dtype=torch.bfloat16)).dtype == torch.bfloat16
+
+
+def test_the_device_is_followed(variant, calibrator):
+    """The meta device stands for a GPU: shapes, types and devices are computed, numbers are not."""
+    cal = calibrator(variant)
+    module = cal.to_torch().to("meta")
+    z = rows(cal.n_classes_).half().to("meta")
+    assert {buffer.device.type for buffer in module.buffers()} == {"meta"}
+    out = module(z)
+    assert (out.device.type, out.dtype, out.shape) == ("meta", torch.float16, z.shape)
+    for method, shape in {"transform": z.shape, "predict_proba": z.shape, "predict": z.shape[:1]}.items():
+        out = getattr(cal, method)(z)
+        assert (out.device.type, out.shape) == ("meta", shape)
+
+
+def test_a_device_without_float64_gets_float32(calibrator, monkeypatch):
+    cal = calibrator("pts")
+    expected = cal.to_torch()(rows(5))
+    monkeypatch.setattr(module_file, "NO_DOUBLES", {"meta"})
+    assert {buffer.dtype for buffer in cal.to_torch().to("meta").buffers()} == {torch.float32}
+    monkeypatch.setattr("temperance.torch.ops.NO_DOUBLES", {"cpu"})
+    torch.testing.assert_close(cal.to_torch()(rows(5)), expected)
+
+
+@pytest.mark.parametrize("variant", ["hts", "lts", "pts", "bayes, bias"])
+def test_any_leading_shape_and_any_axis(variant, calibrator):
+    cal = calibrator(variant)
+    z = rows(5, 24)
+    flat = cal.to_torch()(z)
+    tokens = z.reshape(2, 3, 4, 5)
+    torch.testing.assert_close(cal.to_torch()(tokens), flat.reshape(2, 3, 4, 5))
+    pixels = cal.to_torch(dim=1)(tokens.movedim(-1, 1))
+    assert pixels.shape == (2, 5, 3, 4)
+    torch.testing.assert_close(pixels.movedim(1, -1), flat.reshape(2, 3, 4, 5))
+    torch.testing.assert_close(cal.to_torch()(z[0]), flat[0])
+    torch.testing.assert_close(torch.vmap(cal.to_torch())(z), flat)
+    assert cal.to_torch()(z[:0]).shape == (0, 5)
+
+
+def test_a_wrong_number_of_classes_is_refused(calibrator):
+    with pytest.raises(InputError, match="must have 5 columns; got 4"):
+        calibrator("ts").to_torch()(torch.zeros(3, 4))
+    with pytest.raises(InputError, match=r"axis 1.*got shape \(5,\)"):
+        calibrator("ts").to_torch(dim=1)(torch.zeros(5))
+
+
+def test_a_row_that_would_be_refused_is_nan(calibrator):
+    bad = rows(5, 3)
+    bad[0, 2] = -torch.inf
+    for key in ("lts", "hnlts", "pts"):
+        out = calibrator(key).to_torch()(bad)
+        assert out[0].isfinite().sum() == 0
+        assert out[1:].isfinite().all()
+
+
+def test_autocast_takes_no_digits(variant, calibrator):
+    cal = calibrator(variant)
+    module, z = cal.to_torch(), rows(cal.n_classes_)
+    expected = module(z)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(module(z), expected)
+        model = nn.Sequential(nn.Linear(4, cal.n_classes_), module)
+        assert model(torch.zeros(2, 4)).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("variant", ["lts", "hnlts", "pts", "bts", "ets", "bayes, bias"])
+def test_it_is_traced_as_one_graph(variant, calibrator):
+    module, z = calibrator(variant).to_torch(), rows(5)
+    torch._dynamo.reset()
+    compiled = torch.compile(module, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(z), module(z))
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="PyTorch compiles with a C++ compiler")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's compiler uses old parts of its own
+def test_it_is_compiled(calibrator):
+    module, z = calibrator("hts").to_torch(), rows(5)
+    z[0, 1] = -torch.inf
+    torch._dynamo.reset()
+    compiled = torch.compile(module, fullgraph=True)
+    torch.testing.assert_close(compiled(z), module(z))
+
+
+@pytest.mark.parametrize("variant", ["hnlts", "pts", "bts", "bayes"])
+def test_it_is_exported_for_any_number_of_rows(variant, calibrator):
+    module, z = calibrator(variant).to_torch(), rows(5)
+    program = torch.export.export(module, (z,), dynamic_shapes=({0: torch.export.Dim("rows")},))
+    held = io.BytesIO()
+    torch.export.save(program, held)
+    held.seek(0)
+    loaded = torch.export.load(held).module()
+    for n_rows in (1, 7, 100):
+        torch.testing.assert_close(loaded(rows(5, n_rows)), module(rows(5, n_rows)))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(loaded(z), module(z))
+
+
+def test_it_says_what_it_is(calibrator):
+    assert "EntropyTemperatureScaling(), n_classes=5, dim=1" in repr(calibrator("hts").to_torch(dim=1))
+
+
+def test_without_pytorch_the_extra_is_named(calibrator, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name.startswith("temperance.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r'^to_torch needs PyTorch: pip install "temperance\[torch\]"$'):
+        calibrator("ts").to_torch()
+    with pytest.raises(ImportError, match=r'^temperance.torch needs PyTorch: pip install "temper'):
+        __import__("temperance.torch")
+
+
+def test_only_a_fitted_one_becomes_a_module():
+    with pytest.raises(Exception, match="not fitted yet"):
+        TemperatureScaling().to_torch()
