@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.objective import Evaluation
+from temperance.core.objective import THINNING, Evaluation, Terms, terms_of
 from temperance.core.rows import Moments, Rows
 
 __all__ = ["ALMOST_ZERO", "BrierMixture", "LogMixture", "MixtureLoss", "mixture_weights"]
@@ -39,7 +39,7 @@ def mixture_weights(theta: Vector) -> Vector:
 class MixtureLoss(ABC):
     """The mean loss of the mixture; infinite where w_1 would be below 0."""
 
-    n_parameters = 3
+    thinning = THINNING
 
     def __init__(self, rows: Rows, weights: Vector | None = None) -> None:
         self.rows, self.weights = rows, weights
@@ -57,6 +57,10 @@ class MixtureLoss(ABC):
     def every(self, step: int) -> MixtureLoss:
         """Return the loss of every `step`-th row."""
         return type(self)(self.rows.every(step), None if self.weights is None else self.weights[::step])
+
+    def terms(self, theta: Vector, with_fisher: bool) -> Terms:
+        """Return what these rows add to the loss of more rows."""
+        return terms_of(self(theta), with_fisher)
 
     def __call__(self, theta: Vector) -> Evaluation:
         """Evaluate at (log T, w_2, w_3)."""
