@@ -2,7 +2,7 @@
 
 NumPy arrays and memory maps are used as they are; bfloat16 as its bits; a tensor through the memory it
 shares; a DataFrame through its array. (N,) logits of a binary classifier are the columns [0, z]. What
-comes out of a tensor's logits is a tensor again, else an array.
+comes out of a tensor's logits is a tensor again, else an array. What Dask holds stays where it is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from temperance._validation import InputError, check_logits_shape, check_probabilities
 from temperance.core.blocks import BFloat16
 
-__all__ = ["Logits", "as_numpy", "logits_from_probs", "open_logits"]
+__all__ = ["Logits", "as_numpy", "framework_of", "logits_from_probs", "open_logits"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,16 @@ class Logits:
     values: NDArray[Any] | BFloat16
     binary: bool
     wrap: Callable[[NDArray[Any]], Any]
+
+
+def framework_of(logits: Any) -> str | None:
+    """Return the part of the package that computes with these logits where they are, if another one does."""
+    return "dask" if _is_dask(logits) else None
+
+
+def _is_dask(values: Any) -> bool:
+    package = type(values).__module__.partition(".")[0]
+    return package in ("dask", "dask_expr") and hasattr(values, "__dask_graph__")
 
 
 def open_logits(logits: Any) -> Logits:
@@ -55,6 +66,8 @@ def logits_from_probs(probs: Any) -> Any:
     array([[-0.69314718, -0.69314718],
            [ 0.        ,        -inf]])
     """
+    if framework_of(probs) == "dask":
+        return import_module("temperance.dask").map_probabilities(logits_from_probs, probs)
     array = as_numpy(probs)
     checked = check_probabilities(array)
     with np.errstate(divide="ignore"):

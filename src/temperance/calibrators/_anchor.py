@@ -27,6 +27,7 @@ __all__ = [
     "find_anchor",
     "limits_around",
     "one_temperature",
+    "right_and_wrong",
     "warn_if_all_wrong",
     "warn_of",
 ]
@@ -48,30 +49,34 @@ _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
 class Anchor:
     """The best single temperature of some rows, and what kept it from being a maximum of the likelihood.
 
-    `trouble` is None, or the sentence that tells the user why the prior had to decide.
+    `right` is how many rows are classified right; `trouble` is None, or the sentence that tells the user why
+    the prior had to decide.
     """
 
     temperature: float
     solution: Solution
+    right: int
     trouble: str | None
 
 
 def find_anchor(sample: Sample, *, exact: bool) -> Anchor:
     """Fit one temperature: to all rows if `exact`, else to a subsample where that tells enough."""
     step = sample.n_rows // START_ROWS
+    counts = None
     if not exact and step >= 4:
         some = sample.every(step)
-        if _tells(some):
-            sample = some
+        counts = _count(some)
+        sample, counts = (some, counts) if min(counts) >= TELLING_ROWS else (sample, None)
     objective = sample.objective(one_temperature)
     start = np.array([np.log(_typical_gap(sample))])
     solution = solve(objective, start, sample.n_rows, bounds=_BOUNDS)
-    trouble = _trouble(sample, solution)
+    right, wrong = counts or _count(sample)
+    trouble = _trouble(sample.n_rows, right, wrong, solution)
     if trouble is not None:
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
         prior = Prior(np.zeros(1), np.full((1, 1), 1 / sample.total_weight))
         solution = solve(objective.with_prior(prior), np.zeros(1), sample.n_rows, bounds=_BOUNDS)
-    return Anchor(float(Log().temperature(solution.parameters)[0]), solution, trouble)
+    return Anchor(float(Log().temperature(solution.parameters)[0]), solution, right, trouble)
 
 
 def one_temperature(rows: Rows, weights: Vector | None) -> LogLikelihood:
@@ -79,44 +84,43 @@ def one_temperature(rows: Rows, weights: Vector | None) -> LogLikelihood:
     return LogLikelihood(rows, Linear(np.ones((rows.n_rows, 1))), Log(), weights)
 
 
-def _trouble(sample: Sample, solution: Solution) -> str | None:
+def _trouble(n_rows: int, right: int, wrong: int, solution: Solution) -> str | None:
     """Say why the labels cannot determine a temperature, if so."""
-    right, wrong = count_right_and_wrong(sample)
     if not wrong:
         return (
-            f"All {sample.n_rows} rows are classified right (no class has a larger logit than the label's), "
+            f"All {n_rows} rows are classified right (no class has a larger logit than the label's), "
             "so they cannot tell how much confidence is too much"
         )
     if solution.parameters[0] >= _BOUNDS[1][0]:
         chance = "The labels agree with the logits no better than chance"
-        all_wrong = f"All {sample.n_rows} rows are classified wrong"
+        all_wrong = f"All {n_rows} rows are classified wrong"
         return f"{chance if right else all_wrong}: check that labels and columns match"
     return None
 
 
-def count_right_and_wrong(sample: Sample) -> tuple[int, int]:
-    """Return of how many rows that count no class has a larger logit than the label, and of how many one."""
-    right, wrong = sample.total(_right_and_wrong)[0].tolist()
+def _count(sample: Sample) -> tuple[int, int]:
+    right, wrong = sample.total(right_and_wrong)[0].tolist()
     return right, wrong
 
 
-def _right_and_wrong(rows: Rows, weights: Vector | None) -> tuple[NDArray[np.intp]]:
+def right_and_wrong(rows: Rows, weights: Vector | None) -> tuple[NDArray[np.intp]]:
+    """Return of how many rows that count no class has a larger logit than the label, and of how many one."""
     right = rows.label_gap == 0
     if weights is not None:
         right = right[weights > 0]
     return (np.array([right.sum(), (~right).sum()]),)
 
 
-def warn_of(anchor: Anchor, sample: Sample) -> None:
+def warn_of(anchor: Anchor, n_rows: int) -> None:
     """Tell the user what is wrong with the labels, if anything."""
     if anchor.trouble is not None:
         message = (
             f"{anchor.trouble}. One temperature for all rows, {anchor.temperature:.4g}, held near 1 by a "
             "weak prior, is used. Add labelled rows until some are right and some are wrong."
         )
-    elif not count_right_and_wrong(sample)[0]:
+    elif not anchor.right:
         message = (
-            f"All {sample.n_rows} rows are classified wrong. The temperature {anchor.temperature:.4g} fits "
+            f"All {n_rows} rows are classified wrong. The temperature {anchor.temperature:.4g} fits "
             "them, but check that labels and columns match."
         )
     elif anchor.temperature <= TEMPERATURE_MIN * (1 + 1e-9):
@@ -126,16 +130,11 @@ def warn_of(anchor: Anchor, sample: Sample) -> None:
     warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def warn_if_all_wrong(sample: Sample) -> None:
+def warn_if_all_wrong(right: int, n_rows: int) -> None:
     """Tell the user of a method with a prior, which fits rows all right or all wrong, of the latter."""
-    if not count_right_and_wrong(sample)[0]:
-        message = f"All {sample.n_rows} rows are classified wrong: check that labels and columns match."
+    if not right:
+        message = f"All {n_rows} rows are classified wrong: check that labels and columns match."
         warnings.warn(message, UserWarning, stacklevel=4)
-
-
-def _tells(sample: Sample) -> bool:
-    """Say whether enough rows are right, and enough wrong, for a temperature of some precision."""
-    return min(count_right_and_wrong(sample)) >= TELLING_ROWS
 
 
 def _typical_gap(sample: Sample) -> float:

@@ -11,6 +11,7 @@ import textwrap
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from temperance._validation import InputError, check_labels, check_sample_weight, inspector
-from temperance.containers import Logits, as_numpy, open_logits
+from temperance.containers import Logits, as_numpy, framework_of, open_logits
 from temperance.core.fisher import Solution
 from temperance.core.rows import Rows
 from temperance.core.sample import HeldSample, Sample
@@ -53,7 +54,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        logits : (N, K) array, memory map, tensor or DataFrame
+        logits : (N, K) array, memory map, tensor, DataFrame, or Dask array or frame
             The classifier's scores; (N,) for a binary classifier, the logit of class 1.
         labels : (N,) integers
             The column of each row's true class.
@@ -122,6 +123,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _apply(self, method: str, logits: Any) -> Any:
         """Return what `method` gives for these logits, in a container like theirs."""
+        framework = framework_of(logits)
+        if framework is not None:
+            return import_module(f"temperance.{framework}").apply(self, method, logits)
         opened, rows = self._open(logits)
         result = getattr(self, f"_{method}")(rows)
         rows.check()  # the temperature of TS needs no row, but bad ones are spoken of all the same
@@ -159,15 +163,17 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         save(self, path, overwrite=overwrite)
 
     def _open(self, logits: Any) -> tuple[Logits, Rows]:
-        self._check_fitted()
         opened = open_logits(logits)
-        n_classes = opened.values.shape[1]
+        self._check_columns(opened.values.shape[1])
+        return opened, Rows(opened.values, inspect=inspector(opened.values))
+
+    def _check_columns(self, n_classes: int) -> None:
+        self._check_fitted()
         if n_classes != self.n_classes_:
             raise InputError(
                 f"this {type(self).__name__} was fitted on {self.n_classes_} classes, so logits must have "
                 f"{self.n_classes_} columns; got {n_classes}. Use the calibrator of this classifier."
             )
-        return opened, Rows(opened.values, inspect=inspector(opened.values))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_classes_"):
@@ -191,6 +197,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _open_sample(logits: Any, labels: Any, sample_weight: Any) -> Sample:
+    if framework_of(logits) == "dask":
+        sample: Sample = import_module("temperance.dask").open_sample(logits, labels, sample_weight)
+        return sample
     opened = open_logits(logits)
     n_rows, n_classes = opened.values.shape
     if n_rows == 0:

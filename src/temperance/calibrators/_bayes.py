@@ -8,13 +8,14 @@ T0 is the best single temperature under the prior: it makes the shapes of any tw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators._anchor import find_anchor, one_temperature
+from temperance.calibrators._anchor import find_anchor, one_temperature, right_and_wrong
 from temperance.core.evidence import Block, maximise_evidence
-from temperance.core.features import mean_log_entropy, shape_features, standards
+from temperance.core.features import shape_features, standards, sum_of_log_entropy
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.offsets import Inputs
 from temperance.core.predictors import ByClass
@@ -55,6 +56,7 @@ class Design:
     centre: Vector
     spread: Vector
     expected: float
+    right: int
     group_of_class: NDArray[np.intp]
     class_of_group: NDArray[np.intp]
 
@@ -82,12 +84,20 @@ class Design:
 
 def design(sample: Sample, population: Population) -> Design:
     """Find T0, then the features of the rows at it and the classes that they predict."""
-    expected = float(population.intercept @ [1.0, mean_log_entropy(sample)])
+    (right, _), log_entropy, predicted = sample.total(_first_look)
+    expected = float(population.intercept @ [1.0, log_entropy / sample.total_weight])
     step = max(1, sample.n_rows // REFERENCE_ROWS)
     some = sample if step == 1 else sample.every(step)
     reference, level_tau = _reference(some if some.total_weight else sample, population, expected)
     centre, spread = standards(sample, reference)
-    return Design(reference, level_tau, centre, spread, expected, *_groups(sample))
+    return Design(reference, level_tau, centre, spread, expected, int(right), *_groups(predicted))
+
+
+def _first_look(rows: Rows, weights: Vector | None) -> tuple[NDArray[Any], ...]:
+    """Return rows right and wrong, the sum of log entropies, and how often each class is predicted."""
+    top = rows.top if weights is None else rows.top[weights > 0]
+    predicted = np.bincount(top, minlength=rows.n_classes)
+    return *right_and_wrong(rows, weights), *sum_of_log_entropy(rows, weights), predicted
 
 
 def _reference(sample: Sample, population: Population, expected: float) -> tuple[float, float]:
@@ -107,19 +117,13 @@ def _reference(sample: Sample, population: Population, expected: float) -> tuple
     return float(Log().temperature(chosen.mode)[0]), chosen.taus[block.name]
 
 
-def _groups(sample: Sample) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _groups(count: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the group of each class (-1 for none) and the class of each group: those predicted most."""
-    count = sample.total(_count_predicted)[0]
     often = np.sort(np.argsort(-count, kind="stable")[:MOST_CLASSES])
     classes = often[count[often] > 0]
-    group = np.full(sample.n_classes, -1, np.intp)
+    group = np.full(len(count), -1, np.intp)
     group[classes] = np.arange(len(classes))
     return group, classes
-
-
-def _count_predicted(rows: Rows, weights: Vector | None) -> tuple[NDArray[np.intp]]:
-    top = rows.top if weights is None else rows.top[weights > 0]
-    return (np.bincount(top, minlength=rows.n_classes),)
 
 
 def intercept_block(population: Population, expected: float) -> Block:

@@ -73,7 +73,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         start = np.zeros(sum(self._named_sizes().values()))
         start[0] = self._link().inverse(anchor.temperature)
         objective = sample.objective(self._likelihood)
-        warn_of(anchor, sample)
+        warn_of(anchor, sample.n_rows)
         if anchor.trouble:
             self.solution_, theta = anchor.solution, start
         else:

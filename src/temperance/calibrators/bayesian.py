@@ -129,9 +129,9 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     def _fit(self, sample: Sample) -> None:
         if self.class_bias:
             sample.total(self._check_for_bias)
-        warn_if_all_wrong(sample)
         population = self._population()
         parts = design(sample, population)
+        warn_if_all_wrong(parts.right, sample.n_rows)
         objective, posterior = self._solve(sample, population, parts)
         self.reference_, self.centre_, self.spread_ = parts.reference, parts.centre, parts.spread
         self.temperature_limits_ = np.array([parts.link().lower, parts.link().upper])

@@ -78,7 +78,7 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         low, high = np.log(limits_around(anchor.temperature))
         bounds = np.full(self.bins, low), np.full(self.bins, high)
         start = np.full(self.bins, np.log(anchor.temperature))
-        warn_of(anchor, sample)
+        warn_of(anchor, sample.n_rows)
         if anchor.trouble:
             self.solution_, theta = anchor.solution, start
         else:

@@ -126,7 +126,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         start = network.start(
             self._link().inverse(anchor.temperature), np.random.default_rng(self.random_state)
         )
-        warn_of(anchor, sample)
+        warn_of(anchor, sample.n_rows)
         if anchor.trouble:
             theta, self.solution_ = network.constant(start), anchor.solution
         else:

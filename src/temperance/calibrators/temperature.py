@@ -49,7 +49,7 @@ class TemperatureScaling(TemperatureCalibrator):
 
     def _fit(self, sample: Sample) -> None:
         anchor = find_anchor(sample, exact=True)
-        warn_of(anchor, sample)
+        warn_of(anchor, sample.n_rows)
         self.temperature_ = anchor.temperature
         self.temperature_quantiles_ = np.full(3, anchor.temperature)
         self.solution_ = anchor.solution

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from temperance.core.rows import Rows
 from temperance.core.sample import Sample, weighted_sum
 
-__all__ = ["LOG_ENTROPY_FLOOR", "SHAPE_FEATURES", "mean_log_entropy", "shape_features", "standards"]
+__all__ = [
+    "LOG_ENTROPY_FLOOR",
+    "SHAPE_FEATURES",
+    "mean_log_entropy",
+    "shape_features",
+    "standards",
+    "sum_of_log_entropy",
+]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -34,10 +41,11 @@ def shape_features(rows: Rows, temperature: float) -> Matrix:
 
 def mean_log_entropy(sample: Sample) -> float:
     """Return the mean of the rows' log entropy: how sure the classifier is, by its own account."""
-    return float(sample.total(_sum_of_log_entropy)[0]) / sample.total_weight
+    return float(sample.total(sum_of_log_entropy)[0]) / sample.total_weight
 
 
-def _sum_of_log_entropy(rows: Rows, weights: Vector | None) -> tuple[Vector]:
+def sum_of_log_entropy(rows: Rows, weights: Vector | None) -> tuple[Vector]:
+    """Return the sum of the rows' log entropies, none below the floor."""
     return (weighted_sum(np.maximum(rows.uncertainty().log_entropy, LOG_ENTROPY_FLOOR), weights),)
 
 

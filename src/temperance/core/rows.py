@@ -201,7 +201,7 @@ class Rows:
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             # From the top, so that a constant added to the row costs no digits.
             np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
-            result[i:j] = np.dot(scratch.d[: j - i], scratch.ones) / self.n_classes
+            result[i:j] = scratch.products(scratch.d, j - i) / self.n_classes
 
         self._pass(work)
         return result + self._peak
@@ -217,7 +217,7 @@ class Rows:
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             d = scratch.d[: j - i]
             np.subtract(z, self._peak[i:j, None], out=d)
-            mean = np.dot(d, scratch.ones) / self.n_classes
+            mean = scratch.products(scratch.d, j - i) / self.n_classes
             part = np.partition(d, self.n_classes - count, axis=1)[:, self.n_classes - count :]
             result[i:j] = np.sort(part, axis=1)[:, ::-1] - mean[:, None]
 
@@ -232,7 +232,7 @@ class Rows:
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
-            result[i:j] = np.dot(scratch.d[: j - i], centred)
+            result[i:j] = scratch.products(scratch.d, j - i, centred)
 
         self._pass(work)
         return result
@@ -331,7 +331,7 @@ def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch) -> V
     """
     d, each = scratch.d[: len(z)], np.arange(len(z))
     np.subtract(z, peak[:, None], out=d)
-    mean = np.dot(d, scratch.ones) / d.shape[1]
+    mean = scratch.products(scratch.d, len(z)) / d.shape[1]
     masked = np.flatnonzero(~np.isfinite(mean))
     if masked.size:
         possible = np.isfinite(d[masked])
