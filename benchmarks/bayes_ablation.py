@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from bayes_evaluation import rows_of
@@ -27,6 +28,7 @@ from temperance.core.evidence import Block, Posterior, maximise_evidence
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import ByClass
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample
 from temperance.core.top_label import TopLabelLikelihood
 from temperance.learning import Summary, learn_population
 from temperance.population import Population, weak_population
@@ -54,9 +56,7 @@ class WithPrior(BayesianTemperatureScaling):
 class AtTheMean(WithPrior):
     """T at the posterior mean instead of the average over the posterior."""
 
-    def predict_proba(self, logits: Vector) -> Vector:
-        """Return softmax(z / T)."""
-        rows = Rows(logits)
+    def _predict_proba(self, rows: Rows) -> Vector:
         return rows.softmax(1 / self._temperature(rows))
 
 
@@ -67,23 +67,26 @@ class WithLogits(WithPrior):
         z = rows.values
         return (z - z.mean(axis=1, keepdims=True)) / (reference * _bayes.INPUT_SPREAD)
 
-    def _solve(
-        self, rows: Rows, weights: Vector | None, population: Population, parts: _bayes.Design
-    ) -> Posterior:
-        plain = parts.predictor
-        stored = np.hstack([plain.features, self._inputs(rows, parts.reference)])
+    def _solve(self, sample: Sample, population: Population, parts: _bayes.Design) -> tuple[Any, Posterior]:
+        def top_label(rows: Rows, weights: Vector | None) -> TopLabelLikelihood:
+            plain = parts.predictor(rows)
+            stored = np.hstack([plain.features, self._inputs(rows, parts.reference)])
+            both = ByClass(stored, plain.group, plain.n_groups)
+            return TopLabelLikelihood(rows, both, parts.link(), weights)
+
+        K, size = sample.n_classes, 1 + len(parts.centre)
         level, shape, classes = _bayes.temperature_blocks(parts, population)
-        logits = Block.of_scale("logits", rows.n_classes, 0.03, population.class_freedom)
-        start = np.insert(parts.start(population, 0), plain.n_stored, np.zeros(rows.n_classes))
-        likelihood = TopLabelLikelihood(
-            rows, ByClass(stored, plain.group, plain.n_groups), parts.link(), weights
-        )
-        found = maximise_evidence(likelihood, [level, shape, logits, classes], start, rows.n_rows)
-        own = np.arange(plain.n_stored, plain.n_stored + rows.n_classes)
+        logits = Block.of_scale("logits", K, 0.03, population.class_freedom)
+        start = np.insert(parts.start(population, 0), size, np.zeros(K))
+        likelihood = sample.objective(top_label)
+        found = maximise_evidence(likelihood, [level, shape, logits, classes], start, sample.n_rows)
+        own = np.arange(size, size + K)
+        without = np.delete(np.arange(len(found.mode)), own)
         self.logit_weights_ = found.mode[own]
-        kept = np.delete(np.arange(len(found.mode)), own)
-        covariance = found.covariance[np.ix_(kept, kept)]
-        return replace(found, mode=found.mode[kept], covariance=covariance)
+        covariance = found.covariance[np.ix_(without, without)]
+        # T of the rows is described without the part of the logits, which `_set_quantiles` does not know.
+        plain = sample.objective(lambda rows, weights: _likelihood(parts, rows, weights))
+        return plain, replace(found, mode=found.mode[without], covariance=covariance)
 
     def _log_temperature(self, rows: Rows) -> tuple[Vector, Vector]:
         mean, std = super()._log_temperature(rows)
@@ -93,12 +96,15 @@ class WithLogits(WithPrior):
 class PlainLikelihood(WithPrior):
     """No more weight on the predicted class than the likelihood gives."""
 
-    def _solve(
-        self, rows: Rows, weights: Vector | None, population: Population, parts: _bayes.Design
-    ) -> Posterior:
+    def _solve(self, sample: Sample, population: Population, parts: _bayes.Design) -> tuple[Any, Posterior]:
         blocks = _bayes.temperature_blocks(parts, population)
-        likelihood = LogLikelihood(rows, parts.predictor, parts.link(), weights)
-        return maximise_evidence(likelihood, blocks, parts.start(population, 0), rows.n_rows)
+        likelihood = sample.objective(lambda rows, weights: _likelihood(parts, rows, weights))
+        start = parts.start(population, 0)
+        return likelihood, maximise_evidence(likelihood, blocks, start, sample.n_rows)
+
+
+def _likelihood(parts: _bayes.Design, rows: Rows, weights: Vector | None) -> LogLikelihood:
+    return LogLikelihood(rows, parts.predictor(rows), parts.link(), weights)
 
 
 def relearned(others: list[Summary], **constants: float) -> Population:

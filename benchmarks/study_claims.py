@@ -19,6 +19,7 @@ from temperance.core.links import Softplus
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
 from temperance.core.rows import Rows
+from temperance.core.sample import HeldSample
 from temperance.study import Results, TaskFile
 from temperance.study.methods import LABELS, UNCALIBRATED, make_method
 from temperance.study.tasks import load_task
@@ -101,7 +102,7 @@ def entropy_fit(task: TaskFile, degree: int) -> tuple[float, float]:
     entropy = log_normalised_entropy(rows)
     scaled = (entropy - entropy.mean()) / entropy.std()
     features = np.vander(scaled, degree + 1, increasing=True)
-    single = find_anchor(rows, None, exact=True).temperature
+    single = find_anchor(HeldSample(rows), exact=True).temperature
     link = Softplus(single / 10, 10 * single)
     start = np.zeros(degree + 1)
     start[0] = link.inverse(single)

@@ -27,6 +27,7 @@ ALLOWED = {
     "data": {"_validation", "containers", "core", "files"},
     "population": {"_validation", "core", "files"},
     "calibrators": {"_validation", "containers", "core", "population"},
+    "dask": {"_validation", "containers", "core"},
     "learning": {"_validation", "calibrators", "containers", "core", "population"},
     "persistence": {"_validation", "calibrators", "core", "files"},
     "onnx": {"_validation", "calibrators", "core", "files"},
@@ -53,6 +54,7 @@ ALLOWED = {
 LATER = {
     "calibrators": {"onnx", "persistence", "report", "torch"},
     "comparison": {"report"},
+    "dask": {"calibrators"},
     "cli": {
         "_validation",
         "calibrators",

@@ -9,6 +9,7 @@ from scipy.special import log_softmax
 from temperance import BayesianTemperatureScaling, InputError
 from temperance.calibrators._bayes import design
 from temperance.core.rows import Rows
+from temperance.core.sample import HeldSample
 from temperance.data import simulate
 from temperance.learning import CLASS_WIDTH, WIDTH, Summary, learn_population, summarise_task
 from temperance.population import read_population, weak_population, write_population
@@ -153,7 +154,8 @@ def test_with_its_prior_put_back_a_summary_has_the_penalised_maximum():
     summary = summarise_task("a", "b", task.logits, task.labels)
     precision = np.diag([weak.intercept_scale**-2, *weak.covariance.diagonal() ** -1])
     theta = np.linalg.solve(summary.information + precision, summary.linear)  # its mean is 0
-    X = design(Rows(task.logits, task.labels), None, weak).predictor.features
+    rows = Rows(task.logits, task.labels)
+    X = design(HeldSample(rows), weak).predictor(rows).features
 
     def loss(theta):
         log_p = log_softmax(task.logits / np.exp(X @ theta)[:, None], axis=1)

@@ -2,7 +2,7 @@
 
 NumPy arrays and memory maps are used as they are; bfloat16 as its bits; a tensor through the memory it
 shares; a DataFrame through its array. (N,) logits of a binary classifier are the columns [0, z]. What
-comes out of a tensor's logits is a tensor again, else an array.
+comes out of a tensor's logits is a tensor again, else an array. What Dask holds stays where it is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,19 @@ class Logits:
 
 
 def framework_of(logits: Any) -> str | None:
-    """Return the framework that must compute with these logits, or None where NumPy can, without a copy."""
+    """Return the part of the package that must compute with these logits, or None where NumPy can."""
+    if _is_dask(logits):
+        return "dask"
     if _is_tensor(logits):
         differentiated = logits.requires_grad and sys.modules["torch"].is_grad_enabled()
         if differentiated or logits.device.type != "cpu" or logits.ndim > 2:
             return "torch"
     return None
+
+
+def _is_dask(values: Any) -> bool:
+    package = type(values).__module__.partition(".")[0]
+    return package in ("dask", "dask_expr") and hasattr(values, "__dask_graph__")
 
 
 def open_logits(logits: Any) -> Logits:
@@ -64,6 +72,8 @@ def logits_from_probs(probs: Any) -> Any:
     array([[-0.69314718, -0.69314718],
            [ 0.        ,        -inf]])
     """
+    if framework_of(probs) == "dask":
+        return import_module("temperance.dask").map_probabilities(logits_from_probs, probs)
     array = as_numpy(probs)
     checked = check_probabilities(array)
     with np.errstate(divide="ignore"):

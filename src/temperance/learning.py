@@ -36,6 +36,7 @@ from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.offsets import OffsetLogLikelihood
 from temperance.core.predictors import Linear
 from temperance.core.rows import Rows
+from temperance.core.sample import HeldSample
 from temperance.population import Population, weak_population
 
 __all__ = ["Summary", "learn_population", "summarise_task"]
@@ -75,8 +76,9 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> S
     columns = check_labels(as_numpy(labels), n_rows, n_classes)
     rows = Rows(opened.values, columns, inspect=inspector(opened.values))
     weak = weak_population()
-    parts = design(rows, None, weak)
-    stored = Linear(parts.predictor.features)
+    sample = HeldSample(rows)
+    parts = design(sample, weak)
+    stored = Linear(parts.predictor(rows).features)
     mean = np.concatenate([[parts.expected], weak.mean])
     precision = block_diag(weak.intercept_scale**-2.0, np.linalg.inv(weak.covariance))
     penalised = LogLikelihood(rows, stored, parts.link(), prior=Prior(mean, precision / n_rows))
@@ -85,7 +87,7 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> S
         raise InputError(f"the labels of {name} determine no temperature: leave the task out.")
     information = _positive(np.linalg.inv(solution.covariance) - precision)
     linear = information @ solution.parameters + precision @ (solution.parameters - mean)
-    entropy = mean_log_entropy(rows, None)
+    entropy = mean_log_entropy(sample)
     scales = _class_scales(rows, parts, weak)
     return Summary(name, dataset, n_rows, n_classes, entropy, information, linear, scales)
 
@@ -99,13 +101,13 @@ def _positive(matrix: Matrix) -> Matrix:
 def _class_scales(rows: Rows, parts: Design, weak: Population) -> dict[str, float]:
     """Return the standard deviations of the class terms that the evidence of this task chooses."""
     blocks = temperature_blocks(parts, weak)
-    plain = LogLikelihood(rows, parts.predictor, parts.link())
+    plain = LogLikelihood(rows, parts.predictor(rows), parts.link())
     taus = maximise_evidence(plain, blocks, parts.start(weak, 0), rows.n_rows).taus
     scales = {"class_scale": weak.class_scale * taus["class temperature"] ** 0.5}
     if rows.n_classes <= MOST_CLASSES:
         inputs = interacting(rows.n_classes, parts.reference)
-        biased = OffsetLogLikelihood(rows, parts.predictor, parts.link(), inputs)
-        start = parts.start(weak, biased.n_offsets)
+        biased = OffsetLogLikelihood(rows, parts.predictor(rows), parts.link(), inputs)
+        start = parts.start(weak, inputs.n_offsets)
         taus = maximise_evidence(biased, blocks + offset_blocks(inputs, weak), start, rows.n_rows).taus
         scales["bias_scale"] = weak.bias_scale * taus["class bias"] ** 0.5
         if "class interactions" in taus:

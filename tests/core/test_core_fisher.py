@@ -23,7 +23,7 @@ class Bowl:
 
     noise = 0.0
     total_weight = 50.0
-    n_parameters = 2
+    thinning = 16
 
     def __init__(
         self,

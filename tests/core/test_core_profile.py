@@ -15,6 +15,7 @@ from temperance.core.features import (
     standards,
 )
 from temperance.core.rows import Rows
+from temperance.core.sample import HeldSample
 
 N_ROWS = 60
 TYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -136,19 +137,24 @@ def test_scaled_logits_have_the_same_features_at_the_scaled_temperature():
 
 
 def test_standards_are_the_weighted_mean_and_a_little_more_than_the_deviation():
-    features = np.random.default_rng(1).normal([1, 2, 3, 4], [1, 2, 0.5, 0.1], size=(50, 4))
-    centre, spread = standards(features, None)
-    np.testing.assert_allclose(centre, features.mean(axis=0))
-    np.testing.assert_allclose(spread, features.std(axis=0) + LEAST_SPREAD)
-    times = np.random.default_rng(2).integers(0, 4, 50)
-    weighted = standards(features, times.astype(float))
-    np.testing.assert_allclose(weighted, standards(features.repeat(times, axis=0), None), rtol=1e-12)
-    np.testing.assert_array_equal(standards(np.ones((5, 4)), None)[1], LEAST_SPREAD)
+    z = logits(5, np.float64)
+    features = shape_features(Rows(z), 1.5)
+    centre, spread = standards(HeldSample(Rows(z)), 1.5)
+    np.testing.assert_allclose(centre, features.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(spread, features.std(axis=0) + LEAST_SPREAD, rtol=1e-12)
+    times = np.arange(N_ROWS) % 4
+    weighted = standards(HeldSample(Rows(z), times.astype(float)), 1.5)
+    np.testing.assert_allclose(
+        weighted, standards(HeldSample(Rows(z.repeat(times, axis=0))), 1.5), rtol=1e-12
+    )
+    np.testing.assert_array_equal(standards(HeldSample(Rows(np.ones((5, 4)))), 1.5)[1], LEAST_SPREAD)
 
 
 def test_the_mean_log_entropy_is_that_of_the_rows_with_a_floor():
     z = np.vstack([logits(4, np.float64)[:20], [[1e6, 0, 0, 0]]])
     weights = np.arange(1.0, 22.0)
     log_h = np.array([log_entropy(row) for row in z[:-1]] + [LOG_ENTROPY_FLOOR])
-    assert mean_log_entropy(Rows(z), None) == pytest.approx(log_h.mean(), rel=1e-9)
-    assert mean_log_entropy(Rows(z), weights) == pytest.approx(np.average(log_h, weights=weights), rel=1e-9)
+    assert mean_log_entropy(HeldSample(Rows(z))) == pytest.approx(log_h.mean(), rel=1e-9)
+    assert mean_log_entropy(HeldSample(Rows(z), weights)) == pytest.approx(
+        np.average(log_h, weights=weights), rel=1e-9
+    )

@@ -119,3 +119,24 @@ def test_without_numba_all_sizes_use_numpy(monkeypatch):
     monkeypatch.delenv("TEMPERANCE_KERNEL", raising=False)
     monkeypatch.setattr(backend, "find_spec", lambda name: None)
     assert backend.kernels_for(1 << 40).__name__ == "temperance.core.kernels"
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 31, 32, 40, 600])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_bits_of_a_row_do_not_depend_on_the_rows_beside_it(kernel, n_classes, dtype, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 16)
+    rng = np.random.default_rng(0)
+    z = rng.normal(scale=3, size=(700, n_classes)).astype(dtype)
+
+    def results(rows):
+        moments, shape = rows.moments(0.7), rows.profile(0.5)
+        weights = np.arange(n_classes, dtype=float)
+        found = [moments.log_s, moments.mu, moments.v, rows.uncertainty().log_entropy, shape.mean]
+        return [*found, rows.mean(), rows.project(weights), rows.largest(2), rows.softmax(0.3)]
+
+    whole = results(Rows(z))
+    for _ in range(5):
+        start = int(rng.integers(0, 699))
+        part = slice(start, int(rng.integers(start + 1, 701)))
+        for all_rows, some in zip(whole, results(Rows(z[part])), strict=True):
+            np.testing.assert_array_equal(some, all_rows[part])

@@ -19,8 +19,18 @@ from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Linear
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample
 
-__all__ = ["SPREAD", "Anchor", "find_anchor", "limits_around", "warn_if_all_wrong", "warn_of"]
+__all__ = [
+    "SPREAD",
+    "Anchor",
+    "find_anchor",
+    "limits_around",
+    "one_temperature",
+    "right_and_wrong",
+    "warn_if_all_wrong",
+    "warn_of",
+]
 
 # Rows that give a first guess of the scale, and a start for methods that refine it.
 SCALE_ROWS, START_ROWS = 512, 4096
@@ -39,63 +49,78 @@ _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
 class Anchor:
     """The best single temperature of some rows, and what kept it from being a maximum of the likelihood.
 
-    `trouble` is None, or the sentence that tells the user why the prior had to decide.
+    `right` is how many rows are classified right; `trouble` is None, or the sentence that tells the user why
+    the prior had to decide.
     """
 
     temperature: float
     solution: Solution
+    right: int
     trouble: str | None
 
 
-def find_anchor(rows: Rows, weights: Vector | None, *, exact: bool) -> Anchor:
+def find_anchor(sample: Sample, *, exact: bool) -> Anchor:
     """Fit one temperature: to all rows if `exact`, else to a subsample where that tells enough."""
-    step = rows.n_rows // START_ROWS
+    step = sample.n_rows // START_ROWS
+    counts = None
     if not exact and step >= 4:
-        some, some_weights = rows.every(step), None if weights is None else weights[::step]
-        if _tells(some, some_weights):
-            rows, weights = some, some_weights
-    objective = LogLikelihood(rows, _constant(rows), Log(), weights)
-    start = np.array([np.log(_typical_gap(rows))])
-    solution = solve(objective, start, rows.n_rows, bounds=_BOUNDS)
-    trouble = _trouble(rows, weights, solution)
+        some = sample.every(step)
+        counts = _count(some)
+        sample, counts = (some, counts) if min(counts) >= TELLING_ROWS else (sample, None)
+    objective = sample.objective(one_temperature)
+    start = np.array([np.log(_typical_gap(sample))])
+    solution = solve(objective, start, sample.n_rows, bounds=_BOUNDS)
+    right, wrong = counts or _count(sample)
+    trouble = _trouble(sample.n_rows, right, wrong, solution)
     if trouble is not None:
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
-        prior = Prior(np.zeros(1), np.full((1, 1), 1 / objective.total_weight))
-        objective = LogLikelihood(rows, _constant(rows), Log(), weights, prior)
-        solution = solve(objective, np.zeros(1), rows.n_rows, bounds=_BOUNDS)
-    return Anchor(float(Log().temperature(solution.parameters)[0]), solution, trouble)
+        prior = Prior(np.zeros(1), np.full((1, 1), 1 / sample.total_weight))
+        solution = solve(objective.with_prior(prior), np.zeros(1), sample.n_rows, bounds=_BOUNDS)
+    return Anchor(float(Log().temperature(solution.parameters)[0]), solution, right, trouble)
 
 
-def _trouble(rows: Rows, weights: Vector | None, solution: Solution) -> str | None:
+def one_temperature(rows: Rows, weights: Vector | None) -> LogLikelihood:
+    """Return the likelihood as a function of the log of one temperature for all rows."""
+    return LogLikelihood(rows, Linear(np.ones((rows.n_rows, 1))), Log(), weights)
+
+
+def _trouble(n_rows: int, right: int, wrong: int, solution: Solution) -> str | None:
     """Say why the labels cannot determine a temperature, if so."""
-    if _right(rows, weights).all():
+    if not wrong:
         return (
-            f"All {rows.n_rows} rows are classified right (no class has a larger logit than the label's), so "
-            "they cannot tell how much confidence is too much"
+            f"All {n_rows} rows are classified right (no class has a larger logit than the label's), "
+            "so they cannot tell how much confidence is too much"
         )
     if solution.parameters[0] >= _BOUNDS[1][0]:
         chance = "The labels agree with the logits no better than chance"
-        wrong = f"All {rows.n_rows} rows are classified wrong"
-        return f"{chance if _right(rows, weights).any() else wrong}: check that labels and columns match"
+        all_wrong = f"All {n_rows} rows are classified wrong"
+        return f"{chance if right else all_wrong}: check that labels and columns match"
     return None
 
 
-def _right(rows: Rows, weights: Vector | None) -> NDArray[np.bool_]:
-    """Say of each row that counts whether no class has a larger logit than its label."""
-    right: NDArray[np.bool_] = rows.label_gap == 0
-    return right if weights is None else right[weights > 0]
+def _count(sample: Sample) -> tuple[int, int]:
+    right, wrong = sample.total(right_and_wrong)[0].tolist()
+    return right, wrong
 
 
-def warn_of(anchor: Anchor, rows: Rows, weights: Vector | None) -> None:
+def right_and_wrong(rows: Rows, weights: Vector | None) -> tuple[NDArray[np.intp]]:
+    """Return of how many rows that count no class has a larger logit than the label, and of how many one."""
+    right = rows.label_gap == 0
+    if weights is not None:
+        right = right[weights > 0]
+    return (np.array([right.sum(), (~right).sum()]),)
+
+
+def warn_of(anchor: Anchor, n_rows: int) -> None:
     """Tell the user what is wrong with the labels, if anything."""
     if anchor.trouble is not None:
         message = (
             f"{anchor.trouble}. One temperature for all rows, {anchor.temperature:.4g}, held near 1 by a "
             "weak prior, is used. Add labelled rows until some are right and some are wrong."
         )
-    elif not _right(rows, weights).any():
+    elif not anchor.right:
         message = (
-            f"All {rows.n_rows} rows are classified wrong. The temperature {anchor.temperature:.4g} fits "
+            f"All {n_rows} rows are classified wrong. The temperature {anchor.temperature:.4g} fits "
             "them, but check that labels and columns match."
         )
     elif anchor.temperature <= TEMPERATURE_MIN * (1 + 1e-9):
@@ -105,28 +130,22 @@ def warn_of(anchor: Anchor, rows: Rows, weights: Vector | None) -> None:
     warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def warn_if_all_wrong(rows: Rows, weights: Vector | None) -> None:
+def warn_if_all_wrong(right: int, n_rows: int) -> None:
     """Tell the user of a method with a prior, which fits rows all right or all wrong, of the latter."""
-    if not _right(rows, weights).any():
-        message = f"All {rows.n_rows} rows are classified wrong: check that labels and columns match."
+    if not right:
+        message = f"All {n_rows} rows are classified wrong: check that labels and columns match."
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def _tells(rows: Rows, weights: Vector | None) -> bool:
-    """Say whether enough rows are right, and enough wrong, for a temperature of some precision."""
-    right = _right(rows, weights)
-    return bool(min(right.sum(), (~right).sum()) >= TELLING_ROWS)
-
-
-def _constant(rows: Rows) -> Linear:
-    return Linear(np.ones((rows.n_rows, 1)))
-
-
-def _typical_gap(rows: Rows) -> float:
+def _typical_gap(sample: Sample) -> float:
     """Return the mean gap between the top logit and the others: at this T no row is saturated."""
-    sample = rows.every(max(1, rows.n_rows // SCALE_ROWS))
-    gap = -float(sample.moments(1e-6).mu.mean())
+    some = sample.every(max(1, sample.n_rows // SCALE_ROWS))
+    gap = -float(some.total(_sum_of_means)[0]) / some.n_rows
     return float(np.clip(gap, 1e-4, 1e4)) if gap > 0 else 1.0
+
+
+def _sum_of_means(rows: Rows, weights: Vector | None) -> tuple[Vector]:
+    return (np.array(rows.moments(1e-6).mu.sum()),)
 
 
 def limits_around(temperature: float) -> tuple[float, float]:

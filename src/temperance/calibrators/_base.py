@@ -1,6 +1,6 @@
 """What all calibrators share: the scikit-learn contract, the containers, the checks.
 
-A method's own file adds its formula: `_fit` (rows with labels -> fitted attributes), `_temperature` (rows
+A method's own file adds its formula: `_fit` (labelled rows -> fitted attributes), `_temperature` (rows
 -> T) and `_temperature_formula`, the same for frameworks. Its fitted numbers are listed in `_shapes`, which
 is all that saving, loading and exporting need to know.
 """
@@ -26,6 +26,7 @@ from temperance.core.fisher import Solution
 from temperance.core.formulas import divide
 from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
+from temperance.core.sample import HeldSample, Sample
 
 if TYPE_CHECKING:
     from temperance.torch import CalibratorModule
@@ -58,7 +59,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        logits : (N, K) array, memory map, tensor or DataFrame
+        logits : (N, K) array, memory map, tensor, DataFrame, or Dask array or frame
             The classifier's scores; (N,) for a binary classifier, the logit of class 1.
         labels : (N,) integers
             The column of each row's true class.
@@ -66,19 +67,14 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             A weight k counts as the row repeated k times.
         """
         self._check_options()
-        opened = open_logits(logits)
-        n_rows, n_classes = opened.values.shape
-        if n_rows == 0:
-            raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
-        columns = check_labels(as_numpy(labels), n_rows, n_classes)
-        weights = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
+        sample = _open_sample(logits, labels, sample_weight)
         self._forget()
-        self.n_classes_ = self.n_features_in_ = n_classes
-        self.n_rows_ = n_rows
+        self.n_classes_ = self.n_features_in_ = sample.n_classes
+        self.n_rows_ = sample.n_rows
         self.options_ = self.get_params()
         self.standard_errors_ = {}
         try:
-            self._fit(Rows(opened.values, columns, inspect=inspector(opened.values)), weights)
+            self._fit(sample)
         except BaseException:
             self._forget()  # half a fit is none
             raise
@@ -100,7 +96,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """Raise if a hyper-parameter is not valid."""
 
     @abstractmethod
-    def _fit(self, rows: Rows, weights: Vector | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         """Set the fitted attributes and `solution_`."""
 
     @abstractmethod
@@ -219,12 +215,12 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def _open(self, logits: Any) -> tuple[Logits, Rows]:
-        self._check_fitted()
         opened = open_logits(logits)
-        self._check_classes(opened.values.shape[1])
+        self._check_columns(opened.values.shape[1])
         return opened, Rows(opened.values, inspect=inspector(opened.values))
 
-    def _check_classes(self, n_classes: int) -> None:
+    def _check_columns(self, n_classes: int) -> None:
+        self._check_fitted()
         if n_classes != self.n_classes_:
             raise InputError(
                 f"this {type(self).__name__} was fitted on {self.n_classes_} classes, so logits must have "
@@ -250,6 +246,19 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """Set the fitted numbers from what `parameters` gave; shapes and types are checked by then."""
         for name, value in parameters.items():
             setattr(self, f"{name}_", value if value.ndim else float(value))
+
+
+def _open_sample(logits: Any, labels: Any, sample_weight: Any) -> Sample:
+    if framework_of(logits) == "dask":
+        sample: Sample = import_module("temperance.dask").open_sample(logits, labels, sample_weight)
+        return sample
+    opened = open_logits(logits)
+    n_rows, n_classes = opened.values.shape
+    if n_rows == 0:
+        raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
+    columns = check_labels(as_numpy(labels), n_rows, n_classes)
+    weights = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
+    return HeldSample(Rows(opened.values, columns, inspect=inspector(opened.values)), weights)
 
 
 class TemperatureCalibrator(Calibrator):
@@ -282,11 +291,8 @@ class TemperatureCalibrator(Calibrator):
     def _predict_proba(self, rows: Rows) -> Floats:
         return rows.softmax(1 / self._temperature(rows))
 
-    def _set_quantiles(self, temperatures: Vector, weights: Vector | None) -> None:
-        order = np.argsort(temperatures, kind="stable")
-        share = np.cumsum(np.ones(len(order)) if weights is None else weights[order])
-        at = np.searchsorted(share, np.array([0.05, 0.5, 0.95]) * share[-1])
-        self.temperature_quantiles_ = temperatures[order[np.minimum(at, len(order) - 1)]]
+    def _set_quantiles(self, objective: Any, theta: Vector) -> None:
+        self.temperature_quantiles_ = objective.temperature_quantiles(theta, np.array([0.05, 0.5, 0.95]))
 
     def _headline(self, formula: str) -> str:
         errors = "; \u00b1 is one standard error" if self.standard_errors_ else ""

@@ -8,18 +8,19 @@ T0 is the best single temperature under the prior: it makes the shapes of any tw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators._anchor import find_anchor
+from temperance.calibrators._anchor import find_anchor, one_temperature, right_and_wrong
 from temperance.core.evidence import Block, maximise_evidence
-from temperance.core.features import mean_log_entropy, shape_features, standards
+from temperance.core.features import shape_features, standards, sum_of_log_entropy
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
-from temperance.core.objective import LogLikelihood
 from temperance.core.offsets import Inputs
-from temperance.core.predictors import ByClass, Linear
+from temperance.core.predictors import ByClass
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample
 from temperance.population import Population
 
 __all__ = [
@@ -55,8 +56,20 @@ class Design:
     centre: Vector
     spread: Vector
     expected: float
-    predictor: ByClass
+    right: int
+    group_of_class: NDArray[np.intp]
     class_of_group: NDArray[np.intp]
+
+    @property
+    def n_coefficients(self) -> int:
+        """How many numbers log T is linear in."""
+        return 1 + len(self.centre) + len(self.class_of_group)
+
+    def predictor(self, rows: Rows) -> ByClass:
+        """Return log T of some rows as a function of the coefficients."""
+        features = (shape_features(rows, self.reference) - self.centre) / self.spread
+        stored = np.column_stack([np.ones(rows.n_rows), features])
+        return ByClass(stored, self.group_of_class[rows.top], len(self.class_of_group))
 
     def link(self) -> Log:
         """Return the link, with the limits of T(z)."""
@@ -65,39 +78,38 @@ class Design:
 
     def start(self, population: Population, n_offsets: int) -> Vector:
         """Return the prior mean, with the intercept where T is T0."""
-        rest = np.zeros(self.predictor.n_groups + n_offsets)
+        rest = np.zeros(len(self.class_of_group) + n_offsets)
         return np.concatenate([[np.log(self.reference)], population.mean, rest])
 
 
-def design(rows: Rows, weights: Vector | None, population: Population) -> Design:
+def design(sample: Sample, population: Population) -> Design:
     """Find T0, then the features of the rows at it and the classes that they predict."""
-    expected = float(population.intercept @ [1.0, mean_log_entropy(rows, weights)])
-    step = max(1, rows.n_rows // REFERENCE_ROWS)
-    some = rows if step == 1 else rows.every(step)
-    some_weights = weights if weights is None else weights[::step]
-    if some_weights is not None and not some_weights.any():
-        some, some_weights = rows, weights
-    reference, level_tau = _reference(some, some_weights, population, expected)
-    features = shape_features(rows, reference)
-    centre, spread = standards(features, weights)
-    group_of_class, class_of_group = _groups(rows, weights)
-    stored = np.column_stack([np.ones(rows.n_rows), (features - centre) / spread])
-    predictor = ByClass(stored, group_of_class[rows.top], len(class_of_group))
-    return Design(reference, level_tau, centre, spread, expected, predictor, class_of_group)
+    (right, _), log_entropy, predicted = sample.total(_first_look)
+    expected = float(population.intercept @ [1.0, log_entropy / sample.total_weight])
+    step = max(1, sample.n_rows // REFERENCE_ROWS)
+    some = sample if step == 1 else sample.every(step)
+    reference, level_tau = _reference(some if some.total_weight else sample, population, expected)
+    centre, spread = standards(sample, reference)
+    return Design(reference, level_tau, centre, spread, expected, int(right), *_groups(predicted))
 
 
-def _reference(
-    rows: Rows, weights: Vector | None, population: Population, expected: float
-) -> tuple[float, float]:
+def _first_look(rows: Rows, weights: Vector | None) -> tuple[NDArray[Any], ...]:
+    """Return rows right and wrong, the sum of log entropies, and how often each class is predicted."""
+    top = rows.top if weights is None else rows.top[weights > 0]
+    predicted = np.bincount(top, minlength=rows.n_classes)
+    return *right_and_wrong(rows, weights), *sum_of_log_entropy(rows, weights), predicted
+
+
+def _reference(sample: Sample, population: Population, expected: float) -> tuple[float, float]:
     """Return T0 and the tau of its prior: of two modes, near the prior or near the rows, the higher."""
-    objective = LogLikelihood(rows, Linear(np.ones((rows.n_rows, 1))), Log(), weights)
+    objective = sample.objective(one_temperature)
     block = intercept_block(population, expected)
-    best = np.log(find_anchor(rows, weights, exact=False).temperature)
+    best = np.log(find_anchor(sample, exact=False).temperature)
     found = []
     for start in (expected, best):
         off = ((start - expected) / population.intercept_scale) ** 2
         tau = (population.freedom + off) / (population.freedom + 1)
-        posterior = maximise_evidence(objective, [block], np.array([start]), rows.n_rows, max(tau, 1.0))
+        posterior = maximise_evidence(objective, [block], np.array([start]), sample.n_rows, max(tau, 1.0))
         off = ((posterior.mode[0] - expected) / population.intercept_scale) ** 2
         tail = (population.freedom + 1) / 2 * np.log1p(off / population.freedom)
         found.append((objective(posterior.mode).value * objective.total_weight + tail, posterior))
@@ -105,13 +117,11 @@ def _reference(
     return float(Log().temperature(chosen.mode)[0]), chosen.taus[block.name]
 
 
-def _groups(rows: Rows, weights: Vector | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _groups(count: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the group of each class (-1 for none) and the class of each group: those predicted most."""
-    top = rows.top if weights is None else rows.top[weights > 0]
-    count = np.bincount(top, minlength=rows.n_classes)
     often = np.sort(np.argsort(-count, kind="stable")[:MOST_CLASSES])
     classes = often[count[often] > 0]
-    group = np.full(rows.n_classes, -1, np.intp)
+    group = np.full(len(count), -1, np.intp)
     group[classes] = np.arange(len(classes))
     return group, classes
 
@@ -126,7 +136,7 @@ def temperature_blocks(design: Design, population: Population) -> list[Block]:
     """Return the prior of the coefficients of log T: level, shape, classes."""
     precision = np.asarray(np.linalg.inv(population.covariance), np.float64)
     shape = Block("shape", population.mean, precision, population.freedom)
-    size = design.predictor.n_groups
+    size = len(design.class_of_group)
     classes = Block.of_scale("class temperature", size, population.class_scale, population.class_freedom)
     return [intercept_block(population, design.expected), shape, classes]
 

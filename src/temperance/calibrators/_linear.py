@@ -27,6 +27,7 @@ from temperance.core.objective import LogLikelihood
 from temperance.core.ops import Array, Ops
 from temperance.core.predictors import Linear
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample
 
 __all__ = ["LinearPredictorCalibrator", "log_normalised_entropy"]
 
@@ -64,28 +65,34 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def _check_options(self) -> None:
         check_choice("solver", self.solver, ("exact", "sgd"))
 
-    def _fit(self, rows: Rows, weights: Vector | None) -> None:
+    def _fit(self, sample: Sample) -> None:
+        if self.solver == "sgd":
+            sample.need_memory("solver='sgd' takes rows at random")
         if self.uses_logits:
-            check_unmasked(rows.values, rows.mean(), type(self).__name__)
-        predictor = self._predictor(rows)
-        anchor = find_anchor(rows, weights, exact=False)
+            sample.total(self._check_unmasked)
+        anchor = find_anchor(sample, exact=False)
         self.temperature_limits_ = np.array(limits_around(anchor.temperature))
-        start = np.zeros(predictor.n_parameters)
+        start = np.zeros(sum(self._named_sizes().values()))
         start[0] = self._link().inverse(anchor.temperature)
-        warn_of(anchor, rows, weights)
+        objective = sample.objective(self._likelihood)
+        warn_of(anchor, sample.n_rows)
         if anchor.trouble:
             self.solution_, theta = anchor.solution, start
         else:
-            self.solution_ = self._solve(LogLikelihood(rows, predictor, self._link(), weights), start)
+            self.solution_ = (
+                descend(objective) if self.solver == "sgd" else solve(objective, start, sample.n_rows)
+            )
             theta = self.solution_.parameters
             self._set_errors(self.solution_)
         self._restore(self._named(theta))
-        self._set_quantiles(self._link().temperature(predictor.predict(theta)), weights)
+        self._set_quantiles(objective, theta)
 
-    def _solve(self, objective: LogLikelihood, start: Vector) -> Solution:
-        if self.solver == "sgd":
-            return descend(objective)
-        return solve(objective, start, objective.rows.n_rows)
+    def _check_unmasked(self, rows: Rows, weights: Vector | None) -> tuple[()]:
+        check_unmasked(rows.values, rows.mean(), type(self).__name__)
+        return ()
+
+    def _likelihood(self, rows: Rows, weights: Vector | None) -> LogLikelihood:
+        return LogLikelihood(rows, self._predictor(rows), self._link(), weights)
 
     def _predictor(self, rows: Rows) -> Linear:
         columns = [np.ones(rows.n_rows)]

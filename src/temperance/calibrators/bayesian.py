@@ -40,6 +40,7 @@ from temperance.core.links import Log
 from temperance.core.offsets import Inputs, OffsetLogLikelihood, offset_mixture
 from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample
 from temperance.core.top_label import TopLabelLikelihood
 from temperance.population import Population, read_population, shipped_population, weak_population
 
@@ -131,47 +132,52 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             raise InputError(f"prior must be {PRIORS}; there is no file {self.prior!r}.")
         return read_population(self.prior)
 
-    def _fit(self, rows: Rows, weights: Vector | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         if self.class_bias:
-            self._check_for_bias(rows)
-        warn_if_all_wrong(rows, weights)
+            sample.total(self._check_for_bias)
         population = self._population()
-        parts = design(rows, weights, population)
-        posterior = self._solve(rows, weights, population, parts)
+        parts = design(sample, population)
+        warn_if_all_wrong(parts.right, sample.n_rows)
+        objective, posterior = self._solve(sample, population, parts)
         self.reference_, self.centre_, self.spread_ = parts.reference, parts.centre, parts.spread
         self.temperature_limits_ = np.array([parts.link().lower, parts.link().upper])
         self._set_temperature(posterior, parts, population)
-        self._set_offsets(posterior.mode[parts.predictor.n_parameters :], parts.reference)
+        self._set_offsets(posterior.mode[parts.n_coefficients :], parts.reference)
         self.solution_ = posterior.solution
         self.taus_ = np.array([posterior.taus[name] for name in self._block_names()])
         self.effective_parameters_ = np.array([posterior.effective[name] for name in self._block_names()])
-        a = parts.predictor.predict(posterior.mode[: parts.predictor.n_parameters])
-        self._set_quantiles(parts.link().temperature(a), weights)
+        self._set_quantiles(objective, posterior.mode)
 
-    def _check_for_bias(self, rows: Rows) -> None:
+    def _check_for_bias(self, rows: Rows, weights: Vector | None) -> tuple[()]:
         check_unmasked(rows.values, rows.mean(), "BayesianTemperatureScaling(class_bias=True)")
         if rows.n_classes > MOST_CLASSES:
             raise InputError(
                 f"class_bias=True takes at most {MOST_CLASSES} classes, for its matrix of all pairs of them; "
                 f"got {rows.n_classes}. Leave class_bias out."
             )
+        return ()
 
-    def _solve(self, rows: Rows, weights: Vector | None, population: Population, parts: Design) -> Posterior:
+    def _solve(self, sample: Sample, population: Population, parts: Design) -> tuple[Any, Posterior]:
+        """Return the objective and its posterior."""
+        inputs = interacting(sample.n_classes, parts.reference)
+
+        def top_label(rows: Rows, weights: Vector | None) -> TopLabelLikelihood:
+            return TopLabelLikelihood(rows, parts.predictor(rows), parts.link(), weights)
+
+        def with_bias(rows: Rows, weights: Vector | None) -> OffsetLogLikelihood:
+            return OffsetLogLikelihood(rows, parts.predictor(rows), parts.link(), inputs, weights)
+
+        objective = sample.objective(with_bias if self.class_bias else top_label)
         blocks = temperature_blocks(parts, population)
-        if not self.class_bias:
-            likelihood = TopLabelLikelihood(rows, parts.predictor, parts.link(), weights)
-            start = parts.start(population, 0)
-            return maximise_evidence(likelihood, blocks, start, rows.n_rows, parts.level_tau)
-        inputs = interacting(rows.n_classes, parts.reference)
-        with_bias = OffsetLogLikelihood(rows, parts.predictor, parts.link(), inputs, weights)
-        start = parts.start(population, with_bias.n_offsets)
-        blocks += offset_blocks(inputs, population)
-        return maximise_evidence(with_bias, blocks, start, rows.n_rows, parts.level_tau)
+        if self.class_bias:
+            blocks += offset_blocks(inputs, population)
+        start = parts.start(population, inputs.n_offsets if self.class_bias else 0)
+        return objective, maximise_evidence(objective, blocks, start, sample.n_rows, parts.level_tau)
 
     def _set_temperature(self, posterior: Posterior, parts: Design, population: Population) -> None:
         """Keep of the posterior what a row needs: a class is met alone, so no pair of classes is."""
         mode, covariance = posterior.mode, posterior.covariance
-        groups = slice(SIZE, parts.predictor.n_parameters)
+        groups = slice(SIZE, parts.n_coefficients)
         self.coefficients_, self.covariance_ = mode[:SIZE], covariance[:SIZE, :SIZE]
         self.standard_errors_ = {"coefficients": np.sqrt(self.covariance_.diagonal())}
         self.class_shift_ = np.zeros(self.n_classes_)

@@ -19,10 +19,15 @@ from temperance.core.objective import LogLikelihood
 from temperance.core.ops import Array, Ops
 from temperance.core.predictors import Grouped
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample
 
 __all__ = ["BinwiseTemperatureScaling"]
 
 Vector = NDArray[np.float64]
+
+
+def _confidence(rows: Rows) -> Vector:
+    return np.exp(rows.uncertainty().log_confidence)
 
 
 class BinwiseTemperatureScaling(TemperatureCalibrator):
@@ -68,48 +73,50 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         check_number("bins", self.bins, ">= 2", lambda bins: bins >= 2, whole=True)
         check_number("top", self.top, "between 0 and 1", lambda top: 0 < top < 1)
 
-    def _fit(self, rows: Rows, weights: Vector | None) -> None:
-        confidence = np.exp(rows.uncertainty().log_confidence)
-        self.edges_ = self._edges(confidence, weights)
-        group = self._bin(confidence)
-        anchor = find_anchor(rows, weights, exact=False)
-        objective = LogLikelihood(rows, Grouped(group, self.bins), Log(), weights)
+    def _fit(self, sample: Sample) -> None:
+        self.edges_ = self._edges(sample)
+        anchor = find_anchor(sample, exact=False)
+        objective = sample.objective(self._likelihood)
         low, high = np.log(limits_around(anchor.temperature))
         bounds = np.full(self.bins, low), np.full(self.bins, high)
         start = np.full(self.bins, np.log(anchor.temperature))
-        warn_of(anchor, rows, weights)
+        warn_of(anchor, sample.n_rows)
         if anchor.trouble:
             self.solution_, theta = anchor.solution, start
         else:
-            self.solution_ = solve(objective, start, rows.n_rows, bounds=bounds)
+            self.solution_ = solve(objective, start, sample.n_rows, bounds=bounds)
             theta = self.solution_.parameters
-        used = np.bincount(group, weights, self.bins) > 0
-        self.temperatures_ = np.where(used, objective.link.temperature(theta), 1.0)
-        self._set_quantiles(self.temperatures_[group], weights)
+        used = sample.total(self._weight_of_bins)[0] > 0
+        self.temperatures_ = np.where(used, Log().temperature(theta), 1.0)
+        self._set_quantiles(objective, theta)
         if self.solution_.covariance is not None and self.solution_.covariance.shape[0] == self.bins:
             errors = self.temperatures_ * np.sqrt(self.solution_.covariance.diagonal())
             self.standard_errors_ = {"temperatures": np.where(used, errors, 0.0)}
 
-    def _edges(self, confidence: Vector, weights: Vector | None) -> Vector:
+    def _edges(self, sample: Sample) -> Vector:
         """Return quantiles of the confidences below `top`, such that equal weights fall between them."""
-        counted = np.ones(len(confidence)) if weights is None else weights
-        below = (confidence <= self.top) & (counted > 0)
-        values, index = np.unique(confidence[below], return_inverse=True)
-        cumulated = np.cumsum(np.bincount(index, counted[below], len(values)))
-        if not cumulated.size:
-            return np.full(self.bins - 1, self.top)
-        wanted = np.arange(1, self.bins - 1) / (self.bins - 1) * cumulated[-1]
-        # The smallest confidence that leaves at least the wanted weight at or below it; the edge lies midway
-        # to the next, so that the last bit of a confidence decides nothing.
-        at = np.searchsorted(cumulated, wanted * (1 - 1e-12))
-        following = np.append(values, self.top)[at + 1]
-        return np.append((values[at] + following) / 2, self.top)
+        found = sample.quantiles(self._confidence_below_top, np.arange(1, self.bins - 1) / (self.bins - 1))
+        # An edge lies midway to the next confidence, so that the last bit of one decides nothing.
+        following = np.where(np.isnan(found.following), self.top, found.following)
+        edges = np.append((found.values + following) / 2, self.top)
+        return np.where(np.isnan(edges), self.top, edges)  # no row is below
 
-    def _bin(self, confidence: Vector) -> NDArray[np.intp]:
-        return np.searchsorted(self.edges_, confidence, side="left")
+    def _confidence_below_top(self, rows: Rows, weights: Vector | None) -> tuple[Vector, Vector | None]:
+        confidence = _confidence(rows)
+        below = confidence <= self.top
+        return confidence[below], None if weights is None else weights[below]
+
+    def _likelihood(self, rows: Rows, weights: Vector | None) -> LogLikelihood:
+        return LogLikelihood(rows, Grouped(self._bin(rows), self.bins), Log(), weights)
+
+    def _weight_of_bins(self, rows: Rows, weights: Vector | None) -> tuple[Vector]:
+        return (np.bincount(self._bin(rows), weights, self.bins).astype(np.float64),)
+
+    def _bin(self, rows: Rows) -> NDArray[np.intp]:
+        return np.searchsorted(self.edges_, _confidence(rows), side="left")
 
     def _temperature(self, rows: Rows) -> Vector:
-        return self.temperatures_[self._bin(np.exp(rows.uncertainty().log_confidence))]
+        return self.temperatures_[self._bin(rows)]
 
     def _temperature_formula(self, z: Array, ops: Ops) -> Array:
         gaps = gaps_of(z, self.n_classes_, ops)

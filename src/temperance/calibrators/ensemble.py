@@ -20,6 +20,7 @@ from temperance.core.formulas import gaps_of, log_mixture, log_sum, log_weight
 from temperance.core.mixture import ALMOST_ZERO, BrierMixture, LogMixture, mixture_weights
 from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample
 
 __all__ = ["EnsembleTemperatureScaling"]
 
@@ -64,21 +65,22 @@ class EnsembleTemperatureScaling(Calibrator):
     def _check_options(self) -> None:
         check_choice("loss", self.loss, ("nll", "brier"))
 
-    def _fit(self, rows: Rows, weights: Vector | None) -> None:
-        anchor = find_anchor(rows, weights, exact=False)
-        warn_of(anchor, rows, weights)
+    def _fit(self, sample: Sample) -> None:
+        anchor = find_anchor(sample, exact=False)
+        warn_of(anchor, sample.n_rows)
         if anchor.trouble:
             self.temperature_, self.weights_ = anchor.temperature, np.array([1.0, 0.0, 0.0])
             self.solution_ = anchor.solution
             return
-        objective = (LogMixture if self.loss == "nll" else BrierMixture)(rows, weights)
+        objective = sample.objective(LogMixture if self.loss == "nll" else BrierMixture)
         low, high = np.log(limits_around(anchor.temperature))
         bounds = np.array([low, 0.0, 0.0]), np.array([high, 1.0, 1.0])
-        # The loss may have several optima: of temperature scaling alone, of all three parts, and of a sharp
-        # tempered part that the uniform one makes up for (noisy labels).
-        middle = np.log(anchor.temperature)
-        starts = ([middle, 0, 0], [middle, 0.1, 0.05], [middle - 0.9, 0.05, 0.3], [middle - 1.8, 0.05, 0.3])
-        solutions = [solve(objective, np.array(start), rows.n_rows, bounds=bounds) for start in starts]
+        # The loss may have several optima: near temperature scaling, and of a sharp tempered part that the
+        # uniform one makes up for (noisy labels). At u = 0, q tells nothing any more: so both of its ends
+        # are tried.
+        middle = np.array([np.log(anchor.temperature), 0.0, 0.0])
+        starts = middle + np.array([[0, 0.1, 0], [0, 0.1, 1], [-0.9, 0.35, 0.9], [-1.8, 0.35, 0.9]])
+        solutions = [solve(objective, start, sample.n_rows, bounds=bounds) for start in starts]
         self.solution_ = min(solutions, key=lambda solution: solution.value)
         self.temperature_ = float(np.exp(self.solution_.parameters[0]))
         self.weights_ = mixture_weights(self.solution_.parameters)

@@ -28,6 +28,7 @@ from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample, weighted_sum
 
 __all__ = ["ParametrizedTemperatureScaling"]
 
@@ -117,54 +118,65 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         check_number("weight_decay", self.weight_decay, ">= 0", lambda decay: decay >= 0)
         check_seed("random_state", self.random_state)
 
-    def _fit(self, rows: Rows, weights: Vector | None) -> None:
-        inputs = self._largest(rows, min(self.top_k, rows.n_classes))
-        self.input_mean_, self.input_scale_ = self._standards(inputs, weights)
-        network = self._network(inputs)
-        anchor = find_anchor(rows, weights, exact=False)
+    def _fit(self, sample: Sample) -> None:
+        if self.solver == "sgd":
+            sample.need_memory("solver='sgd' takes rows at random")
+        self._standardise(sample)
+        network = self._network(np.empty((0, len(self.input_mean_))))
+        anchor = find_anchor(sample, exact=False)
         self.temperature_limits_ = np.array(limits_around(anchor.temperature))
         start = network.start(
             self._link().inverse(anchor.temperature), np.random.default_rng(self.random_state)
         )
-        warn_of(anchor, rows, weights)
+        warn_of(anchor, sample.n_rows)
         if anchor.trouble:
             theta, self.solution_ = network.constant(start), anchor.solution
         else:
-            self.solution_ = self._solve(rows, network, weights, start)
+            self.solution_ = self._solve(sample, network, start)
             theta = self.solution_.parameters
         layers = list(network.layers(theta))
         self.coefs_, self.intercepts_ = [w.copy() for w, _ in layers], [b.copy() for _, b in layers]
-        self._set_quantiles(self._link().temperature(network.predict(theta)), weights)
+        self._set_quantiles(sample.objective(self._likelihood), theta)
 
-    def _standards(self, inputs: Matrix, weights: Vector | None) -> tuple[Vector, Vector]:
-        """Return what is taken off the inputs and what divides them; the paper took them as they are."""
-        if self.solver == "sgd":
-            return np.zeros(inputs.shape[1]), np.ones(inputs.shape[1])
-        share = None if weights is None else weights / weights.sum()
-        mean = np.average(inputs, axis=0, weights=share)
-        spread = np.sqrt(np.average((inputs - mean) ** 2, axis=0, weights=share))
-        return mean, np.where(spread > 0, spread, 1.0)
+    def _standardise(self, sample: Sample) -> None:
+        """Set what is taken off the inputs and what divides them; the paper took them as they are."""
+        count = min(self.top_k, sample.n_classes)
+        self.input_mean_, self.input_scale_ = np.zeros(count), np.ones(count)
+        if self.solver == "exact":
+            self.input_mean_ = sample.total(self._sum_of_inputs)[0] / sample.total_weight
+            spread = np.sqrt(sample.total(self._sum_of_squares)[0] / sample.total_weight)
+            self.input_scale_ = np.where(spread > 0, spread, 1.0)
 
-    def _solve(self, rows: Rows, network: Network, weights: Vector | None, start: Vector) -> Solution:
+    def _sum_of_inputs(self, rows: Rows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum(self._largest(rows), weights),)
+
+    def _sum_of_squares(self, rows: Rows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum((self._largest(rows) - self.input_mean_) ** 2, weights),)
+
+    def _likelihood(self, rows: Rows, weights: Vector | None) -> LogLikelihood:
+        return LogLikelihood(rows, self._network(self._largest(rows)), self._link(), weights)
+
+    def _ece_loss(self, rows: Rows, weights: Vector | None) -> EceLoss:
+        return EceLoss(rows, self._network(self._largest(rows)), self._link(), weights)
+
+    def _solve(self, sample: Sample, network: Network, start: Vector) -> Solution:
         if self.solver == "sgd":
-            loss = LogLikelihood if self.loss == "nll" else EceLoss
+            loss = sample.objective(self._likelihood if self.loss == "nll" else self._ece_loss)
             usual = network.usual_start(np.random.default_rng(self.random_state))
-            return descend(loss(rows, network, self._link(), weights), usual, self.random_state or 0)
-        total = rows.n_rows if weights is None else weights.sum()
-        prior = Prior(network.constant(start), network.decay(self.weight_decay / total))
+            return descend(loss, usual, self.random_state or 0)
+        decay = network.decay(self.weight_decay / sample.total_weight)
         # On all rows at once: a subsample would choose the local optimum by the order of the rows.
-        likelihood = LogLikelihood(rows, network, self._link(), weights, prior)
+        likelihood = sample.objective(self._likelihood, Prior(network.constant(start), decay))
         solution = fisher_scoring(likelihood, start, stall=STALL)
         if self.loss == "nll":
             return solution
-        around = Prior(solution.parameters, network.decay(self.weight_decay / total))
-        objective = EceLoss(rows, network, self._link(), weights, around)
+        objective = sample.objective(self._ece_loss, Prior(solution.parameters, decay))
         # The loss jumps where a row changes bins, so the end is where no step lowers it, not a zero gradient.
         found = lbfgs(objective, solution.parameters, "L-BFGS on the ECE loss")
         return replace(found, converged=True, message="L-BFGS on the ECE loss, until no step lowered it")
 
-    def _largest(self, rows: Rows, count: int) -> Matrix:
-        largest = rows.largest(count).astype(np.float64)
+    def _largest(self, rows: Rows) -> Matrix:
+        largest = rows.largest(len(self.input_mean_)).astype(np.float64)
         check_unmasked(rows.values, largest.sum(axis=1), type(self).__name__)
         return largest
 
@@ -178,8 +190,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     def _temperature(self, rows: Rows) -> Vector:
         layers = zip(self.coefs_, self.intercepts_, strict=True)
         theta = np.concatenate([part.ravel() for layer in layers for part in layer])
-        inputs = self._largest(rows, len(self.input_mean_))
-        return self._link().temperature(self._network(inputs).predict(theta))
+        return self._link().temperature(self._network(self._largest(rows)).predict(theta))
 
     def _temperature_formula(self, z: Array, ops: Ops) -> Array:
         inputs = ops.largest(centred(z, self.n_classes_, ops), len(self.input_mean_))

@@ -14,6 +14,7 @@ from temperance.calibrators._base import Shape, TemperatureCalibrator
 from temperance.calibrators._words import confidence_in_words, estimate
 from temperance.core.ops import Array, Ops
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample
 
 __all__ = ["TemperatureScaling"]
 
@@ -47,9 +48,9 @@ class TemperatureScaling(TemperatureCalibrator):
     key: ClassVar[str] = "ts"
     temperature_: float
 
-    def _fit(self, rows: Rows, weights: NDArray[np.float64] | None) -> None:
-        anchor = find_anchor(rows, weights, exact=True)
-        warn_of(anchor, rows, weights)
+    def _fit(self, sample: Sample) -> None:
+        anchor = find_anchor(sample, exact=True)
+        warn_of(anchor, sample.n_rows)
         self.temperature_ = anchor.temperature
         self.temperature_quantiles_ = np.full(3, anchor.temperature)
         self.solution_ = anchor.solution

@@ -37,6 +37,8 @@ Floats = NDArray[np.floating[Any]]
 BLOCK_BYTES = 1 << 20
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32
+# Rows that the linear algebra library takes at a time, or a multiple of them.
+STRIDE = 16
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
@@ -88,7 +90,9 @@ class Scratch:
     """The (rows, classes) buffers of one thread, each allocated when first needed."""
 
     def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
-        self._shape = (n_rows, n_classes)
+        # More rows than are ever used: a buffer used as a whole would be contiguous, and its sums have other
+        # bits than those of a part of it.
+        self._shape = (_whole_strides(n_rows) + STRIDE, n_classes)
         self._dtype = dtype
 
     @cached_property
@@ -111,11 +115,22 @@ class Scratch:
         """A one for each class: the product with it is a row sum."""
         return np.ones(self._shape[1], self._dtype)
 
+    def products(self, buffer: Floats, n_rows: int, weights: Floats | None = None) -> Floats:
+        """Return the first rows of a buffer times the weights, or their sums.
+
+        A product with ones is the fastest row sum that NumPy has, for few and for many classes. The linear
+        algebra library treats the last rows of a matrix in another way when they do not fill its stride, so
+        it gets whole strides: then the bits of a row do not depend on where in a block it lies.
+        """
+        whole = buffer[: _whole_strides(n_rows)]
+        products: Floats = np.dot(whole, self.ones if weights is None else weights)[:n_rows]
+        return products
+
     def _buffer(self) -> Floats:
         n_rows, n_classes = self._shape
         if n_classes < FEW_CLASSES:
-            return np.empty((n_classes, n_rows), self._dtype).T
-        return np.empty(self._shape, self._dtype)
+            return np.zeros((n_classes, n_rows), self._dtype).T
+        return np.zeros(self._shape, self._dtype)
 
     def block(self, values: Floats | BFloat16, start: int, stop: int) -> Floats:
         """Rows start..stop as a contiguous array of the working type: a view where that is possible."""
@@ -128,6 +143,10 @@ class Scratch:
         else:
             np.copyto(target, rows, casting="unsafe")
         return target
+
+
+def _whole_strides(n_rows: int) -> int:
+    return -(-n_rows // STRIDE) * STRIDE
 
 
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.objective import Evaluation, LogLikelihood, with_prior
+from temperance.core.objective import Derivatives, Evaluation, LogLikelihood, Terms, with_prior
 
 __all__ = ["EceLoss"]
 
@@ -27,17 +27,32 @@ class EceLoss(LogLikelihood):
 
     def __call__(self, theta: Vector) -> Evaluation:
         """Evaluate at `theta`; what stands for the Fisher matrix is the prior's precision alone."""
+        group, gap, slope = self._by_bin(theta)
+
+        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
+            gradient, _ = self.predictor.pull_back(theta, np.sign(gap)[group] * slope, None)
+            return gradient, np.zeros((len(theta), len(theta))) if with_fisher else None
+
+        return with_prior(self.prior, theta, float(np.abs(gap).sum()), derive)
+
+    def _by_bin(self, theta: Vector) -> tuple[NDArray[np.intp], Vector, Vector]:
+        """Return the bin of each row, the gap of each bin, and what each row's a adds to that of its bin."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value)
         confidence = np.exp(-moments.log_s)
         share = np.broadcast_to(self.share(), confidence.shape)
         group = np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1)
         correct = self.rows.top == self.rows.labels
-        gap = np.bincount(group, share * (correct - confidence), BINS)
+        gap = np.bincount(group, share * (correct - confidence), BINS).astype(np.float64, copy=False)
+        return group, gap, share * confidence * moments.mu * beta.first
 
-        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            da = np.sign(gap)[group] * share * confidence * moments.mu * beta.first
-            gradient, _ = self.predictor.pull_back(theta, da, None)
-            return gradient, np.zeros((len(theta), len(theta))) if with_fisher else None
+    def terms(self, theta: Vector, with_fisher: bool) -> Terms:
+        """Return the gaps of the bins, whose signs only all rows together tell, and the gradient of each."""
+        group, gap, slope = self._by_bin(theta)
+        gradients = [self.predictor.pull_back(theta, slope * (group == b), None)[0] for b in range(BINS)]
+        return Terms((gap, np.array(gradients)), _combine_bins)
 
-        return with_prior(self.prior, theta, float(np.abs(gap).sum()), derive)
+
+def _combine_bins(gap: Vector, gradients: Matrix) -> Derivatives:
+    n_parameters = gradients.shape[1]
+    return float(np.abs(gap).sum()), np.sign(gap) @ gradients, np.zeros((n_parameters, n_parameters))

@@ -13,8 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.rows import Rows
+from temperance.core.sample import Sample, weighted_sum
 
-__all__ = ["LOG_ENTROPY_FLOOR", "SHAPE_FEATURES", "mean_log_entropy", "shape_features", "standards"]
+__all__ = [
+    "LOG_ENTROPY_FLOOR",
+    "SHAPE_FEATURES",
+    "mean_log_entropy",
+    "shape_features",
+    "standards",
+    "sum_of_log_entropy",
+]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -31,14 +39,25 @@ def shape_features(rows: Rows, temperature: float) -> Matrix:
     return np.column_stack([entropy, entropy**2 / 10, np.log1p(shape.third), np.log1p(shape.mean)])
 
 
-def standards(features: Matrix, weights: Vector | None) -> tuple[Vector, Vector]:
-    """Return what to take off the features and what to divide them by."""
-    centre = np.average(features, axis=0, weights=weights)
-    variance = np.average((features - centre) ** 2, axis=0, weights=weights)
-    return centre, np.sqrt(variance) + LEAST_SPREAD
-
-
-def mean_log_entropy(rows: Rows, weights: Vector | None) -> float:
+def mean_log_entropy(sample: Sample) -> float:
     """Return the mean of the rows' log entropy: how sure the classifier is, by its own account."""
-    log_entropy = np.maximum(rows.uncertainty().log_entropy, LOG_ENTROPY_FLOOR)
-    return float(np.average(log_entropy, weights=weights))
+    return float(sample.total(sum_of_log_entropy)[0]) / sample.total_weight
+
+
+def sum_of_log_entropy(rows: Rows, weights: Vector | None) -> tuple[Vector]:
+    """Return the sum of the rows' log entropies, none below the floor."""
+    return (weighted_sum(np.maximum(rows.uncertainty().log_entropy, LOG_ENTROPY_FLOOR), weights),)
+
+
+def standards(sample: Sample, reference: float) -> tuple[Vector, Vector]:
+    """Return what to take off the features and what to divide them by."""
+
+    def sums(rows: Rows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum(shape_features(rows, reference), weights),)
+
+    def squares(rows: Rows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum((shape_features(rows, reference) - centre) ** 2, weights),)
+
+    centre = sample.total(sums)[0] / sample.total_weight
+    variance = sample.total(squares)[0] / sample.total_weight
+    return centre, np.sqrt(variance) + LEAST_SPREAD

@@ -32,7 +32,6 @@ HALVINGS = 25
 LEAST_FRACTION = 1 / 8  # of a step that is to be trusted
 MOST_DAMPING = 1.0
 SUBSAMPLE_ROWS = 1024
-SUBSAMPLE_STEP = 16  # a subsample is at most this much smaller: its optimum is a start worth having
 ROWS_PER_PARAMETER = 20
 SUSPICIOUS = 1.2  # all rows' value over that of a subsample, at the optimum of the subsample
 SMALL_FISHER = 500  # parameters whose matrix is cheap, even where rows too few make it singular
@@ -42,9 +41,9 @@ LARGEST_FISHER = 4096  # parameters; beyond, the matrix costs more than the step
 class Objective(Protocol):
     """A sum over rows that can be evaluated at a point, and thinned out."""
 
-    n_parameters: int
     noise: float  # relative error of a value
     total_weight: float
+    thinning: int  # how much smaller a subsample is at most
 
     @property
     def passes(self) -> int:
@@ -88,12 +87,13 @@ def solve(
     bounds: Bounds | None = None,
 ) -> Solution:
     """Minimise from `start`: on ever larger subsamples where there are many rows, then on all of them."""
-    if objective.n_parameters > LARGEST_FISHER:
+    n_parameters = len(start)
+    if n_parameters > LARGEST_FISHER:
         return lbfgs(objective, start, f"L-BFGS, for more than {LARGEST_FISHER} parameters", bounds)
-    if objective.n_parameters > max(n_rows, SMALL_FISHER):
+    if n_parameters > max(n_rows, SMALL_FISHER):
         return lbfgs(objective, start, "L-BFGS, for more parameters than rows", bounds)
-    enough = max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * objective.n_parameters)
-    step = min(SUBSAMPLE_STEP, n_rows // enough)
+    enough = max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * n_parameters)
+    step = min(objective.thinning, n_rows // enough)
     few = objective.every(step) if step >= 4 else objective
     if step >= 4 and few.total_weight > 0:
         rough = solve(few, start, n_rows // step, max(tolerance, 1e-7), stall, bounds)

@@ -49,12 +49,11 @@ def moments(
     """Write r, mu and v of each row at its inverse temperature."""
     d, e = _exponentials(z, peak, beta, scratch)
     e[np.arange(len(z)), top] = 0
-    # A product with ones is the fastest row sum that NumPy has, for few and for many classes.
-    np.dot(e, scratch.ones, out=r)
+    r[:] = scratch.products(scratch.e, len(z))
     np.multiply(e, d, out=e)
-    np.dot(e, scratch.ones, out=mu)
+    mu[:] = scratch.products(scratch.e, len(z))
     np.multiply(e, d, out=e)
-    np.dot(e, scratch.ones, out=v)
+    v[:] = scratch.products(scratch.e, len(z))
     s = 1 + r
     mu /= s
     v /= s
@@ -65,4 +64,4 @@ def moments(
 def softmax(z: Floats, top: Indices, peak: Floats, beta: Floats, out: Floats, scratch: Scratch) -> None:
     """Write the probabilities softmax(beta z)."""
     _, e = _exponentials(z, peak, beta, scratch)
-    np.multiply(e, (1 / np.dot(e, scratch.ones))[:, None], out=out)
+    np.multiply(e, (1 / scratch.products(scratch.e, len(z)))[:, None], out=out)

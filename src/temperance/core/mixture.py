@@ -8,7 +8,11 @@ q(0) is uniform over the row's possible classes. Both losses need row moments on
     sum_k q_k(b) q_k(c) = s(b + c) / (s(b) s(c))            d log of it / d b = mu(b + c) - mu(b)
     sum_k (d q_k(b) / d b)^2 = s(2b) / s(b)^2 (v(2b) + (mu(2b) - mu(b))^2)
 
-The parameters are (log T, w_2, w_3). The curvature is that of Gauss and Newton, exact in the weights.
+The parameters are (log T, u, q), so that any u and q from 0 to 1 give weights:
+
+    w_1 = 1 - u,        w_2 = u (1 - q),        w_3 = u q
+
+The curvature is that of Gauss and Newton.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.objective import Evaluation
+from temperance.core.objective import THINNING, Evaluation, Terms, terms_of
 from temperance.core.rows import Moments, Rows
 
 __all__ = ["ALMOST_ZERO", "BrierMixture", "LogMixture", "MixtureLoss", "mixture_weights"]
@@ -31,15 +35,15 @@ ALMOST_ZERO = 1e-15
 
 
 def mixture_weights(theta: Vector) -> Vector:
-    """Return (w_1, w_2, w_3) of the parameters, freed of rounding below 0."""
-    weights = np.array([1 - theta[1] - theta[2], theta[1], theta[2]]).clip(0)
-    return weights / weights.sum()
+    """Return (w_1, w_2, w_3) of the parameters."""
+    _, u, q = theta
+    return np.array([1 - u, u * (1 - q), u * q])
 
 
 class MixtureLoss(ABC):
-    """The mean loss of the mixture; infinite where w_1 would be below 0."""
+    """The mean loss of the mixture."""
 
-    n_parameters = 3
+    thinning = THINNING
 
     def __init__(self, rows: Rows, weights: Vector | None = None) -> None:
         self.rows, self.weights = rows, weights
@@ -58,15 +62,18 @@ class MixtureLoss(ABC):
         """Return the loss of every `step`-th row."""
         return type(self)(self.rows.every(step), None if self.weights is None else self.weights[::step])
 
+    def terms(self, theta: Vector, with_fisher: bool) -> Terms:
+        """Return what these rows add to the loss of more rows."""
+        return terms_of(self(theta), with_fisher)
+
     def __call__(self, theta: Vector) -> Evaluation:
-        """Evaluate at (log T, w_2, w_3)."""
-        if theta[1] + theta[2] > 1:
-            return Evaluation(np.inf, lambda with_fisher: (np.zeros(3), np.eye(3)))
+        """Evaluate at (log T, u, q)."""
+        _, u, q = theta
         w = mixture_weights(theta)
         beta = float(np.exp(-theta[0]))
         value, gradient, curvature = self._evaluate(beta, w, self.rows.moments(beta))
-        # d beta / d log T = -beta; w_1 falls as w_2 and w_3 rise
-        jacobian = np.array([[-beta * w[0], 0, 0, 0], [0, -1, 1, 0], [0, -1, 0, 1]])
+        # d beta / d log T = -beta, and the derivatives of the weights
+        jacobian = np.array([[-beta * w[0], 0, 0, 0], [0, -1, 1 - q, q], [0, 0, -u, u]])
         return Evaluation(value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T))
 
     def _log_at_label(self, tempered: Moments, beta: float) -> Matrix:

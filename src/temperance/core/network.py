@@ -22,6 +22,9 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 JACOBIAN_ROWS = 4096  # rows whose Jacobian is held at once
+# What a rectifier takes for 0. Rows whose units are all silent give the next layer its bias alone, which may
+# be 0 but for rounding: the last bit of a sum over rows must not decide which units are alive.
+SILENT = 1e-12
 
 
 class Network:
@@ -81,7 +84,7 @@ class Network:
         activations = [x]
         for weights, biases in self.layers(theta):
             if len(activations) > 1:
-                np.maximum(activations[-1], 0, out=activations[-1])
+                activations[-1][activations[-1] < SILENT] = 0
             activations.append(row_products(activations[-1], weights) + biases)
         return activations
 

@@ -7,6 +7,8 @@ With beta = 1/T(a), a the predictor, and the row moments at beta (see `kernels`)
     Fisher   = J' diag(w v beta'^2) J                         positive semi-definite always
 
 plus, where a prior is given, its negative log density: 1/2 (theta - m)' P (theta - m).
+
+All three are means over rows, so those of rows in many parts are the means of those of the parts (`Terms`).
 """
 
 from __future__ import annotations
@@ -21,13 +23,25 @@ from numpy.typing import NDArray
 
 from temperance.core.links import Link
 from temperance.core.predictors import Predictor
+from temperance.core.quantiles import quantiles
 from temperance.core.rows import Index, Rows
 
-__all__ = ["Evaluation", "LogLikelihood", "Prior", "with_prior"]
+__all__ = [
+    "THINNING",
+    "Derivatives",
+    "Evaluation",
+    "LogLikelihood",
+    "Prior",
+    "Terms",
+    "terms_of",
+    "with_prior",
+]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
+# How much smaller a subsample of rows in memory is at most: its optimum is a start worth having.
+THINNING = 16
 
 # From whether the Fisher matrix is wanted to the gradient and that matrix, or None.
 Derive = Callable[[bool], tuple[Vector, Matrix | None]]
@@ -39,6 +53,30 @@ class Prior:
 
     mean: Vector
     precision: Matrix
+
+
+Derivatives = tuple[float, Vector, Matrix | None]
+"""Value, gradient, and Fisher matrix where it was asked for."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What some rows add to the objective of all: arrays that add up, and what to make of their sums."""
+
+    arrays: tuple[NDArray[np.float64], ...]
+    combine: Callable[..., Derivatives]
+
+    def __add__(self, other: Terms) -> Terms:
+        pairs = zip(self.arrays, other.arrays, strict=True)
+        return Terms(tuple(a + b for a, b in pairs), self.combine)
+
+    def times(self, weight: float) -> Terms:
+        """Return these terms with a weight."""
+        return Terms(tuple(weight * array for array in self.arrays), self.combine)
+
+    def combined(self) -> Derivatives:
+        """Return value, gradient and Fisher matrix."""
+        return self.combine(*self.arrays)
 
 
 class Evaluation:
@@ -61,6 +99,16 @@ class Evaluation:
         return gradient, fisher
 
 
+def terms_of(here: Evaluation, with_fisher: bool) -> Terms:
+    """Return the terms of an objective that is itself a mean over rows."""
+    value = np.array(here.value)
+    return Terms((value, *here.derivatives) if with_fisher else (value, here.gradient), _as_they_are)
+
+
+def _as_they_are(value: Vector, gradient: Vector, fisher: Matrix | None = None) -> Derivatives:
+    return float(value), gradient, fisher
+
+
 def with_prior(prior: Prior | None, theta: Vector, value: float, derive: Derive) -> Evaluation:
     """Return the evaluation of a likelihood with its prior, if any."""
     if prior is None:
@@ -77,6 +125,8 @@ def with_prior(prior: Prior | None, theta: Vector, value: float, derive: Derive)
 
 class LogLikelihood:
     """The objective of all temperature methods: rows with labels, a predictor, a link, and weights."""
+
+    thinning = THINNING
 
     def __init__(
         self,
@@ -114,6 +164,18 @@ class LogLikelihood:
     def share(self) -> Vector | float:
         """Each row's part of the mean."""
         return 1 / self.total_weight if self.weights is None else self.weights / self.total_weight
+
+    def temperatures(self, theta: Vector) -> Vector:
+        """Return T of each row."""
+        return self.link.temperature(self.predictor.predict(theta))
+
+    def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
+        """Return quantiles of T over the rows."""
+        return quantiles(self.temperatures(theta), self.weights, shares).values
+
+    def terms(self, theta: Vector, with_fisher: bool) -> Terms:
+        """Return what these rows add to the objective of more rows; the prior is no part of it."""
+        return terms_of(self(theta), with_fisher)
 
     def __call__(self, theta: Vector) -> Evaluation:
         """Evaluate at `theta`."""

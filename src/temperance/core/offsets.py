@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from temperance.core.blocks import Scratch
 from temperance.core.links import Link
-from temperance.core.objective import Evaluation, Prior, with_prior
+from temperance.core.objective import THINNING, Evaluation, Prior, Terms, terms_of, with_prior
 from temperance.core.predictors import ByClass
+from temperance.core.quantiles import quantiles
 from temperance.core.rows import Rows
 
 __all__ = ["Inputs", "OffsetLogLikelihood", "offset_mixture"]
@@ -44,6 +45,11 @@ class Inputs:
         """How many numbers x has."""
         return 1 if self.scale is None else 1 + self.n_classes
 
+    @property
+    def n_offsets(self) -> int:
+        """How many numbers the offsets are made from."""
+        return self.n_classes * self.width
+
     def of(self, d: Matrix) -> Matrix:
         """Return x of rows with the gaps `d`."""
         one = np.ones((len(d), 1))
@@ -54,6 +60,8 @@ class Inputs:
 
 class OffsetLogLikelihood:
     """The mean negative log-likelihood as a function of [theta of the predictor, columns of W]."""
+
+    thinning = THINNING
 
     def __init__(
         self,
@@ -66,8 +74,7 @@ class OffsetLogLikelihood:
     ) -> None:
         self.rows, self.predictor, self.link, self.inputs = rows, predictor, link, inputs
         self.weights, self.prior = weights, prior
-        self.n_offsets = inputs.n_classes * inputs.width
-        self.n_parameters = predictor.n_parameters + self.n_offsets
+        self.n_parameters = predictor.n_parameters + inputs.n_offsets
         self.total_weight = float(rows.n_rows if weights is None else weights.sum())
         self.noise = float(np.finfo(np.float64).eps)
 
@@ -86,6 +93,18 @@ class OffsetLogLikelihood:
     def with_prior(self, prior: Prior) -> OffsetLogLikelihood:
         """Return the same with another prior."""
         return OffsetLogLikelihood(self.rows, self.predictor, self.link, self.inputs, self.weights, prior)
+
+    def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
+        """Return quantiles of T over the rows."""
+        return quantiles(self.temperatures(theta), self.weights, shares).values
+
+    def temperatures(self, theta: Vector) -> Vector:
+        """Return T of each row."""
+        return self.link.temperature(self.predictor.predict(theta[: self.predictor.n_parameters]))
+
+    def terms(self, theta: Vector, with_fisher: bool) -> Terms:
+        """Return what these rows add to the objective of more rows."""
+        return terms_of(self(theta), with_fisher)
 
     def __call__(self, theta: Vector) -> Evaluation:
         """Evaluate at `theta`."""

@@ -79,6 +79,7 @@ class Rows:
         self._top = np.empty(self.n_rows, np.intp)
         self._peak = np.empty(self.n_rows, self.dtype)
         self._label_gap = np.empty(self.n_rows if labels is not None else 0)
+        self._kept: dict[Any, Any] = {}
 
     def every(self, step: int) -> Rows:
         """Return every `step`-th row, as a view, read by the same kernels as the whole."""
@@ -149,8 +150,18 @@ class Rows:
         self._pass(work)
         return Moments(np.log1p(r, dtype=np.float64), mu.astype(np.float64), v.astype(np.float64))
 
+    def _keep(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """Return what was computed before under this key: a fit asks for the features of its rows again."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
+
     def uncertainty(self) -> Uncertainty:
         """Return log entropy and log confidence of each row at temperature 1."""
+        result: Uncertainty = self._keep("uncertainty", self._uncertainty)
+        return result
+
+    def _uncertainty(self) -> Uncertainty:
         one = self._column(1.0)
         r, mu, v = np.empty((3, self.n_rows), self.dtype)
         entropy = np.empty(self.n_rows)
@@ -165,6 +176,10 @@ class Rows:
 
     def profile(self, beta: float) -> Profile:
         """Return the shape of beta z: its entropy, and the gaps from the top to other logits."""
+        result: Profile = self._keep(("profile", beta), lambda: self._profile(beta))
+        return result
+
+    def _profile(self, beta: float) -> Profile:
         b = self._column(beta)
         r, mu, v = np.empty((3, self.n_rows), self.dtype)
         gaps = np.empty((2, self.n_rows))
@@ -186,19 +201,23 @@ class Rows:
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             # From the top, so that a constant added to the row costs no digits.
             np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
-            result[i:j] = np.dot(scratch.d[: j - i], scratch.ones) / self.n_classes
+            result[i:j] = scratch.products(scratch.d, j - i) / self.n_classes
 
         self._pass(work)
         return result + self._peak
 
     def largest(self, count: int) -> Floats:
         """Return the `count` largest logits of each row, in falling order, less the row's mean."""
+        result: Floats = self._keep(("largest", count), lambda: self._largest(count))
+        return result
+
+    def _largest(self, count: int) -> Floats:
         result = np.empty((self.n_rows, count), self.dtype)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             d = scratch.d[: j - i]
             np.subtract(z, self._peak[i:j, None], out=d)
-            mean = np.dot(d, scratch.ones) / self.n_classes
+            mean = scratch.products(scratch.d, j - i) / self.n_classes
             part = np.partition(d, self.n_classes - count, axis=1)[:, self.n_classes - count :]
             result[i:j] = np.sort(part, axis=1)[:, ::-1] - mean[:, None]
 
@@ -213,7 +232,7 @@ class Rows:
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
-            result[i:j] = np.dot(scratch.d[: j - i], centred)
+            result[i:j] = scratch.products(scratch.d, j - i, centred)
 
         self._pass(work)
         return result
@@ -312,7 +331,7 @@ def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch) -> V
     """
     d, each = scratch.d[: len(z)], np.arange(len(z))
     np.subtract(z, peak[:, None], out=d)
-    mean = np.dot(d, scratch.ones) / d.shape[1]
+    mean = scratch.products(scratch.d, len(z)) / d.shape[1]
     masked = np.flatnonzero(~np.isfinite(mean))
     if masked.size:
         possible = np.isfinite(d[masked])

@@ -22,6 +22,7 @@ from temperance.comparison import LabelledRows
 from temperance.core.blocks import BFloat16
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.rows import Rows
+from temperance.core.sample import HeldSample
 
 __all__ = ["LEAST_ROWS", "Optima", "best_temperatures", "counted", "opened", "temperatures"]
 
@@ -76,7 +77,7 @@ def _part(rows: LabelledRows, group: NDArray[np.intp]) -> LabelledRows:
 
 def _log_temperature(rows: Rows, weights: Vector | None) -> tuple[float, float]:
     """Return the best log T and its standard error: infinite if a prior had to decide, nan if unknown."""
-    anchor = find_anchor(rows, weights, exact=True)
+    anchor = find_anchor(HeldSample(rows, weights), exact=True)
     covariance = anchor.solution.covariance
     if anchor.trouble is not None:
         return float(np.log(anchor.temperature)), np.inf

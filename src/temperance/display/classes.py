@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import Calibrator, TemperatureCalibrator
 from temperance.calibrators._anchor import find_anchor
 from temperance.comparison import Comparison, LabelledRows
+from temperance.core.sample import HeldSample
 from temperance.display._axes import axes_or_new, look
 from temperance.display._methods import temperature_calibrators, with_temperature
 from temperance.display._optima import LEAST_ROWS, best_temperatures, counted, opened, temperatures
@@ -115,7 +116,7 @@ class ClassTemperatureDisplay:
     ) -> Self:
         most, level = check_integer("most", most, 1), check_fraction("level", level)
         index, rows = counted(labelled), opened(labelled)
-        single = find_anchor(rows, labelled.weights, exact=True).temperature
+        single = find_anchor(HeldSample(rows, labelled.weights), exact=True).temperature
         groups = _by_class(labelled.labels, index, rows.n_classes)
         best = best_temperatures(labelled, list(groups.values()), level)
         shown = np.argsort(-np.abs(np.log(best.optimum / single)), kind="stable")[:most]

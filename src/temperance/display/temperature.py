@@ -18,6 +18,7 @@ from temperance.calibrators import Calibrator, TemperatureCalibrator
 from temperance.calibrators._anchor import find_anchor
 from temperance.calibrators._linear import log_normalised_entropy
 from temperance.comparison import Comparison, LabelledRows
+from temperance.core.sample import HeldSample
 from temperance.display._axes import axes_or_new, look
 from temperance.display._methods import temperature_calibrators, with_temperature
 from temperance.display._optima import LEAST_ROWS, best_temperatures, counted, opened, temperatures
@@ -146,7 +147,7 @@ class TemperatureDisplay:
             best.optimum,
             best.low,
             best.high,
-            find_anchor(rows, labelled.weights, exact=True).temperature,
+            find_anchor(HeldSample(rows, labelled.weights), exact=True).temperature,
         )
 
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -26,5 +26,5 @@ def as_rows(logits: Tensor, calibrator: Calibrator, dim: int) -> Tensor:
     z = logits.to(working_dtype(logits))
     if is_binary(logits, calibrator):
         return torch.stack([torch.zeros_like(z), z], dim=-1)
-    calibrator._check_classes(z.shape[dim])
+    calibrator._check_columns(z.shape[dim])
     return z.movedim(dim, -1)

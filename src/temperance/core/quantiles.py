@@ -1,0 +1,154 @@
+"""Quantiles of weighted numbers, exact also where the numbers lie in many parts.
+
+The quantile of a share q is the smallest number that has, with all below it, at least q of the weight. Parts
+are asked twice: a sketch of each, some thousand of its numbers with the weight up to them, brackets every
+quantile; then all numbers within the brackets are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Brackets", "Found", "Inside", "Sketch", "look_inside", "make_brackets", "quantiles", "settle"]
+
+Vector = NDArray[np.float64]
+
+POINTS = 4096  # of a sketch
+SLACK = 1e-12  # of a weight: the order in which weights were added decides nothing
+
+
+@dataclass(frozen=True)
+class Found:
+    """The quantiles, and after each the next larger number there is: nan if there is none."""
+
+    values: Vector
+    following: Vector
+
+
+def quantiles(values: Vector, weights: Vector | None, shares: Vector) -> Found:
+    """Return the quantiles of numbers that are all at hand; nan if none has weight."""
+    distinct, weight = _distinct(values, weights)
+    if not distinct.size:
+        return Found(np.full(len(shares), np.nan), np.full(len(shares), np.nan))
+    cumulated = np.cumsum(weight)
+    return _look_up(distinct, cumulated, shares * cumulated[-1])
+
+
+def _distinct(values: Vector, weights: Vector | None) -> tuple[Vector, Vector]:
+    """Return the different numbers that have weight, in order, and the weight of each."""
+    if weights is not None:
+        values, weights = values[weights > 0], weights[weights > 0]
+    if weights is None:
+        distinct, count = np.unique(values, return_counts=True)
+        return distinct, count.astype(np.float64)
+    distinct, index = np.unique(values, return_inverse=True)
+    return distinct, np.bincount(index, weights, len(distinct)).astype(np.float64)
+
+
+def _look_up(distinct: Vector, cumulated: Vector, wanted: Vector) -> Found:
+    at = np.minimum(np.searchsorted(cumulated, wanted * (1 - SLACK)), len(distinct) - 1)
+    return Found(distinct[at], np.append(distinct, np.nan)[at + 1])
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Some of the numbers of a part in order, the first and the last among them.
+
+    `below` is the weight of all smaller numbers, `up_to` that of these and the number itself.
+    """
+
+    values: Vector
+    below: Vector
+    up_to: Vector
+    complete: bool
+
+    @classmethod
+    def of(cls, values: Vector, weights: Vector | None) -> Sketch:
+        """Draw the sketch of a part."""
+        distinct, weight = _distinct(values, weights)
+        up_to = np.cumsum(weight)
+        kept = np.arange(len(distinct))
+        if len(distinct) > POINTS:
+            kept = np.unique(np.linspace(0, len(distinct) - 1, POINTS).astype(np.intp))
+        complete = len(kept) == len(distinct)
+        return cls(distinct[kept], (up_to - weight)[kept], up_to[kept], complete)
+
+    def least(self, at: Vector) -> Vector:
+        """Return the least weight that the numbers up to each of `at` can have."""
+        return np.append(0.0, self.up_to)[np.searchsorted(self.values, at, side="right")]
+
+    def most(self, at: Vector) -> Vector:
+        """Return the most weight that the numbers up to each of `at` can have."""
+        total = self.up_to[-1:] if len(self.up_to) else np.zeros(1)
+        return np.append(self.below, total)[np.searchsorted(self.values, at, side="right")]
+
+
+@dataclass(frozen=True)
+class Brackets:
+    """For each quantile the weight it wants, and the range low < number <= high that it and the next are in.
+
+    `found` are the quantiles themselves, where the sketches had all numbers.
+    """
+
+    wanted: Vector
+    low: Vector
+    high: Vector
+    found: Found | None
+
+
+def make_brackets(sketches: Sequence[Sketch], shares: Vector) -> Brackets:
+    """Return where the quantiles must lie; nan if nothing has weight."""
+    points = np.unique(np.concatenate([sketch.values for sketch in sketches]))
+    least = np.sum([sketch.least(points) for sketch in sketches], axis=0)
+    most = np.sum([sketch.most(points) for sketch in sketches], axis=0)
+    if not points.size:
+        nothing = np.full(len(shares), np.nan)
+        return Brackets(nothing, nothing, nothing, Found(nothing, nothing))
+    wanted = shares * least[-1]
+    if all(sketch.complete for sketch in sketches):
+        return Brackets(wanted, wanted, wanted, _look_up(points, least, wanted))
+    above = np.searchsorted(least, wanted * (1 - SLACK))
+    under = np.searchsorted(most, wanted * (1 - 2 * SLACK))
+    low = np.concatenate([[-np.inf], points])[under]
+    high = np.concatenate([points, [np.inf, np.inf]])[above + 1]
+    return Brackets(wanted, low, high, None)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Of one part: all its numbers within the brackets, and the weight of those below each bracket."""
+
+    values: Vector
+    weights: Vector
+    below: Vector
+
+
+def look_inside(values: Vector, weights: Vector | None, brackets: Brackets) -> Inside:
+    """Return the numbers of a part that may be quantiles."""
+    distinct, weight = _distinct(values, weights)
+    starts = np.searchsorted(distinct, brackets.low, side="right")
+    stops = np.searchsorted(distinct, brackets.high, side="right")
+    # +1 where a bracket begins, -1 where it ends: above 0 is inside at least one.
+    edges = np.bincount(starts, minlength=len(distinct) + 1) - np.bincount(stops, minlength=len(distinct) + 1)
+    inside = np.cumsum(edges)[: len(distinct)] > 0
+    below = np.append(0.0, np.cumsum(weight))[starts]
+    return Inside(distinct[inside], weight[inside], below)
+
+
+def settle(parts: Sequence[Inside], brackets: Brackets) -> Found:
+    """Return the quantiles from what all parts have within the brackets."""
+    distinct, weight = _distinct(
+        np.concatenate([part.values for part in parts]), np.concatenate([part.weights for part in parts])
+    )
+    below = np.sum([part.below for part in parts], axis=0)
+    found = []
+    for wanted, low, high, base in zip(brackets.wanted, brackets.low, brackets.high, below, strict=True):
+        own = slice(*np.searchsorted(distinct, [low, high], side="right"))
+        one = _look_up(distinct[own], base + np.cumsum(weight[own]), np.array([wanted]))
+        found.append((one.values[0], one.following[0]))
+    values, following = np.array(found).T
+    return Found(values, following)

@@ -1,0 +1,93 @@
+"""The labelled rows of a fit, and all that a method may ask of them.
+
+A method asks for sums over rows, for quantiles over rows, and for an objective, a mean over rows. It never
+holds the rows itself, so that they may lie in one array (`HeldSample`) or in many parts on many machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.objective import Prior
+from temperance.core.quantiles import Found, quantiles
+from temperance.core.rows import Rows
+
+__all__ = ["Build", "HeldSample", "Measure", "Sample", "Values", "weighted_sum"]
+
+Vector = NDArray[np.float64]
+Array = NDArray[Any]
+
+Measure = Callable[[Rows, Vector | None], tuple[Array, ...]]
+"""From rows and their weights to arrays that add up over parts."""
+Values = Callable[[Rows, Vector | None], tuple[Vector, Vector | None]]
+"""From rows and their weights to numbers with weights, not always one for each row."""
+Build = Callable[[Rows, Vector | None], Any]
+"""From rows and their weights to their objective."""
+
+
+def weighted_sum(values: Vector, weights: Vector | None) -> Vector:
+    """Return the sum over the first axis, each row counted with its weight."""
+    total: Vector = (values if weights is None else (values.T * weights).T).sum(axis=0)
+    return total
+
+
+class Sample(Protocol):
+    """Labelled rows with weights."""
+
+    n_rows: int
+    n_classes: int
+    total_weight: float
+
+    def every(self, step: int) -> Sample:
+        """Return every `step`-th row."""
+        ...
+
+    def total(self, measure: Measure) -> tuple[Array, ...]:
+        """Return sums over all rows."""
+        ...
+
+    def quantiles(self, values: Values, shares: Vector) -> Found:
+        """Return quantiles over all rows."""
+        ...
+
+    def objective(self, build: Build, prior: Prior | None = None) -> Any:
+        """Return the mean over all rows of what `build` gives for some, and the prior."""
+        ...
+
+    def need_memory(self, what: str) -> None:
+        """Raise if `what` cannot be done since the rows are not at hand."""
+        ...
+
+
+class HeldSample:
+    """Rows of one array."""
+
+    def __init__(self, rows: Rows, weights: Vector | None = None) -> None:
+        self.rows, self.weights = rows, weights
+        self.n_rows, self.n_classes = rows.n_rows, rows.n_classes
+        self.total_weight = float(rows.n_rows if weights is None else weights.sum())
+
+    def every(self, step: int) -> HeldSample:
+        """Return every `step`-th row."""
+        weights = None if self.weights is None else self.weights[::step]
+        return HeldSample(self.rows.every(step), weights)
+
+    def total(self, measure: Measure) -> tuple[Array, ...]:
+        """Return sums over all rows."""
+        return measure(self.rows, self.weights)
+
+    def quantiles(self, values: Values, shares: Vector) -> Found:
+        """Return quantiles over all rows."""
+        return quantiles(*values(self.rows, self.weights), shares)
+
+    def objective(self, build: Build, prior: Prior | None = None) -> Any:
+        """Return what `build` gives, with the prior."""
+        objective = build(self.rows, self.weights)
+        return objective if prior is None else objective.with_prior(prior)
+
+    def need_memory(self, what: str) -> None:
+        """Return: the rows are at hand."""

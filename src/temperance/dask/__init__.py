@@ -1,0 +1,15 @@
+"""Logits in Dask arrays and frames: a fit sends parameters out and gets sums back; the rest stays lazy.
+
+Nothing is kept between the passes of a fit but a thin sample of the rows, on the workers. Logits that fit
+their memory should be persisted (`logits.persist()`): then no pass reads them again.
+"""
+
+try:
+    import dask.array  # noqa: F401
+except ImportError as error:
+    raise ImportError('lazy arrays need Dask: pip install "temperance[dask]"') from error
+
+from temperance.dask._lazy import apply, map_probabilities
+from temperance.dask._sample import open_sample
+
+__all__ = ["apply", "map_probabilities", "open_sample"]

@@ -1,0 +1,78 @@
+"""Quantiles of weighted numbers: by their definition, and the same from parts as from all at once."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from temperance.core import quantiles as module
+from temperance.core.quantiles import Sketch, look_inside, make_brackets, quantiles, settle
+
+SHARES = np.array([0.05, 0.25, 1 / 3, 0.5, 0.8, 0.95])
+
+
+def by_definition(values, weights, share):
+    """Return the smallest number with at least the share of the weight up to it, and the next larger."""
+    counted = np.unique(values[weights > 0])
+    enough = [v for v in counted if weights[values <= v].sum() >= share * weights.sum() * (1 - 1e-12)]
+    return enough[0], next((v for v in counted if v > enough[0]), np.nan)
+
+
+def from_parts(values, weights, cuts):
+    """Return the quantiles as parts of the numbers give them, and how many numbers were looked at twice."""
+    parts = np.split(np.arange(len(values)), cuts)
+    some = [(values[part], None if weights is None else weights[part]) for part in parts]
+    brackets = make_brackets([Sketch.of(*part) for part in some], SHARES)
+    if brackets.found is not None:
+        return brackets.found, 0
+    inside = [look_inside(*part, brackets) for part in some]
+    return settle(inside, brackets), sum(len(part.values) for part in inside)
+
+
+numbers = st.lists(
+    st.tuples(st.integers(-20, 20), st.sampled_from([0.0, 0.25, 1.0, 3.0])), min_size=1, max_size=60
+)
+
+
+@given(numbers, st.lists(st.integers(0, 60), max_size=4), st.sampled_from([2, 3, 7, 4096]))
+@settings(deadline=None)
+def test_quantiles_are_by_definition_and_parts_give_the_same(drawn, cuts, points):
+    values, weights = np.array(drawn, float).T
+    weights[0] = 1.0  # some weight there must be
+    want = np.array([by_definition(values, weights, share) for share in SHARES]).T
+    whole = quantiles(values, weights, SHARES)
+    np.testing.assert_array_equal([whole.values, whole.following], want)
+    before, module.POINTS = module.POINTS, points
+    try:
+        found, _ = from_parts(values, weights, sorted(cuts))
+    finally:
+        module.POINTS = before
+    np.testing.assert_array_equal([found.values, found.following], want)
+
+
+def test_few_of_many_numbers_are_looked_at_twice(monkeypatch):
+    monkeypatch.setattr(module, "POINTS", 500)
+    values = np.random.default_rng(0).lognormal(size=100_000)
+    found, looked_at = from_parts(values, None, [10_000, 10_007, 60_000])
+    whole = quantiles(values, None, SHARES)
+    np.testing.assert_array_equal(found.values, whole.values)
+    np.testing.assert_array_equal(found.following, whole.following)
+    assert 0 < looked_at < 5000
+
+
+def test_without_any_weight_there_is_no_quantile():
+    for found in (quantiles(np.ones(3), np.zeros(3), SHARES), from_parts(np.ones(3), np.zeros(3), [1])[0]):
+        assert np.isnan(found.values).all()
+        assert np.isnan(found.following).all()
+
+
+def test_an_empty_part_changes_nothing():
+    values = np.arange(10.0)
+    np.testing.assert_array_equal(
+        from_parts(values, None, [0, 4, 4])[0].values, quantiles(values, None, SHARES).values
+    )
+
+
+@pytest.mark.parametrize("weights", [None, np.ones(3)])
+def test_weights_of_one_are_no_weights(weights):
+    assert quantiles(np.array([1.0, 2.0, 3.0]), weights, np.array([0.5])).values[0] == 2.0

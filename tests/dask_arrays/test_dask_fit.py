@@ -1,0 +1,204 @@
+"""A fit on rows in parts is the fit on all of them, whatever the parts; bad rows are named."""
+
+import logging
+import sys
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from dask.callbacks import Callback
+
+from temperance import InputError, make_calibrator
+from temperance.core import quantiles
+from temperance.dask import _sample
+
+METHODS = ["ts", "lts", "hts", "hnlts", "pts", "bts", "ets", "bayes"]
+UNEVEN = (40, 1, 0, 1500, 700, 759)
+
+
+def largest_difference(one, other):
+    """Return by how much the parameters of two fits differ, and what is told of their temperatures."""
+    pairs = [(a, other.parameters()[name]) for name, a in one.parameters().items()]
+    if hasattr(one, "temperature_quantiles_"):
+        pairs.append((one.temperature_quantiles_, other.temperature_quantiles_))
+    return max(np.abs(a - b).max() for a, b in pairs if a.size)
+
+
+def in_parts(array, parts=UNEVEN):
+    return da.from_array(array, chunks=(parts, *array.shape[1:]))
+
+
+@pytest.mark.parametrize("key", METHODS)
+def test_parts_of_any_size_give_the_parameters_of_the_whole(key, fit, task, weights, scheduler):
+    whole = fit(key, task.logits, task.labels, weights)
+    parts = fit(key, in_parts(task.logits), in_parts(task.labels), in_parts(weights))
+    assert largest_difference(whole, parts) < 1e-8
+    assert parts.solution_.value == pytest.approx(whole.solution_.value, rel=1e-12)
+    for name, errors in whole.standard_errors_.items():
+        np.testing.assert_allclose(parts.standard_errors_[name], errors, rtol=1e-6)
+    assert (parts.n_rows_, parts.n_classes_) == task.logits.shape
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])
+@pytest.mark.parametrize("key", ["hts", "lts", "bts"])
+def test_numbers_of_any_type_give_the_parameters_of_the_whole(key, dtype, fit, task):
+    logits = (100 * task.logits).astype(dtype) if dtype is np.int64 else task.logits.astype(dtype)
+    whole, parts = fit(key, logits, task.labels), fit(key, in_parts(logits), task.labels)
+    assert largest_difference(whole, parts) < 1e-8
+
+
+@pytest.mark.parametrize("options", [{"class_bias": True}, {"prior": "weak"}], ids=str)
+def test_options_of_bayes(options, fit, task):
+    whole = fit("bayes", task.logits, task.labels, **options)
+    assert largest_difference(whole, fit("bayes", in_parts(task.logits), task.labels, **options)) < 1e-8
+
+
+def test_the_brier_score_of_ets_and_a_binary_classifier(fit, task):
+    whole = fit("ets", task.logits, task.labels, loss="brier")
+    assert largest_difference(whole, fit("ets", in_parts(task.logits), task.labels, loss="brier")) < 1e-8
+    score, label = task.logits[:, 1] - task.logits[:, 0], task.labels % 2
+    assert largest_difference(fit("hts", score, label), fit("hts", in_parts(score), label)) < 1e-8
+
+
+def test_a_loss_with_jumps_ends_near_the_same_place(fit, task):
+    # Where a row changes bins the loss jumps, so that the last bit of a sum may decide the way.
+    whole, parts = (fit("pts-ece", z, task.labels) for z in (task.logits, in_parts(task.logits)))
+    assert parts.solution_.value == pytest.approx(whole.solution_.value, abs=2e-3)
+    assert parts.solution_.value < fit("ts", task.logits, task.labels).solution_.value
+
+
+def test_many_rows_are_thinned_out_first_and_the_thin_sample_is_read_in_few_parts(
+    fit, task, weights, monkeypatch
+):
+    monkeypatch.setattr(_sample, "MERGED_BYTES", 8000)
+    sample = _sample.open_sample(in_parts(task.logits, (300,) * 10), task.labels, weights)
+    thin = sample.every(7)
+    assert thin.n_rows == sum(thin.lengths) == len(task.labels[::7])
+    assert 1 < len(thin.parts) < 5
+    parts = dask.compute(*thin.parts)
+    held = [np.concatenate([part[i] for part in parts]) for i in range(3)]
+    for got, all_rows in zip(held, (task.logits, task.labels, weights), strict=True):
+        np.testing.assert_array_equal(got, all_rows[::7])
+    assert thin.total_weight == pytest.approx(weights[::7].sum())
+    assert sample.every(1) is sample
+
+
+def test_what_does_not_fit_the_workers_is_thinned_out_more(task, monkeypatch):
+    sample = _sample.open_sample(in_parts(task.logits), task.labels, None)
+    assert sample.thinning == 16
+    monkeypatch.setattr(_sample, "THIN_BYTES", task.logits.nbytes // 50)
+    assert sample.thinning == 50
+
+
+def test_quantiles_that_need_a_second_look_are_exact(fit, task, weights, monkeypatch):
+    whole = fit("bts", task.logits, task.labels, weights, bins=20)
+    monkeypatch.setattr(quantiles, "POINTS", 50)
+    parts = fit("bts", in_parts(task.logits), task.labels, weights, bins=20)
+    assert largest_difference(whole, parts) < 1e-8
+
+
+def test_labels_and_weights_may_lie_in_other_parts(fit, task, weights):
+    whole = fit("hts", task.logits, task.labels, weights)
+    logits = in_parts(task.logits, (2000, 1000)).rechunk((2000, 2))  # classes apart, too
+    parts = fit("hts", logits, in_parts(task.labels, (500,) * 6), in_parts(weights, (3000,)))
+    assert largest_difference(whole, parts) < 1e-8
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, for what Dask does with it
+def test_a_frame_of_unknown_length_and_a_parquet_file(fit, task, weights, tmp_path):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    whole = fit("hts", task.logits, task.labels, weights)
+    frame = pd.DataFrame(task.logits, columns=[f"class {k}" for k in range(5)])
+    frame = frame.assign(label=task.labels, weight=weights)
+    dd.from_pandas(frame, npartitions=4).to_parquet(tmp_path / "rows.parquet")
+    stored = dd.read_parquet(tmp_path / "rows.parquet")
+    logits = stored[[f"class {k}" for k in range(5)]]
+    assert largest_difference(whole, fit("hts", logits, stored["label"], stored["weight"])) < 1e-8
+    assert largest_difference(whole, fit("hts", logits, task.labels, in_parts(weights))) < 1e-8
+    few = dd.from_pandas(frame, npartitions=3)["label"].to_dask_array()  # unknown, and cut elsewhere
+    assert largest_difference(whole, fit("hts", logits, few, weights)) < 1e-8
+
+
+def test_a_zarr_store(fit, task, tmp_path):
+    pytest.importorskip("zarr")
+    da.to_zarr(in_parts(task.logits, (1000,) * 3), str(tmp_path / "logits.zarr"))
+    stored = da.from_zarr(str(tmp_path / "logits.zarr"))
+    assert largest_difference(fit("lts", task.logits, task.labels), fit("lts", stored, task.labels)) < 1e-8
+
+
+class Seen(Callback):
+    """Take note of the tasks that Dask runs, as its progress bar does."""
+
+    def __init__(self):
+        super().__init__(pretask=lambda key, graph, state: self.names.add(str(key).split("-")[:2][-1]))
+        self.names = set()
+
+
+def test_progress_can_be_seen_by_name_and_in_the_log(task, caplog):
+    with Seen() as seen, caplog.at_level(logging.INFO, "temperance"), dask.config.set(scheduler="sync"):
+        make_calibrator("bts").fit(in_parts(task.logits), task.labels)
+    assert {"sum", "objective", "sketch"} <= seen.names
+    assert any("pass 3 over 3000 rows in 6 parts: objective" in line for line in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda z, y, w: y.__setitem__(1700, 9), r"rows from 1541 on.*0 to 4.*got 9 in row 159"),
+        (lambda z, y, w: z.__setitem__((2500, 2), np.nan), r"rows from 2241 on.*NaN in 1 rows.*row 259"),
+        (lambda z, y, w: z.__setitem__((3, 2), np.inf), r"^logits must be finite.*row 3\b"),
+        (lambda z, y, w: w.__setitem__(2000, -1), r"sample_weight must be one finite number >= 0"),
+        (lambda z, y, w: w.__setitem__(slice(None), 0), "all 3000 are 0"),
+        (lambda z, y, w: w.__setitem__(slice(None), 1e120), "number of ordinary size"),
+    ],
+    ids=["label", "nan", "inf", "negative weight", "no weight", "huge weights"],
+)
+def test_bad_rows_are_named_where_they_are(spoil, message, task, weights):
+    z, y, w = task.logits.copy(), task.labels.copy(), weights.copy()
+    spoil(z, y, w)
+    with pytest.raises(InputError, match=message):
+        make_calibrator("hts").fit(in_parts(z), in_parts(y), in_parts(w))
+
+
+@pytest.mark.parametrize("key", ["lts", "pts"])
+def test_a_masked_class_is_refused_by_the_methods_that_weigh_every_logit(key, task):
+    z = task.logits.copy()
+    z[2900, (task.labels[2900] + 1) % 5] = -np.inf
+    with pytest.raises(InputError, match=r"rows from 2241 on.*-inf in 1 rows, the first is row 659"):
+        make_calibrator(key).fit(in_parts(z), task.labels)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda z, y: (z, y[:-1]), r"labels must be one number for each row; got shape \(2999,\) for 3000"),
+        (lambda z, y: (z, in_parts(y[:-1], (2999,))), "labels must be one number .*; got 2999 for 3000 rows"),
+        (lambda z, y: (z, da.stack([in_parts(y)] * 2)), "labels must be one number .*; got 2 dimensions"),
+        (lambda z, y: (z[:0], y[:0]), "needs labelled rows; got none"),
+        (lambda z, y: (z[:, :1], y), "got 1 column"),
+        (lambda z, y: (z[:, :, None], y), "got 3 dimensions"),
+        (lambda z, y: (z.astype(str), y), "floating point numbers; got <U"),
+    ],
+)
+def test_shapes_and_types_are_checked_before_anything_is_computed(change, message, task):
+    def explode(block):
+        raise AssertionError("computed")
+
+    logits, labels = change(in_parts(task.logits).map_blocks(explode, dtype=float), task.labels)
+    with pytest.raises(InputError, match=message):
+        make_calibrator("ts").fit(logits, labels)
+
+
+@pytest.mark.parametrize("key", ["hts", "pts"])
+def test_a_descent_needs_the_rows_in_memory_and_says_so(key, task):
+    with pytest.raises(InputError, match=r"takes rows at random, so it needs them in memory; got a Dask"):
+        make_calibrator(key, solver="sgd").fit(in_parts(task.logits), task.labels)
+
+
+def test_without_dask_the_sentence_says_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("temperance.dask")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    with pytest.raises(ImportError, match=r'pip install "temperance\[dask\]"'):
+        import temperance.dask  # noqa: F401
