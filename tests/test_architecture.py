@@ -32,6 +32,8 @@ ALLOWED = {
     "comparison": {"_validation", "calibrators", "containers", "core", "metrics"},
     "display": {"_validation", "calibrators", "comparison", "core", "metrics"},
     "streaming": {"_validation", "calibrators", "containers", "core", "data", "files"},
+    "_scores": {"_validation"},
+    "sklearn": {"_scores", "_validation", "calibrators", "containers"},
     "report": {"calibrators", "comparison", "display", "files", "metrics"},
     "study": {
         "_validation",
@@ -73,6 +75,7 @@ LATER = {
         "display",
         "metrics",
         "persistence",
+        "sklearn",
     },
 }
 HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas"]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import TransformerTags
 
 from temperance._validation import InputError, check_labels, check_sample_weight, inspector
 from temperance.containers import Logits, as_numpy, open_logits
@@ -80,6 +81,12 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
                 stacklevel=2,
             )
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags(preserves_dtype=["float64", "float32"])
+        tags.target_tags.required = True
+        return tags
 
     def _forget(self) -> None:
         """Remove what an earlier fit has left: all that ends in _."""
