@@ -32,8 +32,7 @@ ALLOWED = {
     "comparison": {"_validation", "calibrators", "containers", "core", "metrics"},
     "display": {"_validation", "calibrators", "comparison", "core", "metrics"},
     "streaming": {"_validation", "calibrators", "containers", "core", "data", "files"},
-    "_scores": {"_validation"},
-    "sklearn": {"_scores", "_validation", "calibrators", "containers"},
+    "sklearn": {"_validation", "calibrators", "containers"},
     "report": {"calibrators", "comparison", "display", "files", "metrics"},
     "study": {
         "_validation",

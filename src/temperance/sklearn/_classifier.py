@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from temperance._scores import (
+from temperance.sklearn._scores import (
     RESPONSES,
     Floats,
     Index,
