@@ -1,4 +1,4 @@
-"""Among scikit-learn's classifiers: `CalibratedClassifier`, which gives any of them calibrated probabilities."""
+"""For users of scikit-learn: `CalibratedClassifier` gives any classifier calibrated probabilities."""
 
 from temperance.sklearn._classifier import CalibratedClassifier
 

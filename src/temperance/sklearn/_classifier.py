@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import deepcopy
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -14,14 +12,15 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import assert_all_finite, get_tags, indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
+from temperance._validation import InputError, check_choice, check_sample_weight
+from temperance.calibrators import CALIBRATORS, Calibrator, make_calibrator
+from temperance.containers import as_numpy
+from temperance.sklearn._folds import check_target, make_splitter, score_fold, split_rows, weights_for
 from temperance.sklearn._scores import (
     RESPONSES,
     Floats,
@@ -33,11 +32,7 @@ from temperance.sklearn._scores import (
     known_classes,
     log_floor,
     score,
-    score_fold,
 )
-from temperance._validation import InputError, check_choice, check_number, check_sample_weight
-from temperance.calibrators import CALIBRATORS, Calibrator, make_calibrator
-from temperance.containers import as_numpy
 
 __all__ = ["CalibratedClassifier"]
 
@@ -147,7 +142,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         """
         check_choice("response", self.response, RESPONSES)
         calibrator = self._new_calibrator()
-        X, y = indexable(X, _check_target(y))
+        X, y = indexable(X, check_target(y))
         weights = None if sample_weight is None else check_sample_weight(as_numpy(sample_weight), len(y))
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # half a fit is none
@@ -160,6 +155,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set options, those of the estimator and of the calibrator by their names too, as in `estimator__C`."""
+        calibrator = params.get("calibrator", self.calibrator)
+        options = [name for name in params if name.startswith("calibrator__")]
+        if options and isinstance(calibrator, str):
+            raise InputError(
+                f"{options[0]} needs a calibrator to set it in; got the key {calibrator!r}. Pass "
+                f"calibrator=temperance.make_calibrator({calibrator!r})."
+            )
+        return super().set_params(**params)
 
     def _new_calibrator(self) -> Calibrator:
         if isinstance(self.calibrator, Calibrator):
@@ -188,7 +194,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 "a fitted estimator is not trained again, so fit takes X, y and sample_weight alone; got "
                 f"{', '.join(fit_params)}. Leave it out, or choose folds with cv."
             )
-        check_is_fitted(self.estimator)
+        if self.estimator is None:
+            raise InputError("estimator must be a fitted classifier for cv='prefit'; got None.")
+        if hasattr(
+            self.estimator, "fit"
+        ):  # else it is a model from elsewhere, with the methods of a fitted one
+            check_is_fitted(self.estimator)
         classes = known_classes(self.estimator)
         unknown = columns_of(y, classes) < 0
         if unknown.any():
@@ -206,15 +217,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _score_folds(
         self, X: Any, y: NDArray[Any], weights: Floats | None, fit_params: dict[str, Any]
     ) -> list[Part]:
-        counted = y if weights is None else y[weights > 0]
-        if len(np.unique(counted)) < 2:
+        n_classes = len(np.unique(y if weights is None else y[weights > 0]))
+        if n_classes < 2:
             raise InputError(
-                "a classifier needs rows of two or more classes, of weight > 0; got one class. Check y."
+                "a classifier needs rows of two or more classes, of weight > 0; got "
+                f"{'one class' if n_classes else 'no rows'}. Check y."
             )
         estimator = self._get_estimator()
         splits, fit_params = self._split(X, y, weights, fit_params)
         trained = clone(estimator).fit(X, y, **fit_params)
-        self._take(trained, X, LabelEncoder().fit(y).classes_)
+        self._take(trained, X, np.unique(y))
         return Parallel(n_jobs=self.n_jobs)(
             delayed(score_fold)(
                 clone(estimator), X, y, split, weights, fit_params, self.response_, self.classes_
@@ -226,30 +238,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self, X: Any, y: NDArray[Any], weights: Floats | None, fit_params: dict[str, Any]
     ) -> tuple[list[tuple[Index, Index]], dict[str, Any]]:
         """Return the rows of the folds, and what goes to the estimator's fit."""
-        cv = self._splitter(y)
         if _routing():
             routed = process_routing(self, "fit", sample_weight=weights, **fit_params)
             for_split, for_fit = routed.splitter.split, dict(routed.estimator.fit)
         else:
-            for_split, for_fit = {}, fit_params | _weights_for(self._get_estimator(), weights)
-        with warnings.catch_warnings():
-            # A class that some folds lack is taken care of.
-            warnings.filterwarnings("ignore", message="The least populated class in y")
-            splits = [(_rows(train, y), _rows(test, y)) for train, test in cv.split(X, y, **for_split)]
-        return splits, for_fit
-
-    def _splitter(self, y: NDArray[Any]) -> Any:
-        if not (self.cv is None or isinstance(self.cv, (Integral, str))):
-            return check_cv(self.cv, y, classifier=True)
-        folds = 5 if self.cv is None else self.cv
-        check_number("cv", folds, ">= 2, a splitter, or 'prefit'", lambda folds: folds >= 2, whole=True)
-        largest = int(np.unique(y, return_counts=True)[1].max())
-        if largest < 2:
-            raise InputError(
-                f"folds need a class with two or more rows; got {len(y)} rows of {len(y)} classes. Add rows, "
-                "or calibrate a fitted estimator with cv='prefit'."
-            )
-        return StratifiedKFold(min(int(folds), largest))
+            for_split = {}
+            for_fit = fit_params | weights_for(self._get_estimator(), weights, fit_params)
+        return split_rows(make_splitter(self.cv, y), X, y, for_split), for_fit
 
     def _calibrate(
         self, calibrator: Calibrator, parts: list[Part], labels: Index, weights: Floats | None
@@ -303,6 +298,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         calibrated = np.asarray(self.calibrator_.transform(logits))
         return calibrated[:, 1] - calibrated[:, 0] if len(self.classes_) == 2 else calibrated
 
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what the transformers inside the estimator give each other: "default", "pandas" or "polars".
+
+        What this class itself gives, labels and probabilities, are always arrays.
+        """
+        for estimator in (self.estimator, getattr(self, "estimator_", None)):
+            if hasattr(estimator, "set_output"):
+                estimator.set_output(transform=transform)
+        return self
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_rows_")
 
@@ -315,7 +320,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return router.add(splitter=self.cv, method_mapping=split)
 
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self._get_estimator())
+        tags, estimator = super().__sklearn_tags__(), self._get_estimator()
+        if not hasattr(estimator, "__sklearn_tags__"):
+            return tags
+        inner = get_tags(estimator)
         tags.input_tags = deepcopy(inner.input_tags)
         tags.no_validation, tags.non_deterministic = inner.no_validation, inner.non_deterministic
         if inner.classifier_tags is not None:
@@ -324,33 +332,5 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return tags
 
 
-def _check_target(y: Any) -> NDArray[Any]:
-    if y is None:
-        raise InputError("CalibratedClassifier requires y to be passed, but the target y is None.")
-    labels = column_or_1d(y, warn=True)
-    assert_all_finite(labels, input_name="y")
-    check_classification_targets(labels)
-    return np.asarray(labels)
-
-
-def _rows(index: Any, y: NDArray[Any]) -> Index:
-    """Return a splitter's choice of rows, which may be a mask, as their numbers."""
-    return np.arange(len(y))[np.asarray(index)]
-
-
 def _routing() -> bool:
     return bool(get_config()["enable_metadata_routing"])
-
-
-def _weights_for(estimator: Any, weights: Floats | None) -> dict[str, Any]:
-    if weights is None:
-        return {}
-    if has_fit_parameter(estimator, "sample_weight"):
-        return {"sample_weight": weights}
-    warnings.warn(
-        f"the fit of {type(estimator).__name__} takes no sample_weight, so the weights count in the "
-        "calibration alone. For a pipeline pass them as step__sample_weight too, or enable metadata routing.",
-        UserWarning,
-        stacklevel=5,
-    )
-    return {}

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils import _safe_indexing
 
 from temperance._validation import InputError
 
@@ -24,7 +23,6 @@ __all__ = [
     "known_classes",
     "log_floor",
     "score",
-    "score_fold",
 ]
 
 Floats = NDArray[np.float64]
@@ -94,10 +92,9 @@ def _has_score_for_each_class(estimator: Any, X: Any) -> bool:
     if n_classes == 2:
         return True
     # Three classes have three pairs, so the shape alone does not tell.
-    shapes = [
-        value for name, value in estimator.get_params().items() if name.endswith("decision_function_shape")
-    ]
-    shape = np.shape(estimator.decision_function(X[:1]))
+    options = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    shapes = [value for name, value in options.items() if name.endswith("decision_function_shape")]
+    shape = np.shape(estimator.decision_function(_safe_indexing(X, slice(1))))
     return "ovo" not in shapes and len(shape) == 2 and shape[1] == n_classes
 
 
@@ -110,13 +107,12 @@ def score(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> tuple
             f"the estimator must name its classes as y does; {type(estimator).__name__} has "
             f"{known[columns < 0][0]!r} in its classes_, which is not in y."
         )
-    if response == "decision_function":
-        scores = np.asarray(estimator.decision_function(X), np.float64)
-        if scores.ndim == 1:
-            scores = np.column_stack([np.zeros_like(scores), scores])
-    else:
-        with np.errstate(divide="ignore"):
-            scores = np.log(np.asarray(estimator.predict_proba(X), np.float64))
+    scores = np.asarray(getattr(estimator, response)(X), np.float64)
+    if response == "predict_proba":
+        scores = _logarithms(scores, estimator)
+    elif scores.shape[1:] in ((), (1,)):
+        odds = scores.ravel()
+        scores = np.column_stack([np.zeros_like(odds), odds])
     if scores.shape[1:] != known.shape:
         raise InputError(
             f"{response} must give a score for each class; got shape {scores.shape} for {len(known)} classes."
@@ -124,26 +120,15 @@ def score(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> tuple
     return scores, columns
 
 
-def score_fold(
-    estimator: Any,
-    X: Any,
-    y: NDArray[Any],
-    split: tuple[Index, Index],
-    weights: Floats | None,
-    fit_params: dict[str, Any],
-    response: str,
-    classes: NDArray[Any],
-) -> Part:
-    """Train on the rows of a fold's first part and score those of its second."""
-    train, test = split
-    counted = train if weights is None else train[weights[train] > 0]
-    if len(np.unique(y[counted])) < 2:
-        # A model of one class has no scores to calibrate, and most estimators refuse to be one.
-        return Part(test, np.empty((len(test), 0)), np.empty(0, np.intp))
-    X_train, y_train = _safe_split(estimator, X, y, train)
-    X_test, _ = _safe_split(estimator, X, y, test, train)
-    estimator.fit(X_train, y_train, **_check_method_params(X, params=fit_params, indices=train))
-    return Part(test, *score(estimator, X_test, response, classes))
+def _logarithms(probs: Floats, estimator: Any) -> Floats:
+    wrong = probs[~((probs >= 0) & (probs <= 1 + 1e-6))]
+    if wrong.size:
+        raise InputError(
+            f"predict_proba must give numbers from 0 to 1; that of {type(estimator).__name__} gave {wrong[0]}. "
+            "Mend the estimator, or choose another response."
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(probs)
 
 
 def log_floor(parts: list[Part], n_classes: int) -> float:
@@ -179,4 +164,4 @@ def keep_known(parts: list[Part], labels: Index, weights: Floats | None) -> list
 
 
 def _count(parts: list[Part]) -> int:
-    return len({row for part in parts for row in part.rows.tolist()})
+    return len(np.unique(np.concatenate([part.rows for part in parts])))
