@@ -38,7 +38,7 @@ class OutputMixin(ABC):
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the columns: those that the logits of the fit had, else the classes' numbers."""
+        """Return the names of the columns: those of the logits of the fit, else the classes' numbers."""
         self._check_fitted()
         if input_features is None:
             numbers = np.arange(self.n_classes_).astype(str).astype(object)

@@ -157,7 +157,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return self
 
     def set_params(self, **params: Any) -> Self:
-        """Set options, those of the estimator and of the calibrator by their names too, as in `estimator__C`."""
+        """Set options; those of the estimator and of the calibrator by names such as `estimator__C`."""
         calibrator = params.get("calibrator", self.calibrator)
         options = [name for name in params if name.startswith("calibrator__")]
         if options and isinstance(calibrator, str):
@@ -196,9 +196,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             )
         if self.estimator is None:
             raise InputError("estimator must be a fitted classifier for cv='prefit'; got None.")
-        if hasattr(
-            self.estimator, "fit"
-        ):  # else it is a model from elsewhere, with the methods of a fitted one
+        if hasattr(self.estimator, "fit"):  # else it is a model from elsewhere, ready to predict
             check_is_fitted(self.estimator)
         classes = known_classes(self.estimator)
         unknown = columns_of(y, classes) < 0
@@ -303,7 +301,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
         What this class itself gives, labels and probabilities, are always arrays.
         """
-        for estimator in (self.estimator, getattr(self, "estimator_", None)):
+        estimators: list[Any] = [self.estimator, getattr(self, "estimator_", None)]
+        for estimator in estimators:
             if hasattr(estimator, "set_output"):
                 estimator.set_output(transform=transform)
         return self

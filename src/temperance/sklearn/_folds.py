@@ -49,8 +49,8 @@ def _check_objects(labels: NDArray[Any]) -> None:
     if any(is_text) and not all(is_text):
         text, other = labels[is_text.index(True)], labels[is_text.index(False)]
         raise InputError(
-            f"the labels in y must be all text or all numbers; got {text!r} and {other!r}. Convert them, for "
-            "example with [str(label) for label in y]."
+            f"the labels in y must be all text or all numbers; got {str(text)!r} and {other!r}. Convert "
+            "them, for example with [str(label) for label in y]."
         )
 
 
@@ -99,7 +99,7 @@ def _rows(index: Any, y: NDArray[Any]) -> Index:
 
 
 def weights_for(estimator: Any, weights: Floats | None, fit_params: dict[str, Any]) -> dict[str, Any]:
-    """Return the weights as an argument of the estimator's fit, if it takes them, without metadata routing."""
+    """Return the weights as an argument of the estimator's fit, if it takes them."""
     if weights is None:
         return {}
     if has_fit_parameter(estimator, "sample_weight"):

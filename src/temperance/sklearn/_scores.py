@@ -124,8 +124,8 @@ def _logarithms(probs: Floats, estimator: Any) -> Floats:
     wrong = probs[~((probs >= 0) & (probs <= 1 + 1e-6))]
     if wrong.size:
         raise InputError(
-            f"predict_proba must give numbers from 0 to 1; that of {type(estimator).__name__} gave {wrong[0]}. "
-            "Mend the estimator, or choose another response."
+            f"predict_proba must give numbers from 0 to 1; that of {type(estimator).__name__} gave "
+            f"{wrong[0]}. Mend the estimator, or choose another response."
         )
     with np.errstate(divide="ignore"):
         return np.log(probs)
