@@ -77,7 +77,7 @@ LATER = {
         "sklearn",
     },
 }
-HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas"]
+HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas", "sklearn.linear_model"]
 
 
 def part_of(path):

@@ -3,7 +3,6 @@
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from temperance import CALIBRATORS, CalibratedClassifier, make_calibrator
@@ -38,8 +37,6 @@ EXPECTED = {
     "check_fit2d_1feature": WORDS,
     "check_fit2d_predict1d": WORDS,
     "check_requires_y_none": WORDS,
-    "check_estimator_sparse_array": WORDS,
-    "check_estimator_sparse_matrix": WORDS,
     "check_dtype_object": OBJECTS,
     "check_transformer_data_not_an_array": NO_FIT_TRANSFORM,
     "check_transformer_general": NO_FIT_TRANSFORM,
@@ -49,18 +46,18 @@ EXPECTED = {
 
 @parametrize_with_checks(
     [
-        CalibratedClassifier(LogisticRegression()),
-        CalibratedClassifier(LogisticRegression(), "ts", cv=2),
-        CalibratedClassifier(DecisionTreeClassifier(random_state=0), cv=3),
-        CalibratedClassifier(GaussianNB(), "hts", cv=3),
+        CalibratedClassifier(LogisticRegression(), cv=2),
+        CalibratedClassifier(GaussianNB(), "ts", cv=2),
     ]
 )
 def test_the_classifier_passes_every_check(estimator, check):
     check(estimator)
 
 
+# Those left out are, but for their formula, the code of "hts" and "pts".
 @parametrize_with_checks(
-    [make_calibrator(key) for key in CALIBRATORS], expected_failed_checks=lambda calibrator: EXPECTED
+    [make_calibrator(key) for key in CALIBRATORS if key not in ("lts", "hnlts", "pts-ece")],
+    expected_failed_checks=lambda calibrator: EXPECTED,
 )
 def test_a_calibrator_passes_the_checks_that_suit_logits(estimator, check):
     check(estimator)

@@ -89,8 +89,9 @@ def split_rows(splitter: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -
 
 def _rows(index: Any, y: NDArray[Any]) -> Index:
     """Return a splitter's choice of rows, which may be a mask, as their numbers."""
+    chosen = np.asarray(index)
     try:
-        return np.arange(len(y))[np.asarray(index)]
+        return np.arange(len(y))[chosen if chosen.size else chosen.astype(np.intp)]
     except IndexError as error:
         raise InputError(
             f"cv must give numbers of rows from 0 to {len(y) - 1}, or a mask of all rows; {error}. Make the "
