@@ -3,7 +3,7 @@
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from temperance import CALIBRATORS, CalibratedClassifier, make_calibrator
 
@@ -20,6 +20,7 @@ WORDS = "refused, as it must be, but in words of logits and classes rather than 
 OBJECTS = "logits are numbers; an array of objects is refused, not converted"
 NO_FIT_TRANSFORM = "rows that were calibrated on are not to be judged by: there is no fit_transform"
 
+# These checks fail, each of them, or the tests do: what came to pass is taken off the list.
 EXPECTED = {
     "check_estimators_overwrite_params": COLUMNS,
     "check_estimators_fit_returns_self": COLUMNS,
@@ -56,8 +57,16 @@ def test_the_classifier_passes_every_check(estimator, check):
 
 # Those left out are, but for their formula, the code of "hts" and "pts".
 @parametrize_with_checks(
-    [make_calibrator(key) for key in CALIBRATORS if key not in ("lts", "hnlts", "pts-ece")],
-    expected_failed_checks=lambda calibrator: EXPECTED,
+    [make_calibrator(key) for key in CALIBRATORS if key not in ("lts", "hnlts", "pts-ece")]
 )
 def test_a_calibrator_passes_the_checks_that_suit_logits(estimator, check):
-    check(estimator)
+    if check.func.__name__ in EXPECTED:
+        with pytest.raises((AssertionError, AttributeError, TypeError, ValueError)):
+            check(estimator)
+    else:
+        check(estimator)
+
+
+def test_every_check_that_is_expected_to_fail_is_one_of_scikit_learns():
+    names = {check.func.__name__ for _, check in estimator_checks_generator(make_calibrator("ts"))}
+    assert set(EXPECTED) <= names

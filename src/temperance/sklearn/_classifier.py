@@ -202,8 +202,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         unknown = columns_of(y, classes) < 0
         if unknown.any():
             raise InputError(
-                f"y must hold labels of the fitted estimator, such as {classes[0]!r}; got {y[unknown][0]!r} "
-                f"({unknown.sum()} such rows). Drop these rows, or check the type of y."
+                f"y must hold labels of the fitted estimator, such as {classes.tolist()[0]!r}; got "
+                f"{y[unknown].tolist()[0]!r} ({unknown.sum()} such rows). Drop these rows, or check "
+                "the type of y."
             )
         self._take(self.estimator, X, classes)
         return [Part(np.arange(len(y)), *score(self.estimator_, X, self.response_, classes))]

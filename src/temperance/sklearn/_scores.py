@@ -105,7 +105,7 @@ def score(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> tuple
     if (columns < 0).any():
         raise InputError(
             f"the estimator must name its classes as y does; {type(estimator).__name__} has "
-            f"{known[columns < 0][0]!r} in its classes_, which is not in y."
+            f"{known[columns < 0].tolist()[0]!r} in its classes_, which is not in y."
         )
     scores = np.asarray(getattr(estimator, response)(X), np.float64)
     if response == "predict_proba":
