@@ -1,5 +1,6 @@
 """The examples run as they are."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -16,3 +17,13 @@ def test_the_quickstart_compares_saves_and_calibrates(capsys, tmp_path, monkeypa
     assert "Recommended: " in told
     assert "saved to " in told
     assert "in truth" in told
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
+def test_the_pipeline_is_better_calibrated_and_decides_the_same(capsys):
+    runpy.run_path(str(EXAMPLES / "sklearn_pipeline.py"), run_name="__main__")
+    told = capsys.readouterr().out
+    before, after, chosen = (float(number) for number in re.findall(r"log loss ([\d.]+)", told))
+    assert chosen < after < 0.3 * before
+    assert len(set(re.findall(r"accuracy ([\d.]+)", told))) == 1
+    assert "best of 6: {'calibrator': " in told
