@@ -150,11 +150,12 @@ def test_importing_the_package_imports_no_framework():
     assert added_by("import temperance; temperance.CALIBRATORS") == "[]"
 
 
-def test_fitting_and_comparing_import_no_framework():
+def test_fitting_comparing_and_computing_a_picture_import_no_framework():
     code = (
         "import temperance\n"
         "task = temperance.data.simulate(100, 3)\n"
-        "temperance.compare(task.logits, task.labels, methods=['ts', 'hts'], folds=2, draws=5)"
+        "temperance.compare(task.logits, task.labels, methods=['ts', 'hts'], folds=2, draws=5)\n"
+        "temperance.display.ReliabilityDisplay.from_probs(task.probabilities, task.labels)"
     )
     assert added_by(code) == "[]"
 
