@@ -13,10 +13,10 @@ from temperance.data import simulate
 
 # A classifier that says more than it knows: what you hold are logits and labels of two sets of rows that it
 # was not trained on. Fit on one, judge on the other.
-task = simulate(n_rows=15_000, n_classes=10, temperature=2.0, entropy_slope=0.15, random_state=1)
-val, test = slice(0, 5_000), slice(5_000, None)
+task = simulate(n_rows=6_000, n_classes=10, temperature=2.0, entropy_slope=0.15, random_state=1)
+val, test = slice(0, 2_000), slice(2_000, None)
 
-print("1. Compare all methods: fitted on 5000 validation rows, judged on 10000 test rows.\n")
+print("1. Compare all methods: fitted on 2000 validation rows, judged on 4000 test rows.\n")
 comparison = temperance.compare(task.logits[val], task.labels[val], task.logits[test], task.labels[test])
 print(comparison)
 

@@ -1,5 +1,6 @@
 """Fixtures of the tests of the public interface: every method of the registry, made small and quick."""
 
+import multiprocessing
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -53,6 +54,14 @@ def binary() -> tuple[np.ndarray, np.ndarray]:
     honest = 2 * rng.standard_normal(200)
     labels = (rng.random(200) < 1 / (1 + np.exp(-honest))).astype(int)
     return 2 * honest, labels
+
+
+@pytest.fixture
+def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the workers of a study as forks of a process that has imported what they need."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["temperance.study.run"])
+    monkeypatch.setattr("temperance.study.workers.get_context", lambda method: context)
 
 
 @pytest.fixture(scope="session")

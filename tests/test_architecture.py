@@ -35,6 +35,7 @@ ALLOWED = {
     "comparison": {"_validation", "calibrators", "containers", "core", "metrics"},
     "display": {"_validation", "calibrators", "comparison", "core", "metrics"},
     "streaming": {"_validation", "calibrators", "containers", "core", "data", "files"},
+    "sklearn": {"_validation", "calibrators", "containers"},
     "report": {"calibrators", "comparison", "display", "files", "metrics"},
     "study": {
         "_validation",
@@ -79,9 +80,10 @@ LATER = {
         "display",
         "metrics",
         "persistence",
+        "sklearn",
     },
 }
-HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas"]
+HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas", "sklearn.linear_model"]
 
 
 def part_of(path):
@@ -154,11 +156,12 @@ def test_importing_the_package_imports_no_framework():
     assert added_by("import temperance; temperance.CALIBRATORS") == "[]"
 
 
-def test_fitting_and_comparing_import_no_framework():
+def test_fitting_comparing_and_computing_a_picture_import_no_framework():
     code = (
         "import temperance\n"
         "task = temperance.data.simulate(100, 3)\n"
-        "temperance.compare(task.logits, task.labels, methods=['ts', 'hts'], folds=2, draws=5)"
+        "temperance.compare(task.logits, task.labels, methods=['ts', 'hts'], folds=2, draws=5)\n"
+        "temperance.display.ReliabilityDisplay.from_probs(task.probabilities, task.labels)"
     )
     assert added_by(code) == "[]"
 

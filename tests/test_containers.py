@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.sparse
 
 from temperance import CALIBRATORS, InputError, TemperatureScaling, logits_from_probs
 from temperance.calibrators import TemperatureCalibrator
@@ -188,3 +189,8 @@ def test_probabilities_are_calibrated_as_the_logits_they_came_from(task, fit, fi
             fitted(method).predict_proba(task.logits),
             rtol=1e-6,
         )
+
+
+def test_a_sparse_matrix_is_refused_with_the_way_out(task):
+    with pytest.raises(InputError, match=r"dense array; got a sparse csr_array. Pass logits.toarray\(\)"):
+        TemperatureScaling().fit(scipy.sparse.csr_array(task.logits), task.labels)

@@ -56,3 +56,13 @@ def test_fifty_thousand_tokens_are_calibrated_in_bounded_memory():
     assert nll_after < nll_before - 0.5
     assert ece_after < ece_before / 3
     assert told["peak memory"][0] < 700, "MB; the 1000 rows are 95 in bfloat16"
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
+def test_the_pipeline_is_better_calibrated_and_decides_the_same(capsys):
+    runpy.run_path(str(EXAMPLES / "sklearn_pipeline.py"), run_name="__main__")
+    told = capsys.readouterr().out
+    before, after, chosen = (float(number) for number in re.findall(r"log loss ([\d.]+)", told))
+    assert chosen < after < 0.3 * before
+    assert len(set(re.findall(r"accuracy ([\d.]+)", told))) == 1
+    assert "best of 6: {'calibrator': " in told

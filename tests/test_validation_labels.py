@@ -56,7 +56,7 @@ def test_any_kind_of_integers_serves_as_labels(method, fit, task, kind):
         (lambda w: replaced(w, [2, 4], -0.5), r"-0\.5 in row 2 \(2 such rows\)"),
         (lambda w: replaced(w, 6, np.nan), r"nan in row 6 \(1 such rows\)"),
         (lambda w: replaced(w, 6, np.inf), r"inf in row 6 \(1 such rows\)"),
-        (lambda w: 0 * w, "all 300 are 0"),
+        (lambda w: 0 * w, "all 300 are zero"),
         (lambda w: np.full(300, "heavy"), "heavy|<U5"),
     ],
 )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from temperance.comparison import compare
     from temperance.containers import logits_from_probs
     from temperance.persistence import load
+    from temperance.sklearn import CalibratedClassifier
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ __all__ = [
     "CALIBRATORS",
     "BayesianTemperatureScaling",
     "BinwiseTemperatureScaling",
+    "CalibratedClassifier",
     "EnsembleTemperatureScaling",
     "EntropyLinearTemperatureScaling",
     "EntropyTemperatureScaling",
@@ -56,6 +58,7 @@ __all__ = [
 # Names are looked up when first asked for, so that `temperance --help`, and TAB in a shell, need not wait for
 # scikit-learn. A name that is not listed here is a calibrator's.
 _PLACES = {
+    "CalibratedClassifier": "sklearn",
     "InputError": "_validation",
     "compare": "comparison",
     "load": "persistence",

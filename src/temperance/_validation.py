@@ -199,7 +199,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     if bad.size:
         raise InputError(f"{wanted}; got {weights[bad[0]]} in row {bad[0]} ({bad.size} such rows).")
     if not weights.any():
-        raise InputError(f"{wanted}; all {n_rows} are 0.")
+        raise InputError(f"{wanted}; all {n_rows} are zero.")
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not 1e-100 < total < 1e100:

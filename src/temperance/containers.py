@@ -110,6 +110,10 @@ def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any
     if isinstance(logits, BFloat16):
         return logits, lambda result: result
     _refuse_mask(logits)
+    if hasattr(logits, "toarray"):
+        raise InputError(
+            f"logits must be a dense array; got a sparse {type(logits).__name__}. Pass logits.toarray()."
+        )
     try:
         array = np.asarray(logits)
     except ValueError:

@@ -9,8 +9,8 @@ import pytest
 from temperance import load
 from temperance.data import open_rows
 
-ROWS, CLASSES = 150_000, 1000  # 600 MB of float32
-LIMIT = 500_000  # kB
+ROWS, CLASSES = 110_000, 1000  # 440 MB of float32
+LIMIT = 400_000  # kB
 
 # The process's own peak: what `getrusage` gives would start from that of the process it was started by.
 MEASURED = """
@@ -26,7 +26,7 @@ finally:
 
 @pytest.fixture
 def large(folder, fit):
-    """Make a file of 600 MB, most of it zeros that the disk need not hold, and a calibrator."""
+    """Make a file of 440 MB, most of it zeros that the disk need not hold, and a calibrator."""
     rng = np.random.default_rng(0)
     some = rng.standard_normal((3000, CLASSES)).astype(np.float32)
     fit("ts", some, np.where(rng.random(3000) < 0.5, some.argmax(axis=1), 0)).save("cal.json")

@@ -25,6 +25,7 @@ def tasks(folder, task, judged):
     return folder / "tasks"
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_study_is_run_told_and_gone_on_with(run, tasks):
     first = run("study", "run", "tasks", "--out", "study", *QUICK)
     assert first.code == 0
@@ -43,6 +44,7 @@ def test_a_study_is_run_told_and_gone_on_with(run, tasks):
     assert quiet.startswith("1 task, N = 20, seed 0\n")
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_fit_that_fails_is_told(run, tasks):
     data = dict(np.load("tasks/cats__net.npz"))
     data["logits_test"][np.arange(200), (data["labels_test"] + 1) % 4] = -np.inf

@@ -43,6 +43,7 @@ def test_workers_give_the_numbers_of_this_process_and_a_second_run_has_nothing_t
     assert told == [(0, 0)]
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_worker_that_is_killed_costs_only_what_it_was_at(task_folder, study_folder, tmp_path):
     killed = []
 
@@ -58,6 +59,7 @@ def test_a_worker_that_is_killed_costs_only_what_it_was_at(task_folder, study_fo
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_a_pool_that_breaks_while_it_is_asked_loses_nothing(task_folder, monkeypatch):
     asked = []
 
@@ -84,12 +86,14 @@ class Deadly:
         return os._exit, (1,)
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_work_that_kills_its_workers_again_and_again_is_given_up_with_a_sentence(monkeypatch):
     monkeypatch.setattr("temperance.study.workers._MOST_DEATHS", 2)
     with pytest.raises(ChildProcessError, match="died 2 times in a row, at cats__net, N = 7"):
         list(run_on_workers([Deadly()], 1))
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_an_error_ends_the_workers(task_folder, tmp_path):
     def stop(made, to_make):
         if made:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import TransformerTags
 
 from temperance._validation import InputError, check_labels, check_sample_weight, inspector
+from temperance.calibrators._output import OutputMixin, column_names
 from temperance.containers import Logits, as_numpy, framework_of, open_logits
 from temperance.core.fisher import Solution
 from temperance.core.formulas import divide
@@ -38,7 +40,7 @@ Vector = NDArray[np.float64]
 Shape = tuple[int | str, ...]
 
 
-class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
+class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
     """A function from logits to probabilities that keeps the predicted class, fitted to labelled rows."""
 
     key: ClassVar[str]
@@ -71,6 +73,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         self._forget()
         self.n_classes_ = self.n_features_in_ = sample.n_classes
         self.n_rows_ = sample.n_rows
+        names = column_names(logits)
+        if names is not None:
+            self.feature_names_in_ = names
         self.options_ = self.get_params()
         self.standard_errors_ = {}
         try:
@@ -86,6 +91,12 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
                 stacklevel=2,
             )
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags(preserves_dtype=["float64", "float32"])
+        tags.target_tags.required = True
+        return tags
 
     def _forget(self) -> None:
         """Remove what an earlier fit has left: all that ends in _."""
@@ -144,7 +155,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         rows.check()  # the temperature of TS needs no row, but bad ones are spoken of all the same
         if method == "transform" and opened.binary:
             result = result[:, 1] - result[:, 0]
-        return opened.wrap(result)
+        result = opened.wrap(result)
+        return self._tabled(result, logits) if method == "transform" else result
 
     def summary(self) -> str:
         """Describe the fitted calibrator in words and numbers."""

@@ -1,0 +1,378 @@
+"""`CalibratedClassifier`: one calibrator for scores of rows that the classifier has not seen."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
+
+from temperance import CalibratedClassifier, InputError, make_calibrator
+from temperance.calibrators import LinearTemperatureScaling, TemperatureScaling
+
+
+class PairwiseScores(SVC):
+    # One score for each pair of classes, and probabilities too.
+    def __init__(self, decision_function_shape="ovo"):
+        super().__init__(decision_function_shape=decision_function_shape)
+
+    def predict_proba(self, X):
+        return np.eye(len(self.classes_))[np.searchsorted(self.classes_, self.predict(X))]
+
+
+# --- what is fitted to what ---------------------------------------------------------------------------
+
+
+def test_the_calibrator_is_fitted_to_scores_out_of_fold_and_the_estimator_to_all_rows(data):
+    X, y = data
+    model = CalibratedClassifier(LogisticRegression(), "ts", cv=4).fit(X, y)
+    scores = cross_val_predict(LogisticRegression(), X, y, cv=4, method="decision_function")
+    expected = TemperatureScaling().fit(scores, y)
+    plain = LogisticRegression().fit(X, y)
+    assert model.calibrator_.temperature_ == pytest.approx(expected.temperature_, rel=1e-9)
+    assert model.n_rows_ == 400
+    np.testing.assert_array_equal(model.estimator_.coef_, plain.coef_)
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+    wanted = expected.predict_proba(plain.decision_function(X))
+    np.testing.assert_allclose(model.predict_proba(X), wanted, rtol=1e-8)
+
+
+def test_calibration_lowers_the_loss_of_an_over_confident_classifier(data):
+    X, y = data
+    model = CalibratedClassifier(DecisionTreeClassifier(random_state=0), cv=3).fit(X[:200], y[:200])
+    before = log_loss(y[200:], model.estimator_.predict_proba(X[200:]))
+    assert log_loss(y[200:], model.predict_proba(X[200:])) < 0.2 * before
+
+
+def test_two_classes_have_one_score_and_all_outputs_agree(binary_data):
+    X, y = binary_data
+    model = CalibratedClassifier(RidgeClassifier()).fit(X, y)
+    odds, probs = model.decision_function(X), model.predict_proba(X)
+    assert odds.shape == (200,)
+    np.testing.assert_allclose(probs[:, 1], 1 / (1 + np.exp(-odds)))
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), probs)
+    np.testing.assert_array_equal(model.predict(X), (odds > 0).astype(int))
+    assert model.score(X, y) == model.estimator_.score(X, y)
+
+
+def test_with_many_classes_the_decision_function_has_a_column_for_each(data):
+    X, y = data
+    model = CalibratedClassifier(LogisticRegression(), "ets").fit(X, y)
+    assert model.decision_function(X).shape == (400, 3)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-6)
+
+
+# --- the response -------------------------------------------------------------------------------------
+
+
+def test_response_chooses_the_method(data):
+    X, y = data
+    scores = CalibratedClassifier(LogisticRegression(), "ts").fit(X, y)
+    logs = CalibratedClassifier(LogisticRegression(), "ts", response="predict_proba").fit(X, y)
+    assert (scores.response_, logs.response_) == ("decision_function", "predict_proba")
+    assert scores.log_floor_ == -np.inf
+    # The softmax of a logistic regression's scores are its probabilities.
+    np.testing.assert_allclose(scores.predict_proba(X), logs.predict_proba(X), rtol=1e-6)
+    assert CalibratedClassifier(GaussianNB(), "ts").fit(X, y).response_ == "predict_proba"
+
+
+def test_a_probability_of_zero_is_half_the_smallest_one_divided_among_the_classes(data):
+    X, y = data
+    model = CalibratedClassifier(KNeighborsClassifier(5), "ts").fit(X, y)
+    assert model.log_floor_ == pytest.approx(np.log(0.2 / 2 / 3))
+    assert (model.estimator_.predict_proba(X) == 0).any()
+    assert np.isfinite(model.decision_function(X)).all()
+    logs = np.log(np.maximum(model.estimator_.predict_proba(X), 0.2 / 2 / 3))
+    np.testing.assert_allclose(model.decision_function(X), logs / model.calibrator_.temperature_)
+
+
+def test_a_forest_is_not_flattened_by_a_few_zeros(data):
+    X, y = data
+    forest = RandomForestClassifier(20, random_state=0)
+    model = CalibratedClassifier(forest, "ts").fit(X[:300], y[:300])
+    probs = model.estimator_.predict_proba(X[300:])
+    assert (probs[np.arange(100), y[300:]] == 0).any()
+    # With zeros of 1e-308 the temperature is above 100, and every probability about 1/3.
+    assert model.calibrator_.temperature_ < 5
+    assert log_loss(y[300:], model.predict_proba(X[300:])) < 0.9 < log_loss(y[300:], probs)
+
+
+def test_no_probability_is_below_the_precision_of_a_float(data):
+    X, y = np.repeat(data[0], 200, axis=1), data[1]
+    fitted = GaussianNB().fit(X, y)
+    model = CalibratedClassifier(fitted, "ts", cv="prefit").fit(X, y)
+    assert model.log_floor_ == np.log(2.0**-52)
+    logs = np.log(np.maximum(fitted.predict_proba(X), 2.0**-52))
+    assert model.calibrator_.temperature_ == pytest.approx(TemperatureScaling().fit(logs, y).temperature_)
+    np.testing.assert_array_equal(model.predict(X), fitted.predict(X))
+    assert np.isfinite(model.predict_log_proba(100 * X)).all()
+
+
+def test_scores_of_pairs_of_classes_are_not_taken_for_scores_of_classes(data):
+    X, y = data  # three classes have three pairs: the shape does not tell
+    machine = SVC(decision_function_shape="ovo")
+    for estimator in (machine, make_pipeline(StandardScaler(), machine)):
+        with pytest.raises(InputError, match="decision_function_shape='ovr'"):
+            CalibratedClassifier(estimator, "ts").fit(X, y)
+    model = CalibratedClassifier(PairwiseScores(), "ts").fit(X, y)
+    assert model.response_ == "predict_proba"
+    with pytest.raises(InputError, match="a score for each class"):
+        CalibratedClassifier(PairwiseScores(), "ts", response="decision_function").fit(X, y)
+    assert CalibratedClassifier(machine, "ts").fit(X[y < 2], y[y < 2]).response_ == "decision_function"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"estimator": Ridge()}, "Ridge has neither"),
+        ({"response": "scores"}, "response must be one of 'auto'"),
+        ({"estimator": GaussianNB(), "response": "decision_function"}, "GaussianNB has no decision_function"),
+        ({"calibrator": "tz"}, "one of ts, lts"),
+        ({"calibrator": TemperatureScaling}, "a calibrator such as"),
+        ({"cv": 1}, "cv must be a whole number >= 2"),
+        ({"cv": "five"}, "cv must be a whole number >= 2, a splitter, or 'prefit'; got 'five'"),
+        ({"cv": True}, "cv must be a whole number"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(data, options, words):
+    with pytest.raises(InputError, match=words):
+        CalibratedClassifier(**options).fit(*data)
+
+
+def test_after_a_fit_that_failed_nothing_is_left(data):
+    X, y = data
+    model = CalibratedClassifier(cv=2).fit(X, y)
+    with pytest.raises(InputError, match="got one class"):
+        model.fit(X, np.zeros(400))
+    with pytest.raises(NotFittedError):
+        model.set_params(cv=3).predict(X)
+
+
+# --- fitted estimators --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [lambda fitted: fitted, FrozenEstimator])
+def test_a_fitted_estimator_is_calibrated_on_all_rows_as_it_is(data, wrap):
+    X, y = data
+    fitted = LogisticRegression(C=100).fit(X[:200], y[:200])
+    cv = 5 if wrap is FrozenEstimator else "prefit"
+    model = CalibratedClassifier(wrap(fitted), "ts", cv=cv).fit(X[200:], y[200:])
+    expected = TemperatureScaling().fit(fitted.decision_function(X[200:]), y[200:])
+    assert model.calibrator_.temperature_ == expected.temperature_
+    assert model.n_rows_ == 200
+    np.testing.assert_array_equal(model.estimator_.coef_, fitted.coef_)
+
+
+def test_the_rows_for_a_fitted_estimator_may_lack_classes_but_not_add_any(data):
+    X, y = data
+    fitted = LogisticRegression().fit(X, y)
+    model = CalibratedClassifier(fitted, "ts", cv="prefit").fit(X[y > 0], y[y > 0])
+    assert model.predict_proba(X).shape == (400, 3)
+    with pytest.raises(InputError, match=r"such as 0; got 3 \(400 such rows\)"):
+        model.fit(X, y * 0 + 3)
+    with pytest.raises(InputError, match="labels of the fitted estimator"):
+        model.fit(X, y.astype(str))
+    with pytest.raises(InputError, match=r"not trained again.* got groups"):
+        model.fit(X, y, groups=y)
+    with pytest.raises(NotFittedError):
+        CalibratedClassifier(LogisticRegression(), cv="prefit").fit(X, y)
+
+
+# --- labels, rare classes, folds ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names", [np.array(["cat", "ant", "bee"]), np.array([7, -1, 3]), np.array(list("zyx"), object)]
+)
+def test_labels_of_any_type_come_back(data, names):
+    X, y = data
+    model = CalibratedClassifier(calibrator="ts").fit(X, names[y])
+    plain = CalibratedClassifier(calibrator="ts").fit(X, y)
+    np.testing.assert_array_equal(model.classes_, np.unique(names))
+    columns = np.searchsorted(model.classes_, names)
+    np.testing.assert_allclose(model.predict_proba(X)[:, columns], plain.predict_proba(X), rtol=1e-3)
+    assert model.score(X, names[y]) == plain.score(X, y)
+
+
+@pytest.mark.parametrize("calibrator", ["ts", "bayes", "lts"])
+def test_a_class_of_one_row_is_no_error(data, calibrator):
+    X, y = data
+    y = y.copy()
+    y[17] = 9
+    model = CalibratedClassifier(LogisticRegression(), calibrator).fit(X, y)
+    assert model.n_rows_ == 399  # the model that scores row 17 cannot know its class
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2, 9])
+    probs = model.predict_proba(X)
+    np.testing.assert_allclose(probs.sum(axis=1), 1)
+    # What is said of the other classes is what would be said without this row.
+    without = CalibratedClassifier(LogisticRegression(), calibrator).fit(X[y < 9], y[y < 9]).predict_proba(X)
+    assert np.abs(probs[:, :3] - without).mean() < 0.015
+
+
+@pytest.mark.parametrize("kind", [TemperatureScaling, LinearTemperatureScaling])
+def test_a_class_that_a_fold_lacks_is_impossible_there_or_as_unlikely_as_any(data, kind, monkeypatch):
+    X, y = data
+    y, given = np.where(np.arange(400) == 17, 9, y), []
+    fit = kind.fit
+    monkeypatch.setattr(
+        kind, "fit", lambda self, logits, *rest: given.append(logits) or fit(self, logits, *rest)
+    )
+    CalibratedClassifier(LogisticRegression(), kind(), cv=KFold(5)).fit(X, y)
+    lacking = given[0][:79]  # the first fold, with row 17, is scored without its class
+    assert len(given[0]) == 399
+    if kind is TemperatureScaling:
+        assert (lacking[:, 3] == -np.inf).all()
+    else:
+        np.testing.assert_array_equal(lacking[:, 3], lacking[:, :3].min(axis=1))
+    assert np.isfinite(given[0][79:]).all()
+
+
+def test_rows_that_cannot_take_part_are_spoken_of_if_many(data):
+    X, y = data
+    with_all, without_2 = np.r_[np.flatnonzero(y == 2), :100], np.flatnonzero(y[100:] < 2) + 100
+    splits = [(with_all, without_2), (without_2, np.unique(with_all))]
+    n_rows, n_left = len(np.unique(np.r_[with_all, without_2])), (y == 2).sum()
+    with pytest.warns(UserWarning, match=f"{n_left} of {n_rows} rows do not take part"):
+        model = CalibratedClassifier(LogisticRegression(), "ts", cv=splits).fit(X, y)
+    assert model.n_rows_ == n_rows - n_left
+    zero, one = (np.flatnonzero(y == label) for label in (0, 1))
+    with pytest.raises(InputError, match=f"none of {len(zero) + len(one)} rows can be used"):
+        CalibratedClassifier(calibrator="ts", cv=[(zero, one), (one, zero)]).fit(X, y)
+
+
+def test_folds_are_no_more_than_the_rows_of_the_largest_class():
+    X = np.array([[0.0], [1.0], [0.2], [3.0], [2.5], [3.1]])
+    y = np.array([0, 0, 0, 1, 1, 1])
+    few, more = (CalibratedClassifier(GaussianNB(), cv=cv).fit(X, y) for cv in (3, 50))
+    np.testing.assert_array_equal(few.predict_proba(X), more.predict_proba(X))
+    with pytest.raises(InputError, match="a class with two or more rows; got 6 rows of 6 classes"):
+        CalibratedClassifier(GaussianNB()).fit(X, np.arange(6))
+
+
+def test_rows_that_are_scored_twice_count_once(data):
+    X, y = data
+    splits = list(KFold(4).split(X))
+    once = CalibratedClassifier(LogisticRegression(), cv=splits).fit(X, y)
+    twice = CalibratedClassifier(LogisticRegression(), cv=splits + splits).fit(X, y)
+    np.testing.assert_allclose(twice.predict_proba(X), once.predict_proba(X), rtol=1e-6)
+    covariance = once.calibrator_.covariance_
+    np.testing.assert_allclose(twice.calibrator_.covariance_, covariance, rtol=1e-3, atol=1e-9)
+
+
+# --- weights and metadata -----------------------------------------------------------------------------
+
+
+def test_a_weight_of_two_is_the_row_twice_in_the_calibration(data):
+    X, y = data
+    weights = np.random.default_rng(0).integers(0, 3, 400)
+    fitted = LogisticRegression(C=100).fit(X[:30], y[:30])
+    weighted = CalibratedClassifier(fitted, "hts", cv="prefit").fit(X, y, weights)
+    repeated = CalibratedClassifier(fitted, "hts", cv="prefit").fit(X.repeat(weights, 0), y.repeat(weights))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-5)
+
+
+def test_weights_go_to_the_estimator_if_it_takes_them(data):
+    X, y = data
+    weights = np.random.default_rng(0).random(400)
+    model = CalibratedClassifier(GaussianNB(), "ts").fit(X, y, weights)
+    np.testing.assert_array_equal(model.estimator_.theta_, GaussianNB().fit(X, y, weights).theta_)
+    with pytest.warns(UserWarning, match="fit of KNeighborsClassifier takes no sample_weight"):
+        CalibratedClassifier(KNeighborsClassifier(), "ts").fit(X, y, weights)
+    with pytest.raises(InputError, match="sample_weight must be one finite number"):
+        model.fit(X, y, weights[:3])
+
+
+def test_metadata_goes_where_it_is_requested(data):
+    X, y = data
+    groups, weights = np.arange(400) // 40, np.random.default_rng(0).random(400)
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = LogisticRegression().set_fit_request(sample_weight=True)
+        model = CalibratedClassifier(estimator, "ts", cv=GroupKFold(5))
+        model.fit(X, y, sample_weight=weights, groups=groups)
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            CalibratedClassifier(LogisticRegression(), "ts").fit(X, y, sample_weight=weights)
+        CalibratedClassifier(calibrator="ts").fit(X, y, sample_weight=weights)
+        temperature = model.calibrator_.temperature_
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        outer = make_pipeline(scaler, model.set_fit_request(sample_weight=True))
+        outer.fit(X, y, sample_weight=weights, groups=groups)
+    splits = list(GroupKFold(5).split(X, y, groups))
+    by_hand = CalibratedClassifier(LogisticRegression(), "ts", cv=splits).fit(X, y, weights)
+    assert temperature == by_hand.calibrator_.temperature_
+
+
+# --- among scikit-learn's tools -----------------------------------------------------------------------
+
+
+def test_it_is_searched_over_and_put_in_pipelines(data):
+    X, y = data
+    grid = [
+        {"calibratedclassifier__calibrator": ["ts", "hts"], "calibratedclassifier__estimator__C": [0.1, 10]},
+        {
+            "calibratedclassifier__calibrator": [make_calibrator("bts")],
+            "calibratedclassifier__calibrator__bins": [2, 4],
+        },
+    ]
+    model = make_pipeline(StandardScaler(), CalibratedClassifier(LogisticRegression(), cv=2))
+    search = GridSearchCV(model, grid, scoring="neg_log_loss", cv=2, error_score="raise").fit(X, y)
+    assert len(search.cv_results_["params"]) == 6
+    assert search.predict_proba(X).shape == (400, 3)
+    inside = CalibratedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), "ts", cv=2).fit(X, y)
+    assert inside.n_features_in_ == 8
+
+
+def test_the_given_calibrator_and_estimator_are_copied(data):
+    calibrator, estimator = TemperatureScaling(), LogisticRegression()
+    model = CalibratedClassifier(estimator, calibrator, cv=2).fit(*data)
+    assert not hasattr(calibrator, "temperature_")
+    assert not hasattr(estimator, "coef_")
+    assert clone(model).get_params()["calibrator"] is not calibrator
+
+
+def test_it_is_pickled_with_what_it_learned(data):
+    X, y = data
+    model = CalibratedClassifier(LogisticRegression(), cv=2).fit(X, y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))
+
+
+def test_folds_at_the_same_time_are_the_same_folds(data):
+    X, y = data
+    alone = CalibratedClassifier(GaussianNB(), "ts").fit(X, y)
+    with joblib.parallel_config(backend="threading"):
+        together = CalibratedClassifier(GaussianNB(), "ts", n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(alone.predict_proba(X), together.predict_proba(X))
+
+
+def test_names_of_features_are_kept_and_forgotten():
+    frame, y = load_iris(return_X_y=True, as_frame=True)
+    model = CalibratedClassifier(LogisticRegression(max_iter=500), "ts").fit(frame, y)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert not hasattr(model.fit(frame.to_numpy(), y), "feature_names_in_")
+
+
+def test_what_the_estimator_takes_is_taken(binary_data):
+    X, y = binary_data
+    tags = get_tags(CalibratedClassifier(HistGradientBoostingClassifier())).input_tags
+    assert tags.allow_nan
+    assert not tags.sparse
+    assert get_tags(CalibratedClassifier()).input_tags.sparse
+    kernel = CalibratedClassifier(SVC(kernel="precomputed"), "ts")
+    assert get_tags(kernel).input_tags.pairwise
+    plain = CalibratedClassifier(SVC(kernel="linear"), "ts").fit(X, y)
+    temperature = kernel.fit(X @ X.T, y).calibrator_.temperature_
+    assert temperature == pytest.approx(plain.calibrator_.temperature_, rel=1e-2)
