@@ -1,6 +1,5 @@
 """Labelled rows in many parts: what a method asks of them is computed where they are, and summed.
 
-Every task is a pure function of its part, so the engine may do it again elsewhere when a worker is lost.
 Partial sums are added in the order of the rows, so the same parts give the same bits on any scheduler.
 """
 
@@ -21,26 +20,21 @@ from numpy.typing import NDArray
 
 from temperance._validation import (
     InputError,
-    check_labels,
     check_logits_shape,
     check_sample_weight,
-    inspector,
 )
-from temperance.containers import open_logits
-from temperance.core.backend import kernels_of_size
-from temperance.core.blocks import threads, working_dtype
+from temperance.core.blocks import working_dtype
 from temperance.core.fisher import LARGEST_FISHER
 from temperance.core.objective import THINNING, Evaluation, Prior, Terms, with_prior
-from temperance.core.quantiles import Brackets, Found, Inside, Sketch, look_inside, make_brackets, settle
-from temperance.core.rows import Rows
+from temperance.core.quantiles import Found, make_brackets, settle
 from temperance.core.sample import Build, Measure, Values
-from temperance.dask._blocks import as_array, beside, counted_from, lengths_of, rows_apart
+from temperance.dask import _tasks
+from temperance.dask._blocks import as_array, beside, lengths_of, rows_apart
 
 __all__ = ["DaskObjective", "DaskSample", "open_sample"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
-Work = Callable[[Rows, Vector | None], Any]
 
 FAN_IN = 8  # partial results added by one task
 THIN_BYTES = 1 << 27  # of a subsample that is kept on the workers
@@ -91,26 +85,13 @@ def open_sample(logits: Any, labels: Any, sample_weight: Any) -> DaskSample:
 
 
 def _total_weight(weights: Sequence[Any], n_rows: int) -> float:
-    sums = compute(*(delayed(_sum_of_weights)(block) for block in weights))
+    sums = compute(*(delayed(_tasks.sum_of_weights)(block) for block in weights))
     total = float(sum(sums))
     if total:
         check_sample_weight(np.array([total]), 1)  # of ordinary size
     else:
         check_sample_weight(np.zeros(n_rows), n_rows)  # which says what is wrong
     return total
-
-
-def _sum_of_weights(weights: NDArray[Any]) -> float:
-    return float(_checked_weights(np.asarray(weights), len(weights)).sum())
-
-
-def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
-    """Return the weights of a part, which may all be 0."""
-    if weights.dtype.kind in "fiub" and weights.shape == (n_rows,) and not weights.any():
-        return np.zeros(n_rows)
-    checked = check_sample_weight(weights, n_rows)
-    assert checked is not None
-    return checked
 
 
 class DaskSample:
@@ -135,7 +116,7 @@ class DaskSample:
 
     def total(self, measure: Measure) -> tuple[NDArray[Any], ...]:
         """Return sums over all rows."""
-        (total,) = self._compute("sum", [_tree(self._tasks("sum", measure), _add_arrays)])
+        (total,) = self._compute("sum", [_tree(self._tasks("sum", measure), _tasks.add_arrays)])
         result: tuple[NDArray[Any], ...] = total
         return result
 
@@ -143,11 +124,13 @@ class DaskSample:
         """Return quantiles over all rows: the parts give sketches, then the numbers near the quantiles."""
         if not len(shares):
             return Found(np.empty(0), np.empty(0))
-        sketches = self._compute("sketch", self._tasks("sketch", partial(_sketch, values)))
+        sketches = self._compute("sketch", self._tasks("sketch", partial(_tasks.sketch, values)))
         brackets = make_brackets([sketch for sketch in sketches if sketch is not None], shares)
         if brackets.found is not None:
             return brackets.found
-        inside = self._compute("quantiles", self._tasks("quantiles", partial(_inside, values, brackets)))
+        inside = self._compute(
+            "quantiles", self._tasks("quantiles", partial(_tasks.inside, values, brackets))
+        )
         return settle([part for part in inside if part is not None], brackets)
 
     def objective(self, build: Build, prior: Prior | None = None) -> DaskObjective:
@@ -156,8 +139,8 @@ class DaskSample:
 
     def terms(self, build: Build, theta: Vector, with_fisher: bool) -> Terms:
         """Return the sum over all rows of an objective's terms."""
-        tasks = self._tasks("objective", partial(_terms, build, theta, with_fisher))
-        (total,) = self._compute("objective", [_tree(tasks, _add_terms)])
+        tasks = self._tasks("objective", partial(_tasks.terms, build, theta, with_fisher))
+        (total,) = self._compute("objective", [_tree(tasks, _tasks.add_terms)])
         result: Terms = total
         return result
 
@@ -168,21 +151,21 @@ class DaskSample:
         starts = np.cumsum([0, *self.lengths])
         bounds = -(-starts // step)  # the first row of each part among those taken
         lengths = np.diff(bounds)
-        thin = self._tasks("thin", partial(_take_every, step), whole_part=True)
+        thin = self._tasks("thin", partial(_tasks.take_every, step), whole_part=True)
         merged, merged_lengths = [], []
         for group in _groups(lengths, self.shape.row_bytes):
-            merged.append(delayed(_merge, pure=False)([thin[i] for i in group], int(bounds[group[0]])))
+            merged.append(delayed(_tasks.merge, pure=False)([thin[i] for i in group], int(bounds[group[0]])))
             merged_lengths.append(int(lengths[group].sum()))
         log.info("taking every %d-th of %d rows", step, self.n_rows)
         self.passes += 1
         kept = list(persist(*merged))
         shape = replace(self.shape, n_rows=int(bounds[-1]))
-        weight = sum(compute(*(delayed(_weight_of)(part) for part in kept)))
+        weight = sum(compute(*(delayed(_tasks.weight_of)(part) for part in kept)))
         return DaskSample(kept, merged_lengths, shape, float(weight))
 
-    def _tasks(self, name: str, work: Work, *, whole_part: bool = False) -> list[Any]:
+    def _tasks(self, name: str, work: _tasks.Work, *, whole_part: bool = False) -> list[Any]:
         """Return a task for each part; their names show in the dashboard."""
-        run = delayed(_run_on_part if whole_part else _run, pure=False)
+        run = delayed(_tasks.run_on_part if whole_part else _tasks.run, pure=False)
         token = uuid4().hex
         return [
             run(work, part, self.shape.size, dask_key_name=f"temperance-{name}-{token}-{i}")
@@ -219,7 +202,7 @@ class DaskObjective:
 
     def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
         """Return quantiles of T over the rows."""
-        return self.sample.quantiles(partial(_temperatures, self.build, theta), shares).values
+        return self.sample.quantiles(partial(_tasks.temperatures, self.build, theta), shares).values
 
     def __call__(self, theta: Vector) -> Evaluation:
         """Evaluate at `theta`: value and derivatives at once, since reading the rows is what takes time."""
@@ -235,81 +218,6 @@ class DaskObjective:
     def _derivatives(self, theta: Vector, with_fisher: bool) -> tuple[float, Vector, Matrix | None]:
         terms = self.sample.terms(self.build, theta, with_fisher)
         return terms.times(1 / self.total_weight).combined()
-
-
-# ---- what runs on the workers
-
-
-def _run_on_part(work: Callable[[Rows, Vector | None, Any], Any], part: Any, size: int) -> Any:
-    """Open and check a part, then do the work with it; None if it has no rows."""
-    logits, labels, weights, start = part
-    if not len(logits):
-        return None
-    with threads(1), kernels_of_size(size):  # the threads are the engine's
-        try:
-            opened = open_logits(np.asarray(logits))
-            n_rows, n_classes = opened.values.shape
-            columns = check_labels(np.asarray(labels), n_rows, n_classes)
-            counted = None if weights is None else _checked_weights(np.asarray(weights), n_rows)
-            rows = Rows(opened.values, columns, inspect=inspector(opened.values))
-            return work(rows, counted, part)
-        except InputError as error:
-            raise InputError(f"{counted_from(start)}{error}") from None
-
-
-def _run(work: Work, part: Any, size: int) -> Any:
-    return _run_on_part(lambda rows, weights, part: work(rows, weights), part, size)
-
-
-def _terms(
-    build: Build, theta: Vector, with_fisher: bool, rows: Rows, weights: Vector | None
-) -> Terms | None:
-    if weights is not None and not weights.any():
-        return None
-    objective = build(rows, weights)
-    terms: Terms = objective.terms(theta, with_fisher)
-    return terms.times(objective.total_weight)
-
-
-def _temperatures(
-    build: Build, theta: Vector, rows: Rows, weights: Vector | None
-) -> tuple[Vector, Vector | None]:
-    return build(rows, weights).temperatures(theta), weights
-
-
-def _sketch(values: Values, rows: Rows, weights: Vector | None) -> Sketch:
-    return Sketch.of(*values(rows, weights))
-
-
-def _inside(values: Values, brackets: Brackets, rows: Rows, weights: Vector | None) -> Inside:
-    return look_inside(*values(rows, weights), brackets)
-
-
-def _take_every(step: int, rows: Rows, weights: Vector | None, part: Any) -> Any:
-    """Return the rows whose numbers are multiples of `step`, all rows of the part checked before."""
-    rows.check()
-    logits, labels, own_weights, start = part
-    taken = slice(-start % step, None, step)
-    thin = [
-        None if array is None else np.array(np.asarray(array)[taken])
-        for array in (logits, labels, own_weights)
-    ]
-    return (*thin, start)
-
-
-def _merge(parts: Sequence[Any], start: int) -> Any:
-    """Join neighbouring parts, so that a thin sample is not read in crumbs."""
-    parts = [part for part in parts if part is not None]
-    logits, labels, weights = (
-        None if arrays[0] is None else np.concatenate(arrays)
-        for arrays in ([part[i] for part in parts] for i in range(3))
-    )
-    return logits, labels, weights, start
-
-
-def _weight_of(part: Any) -> float:
-    _, labels, weights, _ = part
-    return float(len(labels) if weights is None else np.sum(weights))
 
 
 def _groups(lengths: NDArray[np.intp], row_bytes: int) -> list[list[int]]:
@@ -331,13 +239,3 @@ def _tree(tasks: list[Any], add: Callable[[Sequence[Any]], Any]) -> Any:
     while len(tasks) > 1:
         tasks = [adding(tasks[i : i + FAN_IN]) for i in range(0, len(tasks), FAN_IN)]
     return tasks[0]
-
-
-def _add_arrays(results: Sequence[Any]) -> Any:
-    totals = [result for result in results if result is not None]
-    return tuple(sum(arrays[1:], arrays[0]) for arrays in zip(*totals, strict=True)) if totals else None
-
-
-def _add_terms(results: Sequence[Terms | None]) -> Terms | None:
-    totals = [terms for terms in results if terms is not None]
-    return sum(totals[1:], totals[0]) if totals else None
