@@ -71,21 +71,22 @@ def open_sample(logits: Any, labels: Any, sample_weight: Any) -> DaskSample:
     lengths = lengths_of(array)
     if not sum(lengths):
         raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
+    starts = np.cumsum([0, *lengths[:-1]]).tolist()
     columns = beside(labels, lengths, "labels")
     weights: list[Any] = [None] * len(lengths)
     total = float(sum(lengths))
     if sample_weight is not None:
         weights = beside(sample_weight, lengths, "sample_weight")
-        total = _total_weight(weights, sum(lengths))
-    starts = np.cumsum([0, *lengths[:-1]]).tolist()
+        total = _total_weight(weights, starts, sum(lengths))
     parts = list(zip(rows_apart(array), columns, weights, starts, strict=True))
     n_classes = int(array.shape[1]) if array.ndim == 2 else 2
     shape = Shape(sum(lengths), n_classes, working_dtype(np.empty(0, array.dtype)))
     return DaskSample(parts, lengths, shape, total)
 
 
-def _total_weight(weights: Sequence[Any], n_rows: int) -> float:
-    sums = compute(*(delayed(_tasks.sum_of_weights)(block) for block in weights))
+def _total_weight(weights: Sequence[Any], starts: Sequence[int], n_rows: int) -> float:
+    checked = delayed(_tasks.sum_of_weights)
+    sums = compute(*(checked(block, start) for block, start in zip(weights, starts, strict=True)))
     total = float(sum(sums))
     if total:
         check_sample_weight(np.array([total]), 1)  # of ordinary size

@@ -19,6 +19,7 @@ from temperance.core.sample import Build, Values
 from temperance.dask._blocks import counted_from
 
 __all__ = [
+    "Work",
     "add_arrays",
     "add_terms",
     "inside",
@@ -37,9 +38,12 @@ Vector = NDArray[np.float64]
 Work = Callable[[Rows, Vector | None], Any]
 
 
-def sum_of_weights(weights: NDArray[Any]) -> float:
+def sum_of_weights(weights: NDArray[Any], start: int) -> float:
     """Return the weight of a part, each number checked."""
-    return float(_checked_weights(np.asarray(weights), len(weights)).sum())
+    try:
+        return float(_checked_weights(np.asarray(weights), len(weights)).sum())
+    except InputError as error:
+        raise InputError(f"{counted_from(start)}{error}") from None
 
 
 def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
