@@ -66,3 +66,15 @@ def test_the_pipeline_is_better_calibrated_and_decides_the_same(capsys):
     assert chosen < after < 0.3 * before
     assert len(set(re.findall(r"accuracy ([\d.]+)", told))) == 1
     assert "best of 6: {'calibrator': " in told
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
+def test_a_cluster_calibrates_what_it_never_sends():
+    pytest.importorskip("distributed")
+    ran = subprocess.run(
+        [sys.executable, EXAMPLES / "dask_cluster.py"], capture_output=True, text=True, check=True
+    )
+    temperature, confidence, right = (float(n) for n in re.findall(r"(\d+\.\d+)", ran.stdout))
+    assert "50 classes, fitted on 100000 rows" in ran.stdout
+    assert temperature == pytest.approx(2, abs=0.03)
+    assert confidence == pytest.approx(right, abs=0.4)  # three standard errors and a bit
