@@ -29,7 +29,7 @@ def draw_labels(logits, block_info):
 def main():
     """Fit on the cluster, then compare confidence and accuracy there."""
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
-        # From files: da.from_zarr("logits.zarr"), or the columns of dask.dataframe.read_parquet("rows.parquet")
+        # From files: da.from_zarr("logits.zarr"), or the columns of dask.dataframe.read_parquet("rows")
         chunks = ((IN_A_PART,) * (ROWS // IN_A_PART), (CLASSES,))
         logits = da.map_blocks(
             make_logits, chunks=chunks, dtype=np.float32, meta=np.empty((0, 0), np.float32)

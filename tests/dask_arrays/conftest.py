@@ -20,7 +20,8 @@ def weights(task):
     return weights
 
 
-@pytest.fixture(params=["synchronous", "threads"])
-def scheduler(request):
-    with dask.config.set(scheduler=request.param):
-        yield request.param
+@pytest.fixture
+def in_this_thread():
+    """Let Dask compute here, one task after the other, where a test asks for nothing else."""
+    with dask.config.set(scheduler="synchronous"):
+        yield

@@ -14,7 +14,7 @@ distributed = pytest.importorskip("distributed")
 # Dask warns of its own inner life, and this is no test of it.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-N_ROWS, N_CLASSES, ROWS = 40_000, 12, 2_000
+N_ROWS, N_CLASSES, ROWS = 40_000, 12, 5_000
 
 
 class Rooted(np.ndarray):
@@ -87,7 +87,7 @@ def test_a_worker_killed_midway_changes_nothing(client, held, tmp_path):
     made = tmp_path / "made"
     made.mkdir()
     before = set(client.scheduler_info()["workers"])
-    cal = EntropyTemperatureScaling().fit(lazily(made, when=50), held[1])  # in the third pass
+    cal = EntropyTemperatureScaling().fit(lazily(made, when=20), held[1])  # in the third pass
     assert (tmp_path / "killed").exists()
     assert set(client.scheduler_info()["workers"]) != before
     assert_same(EntropyTemperatureScaling().fit(*held), cal)

@@ -13,6 +13,8 @@ from temperance import InputError, make_calibrator
 from temperance.core import quantiles
 from temperance.dask import _sample
 
+pytestmark = pytest.mark.usefixtures("in_this_thread")
+
 METHODS = ["ts", "lts", "hts", "hnlts", "pts", "bts", "ets", "bayes"]
 UNEVEN = (40, 1, 0, 1500, 700, 759)
 
@@ -30,7 +32,7 @@ def in_parts(array, parts=UNEVEN):
 
 
 @pytest.mark.parametrize("key", METHODS)
-def test_parts_of_any_size_give_the_parameters_of_the_whole(key, fit, task, weights, scheduler):
+def test_parts_of_any_size_give_the_parameters_of_the_whole(key, fit, task, weights):
     whole = fit(key, task.logits, task.labels, weights)
     parts = fit(key, in_parts(task.logits), in_parts(task.labels), in_parts(weights))
     assert largest_difference(whole, parts) < 1e-8
@@ -38,6 +40,13 @@ def test_parts_of_any_size_give_the_parameters_of_the_whole(key, fit, task, weig
     for name, errors in whole.standard_errors_.items():
         np.testing.assert_allclose(parts.standard_errors_[name], errors, rtol=1e-6)
     assert (parts.n_rows_, parts.n_classes_) == task.logits.shape
+
+
+@pytest.mark.parametrize("key", ["hts", "bts", "ets"])
+def test_threads_give_the_same_bits(key, fit, task, weights):
+    one_by_one = fit(key, in_parts(task.logits), task.labels, weights)
+    with dask.config.set(scheduler="threads"):
+        assert largest_difference(one_by_one, fit(key, in_parts(task.logits), task.labels, weights)) == 0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])

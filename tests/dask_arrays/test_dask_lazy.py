@@ -6,11 +6,13 @@ import pytest
 
 from temperance import CALIBRATORS, InputError, logits_from_probs
 
+pytestmark = pytest.mark.usefixtures("in_this_thread")
+
 PARTS = (900, 0, 2000, 100)
 
 
 @pytest.mark.parametrize("key", CALIBRATORS)
-def test_every_method_gives_the_bits_of_the_array(key, fit, task, scheduler):
+def test_every_method_gives_the_bits_of_the_array(key, fit, task):
     cal = fit(key, task.logits, task.labels)
     lazy = da.from_array(task.logits, chunks=(PARTS, 2))
     methods = ["transform", "predict_proba", "predict"] + ["temperature"] * (key != "ets")
