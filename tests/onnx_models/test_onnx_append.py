@@ -8,7 +8,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from serving import linear_classifier, serve, session
 
-from temperance import InputError
+from temperance import InputError, make_calibrator
+from temperance.data import simulate
 from temperance.onnx import append_to_onnx
 
 RNG = np.random.default_rng(7)
@@ -285,6 +286,27 @@ def test_another_folder_would_lose_the_weights(large, calibrator_of, target):
     assert not target.exists()
 
 
+@pytest.mark.parametrize("from_probs", [False, True], ids=["logit", "probability"])
+@pytest.mark.parametrize("shape", [("batch", 1), ("batch",)], ids=str)
+@pytest.mark.parametrize("key", ["hts", "bayes"])
+def test_the_one_score_of_a_binary_classifier(key, shape, from_probs, tmp_path, target):
+    task = simulate(500, 2, random_state=0)
+    score = task.logits[:, 1] - task.logits[:, 0]
+    cal = make_calibrator(key).fit(score, task.labels)
+    end, name = [], "logits"
+    if from_probs:
+        end, name = [helper.make_node("Sigmoid", ["logits"], ["chance"])], "chance"
+    if len(shape) == 1:
+        end, name = [*end, helper.make_node("Squeeze", [name], ["flat"], axes=[1])], "flat"
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
+    weights = np.array([[0.7], [-0.4]])
+    source = linear_classifier(tmp_path / "binary.onnx", weights, opset=12, end=end, outputs=outputs)
+    cal.to_onnx(target, model=source, from_probs=from_probs)
+    images = np.random.default_rng(1).normal(scale=4, size=(300, 2)).astype(np.float32)
+    got = serve(target, images)
+    np.testing.assert_allclose(got, cal.predict_proba((images @ weights)[:, 0]), atol=1e-5)
+
+
 # ---- what is refused
 
 
@@ -303,7 +325,7 @@ REFUSED = {
         info("logits", shape=("batch", 7)),
         r"10 classes.*\(batch, 10\); got \(\?, 7\)",
     ),
-    "one logit for two classes": (info("logits", shape=("batch", 1)), r"got \(\?, 1\)"),
+    "one logit for ten classes": (info("logits", shape=("batch", 1)), r"got \(\?, 1\)"),
     "three axes": (info("logits", shape=("batch", 10, 3)), r"got \(\?, 10, 3\)"),
     "one axis": (info("logits", shape=(10,)), r"got \(10\)"),
     "whole numbers": (info("logits", TensorProto.INT64), "got a tensor of int64"),

@@ -63,7 +63,8 @@ def append_to_onnx(
     path : path
         The file to write.
     output : str, optional
-        The classifier's output with the logits, (batch, K); it may be left out if there is only one. In its
+        The classifier's output with the logits, (batch, K), or (batch, 1) or (batch,) for the second of two
+        classes; it may be left out if there is only one output. In its
         place come the calibrated `probabilities` (or `calibrated_probabilities`, if that name is taken). Of
         an output that a Softmax makes, what goes into the Softmax is calibrated.
     from_probs : bool
@@ -78,13 +79,14 @@ def append_to_onnx(
     _check_folder(classifier, Path(model), Path(path))
     classifier, opset = _with_known_opset(classifier, Path(model))
     found = _find_output(classifier, output)
-    kind = _check_output(found, calibrator.n_classes_)
+    kind, is_single = _check_output(found, calibrator.n_classes_)
     taken = set(names_in(classifier.graph))
     name = _free_name(taken)
     graph = Graph(WORKING[kind], opset=opset, taken=taken)
     softmax = _softmax_behind(classifier, found.name)
     source = Array(graph, softmax.input[0] if softmax else found.name)
-    _add_nodes(calibrator, graph, source, kind, name, from_probs=from_probs and not softmax)
+    in_probs = from_probs and not softmax
+    _add_nodes(calibrator, graph, source, kind, name, from_probs=in_probs, is_single=is_single)
     graph.drop_unused(name)
     _replace_output(classifier, found, name, calibrator.n_classes_, keep=keep)
     if softmax and not keep and found.name not in readers_in(classifier.graph):
@@ -165,8 +167,8 @@ def _find_output(model: ModelProto, name: str | None) -> ValueInfoProto:
     return outputs[chosen]
 
 
-def _check_output(output: ValueInfoProto, n_classes: int) -> int:
-    """Return the type of an output that can be logits."""
+def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
+    """Return the type of an output that can be logits, and whether it is the one score of two classes."""
     wanted = f"the calibrator has {n_classes} classes, so {output.name!r} must be floats (batch, {n_classes})"
     tensor = output.type.tensor_type
     if output.type.WhichOneof("value") != "tensor_type" or tensor.elem_type not in WORKING:
@@ -175,9 +177,11 @@ def _check_output(output: ValueInfoProto, n_classes: int) -> int:
             got = f"a tensor of {TensorProto.DataType.Name(tensor.elem_type).lower()}"
         raise InputError(f"{wanted}; got {got}. Name another output, or export the classifier's logits.")
     sizes = [size.dim_value if size.HasField("dim_value") else "?" for size in tensor.shape.dim]
+    if n_classes == 2 and (len(sizes) == 1 or sizes[1:] == [1]):
+        return int(tensor.elem_type), True
     if len(sizes) != 2 or sizes[1] not in ("?", n_classes):
         raise InputError(f"{wanted}; got ({', '.join(map(str, sizes))}).")
-    return int(tensor.elem_type)
+    return int(tensor.elem_type), False
 
 
 def _softmax_behind(model: ModelProto, output: str) -> NodeProto | None:
@@ -197,12 +201,22 @@ def _free_name(taken: set[str]) -> str:
 
 
 def _add_nodes(
-    calibrator: Calibrator, graph: Graph, x: Array, kind: int, name: str, *, from_probs: bool
+    calibrator: Calibrator,
+    graph: Graph,
+    x: Array,
+    kind: int,
+    name: str,
+    *,
+    from_probs: bool,
+    is_single: bool,
 ) -> None:
     """Add the calibrator of what the classifier gives, in the type that it works in and back."""
     working = helper.np_dtype_to_tensor_dtype(graph.dtype)
     if working != kind:
         x = graph.cast(x, working)
+    if is_single:
+        x = graph.node("Reshape", x, graph.constant(np.array([-1, 1])))
+        x = graph.node("Concat", 1.0 - x if from_probs else x * 0.0, x, axis=-1)
     if from_probs:
         x = graph.node("Log", x)
     if working == kind:
