@@ -1,5 +1,7 @@
 """Quantiles of weighted numbers: by their definition, and the same from parts as from all at once."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -76,3 +78,13 @@ def test_an_empty_part_changes_nothing():
 @pytest.mark.parametrize("weights", [None, np.ones(3)])
 def test_weights_of_one_are_no_weights(weights):
     assert quantiles(np.array([1.0, 2.0, 3.0]), weights, np.array([0.5])).values[0] == 2.0
+
+
+def test_many_parts_take_memory_for_their_sketches_and_little_more():
+    rng = np.random.default_rng(1)
+    sketches = [Sketch.of(rng.normal(size=5000), None) for _ in range(100)]
+    tracemalloc.start()
+    make_brackets(sketches, SHARES)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 15 * sum(sketch.values.nbytes for sketch in sketches)

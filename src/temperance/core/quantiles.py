@@ -77,14 +77,9 @@ class Sketch:
         complete = len(kept) == len(distinct)
         return cls(distinct[kept], (up_to - weight)[kept], up_to[kept], complete)
 
-    def least(self, at: Vector) -> Vector:
-        """Return the least weight that the numbers up to each of `at` can have."""
-        return np.append(0.0, self.up_to)[np.searchsorted(self.values, at, side="right")]
-
-    def most(self, at: Vector) -> Vector:
-        """Return the most weight that the numbers up to each of `at` can have."""
-        total = self.up_to[-1:] if len(self.up_to) else np.zeros(1)
-        return np.append(self.below, total)[np.searchsorted(self.values, at, side="right")]
+    def steps(self) -> tuple[Vector, Vector]:
+        """Return by how much the least and the most weight that can lie up to a number rise at each value."""
+        return np.diff(self.up_to, prepend=0.0), np.diff(np.append(self.below, self.up_to[-1:]))
 
 
 @dataclass(frozen=True)
@@ -102,9 +97,11 @@ class Brackets:
 
 def make_brackets(sketches: Sequence[Sketch], shares: Vector) -> Brackets:
     """Return where the quantiles must lie; nan if nothing has weight."""
-    points = np.unique(np.concatenate([sketch.values for sketch in sketches]))
-    least = np.sum([sketch.least(points) for sketch in sketches], axis=0)
-    most = np.sum([sketch.most(points) for sketch in sketches], axis=0)
+    points, place = np.unique(np.concatenate([sketch.values for sketch in sketches]), return_inverse=True)
+    least, most = (
+        np.cumsum(np.bincount(place, np.concatenate(steps), len(points)).astype(np.float64, copy=False))
+        for steps in zip(*(sketch.steps() for sketch in sketches), strict=True)
+    )
     if not points.size:
         nothing = np.full(len(shares), np.nan)
         return Brackets(nothing, nothing, nothing, Found(nothing, nothing))
