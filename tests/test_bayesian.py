@@ -352,3 +352,20 @@ def test_rows_without_weight_at_a_regular_distance_are_no_obstacle(step):
         np.testing.assert_allclose(
             weighted.predict_proba(task.logits[:100]), kept.predict_proba(task.logits[:100]), atol=2e-3
         )
+
+
+@pytest.mark.parametrize("mask", [-1e9, np.finfo(np.float32).min])
+def test_a_mask_that_is_a_low_number_gives_what_minus_infinity_gives(mask):
+    task = simulate(500, 6, random_state=2)
+    cal = BayesianTemperatureScaling().fit(task.logits, task.labels)
+    z = task.logits[:50].astype(np.float32)
+    z[:, 3] = -np.inf
+    np.testing.assert_array_equal(
+        cal.predict_proba(np.where(np.isfinite(z), z, np.float32(mask))), cal.predict_proba(z)
+    )
+
+
+def test_no_probability_is_above_one_in_float32():
+    task = simulate(800, 5, random_state=0)
+    cal = BayesianTemperatureScaling().fit(task.logits, task.labels)
+    assert cal.predict_proba(np.array([[3000, 0, 0, 0, 0]], np.float32)).max() == 1

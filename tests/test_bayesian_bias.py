@@ -222,3 +222,11 @@ def test_the_summary_counts_the_bias_and_the_interactions(six):
     assert re.search(r"class bias: [0-6]\.\d of 6 parameters, tau = ", text)
     assert re.search(r"class interactions: \d+\.\d of 36 parameters, tau = ", text)
     assert "class bias" not in six[1][False].summary()
+
+
+@pytest.mark.parametrize("gap", [1e4, 1e14, 1e18, 1e30])
+def test_probabilities_sum_to_one_whatever_the_gap(gap):
+    task = simulate(800, 5, random_state=0)
+    cal = BayesianTemperatureScaling(class_bias=True).fit(task.logits, task.labels)
+    probs = cal.predict_proba(np.array([[gap, 0, 0, 0, 0], [0, 0, -gap, 1, 2]]))
+    np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-9)

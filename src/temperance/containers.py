@@ -87,11 +87,17 @@ def as_numpy(values: Any) -> NDArray[Any]:
     if _is_tensor(values):
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
-    _refuse_mask(values)
+    _refuse(values)
     return np.asarray(values)
 
 
-def _refuse_mask(values: Any) -> None:
+def _refuse(values: Any) -> None:
+    """Raise for containers whose numbers NumPy would take in silence, and get wrong or take long to get."""
+    if _is_dask(values):
+        raise InputError(
+            "the numbers must be in memory here; got a Dask collection. Pass its .compute(), or what is "
+            "needed of it."
+        )
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(
             "arrays must not be masked, since NumPy's mask would be lost. Drop the masked rows, or mark an "
@@ -109,7 +115,7 @@ def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any
         return _unwrap_tensor(logits)
     if isinstance(logits, BFloat16):
         return logits, lambda result: result
-    _refuse_mask(logits)
+    _refuse(logits)
     if hasattr(logits, "toarray"):
         raise InputError(
             f"logits must be a dense array; got a sparse {type(logits).__name__}. Pass logits.toarray()."

@@ -158,3 +158,12 @@ def test_the_mean_log_entropy_is_that_of_the_rows_with_a_floor():
     assert mean_log_entropy(HeldSample(Rows(z), weights)) == pytest.approx(
         np.average(log_h, weights=weights), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("mask", [-1e9, -1e30, np.finfo(np.float32).min])
+@TYPES
+def test_a_mask_that_is_a_low_number_is_a_mask(mask, dtype):
+    z = logits(7, dtype)
+    z[::3, 2] = z[::2, 5] = -np.inf
+    low = np.where(np.isfinite(z), z, dtype(mask))
+    np.testing.assert_array_equal(shape_features(Rows(low), 2.0), shape_features(Rows(z), 2.0))

@@ -4,7 +4,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from temperance import CALIBRATORS, InputError, logits_from_probs
+from temperance import CALIBRATORS, InputError, compare, logits_from_probs, metrics
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -76,3 +76,16 @@ def test_probabilities_become_logits_lazily():
     lazy = logits_from_probs(da.from_array(probs, chunks=(20, 2)))
     assert isinstance(lazy, da.Array)
     np.testing.assert_array_equal(lazy.compute(), logits_from_probs(probs))
+
+
+def test_where_numbers_must_be_in_memory_they_are_not_computed_in_silence(fit, task):
+    probs, labels = np.full((3000, 5), 0.2), task.labels
+    lazy = da.from_array(probs, chunks=1000)
+    for use in (
+        lambda: metrics.nll(lazy, labels),
+        lambda: metrics.ece(probs, da.from_array(labels)),
+        lambda: compare(da.from_array(task.logits), labels),
+        lambda: fit("ts", task.logits, da.from_array(labels)),
+    ):
+        with pytest.raises(InputError, match=r"must be in memory here; got a Dask collection.*compute\(\)"):
+            use()

@@ -145,6 +145,21 @@ def test_what_goes_into_a_softmax_is_calibrated(opset, axis, calibrator_of, tmp_
     np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
 
 
+def test_a_softmax_is_found_behind_what_passes_it_on(calibrator_of, tmp_path, target):
+    end = [
+        helper.make_node("Softmax", ["logits"], ["inner"], axis=-1),
+        helper.make_node("Identity", ["inner"], ["between"]),
+        helper.make_node("Identity", ["between"], ["probs"]),
+    ]
+    source = linear_classifier(tmp_path / "c.onnx", WEIGHTS * 50, end=end, outputs=[info("probs")])
+    cal = calibrator_of("ts")
+    cal.to_onnx(target, model=source)
+    kinds = [node.op_type for node in onnx.load(target).graph.node]
+    assert (kinds.count("Softmax"), kinds.count("Identity")) == (1, 0)
+    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS * 50)
+    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
+
+
 def test_a_softmax_that_others_read_stays(calibrator_of, tmp_path, target):
     end = [
         helper.make_node("Softmax", ["logits"], ["probs"], axis=-1),
@@ -308,6 +323,13 @@ def test_the_one_score_of_a_binary_classifier(key, shape, from_probs, tmp_path, 
 
 
 # ---- what is refused
+
+
+@pytest.mark.parametrize("option", [{"output": "logits"}, {"from_probs": True}, {"keep": True}], ids=str)
+def test_what_is_about_a_classifier_needs_one(option, calibrator_of, target):
+    with pytest.raises(InputError, match=r"are about a classifier: name its file with model="):
+        calibrator_of("ts").to_onnx(target, **option)
+    assert not target.exists()
 
 
 def test_the_output_must_be_named_if_there_are_several(calibrator_of, tmp_path, target):

@@ -232,3 +232,9 @@ def test_the_memory_is_that_of_the_result():
     assert size > 300
     assert known < 1.1 * size
     assert grown < 1.4 * size
+
+
+def test_labels_in_bytes_are_not_taken_for_those_to_be_ignored():
+    labels = torch.tensor([156, 1, 2], dtype=torch.uint8)  # where -100 would be 156
+    _, collected = collect_logits(lambda x: torch.zeros(3, 200), [(torch.zeros(3), labels)])
+    assert collected.tolist() == [156, 1, 2]

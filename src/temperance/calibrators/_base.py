@@ -220,6 +220,11 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         from temperance.onnx import append_to_onnx, to_onnx
 
         if model is None:
+            if output is not None or from_probs or keep:
+                raise InputError(
+                    "output, from_probs and keep are about a classifier: name its file with model=..., or "
+                    "leave them out."
+                )
             to_onnx(self, path, dtype=dtype, overwrite=overwrite)
             return
         append_to_onnx(

@@ -274,9 +274,9 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 
     def _offsets_formula(self, z: Array, ops: Ops) -> Array:
         bias = ops.parameter("bias")
-        if self.n_classes_ > MOST_INTERACTING:
-            return bias
         x = formulas.centred(z, self.n_classes_, ops)
+        if self.n_classes_ > MOST_INTERACTING:
+            return bias + x * 0.0  # NaN for a row with a masked class, which has no bias of its own
         return bias + ops.matmul(x, ops.transpose(ops.parameter("interactions")))
 
     def _predict_proba(self, rows: Rows) -> NDArray[np.floating[Any]]:

@@ -90,9 +90,9 @@ class Scratch:
     """The (rows, classes) buffers of one thread, each allocated when first needed."""
 
     def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
-        # More rows than are ever used: a buffer used as a whole would be contiguous, and its sums have other
-        # bits than those of a part of it.
-        self._shape = (_whole_strides(n_rows) + STRIDE, n_classes)
+        # Class-major, a stride more than is ever used: as a whole a buffer would be contiguous, and its sums
+        # have other bits than those of a part of it.
+        self._shape = (_whole_strides(n_rows) + STRIDE * (n_classes < FEW_CLASSES), n_classes)
         self._dtype = dtype
 
     @cached_property

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from temperance.core.features import LOG_ENTROPY_FLOOR
 from temperance.core.ops import Array, Index, Mask, Ops
+from temperance.core.rows import IMPOSSIBLE
 
 __all__ = [
     "Gaps",
@@ -95,34 +96,35 @@ def log_normalised_entropy(gaps: Gaps, beta: Array | float, ops: Ops) -> Array:
 def shape_features(gaps: Gaps, reference: Array, ops: Ops) -> Array:
     """Return the features of `core.features` at the reference temperature, (..., 4)."""
     beta = 1.0 / reference
+    scaled = gaps.d * beta
     h = log_normalised_entropy(gaps, beta, ops)
-    third = ops.log1p(_gap_to_third(gaps, ops) * beta)
-    to_mean = ops.log1p(_gap_to_mean(gaps, ops) * beta)
+    third = ops.log1p(_gap_to_third(scaled, gaps, ops))
+    to_mean = ops.log1p(_gap_to_mean(scaled, ops))
     return ops.concat([h, h * h / 10.0, third, to_mean])
 
 
-def _possible(d: Array, ops: Ops) -> Mask:
-    return ops.greater(d, LOWEST)
+def _possible(scaled: Array, ops: Ops) -> Mask:
+    return ops.greater(scaled, -IMPOSSIBLE)
 
 
-def _gap_to_third(gaps: Gaps, ops: Ops) -> Array:
+def _gap_to_third(scaled: Array, gaps: Gaps, ops: Ops) -> Array:
     """Return the gap to the third logit; without a third class to the second, and without a second 0."""
-    d, at, is_at = gaps.d, gaps.top, gaps.is_top
-    gap = ops.at(d, at)
+    at, is_at = gaps.top, gaps.is_top
+    gap = ops.at(scaled, at)
     for _ in range(min(2, gaps.n_classes - 1)):
-        d = ops.where(is_at, LOWEST, d)
-        at = ops.first_max(d)
+        scaled = ops.where(is_at, LOWEST, scaled)
+        at = ops.first_max(scaled)
         is_at = ops.is_at(at, gaps.n_classes)
-        found = ops.at(d, at)
+        found = ops.at(scaled, at)
         gap = ops.where(_possible(found, ops), found, gap)
     return -gap
 
 
-def _gap_to_mean(gaps: Gaps, ops: Ops) -> Array:
+def _gap_to_mean(scaled: Array, ops: Ops) -> Array:
     """Return the gap to the mean of the possible classes."""
-    possible = _possible(gaps.d, ops)
-    number = ops.sum(ops.where(possible, gaps.d * 0.0 + 1.0, 0.0))
-    return -ops.sum(ops.where(possible, gaps.d, 0.0)) / number
+    possible = _possible(scaled, ops)
+    number = ops.sum(ops.where(possible, scaled * 0.0 + 1.0, 0.0))
+    return -ops.sum(ops.where(possible, scaled, 0.0)) / number
 
 
 def softplus_link(a: Array, ops: Ops) -> Array:

@@ -196,9 +196,10 @@ def offset_mixture(
         total = np.full(d.shape, nothing)
         for beta, weight in zip(betas[i:j].T, weights, strict=True):
             u = beta[:, None] * d + offset
-            u += np.log(weight) - _log_sum(u)
+            u -= _log_sum(u)
+            u += np.log(weight)
             add(total, u if log else np.exp(u), out=total)
-        result[i:j] = total
+        result[i:j] = np.minimum(total, 0.0 if log else 1.0)  # rounded weights may add up to more
         return (np.zeros(0),)
 
     rows.sum(work)

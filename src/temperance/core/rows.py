@@ -17,12 +17,15 @@ from temperance.core import backend, blocks
 from temperance.core.blocks import BFloat16, Scratch
 from temperance.core.entropy import log_entropy
 
-__all__ = ["Index", "Moments", "Profile", "Rows", "Uncertainty"]
+__all__ = ["IMPOSSIBLE", "Index", "Moments", "Profile", "Rows", "Uncertainty"]
 
 Floats = NDArray[np.floating[Any]]
 Vector = NDArray[np.float64]
 Index = slice | NDArray[np.intp]
 
+# A class as many units below the top, at the inverse temperature of a profile, is impossible, as one at -inf
+# is: masks are often written as -1e9 or as the lowest number there is, and must not count in a mean.
+IMPOSSIBLE = 2e4
 # Numbers in one product of a Gram matrix: enough for the linear algebra library to be at its best.
 GRAM_SIZE = 1 << 20
 
@@ -187,7 +190,7 @@ class Rows:
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             top, peak = self._top[i:j], self._peak[i:j]
             self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], v[i:j], scratch)
-            gaps[:, i:j] = _gaps(z, top, peak, scratch)
+            gaps[:, i:j] = _gaps(z, top, peak, scratch, IMPOSSIBLE / beta)
 
         self._pass(work)
         with np.errstate(divide="ignore"):
@@ -292,6 +295,7 @@ class Rows:
                     self._kernels.softmax(z, self._top[i:j], self._peak[i:j], beta[i:j], part, scratch)
                     part *= weight
                     result[i:j] += part
+            np.minimum(result[i:j], 1, out=result[i:j])  # rounded weights may add up to more
 
         self._pass(work)
         return result
@@ -324,7 +328,7 @@ class Rows:
         return result
 
 
-def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch) -> Vector:
+def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch, limit: float) -> Vector:
     """Return the gaps from each row's largest logit to the third and to the mean of the possible classes.
 
     Where there is no third class the second stands for it, and where there is no second, 0.
@@ -332,14 +336,15 @@ def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch) -> V
     d, each = scratch.d[: len(z)], np.arange(len(z))
     np.subtract(z, peak[:, None], out=d)
     mean = scratch.products(scratch.d, len(z)) / d.shape[1]
-    masked = np.flatnonzero(~np.isfinite(mean))
-    if masked.size:
-        possible = np.isfinite(d[masked])
-        mean[masked] = np.where(possible, d[masked], 0).sum(axis=1) / np.maximum(possible.sum(axis=1), 1)
+    some_masked = np.flatnonzero(~(mean * d.shape[1] >= -limit))  # no gap is larger than the sum of all
+    if some_masked.size:
+        possible = d[some_masked] >= -limit
+        total = np.where(possible, d[some_masked], 0).sum(axis=1)
+        mean[some_masked] = total / np.maximum(possible.sum(axis=1), 1)
     third, at = np.zeros(len(z)), top
     for _ in range(min(2, z.shape[1] - 1)):
         d[each, at] = -np.inf
         at = np.argmax(d, axis=1)
         gap = -d[each, at].astype(np.float64)
-        third = np.where(np.isfinite(gap), gap, third)
+        third = np.where(gap <= limit, gap, third)
     return np.stack([third, -mean])

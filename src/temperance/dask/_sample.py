@@ -65,7 +65,8 @@ class Shape:
 def open_sample(logits: Any, labels: Any, sample_weight: Any) -> DaskSample:
     """Open Dask logits with their labels and weights, without reading the logits."""
     array = as_array(logits)
-    check_logits_shape(np.empty((0, *array.shape[1:]), np.float32) if array.ndim else np.empty(()))
+    known = [0 if np.isnan(n) else int(n) for n in array.shape]
+    check_logits_shape(np.broadcast_to(np.float32(0), known))
     if array.dtype.kind not in "fiub":
         raise InputError(f"logits must be floating point numbers; got {array.dtype}.")
     lengths = lengths_of(array)

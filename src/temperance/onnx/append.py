@@ -84,13 +84,12 @@ def append_to_onnx(
     name = _free_name(taken)
     graph = Graph(WORKING[kind], opset=opset, taken=taken)
     softmax = _softmax_behind(classifier, found.name)
-    source = Array(graph, softmax.input[0] if softmax else found.name)
+    source = Array(graph, softmax[-1].input[0] if softmax else found.name)
     in_probs = from_probs and not softmax
     _add_nodes(calibrator, graph, source, kind, name, from_probs=in_probs, is_single=is_single)
     graph.drop_unused(name)
     _replace_output(classifier, found, name, calibrator.n_classes_, keep=keep)
-    if softmax and not keep and found.name not in readers_in(classifier.graph):
-        classifier.graph.node.remove(softmax)  # nobody needs it any more
+    _remove_unread(classifier, softmax)
     classifier.graph.node.extend(graph.nodes)
     classifier.graph.initializer.extend(graph.constants)
     classifier.ir_version = max(classifier.ir_version, OLDEST_IR)
@@ -184,14 +183,30 @@ def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
     return int(tensor.elem_type), False
 
 
-def _softmax_behind(model: ModelProto, output: str) -> NodeProto | None:
-    """Return the Softmax over the classes that makes an output, if one does."""
-    for node in model.graph.node:
-        if output in node.output and node.op_type == "Softmax" and node.domain in ("", "ai.onnx"):
+def _softmax_behind(model: ModelProto, output: str) -> list[NodeProto]:
+    """Return the Softmax over the classes that makes an output, if one does, after what only passes it on."""
+    passed: list[NodeProto] = []
+    for node in reversed(model.graph.node):  # which are in the order of their use
+        if output not in node.output or node.domain not in ("", "ai.onnx"):
+            continue
+        passed.append(node)
+        if node.op_type == "Softmax":
             axis = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
             # Left out, it is the first or the last, by opset: of two axes the same.
-            return node if axis in ([], [-1], [1]) else None
-    return None
+            return passed if axis in ([], [-1], [1]) else []
+        if node.op_type != "Identity":
+            break
+        output = node.input[0]
+    return []
+
+
+def _remove_unread(model: ModelProto, nodes: list[NodeProto]) -> None:
+    """Remove nodes from the last on, as long as nobody needs them any more."""
+    for node in nodes:
+        outputs = {output.name for output in model.graph.output}
+        if not outputs.union(readers_in(model.graph)).isdisjoint(node.output):
+            return
+        model.graph.node.remove(node)
 
 
 def _free_name(taken: set[str]) -> str:

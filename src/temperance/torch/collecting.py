@@ -181,9 +181,9 @@ def _rows(output: Any, labels: Any, dim: int, ignore_index: int | None) -> tuple
             f"{tuple(_logits_in(output).shape)} for labels {tuple(y.shape)}, with dim={dim}. Set dim, or "
             "pass forward=, a function (model, batch) -> (logits, labels)."
         )
-    z, y = z.reshape(-1) if binary else z.reshape(-1, z.shape[-1]), y.reshape(-1).to(z.device)
+    z, y = z.reshape(-1) if binary else z.reshape(-1, z.shape[-1]), y.reshape(-1).long().to(z.device)
     if ignore_index is not None:
         kept = y != ignore_index
         if not bool(kept.all()):
             z, y = z[kept], y[kept]
-    return z.cpu(), y.long().cpu()
+    return z.cpu(), y.cpu()
