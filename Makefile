@@ -9,7 +9,8 @@ help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
 	@echo "test   set up, run the tests"
 	@echo "test-browser  open the report in Chromium, which is installed where that is possible"
-	@echo "check  lint, types, the built wheel on its own, the report in Chromium, tests with coverage"
+	@echo "check  lint, types, the built wheel on its own, the report in Chromium, tests"
+	@echo "coverage  the tests, with the lines that they run (half as long again)"
 	@echo "bench  speed as ratios to np.exp, in one run"
 	@echo "prior, bayes-evaluation, bayes-ablation: learn the population prior from the files in TASKS,"
 	@echo "       judge it (an hour), and judge it without each of its parts"
@@ -34,7 +35,7 @@ demo-task: $(VENV)/ready
 WORKERS := TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 test: $(VENV)/ready
-	$(WORKERS) $(BIN)/python -m pytest -q -n auto
+	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # Chromium comes from Debian where we may install it; elsewhere the tests are skipped and say why.
 test-browser: $(VENV)/ready
@@ -50,7 +51,7 @@ types: $(VENV)/ready
 	$(BIN)/mypy
 
 coverage: $(VENV)/ready
-	$(WORKERS) $(BIN)/python -m pytest -q -n auto --cov --cov-report=term --cov-fail-under=95
+	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=95
 
 # What users install: the wheel, without any extra.
 wheel: $(VENV)/ready
@@ -63,7 +64,7 @@ wheel: $(VENV)/ready
 # What takes one core each runs side by side; the tests take all of them.
 check: $(VENV)/ready
 	$(MAKE) --no-print-directory --output-sync=target -j2 lint types wheel test-browser
-	$(MAKE) --no-print-directory coverage
+	$(MAKE) --no-print-directory test
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py

@@ -30,6 +30,7 @@ __all__ = [
     "check_seed",
     "check_temperatures",
     "check_unmasked",
+    "counted_from",
     "inspector",
 ]
 
@@ -39,6 +40,13 @@ _SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by it
 
 class InputError(ValueError):
     """The input does not meet what the function asks for; the message says what to do."""
+
+
+def counted_from(start: float) -> str:
+    """Return the words that make the row of a message one of all rows; nan where nobody has counted them."""
+    if np.isnan(start):
+        return "in one of the parts, counted from its first row: "
+    return f"in the rows from {start:.0f} on, counted from there: " if start else ""
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, inspector
+from temperance._validation import InputError, counted_from, inspector
 from temperance.calibrators import Calibrator
 from temperance.containers import open_logits
 from temperance.core.backend import kernels_of_size
@@ -64,8 +64,7 @@ def predict_file(calibrator: Calibrator | None, file: RowFile) -> Iterator[NDArr
         try:
             yield _predict(calibrator, part, n_rows * n_classes)
         except InputError as error:
-            counted = f"in the rows from {start} on, counted from there: " if start else ""
-            raise file.stored.wrong(f"{counted}{error}") from None
+            raise file.stored.wrong(f"{counted_from(start)}{error}") from None
         start += len(part)
 
 

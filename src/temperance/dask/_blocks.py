@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from temperance._validation import InputError
 from temperance.containers import as_numpy, framework_of
 
-__all__ = ["as_array", "beside", "counted_from", "lengths_of", "rows_apart"]
+__all__ = ["as_array", "beside", "lengths_of", "rows_apart"]
 
 
 def as_array(collection: Any) -> da.Array:
@@ -60,13 +60,6 @@ def beside(values: Any, lengths: list[int], name: str) -> list[Any]:
             )
         array = array.rechunk((tuple(lengths),))
     return rows_apart(array)
-
-
-def counted_from(start: float) -> str:
-    """Return the words that make the row of a message one of all rows; nan where nobody has counted them."""
-    if np.isnan(start):
-        return "in one of the parts, counted from its first row: "
-    return f"in the rows from {start:.0f} on, counted from there: " if start else ""
 
 
 def _cut(values: NDArray[Any], lengths: list[int], name: str) -> list[Any]:

@@ -9,9 +9,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError
+from temperance._validation import InputError, counted_from
 from temperance.core.blocks import threads, working_dtype
-from temperance.dask._blocks import as_array, counted_from
+from temperance.dask._blocks import as_array
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator

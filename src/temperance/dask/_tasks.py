@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_labels, check_sample_weight, inspector
+from temperance._validation import InputError, check_labels, check_sample_weight, counted_from, inspector
 from temperance.containers import open_logits
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import threads
@@ -16,7 +16,6 @@ from temperance.core.objective import Terms
 from temperance.core.quantiles import Brackets, Inside, Sketch, look_inside
 from temperance.core.rows import Rows
 from temperance.core.sample import Build, Values
-from temperance.dask._blocks import counted_from
 
 __all__ = [
     "Work",
