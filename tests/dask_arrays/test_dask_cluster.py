@@ -72,7 +72,7 @@ def assert_same(one, other):
         np.testing.assert_allclose(other.parameters()[name], value, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("key", ["ts", "hts", "bts", "ets", "bayes"])
+@pytest.mark.parametrize("key", ["hts", "bts", "ets"])
 def test_two_workers_give_the_parameters_of_one_array_and_no_logit_travels(key, client, held):
     assert_same(make_calibrator(key).fit(*held), make_calibrator(key).fit(lazily(), held[1]))
 
