@@ -96,10 +96,15 @@ def test_the_built_in_task_is_there():
     assert task.test_logits.shape == (10_000, 10)
 
 
-def test_modules_say_how_to_get_pytorch(rows, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    for name in [name for name in sys.modules if name.startswith("temperance.torch")]:
+def pretend_missing(package, monkeypatch):
+    """Make a package, and the part of ours that needs it, as if they had never been imported."""
+    monkeypatch.setitem(sys.modules, package, None)
+    for name in [name for name in sys.modules if name.startswith(f"temperance.{package}")]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_modules_say_how_to_get_pytorch(rows, monkeypatch):
+    pretend_missing("torch", monkeypatch)
     val, _ = rows
     cal = make_calibrator("ts").fit(val.logits, val.labels)
     with pytest.raises(ImportError, match=r'to_torch needs PyTorch: pip install "temperance\[torch\]"'):
@@ -107,9 +112,7 @@ def test_modules_say_how_to_get_pytorch(rows, monkeypatch):
 
 
 def test_onnx_models_say_how_to_get_onnx(rows, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    for name in [name for name in sys.modules if name.startswith("temperance.onnx")]:
-        monkeypatch.delitem(sys.modules, name)
+    pretend_missing("onnx", monkeypatch)
     val, _ = rows
     cal = make_calibrator("ts").fit(val.logits, val.labels)
     with pytest.raises(ImportError, match=r'to_onnx needs ONNX: pip install "temperance\[onnx\]"'):

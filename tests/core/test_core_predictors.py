@@ -128,3 +128,12 @@ def test_weight_decay_spares_the_last_bias_alone():
     decay = net.decay(0.5)
     assert np.array_equal(decay, np.diag([0.5] * (net.n_parameters - 1) + [0.0]))
     assert net.n_parameters == (3 + 1) * 4 + (4 + 1)
+
+
+def test_the_sign_of_a_bias_that_is_rounding_decides_nothing():
+    # The first layer is silent for every row, so the second sees its bias alone: 0 but for the last bit.
+    net = Network(np.full((4, 1), -1.0), (1, 1))
+    above, below = (np.array([1.0, 0.0, 1.0, bias, 1.0, 0.5]) for bias in (1e-17, -1e-17))
+    np.testing.assert_array_equal(net.jacobian(above, net.inputs), net.jacobian(below, net.inputs))
+    alive = np.array([1.0, 0.0, 1.0, 1e-9, 1.0, 0.5])
+    assert (net.jacobian(alive, net.inputs) != net.jacobian(above, net.inputs)).any()

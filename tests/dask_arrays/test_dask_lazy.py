@@ -89,3 +89,12 @@ def test_where_numbers_must_be_in_memory_they_are_not_computed_in_silence(fit, t
     ):
         with pytest.raises(InputError, match=r"must be in memory here; got a Dask collection.*compute\(\)"):
             use()
+
+
+def test_a_bad_row_of_parts_that_nobody_has_counted_is_named_within_its_part(fit, task):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    spoiled = task.logits.copy()
+    spoiled[2100, 0] = np.nan
+    frame = dd.from_pandas(pd.DataFrame(spoiled), npartitions=3)
+    with pytest.raises(InputError, match=r"in one of the parts, counted from its first row: .*row 100\b"):
+        fit("ts", task.logits, task.labels).predict_proba(frame).compute()

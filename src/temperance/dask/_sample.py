@@ -106,7 +106,7 @@ class DaskSample:
 
     @property
     def thinning(self) -> int:
-        """How much smaller a subsample is at least: so much that the workers can keep it."""
+        """How much smaller a subsample is at most: more than in memory, so that the workers can keep it."""
         return max(THINNING, math.ceil(self.shape.size * self.shape.dtype.itemsize / THIN_BYTES))
 
     def need_memory(self, what: str) -> None:
