@@ -41,7 +41,7 @@ Shape = tuple[int | str, ...]
 
 
 class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
-    """A function from logits to probabilities that keeps the predicted class, fitted to labelled rows."""
+    """A function from logits to probabilities, fitted to labelled rows."""
 
     key: ClassVar[str]
     """The name in the registry and in saved files: the paper's acronym."""
@@ -142,7 +142,10 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         return self._apply("predict_proba", logits)
 
     def predict(self, logits: Any) -> Any:
-        """Return the column of the largest logit: the classifier's own decision, unchanged."""
+        """Return the column of the predicted class, (N,).
+
+        This is the column of the largest logit, the classifier's own decision; a class bias may change it.
+        """
         return self._apply("predict", logits)
 
     def _apply(self, method: str, logits: Any) -> Any:
@@ -281,7 +284,8 @@ def _open_sample(logits: Any, labels: Any, sample_weight: Any) -> Sample:
 class TemperatureCalibrator(Calibrator):
     """A member of the Adaptive Temperature Scaling family: softmax(z / T(z)).
 
-    Dividing a row by a positive number keeps the order of its classes, so the decision never changes.
+    Dividing a row by a positive number keeps the order of its classes, so the predicted class stays the same,
+    unless a method adds a class bias.
     """
 
     temperature_quantiles_: Vector
