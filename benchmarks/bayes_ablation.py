@@ -23,12 +23,12 @@ from learn_prior import dataset_of, summaries
 from numpy.typing import NDArray
 
 from temperance import BayesianTemperatureScaling, TemperatureScaling, learning, metrics
-from temperance.calibrators import _bayes
+from temperance.calibrators import bayes_design
 from temperance.core.evidence import Block, Posterior, maximise_evidence
+from temperance.core.fit_data import FitData
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import ByClass
-from temperance.core.rows import Rows
-from temperance.core.sample import Sample
 from temperance.core.top_label import TopLabelLikelihood
 from temperance.learning import Summary, learn_population
 from temperance.population import Population, weak_population
@@ -56,26 +56,28 @@ class WithPrior(BayesianTemperatureScaling):
 class AtTheMean(WithPrior):
     """T at the posterior mean instead of the average over the posterior."""
 
-    def _predict_proba(self, rows: Rows) -> Vector:
+    def _predict_proba(self, rows: LogitRows) -> Vector:
         return rows.softmax(1 / self._temperature(rows))
 
 
 class WithLogits(WithPrior):
     """Also linear in every logit less the mean: the K class weights of LTS, their width by evidence."""
 
-    def _inputs(self, rows: Rows, reference: float) -> Vector:
+    def _inputs(self, rows: LogitRows, reference: float) -> Vector:
         z = rows.values
-        return (z - z.mean(axis=1, keepdims=True)) / (reference * _bayes.INPUT_SPREAD)
+        return (z - z.mean(axis=1, keepdims=True)) / (reference * bayes_design.INPUT_SPREAD)
 
-    def _solve(self, sample: Sample, population: Population, parts: _bayes.Design) -> tuple[Any, Posterior]:
-        def top_label(rows: Rows, weights: Vector | None) -> TopLabelLikelihood:
+    def _solve(
+        self, sample: FitData, population: Population, parts: bayes_design.Design
+    ) -> tuple[Any, Posterior]:
+        def top_label(rows: LogitRows, weights: Vector | None) -> TopLabelLikelihood:
             plain = parts.predictor(rows)
             stored = np.hstack([plain.features, self._inputs(rows, parts.reference)])
             both = ByClass(stored, plain.group, plain.n_groups)
             return TopLabelLikelihood(rows, both, parts.link(), weights)
 
         K, size = sample.n_classes, 1 + len(parts.centre)
-        level, shape, classes = _bayes.temperature_blocks(parts, population)
+        level, shape, classes = bayes_design.temperature_blocks(parts, population)
         logits = Block.of_scale("logits", K, 0.03, population.class_freedom)
         start = np.insert(parts.start(population, 0), size, np.zeros(K))
         likelihood = sample.objective(top_label)
@@ -88,7 +90,7 @@ class WithLogits(WithPrior):
         plain = sample.objective(lambda rows, weights: _likelihood(parts, rows, weights))
         return plain, replace(found, mode=found.mode[without], covariance=covariance)
 
-    def _log_temperature(self, rows: Rows) -> tuple[Vector, Vector]:
+    def _log_temperature(self, rows: LogitRows) -> tuple[Vector, Vector]:
         mean, std = super()._log_temperature(rows)
         return mean + self._inputs(rows, self.reference_) @ self.logit_weights_, std
 
@@ -96,14 +98,16 @@ class WithLogits(WithPrior):
 class PlainLikelihood(WithPrior):
     """No more weight on the predicted class than the likelihood gives."""
 
-    def _solve(self, sample: Sample, population: Population, parts: _bayes.Design) -> tuple[Any, Posterior]:
-        blocks = _bayes.temperature_blocks(parts, population)
+    def _solve(
+        self, sample: FitData, population: Population, parts: bayes_design.Design
+    ) -> tuple[Any, Posterior]:
+        blocks = bayes_design.temperature_blocks(parts, population)
         likelihood = sample.objective(lambda rows, weights: _likelihood(parts, rows, weights))
         start = parts.start(population, 0)
         return likelihood, maximise_evidence(likelihood, blocks, start, sample.n_rows)
 
 
-def _likelihood(parts: _bayes.Design, rows: Rows, weights: Vector | None) -> LogLikelihood:
+def _likelihood(parts: bayes_design.Design, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
     return LogLikelihood(rows, parts.predictor(rows), parts.link(), weights)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from temperance import make_calibrator
 from temperance.calibrators import Calibrator
-from temperance.core.rows import Rows
+from temperance.core.logit_rows import LogitRows
 from temperance.metrics import brier, ece, nll
 
 SEEDS = range(5)
@@ -57,7 +57,7 @@ def main() -> None:
         return [ece(probs, truth, bins=50), nll(probs, truth), brier(probs, truth)]
 
     print(f"{'':<15}{'ECE50 %':>10}{'NLL':>9}{'Brier':>9}{'fit loss':>12}{'fit s':>9}")
-    print(line("uncalibrated", 0.0, np.nan, np.array(scores(Rows(task["logits_test"]).softmax(1.0)))))
+    print(line("uncalibrated", 0.0, np.nan, np.array(scores(LogitRows(task["logits_test"]).softmax(1.0)))))
     for name, calibrators in variants(options.sgd).items():
         began = time.perf_counter()
         with warnings.catch_warnings():

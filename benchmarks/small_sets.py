@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from temperance import CALIBRATORS, make_calibrator
-from temperance.calibrators import _anchor
+from temperance.calibrators import single_temperature
 from temperance.metrics import nll
 
 
@@ -50,9 +50,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--match", default="", help="only tasks whose name contains this")
     parser.add_argument("--methods", default=",".join(key for key in CALIBRATORS if key != "ts"))
-    parser.add_argument("--spread", type=float, default=_anchor.SPREAD, help="limit of T(z) over the best T")
+    parser.add_argument(
+        "--spread", type=float, default=single_temperature.SPREAD, help="limit of T(z) over the best T"
+    )
     options = parser.parse_args()
-    _anchor.SPREAD = options.spread
+    single_temperature.SPREAD = options.spread
     methods = options.methods.split(",")
     paths = sorted(p for p in options.tasks.glob("*.npz") if options.match in p.stem)
     table = {path.stem: ratios(path, methods, options.rows, options.draws) for path in paths}

@@ -12,14 +12,14 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import chi2, spearmanr
 
-from temperance.calibrators._anchor import find_anchor
-from temperance.calibrators._linear import log_normalised_entropy
+from temperance.calibrators.linear_predictor import log_normalised_entropy
+from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.core.fisher import solve
+from temperance.core.fit_data import InMemoryFitData
 from temperance.core.links import Softplus
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
-from temperance.core.rows import Rows
-from temperance.core.sample import HeldSample
 from temperance.study import Results, TaskFile
 from temperance.study.methods import LABELS, UNCALIBRATED, make_method
 from temperance.study.tasks import load_task
@@ -98,11 +98,11 @@ def entropy_fit(task: TaskFile, degree: int) -> tuple[float, float]:
     are the ones with an error, which would bend any line through them.
     """
     test = load_task(task).test
-    rows = Rows(np.asarray(test.logits, np.float64), test.labels)
+    rows = LogitRows(np.asarray(test.logits, np.float64), test.labels)
     entropy = log_normalised_entropy(rows)
     scaled = (entropy - entropy.mean()) / entropy.std()
     features = np.vander(scaled, degree + 1, increasing=True)
-    single = find_anchor(HeldSample(rows), exact=True).temperature
+    single = fit_single_temperature(InMemoryFitData(rows), exact=True).temperature
     link = Softplus(single / 10, 10 * single)
     start = np.zeros(degree + 1)
     start[0] = link.inverse(single)

@@ -16,12 +16,12 @@ from temperance import (
     make_calibrator,
     metrics,
 )
-from temperance.calibrators import _bayes
+from temperance.calibrators import bayes_design
 from temperance.core.features import shape_features
 from temperance.core.links import Log
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.predictors import Linear
-from temperance.core.rows import Rows
 from temperance.core.top_label import EMPHASIS, TopLabelLikelihood
 from temperance.data import simulate
 from temperance.population import shipped_population, weak_population, write_population
@@ -47,7 +47,7 @@ def cal(large):
 
 def dense_model(cal, logits):
     """Return the regressors of log T written out, [1, shape, indicator of each class]."""
-    shape = (shape_features(Rows(logits), cal.reference_) - cal.centre_) / cal.spread_
+    shape = (shape_features(LogitRows(logits), cal.reference_) - cal.centre_) / cal.spread_
     one_hot = np.eye(cal.n_classes_)[logits.argmax(axis=1)]
     return np.column_stack([np.ones(len(logits)), shape, one_hot])
 
@@ -93,7 +93,7 @@ def test_the_spread_of_log_t_is_that_of_the_whole_covariance(cal, large):
     z, y = large.logits[:300], large.labels[:300]
     X, prior = dense_model(cal, z), prior_of(cal, 0.0)
     theta = np.concatenate([cal.coefficients_, cal.class_shift_])
-    fisher = TopLabelLikelihood(Rows(z, y), Linear(X), Log())(theta).derivatives[1]
+    fisher = TopLabelLikelihood(LogitRows(z, y), Linear(X), Log())(theta).derivatives[1]
     covariance = np.linalg.inv(300 * fisher + prior.precision)
     at = dense_model(cal, NEW)
     want = np.sqrt(np.einsum("ij,jk,ik->i", at, covariance, at))
@@ -216,7 +216,7 @@ def test_absurd_confidence_is_a_matter_of_scale(large, factor):
 
 
 def test_temperatures_stay_within_a_factor_of_the_reference_on_any_row(cal):
-    limits = cal.reference_ / _bayes.SPREAD, cal.reference_ * _bayes.SPREAD
+    limits = cal.reference_ / bayes_design.SPREAD, cal.reference_ * bayes_design.SPREAD
     np.testing.assert_allclose(cal.temperature_limits_, limits, rtol=1e-12)
     rng = np.random.default_rng(0)
     wild = rng.standard_normal((500, 5)) * np.exp(20 * rng.standard_normal((500, 1)))
@@ -237,7 +237,7 @@ def test_2500_classes_are_no_obstacle(dtype):
 
 
 def test_only_the_classes_predicted_most_often_have_a_shift_of_their_own(large, monkeypatch):
-    monkeypatch.setattr(_bayes, "MOST_CLASSES", 3)
+    monkeypatch.setattr(bayes_design, "MOST_CLASSES", 3)
     often = np.argsort(-np.bincount(large.logits.argmax(axis=1), minlength=5))[:3]
     cal = bayes(large)
     np.testing.assert_array_equal(np.flatnonzero(cal.class_shift_), np.sort(often))

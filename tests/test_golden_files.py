@@ -1,7 +1,7 @@
 """Calibrator files of format version 1, one for every method, load and predict what they always did.
 
-The files were written by version 0.1.0 and are never rewritten. Bits of `exp` differ between processors, so the
-last few are left open.
+The files were written by version 0.1.0 and are never rewritten. The last bits of `exp` differ between
+processors, so they are left open.
 """
 
 import json

@@ -7,11 +7,11 @@ import pytest
 from scipy.special import log_softmax
 
 from temperance import BayesianTemperatureScaling, InputError
-from temperance.calibrators._bayes import design
-from temperance.core.rows import Rows
-from temperance.core.sample import HeldSample
+from temperance.calibrators.bayes_design import design
+from temperance.core.fit_data import InMemoryFitData
+from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
-from temperance.learning import CLASS_WIDTH, WIDTH, Summary, learn_population, summarise_task
+from temperance.learning import CLASS_WIDTH, WIDTH, TaskSummary, learn_population, summarise_task
 from temperance.population import read_population, weak_population, write_population
 
 INTERCEPT = np.array([-0.3, -0.2])
@@ -29,7 +29,9 @@ def draw_task(i, precision=400.0, rng=None):
     root = rng.normal(size=(5, 5))
     information = precision * (np.eye(5) + 0.05 * (root @ root.T))
     seen = rng.multivariate_normal(truth, np.linalg.inv(information))
-    return Summary(f"task {i}", f"set {i}", 1000, 10, entropy, information, information @ seen, dict(SCALES))
+    return TaskSummary(
+        f"task {i}", f"set {i}", 1000, 10, entropy, information, information @ seen, dict(SCALES)
+    )
 
 
 N_TASKS = 30
@@ -154,8 +156,8 @@ def test_with_its_prior_put_back_a_summary_has_the_penalised_maximum():
     summary = summarise_task("a", "b", task.logits, task.labels)
     precision = np.diag([weak.intercept_scale**-2, *weak.covariance.diagonal() ** -1])
     theta = np.linalg.solve(summary.information + precision, summary.linear)  # its mean is 0
-    rows = Rows(task.logits, task.labels)
-    X = design(HeldSample(rows), weak).predictor(rows).features
+    rows = LogitRows(task.logits, task.labels)
+    X = design(InMemoryFitData(rows), weak).predictor(rows).features
 
     def loss(theta):
         log_p = log_softmax(task.logits / np.exp(X @ theta)[:, None], axis=1)

@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from temperance import CALIBRATORS, metrics
 from temperance.calibrators import TemperatureCalibrator
-from temperance.calibrators._bayes import SPREAD as BAYES_SPREAD
+from temperance.calibrators.bayes_design import SPREAD as BAYES_SPREAD
 
 phases = (Phase.explicit, Phase.generate, Phase.shrink)
 few = settings(deadline=None, max_examples=6, derandomize=True, database=None, phases=phases)

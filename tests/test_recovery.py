@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, softmax, xlogy
 
 from temperance import CALIBRATORS, make_calibrator, metrics
-from temperance.core.rows import Rows
+from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 
 LIKELIHOOD = [key for key in CALIBRATORS if key != "pts-ece"]  # PTSe minimises something else
@@ -149,7 +149,7 @@ def test_bts_puts_equal_numbers_of_rows_into_the_bins_below_the_top_one():
 def test_a_confidence_equal_to_an_edge_belongs_to_the_bin_below_it():
     task = simulate(500, 5)
     cal = make_calibrator("bts", bins=6).fit(task.logits, task.labels)
-    confidence = np.exp(Rows(task.logits).uncertainty().log_confidence)
+    confidence = np.exp(LogitRows(task.logits).uncertainty().log_confidence)
     row = int(np.argsort(confidence)[250])
     cal.edges_ = np.array([0.1, confidence[row], 0.997, 0.998, 0.999])
     cal.temperatures_ = np.arange(1.0, 7.0)

@@ -9,10 +9,10 @@ from temperance import make_calibrator, metrics
 from temperance.core import descent
 from temperance.core.ece_loss import BINS, EceLoss
 from temperance.core.links import Softplus
+from temperance.core.logit_rows import LogitRows
 from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
-from temperance.core.rows import Rows
 from temperance.data import simulate
 
 METHODS = ["lts", "hts", "hnlts", "pts", "pts-ece"]
@@ -133,7 +133,7 @@ def torch_ece(torch, scaled, labels):
 @pytest.mark.parametrize(("ours", "theirs"), [(LogLikelihood, torch_nll), (EceLoss, torch_ece)])
 def test_the_path_is_that_of_pytorch(ours, theirs, task, monkeypatch):
     monkeypatch.setattr(descent, "BATCH", 10_000)
-    rows = Rows(task.logits, task.labels)
+    rows = LogitRows(task.logits, task.labels)
     objective = ours(rows, Linear(np.ones((rows.n_rows, 1)), rows), Softplus(1e-6, 1e6))
     start = np.array([0.7, *np.linspace(-0.1, 0.1, task.logits.shape[1])])
     found = descent.descend(objective, start)
@@ -144,7 +144,7 @@ def test_the_path_is_that_of_pytorch(ours, theirs, task, monkeypatch):
 
 def test_a_network_descends_by_its_own_gradient(task):
     rng = np.random.default_rng(0)
-    rows = Rows(task.logits, task.labels)
+    rows = LogitRows(task.logits, task.labels)
     objective = LogLikelihood(rows, Network(rng.standard_normal((rows.n_rows, 3)), (4,)), Softplus(1e-6, 1e6))
     held = descent._held(objective)
     theta = rng.standard_normal(objective.n_parameters)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from temperance import data, display, metrics
-    from temperance._validation import InputError
     from temperance.calibrators import (
         CALIBRATORS,
         BayesianTemperatureScaling,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from temperance.containers import logits_from_probs
     from temperance.persistence import load
     from temperance.sklearn import CalibratedClassifier
+    from temperance.validation import InputError
 
 __version__ = "0.1.0"
 
@@ -59,7 +59,7 @@ __all__ = [
 # scikit-learn. A name that is not listed here is a calibrator's.
 _PLACES = {
     "CalibratedClassifier": "sklearn",
-    "InputError": "_validation",
+    "InputError": "validation",
     "compare": "comparison",
     "load": "persistence",
     "logits_from_probs": "containers",

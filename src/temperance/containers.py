@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_logits_shape, check_probabilities
 from temperance.core.blocks import BFloat16
+from temperance.validation import InputError, check_logits_shape, check_probabilities
 
 __all__ = ["Logits", "as_numpy", "framework_of", "logits_from_probs", "open_logits"]
 

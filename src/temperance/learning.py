@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
 
-from temperance._validation import InputError, check_labels, inspector
-from temperance.calibrators._bayes import (
+from temperance.calibrators.bayes_design import (
     MOST_CLASSES,
     Design,
     design,
@@ -29,20 +28,20 @@ from temperance.calibrators._bayes import (
     temperature_blocks,
 )
 from temperance.containers import as_numpy, open_logits
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import maximise_evidence
 from temperance.core.features import SHAPE_FEATURES, mean_log_entropy
 from temperance.core.fisher import fisher_scoring
+from temperance.core.fit_data import InMemoryFitData
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.offsets import OffsetLogLikelihood
 from temperance.core.predictors import Linear
-from temperance.core.rows import Rows
-from temperance.core.sample import HeldSample
 from temperance.population import Population, weak_population
+from temperance.validation import InputError, check_labels, inspector
 
-__all__ = ["Summary", "learn_population", "summarise_task"]
+__all__ = ["TaskSummary", "learn_population", "summarise_task"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Chosen by leaving data sets out, see docs/bayesian.md: how heavy the tails are; the part of the variances of
 # shape and class terms that a new task is held by, which tau widens where the rows say so; pseudo-tasks of
@@ -56,7 +55,7 @@ ROUNDS = 200
 
 
 @dataclass(frozen=True)
-class Summary:
+class TaskSummary:
     """One task: log-likelihood of its coefficients, about -1/2 theta' information theta + linear . theta."""
 
     name: str
@@ -69,14 +68,14 @@ class Summary:
     scales: dict[str, float]
 
 
-def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> Summary:
+def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> TaskSummary:
     """Fit the coefficients of one task under a weak prior, and take the prior out again."""
     opened = open_logits(logits)
     n_rows, n_classes = opened.values.shape
     columns = check_labels(as_numpy(labels), n_rows, n_classes)
-    rows = Rows(opened.values, columns, inspect=inspector(opened.values))
+    rows = LogitRows(opened.values, columns, inspect=inspector(opened.values))
     weak = weak_population()
-    sample = HeldSample(rows)
+    sample = InMemoryFitData(rows)
     parts = design(sample, weak)
     stored = Linear(parts.predictor(rows).features)
     mean = np.concatenate([[parts.expected], weak.mean])
@@ -89,7 +88,7 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> S
     linear = information @ solution.parameters + precision @ (solution.parameters - mean)
     entropy = mean_log_entropy(sample)
     scales = _class_scales(rows, parts, weak)
-    return Summary(name, dataset, n_rows, n_classes, entropy, information, linear, scales)
+    return TaskSummary(name, dataset, n_rows, n_classes, entropy, information, linear, scales)
 
 
 def _positive(matrix: Matrix) -> Matrix:
@@ -98,7 +97,7 @@ def _positive(matrix: Matrix) -> Matrix:
     return (vectors * np.maximum(values, 1e-6)) @ vectors.T
 
 
-def _class_scales(rows: Rows, parts: Design, weak: Population) -> dict[str, float]:
+def _class_scales(rows: LogitRows, parts: Design, weak: Population) -> dict[str, float]:
     """Return the standard deviations of the class terms that the evidence of this task chooses."""
     blocks = temperature_blocks(parts, weak)
     plain = LogLikelihood(rows, parts.predictor(rows), parts.link())
@@ -115,7 +114,7 @@ def _class_scales(rows: Rows, parts: Design, weak: Population) -> dict[str, floa
     return scales
 
 
-def learn_population(tasks: Sequence[Summary]) -> Population:
+def learn_population(tasks: Sequence[TaskSummary]) -> Population:
     """Return the population that the tasks are drawn from; each data set has the same weight."""
     if len({task.dataset for task in tasks}) < 3:
         raise InputError("a population needs tasks of at least 3 data sets: add some.")
@@ -146,7 +145,7 @@ class _State:
 
 
 def _round(
-    tasks: Sequence[Summary], weights: Vector, entropies: Matrix, state: _State, pulls: Matrix
+    tasks: Sequence[TaskSummary], weights: Vector, entropies: Matrix, state: _State, pulls: Matrix
 ) -> tuple[_State, Matrix, Matrix]:
     """One round: the tasks' coefficients given the population, then the population given them.
 
@@ -194,7 +193,7 @@ def _updated(
     return _State(intercept, float(level_variance), mean, covariance), pulls, theta
 
 
-def _mean_scales(tasks: Sequence[Summary], weights: Vector) -> dict[str, float]:
+def _mean_scales(tasks: Sequence[TaskSummary], weights: Vector) -> dict[str, float]:
     """Return the geometric means of the class terms' scales over the tasks that have them."""
     result = {}
     for name in ("class_scale", "bias_scale", "interaction_scale"):
@@ -206,7 +205,7 @@ def _mean_scales(tasks: Sequence[Summary], weights: Vector) -> dict[str, float]:
     return result
 
 
-def _provenance(tasks: Sequence[Summary], weights: Vector, theta: Matrix) -> dict[str, Any]:
+def _provenance(tasks: Sequence[TaskSummary], weights: Vector, theta: Matrix) -> dict[str, Any]:
     return {
         "tasks": [
             {

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError
 from temperance.calibrators import CALIBRATORS
-from temperance.calibrators._base import Calibrator, Shape, TemperatureCalibrator
+from temperance.calibrators.base import Calibrator, Shape, TemperatureCalibrator
 from temperance.core.fisher import Solution
 from temperance.files import write_atomically
+from temperance.validation import InputError
 
 __all__ = ["FORMAT", "VERSION", "load", "save"]
 
@@ -93,11 +93,11 @@ def load(path: str | Path) -> Calibrator:
     >>> temperance.load(path).temperature_ == cal.temperature_
     True
     """
-    reader = _Reader(Path(path))
+    reader = _FileReader(Path(path))
     return reader.calibrator()
 
 
-class _Reader:
+class _FileReader:
     """One file being read: every complaint names it."""
 
     def __init__(self, path: Path) -> None:

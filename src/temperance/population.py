@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance._validation import InputError
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.features import SHAPE_FEATURES
 from temperance.files import write_atomically
+from temperance.validation import InputError
 
 __all__ = ["Population", "read_population", "shipped_population", "weak_population", "write_population"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 FORMAT, VERSION = "temperance population", 1
 SIZE = len(SHAPE_FEATURES)

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, counted_from, inspector
 from temperance.calibrators import Calibrator
 from temperance.containers import open_logits
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import block_rows
-from temperance.core.rows import Rows
+from temperance.core.logit_rows import LogitRows
 from temperance.data import RowFile
 from temperance.files import scratch_array
+from temperance.validation import InputError, counted_from, inspector
 
 __all__ = ["predict_file", "probabilities_of_file", "probability_dtype", "probability_shape"]
 
@@ -64,7 +64,7 @@ def predict_file(calibrator: Calibrator | None, file: RowFile) -> Iterator[NDArr
         try:
             yield _predict(calibrator, part, n_rows * n_classes)
         except InputError as error:
-            raise file.stored.wrong(f"{counted_from(start)}{error}") from None
+            raise file.stored.file_error(f"{counted_from(start)}{error}") from None
         start += len(part)
 
 
@@ -73,4 +73,4 @@ def _predict(calibrator: Calibrator | None, logits: NDArray[Any], size: int) -> 
         if calibrator is not None:
             return np.asarray(calibrator.predict_proba(logits))
         values = open_logits(logits).values
-        return Rows(values, inspect=inspector(values)).softmax(1.0)
+        return LogitRows(values, inspect=inspector(values)).softmax(1.0)

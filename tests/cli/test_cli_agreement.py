@@ -10,7 +10,7 @@ import pytest
 
 from temperance import load, logits_from_probs, make_calibrator, metrics
 from temperance.core import blocks
-from temperance.core.rows import Rows
+from temperance.core.logit_rows import LogitRows
 
 FORMATS = [".npz", ".npy", ".csv", ".parquet"]
 TYPES = [np.float16, np.float32, np.float64]
@@ -39,7 +39,7 @@ def written(path):
             return held["probs"], held.get("labels")
     if path.endswith(".csv"):
         head, *lines = csv.reader(Path(path).read_text().splitlines())
-        table = pandas.DataFrame([[float(cell) for cell in line] for line in lines], columns=head)
+        table = pandas.DataFrame([[float(unit) for unit in line] for line in lines], columns=head)
     else:
         table = pandas.read_parquet(path)
     labels = table.pop("label").to_numpy() if "label" in table else None
@@ -145,7 +145,7 @@ def test_apply_to_one_score_gives_two_columns(method, parts, run, fit, binary):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_apply_to_probabilities_calibrates_their_logarithms(method, dtype, parts, run, fitted, task):
-    given = Rows(task.logits.astype(dtype)).softmax(1.0)
+    given = LogitRows(task.logits.astype(dtype)).softmax(1.0)
     np.savez("new.npz", probs=given)
     calibrator = saved(fitted(method), "cal.json")
     run("apply", "cal.json", "new.npz", "-o", "probs.npz").succeeded()
@@ -219,7 +219,7 @@ def test_evaluate_without_a_calibrator_scores_the_softmax(dtype, parts, run, fol
         *("--confidence", 0.9, "--draws", 40),
     ).json
     options = {"bins": 7, "random_state": 3, "confidence": 0.9, "draws": 40}
-    assert told["metrics"] == evaluated(Rows(logits).softmax(1.0), judged.labels, **options)
+    assert told["metrics"] == evaluated(LogitRows(logits).softmax(1.0), judged.labels, **options)
     assert (told["bins"], told["seed"], told["confidence"], told["draws"]) == (7, 3, 0.9, 40)
 
 
@@ -241,7 +241,7 @@ def test_evaluate_takes_labels_from_another_file(run, files, judged):
 
 def test_the_table_has_every_metric_as_the_library_shows_it(run, files, judged):
     lines = run("evaluate", "test.npz", "--draws", 50).succeeded().out.splitlines()
-    result = metrics.evaluate(Rows(judged.logits).softmax(1.0), judged.labels, draws=50)
+    result = metrics.evaluate(LogitRows(judged.logits).softmax(1.0), judged.labels, draws=50)
     for name, estimate in result.items():
         numbers = [result.shown(name, number) for number in (estimate.value, estimate.low, estimate.high)]
         assert [line.split() for line in lines if line.split()[:1] == [name]] == [

@@ -3,12 +3,12 @@
 import pytest
 from test_cli_help import examples
 
-from temperance.study.store import Store
+from temperance.study.store import ResultStore
 
 
 @pytest.mark.parametrize("line", examples("study", "export"))
 def test_every_example_runs(line, run, folder):
-    Store.create("study", 0)
+    ResultStore.create("study", 0)
     program, *words = line.split()
     assert program == "temperance"
     done = run(*words).succeeded()

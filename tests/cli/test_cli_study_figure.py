@@ -8,8 +8,8 @@ from temperance.cli.study_figure import NAMES
 from temperance.data import simulate
 from temperance.study.figures import FIGURES, ON_A_TASK
 from temperance.study.protocol import plan
-from temperance.study.run import run_cell
-from temperance.study.store import Store
+from temperance.study.scoring import run_work_unit
+from temperance.study.store import ResultStore
 from temperance.study.tasks import find_tasks, load_task
 
 
@@ -25,10 +25,10 @@ def study(folder):
         labels_test=task.labels[100:],
     )
     tasks = find_tasks(["cats__net.npz"])
-    store = Store.create("study", 0)
+    store = ResultStore.create("study", 0)
     store.add_tasks(tasks, [30])
-    for cell in plan(tasks, ["ts", "hts"], [30], 2, 0):
-        store.add(run_cell(cell))
+    for unit in plan(tasks, ["ts", "hts"], [30], 2, 0):
+        store.add(run_work_unit(unit))
     return folder / "study"
 
 

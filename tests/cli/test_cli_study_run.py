@@ -6,7 +6,7 @@ from test_cli_help import examples
 
 from temperance.cli.study_run import _duration
 from temperance.study import Results
-from temperance.study.store import Store
+from temperance.study.store import ResultStore
 
 QUICK = ("--methods", "ts", "--sizes", "20", "--draws", "2", "--jobs", "1")
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(run, tasks, words, said):
 
 
 def test_another_seed_is_refused(run, tasks):
-    Store.create("study", 0)
+    ResultStore.create("study", 0)
     run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "begun with seed 0; got 1")
 
 

@@ -7,22 +7,22 @@ import pytest
 from test_cli_help import cli_help, examples
 
 from temperance.study.methods import UNCALIBRATED
-from temperance.study.protocol import Fit
-from temperance.study.run import Score
-from temperance.study.store import Store
+from temperance.study.protocol import FitKey
+from temperance.study.scoring import Score
+from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 
 
 @pytest.fixture
 def study(folder):
     """Work beside a study of one task, which is the paper's: two methods, two draws, two sizes."""
-    store = Store.create("study", 0)
+    store = ResultStore.create("study", 0)
     store.add_tasks([TaskFile("cifar10__resnet", Path("a.npz"), "0", 900, 100, 10)], [200, 1000])
-    store.add([Score(Fit("cifar10__resnet", 0, 0, UNCALIBRATED), 0.10710, 0.1, 0.78970, 0.23920)])
+    store.add([Score(FitKey("cifar10__resnet", 0, 0, UNCALIBRATED), 0.10710, 0.1, 0.78970, 0.23920)])
     for n, nll in ((200, 0.45), (900, 0.44)):
         for method in ("ts", "bayes"):
             store.add(
-                Score(Fit("cifar10__resnet", n, draw, method), 0.02, 0.03, nll + draw / 1000, 0.2)
+                Score(FitKey("cifar10__resnet", n, draw, method), 0.02, 0.03, nll + draw / 1000, 0.2)
                 for draw in range(2)
             )
     return Path("study")
@@ -35,7 +35,7 @@ def table(run, study):
 
 def test_the_table_is_all_that_is_printed(table):
     lines = table().succeeded().out.splitlines()
-    assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == [
+    assert [unit.strip() for unit in lines[0].split("|")[1:-1]] == [
         "Data set",
         "Task",
         "Uncalibrated",

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from core_reference import draw
 
+from temperance.core.logit_rows import LogitRows
 from temperance.core.network import Network
 from temperance.core.predictors import ByClass, Grouped, Linear
-from temperance.core.rows import Rows
 
 N_ROWS, N_CLASSES, N_GROUPS = 60, 5, 4
 Z, Y = draw(N_ROWS, N_CLASSES, seed=11)
@@ -18,7 +18,7 @@ GROUPS = _RNG.integers(N_GROUPS, size=N_ROWS)
 INPUTS = _RNG.normal(size=(N_ROWS, 3))
 CLASSES = _RNG.integers(-1, N_GROUPS, size=N_ROWS)  # -1: none
 
-PREDICTORS: dict[str, Callable[[Rows], Any]] = {
+PREDICTORS: dict[str, Callable[[LogitRows], Any]] = {
     "constant": lambda rows: Linear(FEATURES[:, :1]),
     "features": lambda rows: Linear(FEATURES),
     "logits": lambda rows: Linear(FEATURES[:, :1], rows),
@@ -31,9 +31,9 @@ PREDICTORS: dict[str, Callable[[Rows], Any]] = {
 }
 
 
-def build(name: str) -> tuple[Rows, Any, np.ndarray]:
+def build(name: str) -> tuple[LogitRows, Any, np.ndarray]:
     """Return the rows, the predictor and parameters at which the temperatures differ and are not extreme."""
-    rows = Rows(Z, Y)
+    rows = LogitRows(Z, Y)
     predictor = PREDICTORS[name](rows)
     theta = 0.4 * np.random.default_rng(13).normal(size=predictor.n_parameters)
     return rows, predictor, theta

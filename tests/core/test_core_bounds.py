@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 from temperance.core import fisher
 from temperance.core.fisher import fisher_scoring, solve
 from temperance.core.links import Log
-from temperance.core.objective import Evaluation, LogLikelihood
+from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import LogLikelihood, ObjectivePoint
 from temperance.core.predictors import Linear
-from temperance.core.rows import Rows
 
 
 class Quadratic:
@@ -27,10 +27,10 @@ class Quadratic:
     def every(self, step: int) -> "Quadratic":
         return self
 
-    def __call__(self, x: np.ndarray) -> Evaluation:
+    def __call__(self, x: np.ndarray) -> ObjectivePoint:
         self.points.append(x)
         gradient = self.A @ (x - self.c)
-        return Evaluation(float((x - self.c) @ gradient) / 2, lambda with_fisher: (gradient, self.A))
+        return ObjectivePoint(float((x - self.c) @ gradient) / 2, lambda with_fisher: (gradient, self.A))
 
 
 def box(lower: float, upper: float, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +93,7 @@ def test_a_parameter_leaves_its_bound_when_the_gradient_points_inwards():
 def test_a_start_at_which_every_row_is_saturated_is_not_taken_for_the_optimum(gap):
     # There is next to no curvature at T = 1, so the first step promises the earth and ends at the bound.
     z, y = np.tile([gap, 0.0], (100, 1)), (np.arange(100) >= 90).astype(int)
-    objective = LogLikelihood(Rows(z, y), Linear(np.ones((100, 1))), Log())
+    objective = LogLikelihood(LogitRows(z, y), Linear(np.ones((100, 1))), Log())
     solution = fisher_scoring(objective, np.zeros(1), bounds=(np.log([1e-6]), np.log([1e6])))
     assert solution.converged
     np.testing.assert_allclose(np.exp(solution.parameters), gap / np.log(9), rtol=1e-5)
@@ -101,7 +101,7 @@ def test_a_start_at_which_every_row_is_saturated_is_not_taken_for_the_optimum(ga
 
 def test_bounds_that_do_not_bind_change_nothing():
     z, y = draw(300, 4)
-    objective = LogLikelihood(Rows(z, y), Linear(np.ones((300, 1))), Log())
+    objective = LogLikelihood(LogitRows(z, y), Linear(np.ones((300, 1))), Log())
     free = fisher_scoring(objective, np.ones(1))
     held = fisher_scoring(objective, np.ones(1), bounds=box(-5, 5, 1))
     assert np.array_equal(free.parameters, held.parameters)

@@ -7,9 +7,9 @@ from core_reference import jacobian, softmax
 
 from temperance.core.ece_loss import BINS, EceLoss
 from temperance.core.links import Log, Softplus
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.predictors import Linear
-from temperance.core.rows import Rows
 
 STEP = 1e-6
 WEIGHTS = np.random.default_rng(41).integers(0, 3, size=N_ROWS).astype(float)
@@ -59,13 +59,13 @@ def test_what_stands_for_the_fisher_matrix_is_the_precision_of_the_prior():
 def test_a_weight_is_a_row_repeated():
     counts = WEIGHTS.astype(int)
     theta = np.array([0.3])
-    weighted = EceLoss(Rows(Z, Y), Linear(np.ones((N_ROWS, 1))), Log(), WEIGHTS)(theta)
-    rows = Rows(np.repeat(Z, counts, axis=0), np.repeat(Y, counts))
+    weighted = EceLoss(LogitRows(Z, Y), Linear(np.ones((N_ROWS, 1))), Log(), WEIGHTS)(theta)
+    rows = LogitRows(np.repeat(Z, counts, axis=0), np.repeat(Y, counts))
     repeated = EceLoss(rows, Linear(np.ones((counts.sum(), 1))), Log())(theta)
     np.testing.assert_allclose(weighted.value, repeated.value, rtol=1e-12)
     np.testing.assert_allclose(weighted.gradient, repeated.gradient, rtol=1e-12)
 
 
 def test_a_certain_row_is_in_the_last_bin():
-    rows = Rows(np.array([[0.0, -1e4], [0.0, -1e4]]), np.array([0, 1]))
+    rows = LogitRows(np.array([[0.0, -1e4], [0.0, -1e4]]), np.array([0, 1]))
     assert EceLoss(rows, Linear(np.ones((2, 1))), Log())(np.zeros(1)).value == 0.5

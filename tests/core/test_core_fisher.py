@@ -10,9 +10,9 @@ from core_reference import draw
 from temperance.core import fisher
 from temperance.core.fisher import Solution, fisher_scoring, lbfgs, solve
 from temperance.core.links import Log, Softplus
-from temperance.core.objective import Evaluation, LogLikelihood
+from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import LogLikelihood, ObjectivePoint
 from temperance.core.predictors import Grouped, Linear
-from temperance.core.rows import Rows
 
 OPTIMUM = np.array([1.0, -2.0])
 CURVATURE = np.array([[2.0, 0.6], [0.6, 1.0]])
@@ -41,7 +41,7 @@ class Bowl:
     def every(self, step: int) -> "Bowl":
         raise AssertionError("too few rows for a subsample")
 
-    def __call__(self, theta: np.ndarray) -> Evaluation:
+    def __call__(self, theta: np.ndarray) -> ObjectivePoint:
         self.points.append(theta)
         off = theta - OPTIMUM
         gradient = CURVATURE @ off
@@ -49,12 +49,12 @@ class Bowl:
         def derive(with_fisher: bool) -> tuple[np.ndarray, np.ndarray | None]:
             return (self.falsify_gradient(gradient), self.fisher) if with_fisher else (gradient, None)
 
-        return Evaluation(self.falsify_value(theta, float(off @ CURVATURE @ off) / 2), derive)
+        return ObjectivePoint(self.falsify_value(theta, float(off @ CURVATURE @ off) / 2), derive)
 
 
 def temperature_problem(n_rows: int = 500, **draw_options: Any) -> LogLikelihood:
     z, y = draw(n_rows, 4, **draw_options)
-    return LogLikelihood(Rows(z, y), Linear(np.ones((n_rows, 1))), Log())
+    return LogLikelihood(LogitRows(z, y), Linear(np.ones((n_rows, 1))), Log())
 
 
 def test_a_quadratic_is_solved_by_the_first_full_step():
@@ -162,8 +162,8 @@ def test_a_small_decrease_ends_the_search_where_a_stall_is_named():
 def test_features_that_repeat_each_other_do_not_stop_the_solver(link):
     z, y = draw(300, 4)
     x = np.random.default_rng(1).normal(size=300)
-    one = LogLikelihood(Rows(z, y), Linear(np.column_stack([np.ones(300), x])), link)
-    twice = LogLikelihood(Rows(z, y), Linear(np.column_stack([np.ones(300), x, x, np.zeros(300)])), link)
+    one = LogLikelihood(LogitRows(z, y), Linear(np.column_stack([np.ones(300), x])), link)
+    twice = LogLikelihood(LogitRows(z, y), Linear(np.column_stack([np.ones(300), x, x, np.zeros(300)])), link)
     want, got = fisher_scoring(one, np.zeros(2)), fisher_scoring(twice, np.zeros(4))
     assert want.converged
     assert got.converged
@@ -174,7 +174,7 @@ def test_features_that_repeat_each_other_do_not_stop_the_solver(link):
 
 def test_an_empty_group_stays_where_it_is():
     z, y = draw(300, 4)
-    objective = LogLikelihood(Rows(z, y), Grouped(np.repeat([0, 2], 150), 3), Log())
+    objective = LogLikelihood(LogitRows(z, y), Grouped(np.repeat([0, 2], 150), 3), Log())
     solution = fisher_scoring(objective, np.full(3, 0.25))
     assert solution.converged
     assert solution.parameters[1] == 0.25

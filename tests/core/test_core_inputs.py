@@ -11,7 +11,7 @@ from core_reference import draw
 
 from temperance.core import blocks, rows
 from temperance.core.blocks import BFloat16
-from temperance.core.rows import Rows
+from temperance.core.logit_rows import LogitRows
 
 # Few enough binary digits that float16 and bfloat16 hold every number exactly.
 Z = np.round(draw(211, 13, spread=3.0)[0] * 4) / 4
@@ -51,7 +51,7 @@ FORMS: dict[str, tuple[float, Callable[[np.ndarray], Any]]] = {
 
 def results(values: Any) -> dict[str, np.ndarray]:
     """Return what all passes tell of the values."""
-    x = Rows(values, Y)
+    x = LogitRows(values, Y)
     gram, cross = x.gram(SHARE, BETA[:, None])
     return {
         **vars(x.moments(BETA)),
@@ -130,10 +130,10 @@ def test_no_pass_copies_the_whole_array(kernel, monkeypatch, form):
     allowed = 2 * 12 * blocks.BLOCK_BYTES + 80 * n_rows
     assert allowed < z.size  # half of the smallest copy, that of half precision
     matrices = 6 * 8 * n_classes**2
-    x = Rows(values)
+    x = LogitRows(values)
     with blocks.threads(2):
         x.moments(1.0)  # whatever is loaded once
-        assert measure_peak(lambda: Rows(values).moments(0.5)) < allowed
+        assert measure_peak(lambda: LogitRows(values).moments(0.5)) < allowed
         assert measure_peak(x.uncertainty) < allowed
         assert measure_peak(lambda: x.project(np.ones(n_classes))) < allowed
         assert measure_peak(lambda: x.largest(3)) < allowed

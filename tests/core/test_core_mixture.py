@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from core_reference import draw, jacobian, softmax
 
+from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import ALMOST_ZERO, BrierMixture, LogMixture, MixtureLoss, mixture_weights
-from temperance.core.rows import Rows
 
 Z, Y = draw(80, 5, spread=1.5, seed=51)
 WEIGHTS = np.random.default_rng(52).integers(0, 3, size=len(Z)).astype(float)
@@ -32,7 +32,7 @@ def row_losses(loss: type[MixtureLoss], theta: np.ndarray, z: np.ndarray = Z) ->
 @EACH_LOSS
 @EACH_WEIGHTING
 def test_value_is_the_mean_and_gradient_equals_differences(kernel, loss, weights):
-    here = loss(Rows(Z, Y), weights)(THETA)
+    here = loss(LogitRows(Z, Y), weights)(THETA)
 
     def value(theta: np.ndarray) -> np.ndarray:
         return np.average(row_losses(loss, theta), weights=weights)
@@ -47,12 +47,12 @@ def test_curvature_is_the_sum_of_the_outer_products_of_slopes(weights):
     share = np.ones(len(Z)) if weights is None else weights
     share = share / share.sum()
     slopes = jacobian(probabilities, THETA)
-    brier = BrierMixture(Rows(Z, Y), weights)(THETA).derivatives[1]
+    brier = BrierMixture(LogitRows(Z, Y), weights)(THETA).derivatives[1]
     np.testing.assert_allclose(
         brier, 2 * np.einsum("n,nkp,nkq->pq", share, slopes, slopes), rtol=1e-8, atol=1e-12
     )
     of_log = -jacobian(lambda theta: row_losses(LogMixture, theta), THETA)
-    likelihood = LogMixture(Rows(Z, Y), weights)(THETA).derivatives[1]
+    likelihood = LogMixture(LogitRows(Z, Y), weights)(THETA).derivatives[1]
     np.testing.assert_allclose(
         likelihood, np.einsum("n,np,nq->pq", share, of_log, of_log), rtol=1e-8, atol=1e-12
     )
@@ -64,7 +64,7 @@ def test_a_masked_class_has_no_share_of_the_uniform_part(kernel, loss, dtype):
     z = Z.astype(dtype)
     masked = (Y + 1) % 5
     z[np.arange(40), masked[:40]] = -np.inf
-    here = loss(Rows(z, Y))(THETA)
+    here = loss(LogitRows(z, Y))(THETA)
     tolerance = {np.float32: 1e-6, np.float64: 1e-12}[dtype]
     np.testing.assert_allclose(here.value, row_losses(loss, THETA, z).mean(), rtol=tolerance)
     assert np.all(np.isfinite(here.gradient))
@@ -73,7 +73,7 @@ def test_a_masked_class_has_no_share_of_the_uniform_part(kernel, loss, dtype):
 def test_almost_zero_is_flat_for_gaps_of_a_million_and_masks_still_hold(kernel):
     for dtype in (np.float32, np.float64):
         z = np.array([[0, -1e6, 3.0, -np.inf]], dtype)
-        np.testing.assert_allclose(Rows(z).softmax(ALMOST_ZERO)[0], [1 / 3, 1 / 3, 1 / 3, 0], rtol=1e-6)
+        np.testing.assert_allclose(LogitRows(z).softmax(ALMOST_ZERO)[0], [1 / 3, 1 / 3, 1 / 3, 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("u", [0.0, 0.3, 1.0])
@@ -87,16 +87,16 @@ def test_any_u_and_q_give_weights(u, q):
 @EACH_LOSS
 def test_a_weight_is_a_row_repeated_and_every_nth_row_keeps_its_weight(loss):
     counts = WEIGHTS.astype(int)
-    repeated = loss(Rows(np.repeat(Z, counts, axis=0), np.repeat(Y, counts)))
-    weighted = loss(Rows(Z, Y), WEIGHTS)
+    repeated = loss(LogitRows(np.repeat(Z, counts, axis=0), np.repeat(Y, counts)))
+    weighted = loss(LogitRows(Z, Y), WEIGHTS)
     assert repeated.total_weight == weighted.total_weight
     np.testing.assert_allclose(weighted(THETA).value, repeated(THETA).value, rtol=1e-12)
     np.testing.assert_allclose(weighted(THETA).gradient, repeated(THETA).gradient, rtol=1e-10, atol=1e-14)
-    want = loss(Rows(Z[::3], Y[::3]), WEIGHTS[::3])(THETA)
+    want = loss(LogitRows(Z[::3], Y[::3]), WEIGHTS[::3])(THETA)
     np.testing.assert_allclose(weighted.every(3)(THETA).value, want.value, rtol=1e-12)
 
 
 def test_weights_sum_to_one_and_an_underflowing_label_has_a_finite_loss():
     np.testing.assert_allclose(mixture_weights(THETA), [0.6, 0.25, 0.15], rtol=1e-15)
-    rows = Rows(np.array([[0.0, -1e5]]), np.array([1]))
+    rows = LogitRows(np.array([[0.0, -1e5]]), np.array([1]))
     assert np.isfinite(LogMixture(rows)(np.array([0.0, 0.5, 0.0])).value)

@@ -9,9 +9,9 @@ from core_models import N_ROWS, PREDICTORS, Y, Z, build, without_pin
 from core_reference import jacobian, log_softmax
 
 from temperance.core.links import Log, Softplus
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Linear
-from temperance.core.rows import Rows
 
 LINKS = [Softplus(), Log()]
 EACH_MODEL = pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_weight_is_a_row_repeated(name):
     counts = WEIGHTS.astype(int)
     rows, predictor, theta = build(name)
     weighted = LogLikelihood(rows, predictor, Softplus(), WEIGHTS)
-    repeated_rows = Rows(np.repeat(Z, counts, axis=0), np.repeat(Y, counts))
+    repeated_rows = LogitRows(np.repeat(Z, counts, axis=0), np.repeat(Y, counts))
     features = np.repeat(predictor.features, counts, axis=0)
     repeated_predictor = Linear(features, None if predictor.rows is None else repeated_rows)
     repeated = LogLikelihood(repeated_rows, repeated_predictor, Softplus())
@@ -101,7 +101,7 @@ def test_every_nth_row_keeps_its_weight_and_the_prior():
     rows, predictor, theta = build("features and logits")
     prior = prior_of(len(theta))
     thinned = LogLikelihood(rows, predictor, Log(), WEIGHTS, prior).every(3)
-    direct = Rows(Z[::3], Y[::3])
+    direct = LogitRows(Z[::3], Y[::3])
     want = LogLikelihood(direct, Linear(predictor.features[::3], direct), Log(), WEIGHTS[::3], prior)
     np.testing.assert_allclose(thinned(theta).value, want(theta).value, rtol=1e-12)
     np.testing.assert_allclose(thinned(theta).gradient, want(theta).gradient, rtol=1e-9)
@@ -118,7 +118,7 @@ def test_a_value_costs_one_pass_and_its_derivatives_none_for_stored_features():
 
 def test_noise_is_the_precision_of_the_rows():
     for dtype in (np.float32, np.float64):
-        objective = LogLikelihood(Rows(Z.astype(dtype), Y), Linear(np.ones((N_ROWS, 1))), Log())
+        objective = LogLikelihood(LogitRows(Z.astype(dtype), Y), Linear(np.ones((N_ROWS, 1))), Log())
         assert objective.noise == np.finfo(dtype).eps
 
 

@@ -8,15 +8,15 @@ from scipy.special import expit, logit
 
 from temperance.core.fisher import fisher_scoring, solve
 from temperance.core.links import Log, Softplus
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Grouped, Linear
-from temperance.core.rows import Rows
 
 
 def one_temperature(z: np.ndarray, y: np.ndarray) -> tuple[LogLikelihood, np.ndarray]:
     """Return the objective of TS, and a start at which no row is saturated: T is the mean gap."""
     start = np.log((z.max(axis=1, keepdims=True) - z).astype(float).mean())
-    return LogLikelihood(Rows(z, y), Linear(np.ones((len(z), 1))), Log()), np.array([start])
+    return LogLikelihood(LogitRows(z, y), Linear(np.ones((len(z), 1))), Log()), np.array([start])
 
 
 @pytest.mark.parametrize("gap", [0.01, 1.0, 300.0])
@@ -39,7 +39,7 @@ def test_two_groups_and_a_line_through_two_points_have_known_temperatures():
     z = np.column_stack([gaps[group], np.zeros(200)])
     y = (np.tile(np.arange(100), 2) >= rights[group]).astype(int)
     want = gaps / logit(rights / 100)
-    rows = Rows(z, y)
+    rows = LogitRows(z, y)
     grouped = fisher_scoring(LogLikelihood(rows, Grouped(group, 2), Log()), np.zeros(2))
     np.testing.assert_allclose(np.exp(grouped.parameters), want, rtol=1e-6)
     line = Linear(np.column_stack([np.ones(200), group]))
@@ -51,7 +51,7 @@ def test_two_groups_and_a_line_through_two_points_have_known_temperatures():
 def test_a_strong_prior_holds_the_parameters_at_its_mean():
     z, y = draw(200, 4, scale=5.0)
     prior = Prior(np.array([0.3]), np.array([[1e8]]))
-    objective = LogLikelihood(Rows(z, y), Linear(np.ones((200, 1))), Log(), None, prior)
+    objective = LogLikelihood(LogitRows(z, y), Linear(np.ones((200, 1))), Log(), None, prior)
     np.testing.assert_allclose(fisher_scoring(objective, np.zeros(1)).parameters, 0.3, atol=1e-6)
 
 
@@ -115,7 +115,7 @@ def test_many_parameters_are_those_of_bfgs_on_the_plain_formulas(n_classes, entr
     want = minimize(
         value_and_gradient, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 500}
     )
-    rows = Rows(z, y)
+    rows = LogitRows(z, y)
     objective = LogLikelihood(rows, Linear(stored, rows if logits else None), Softplus())
     solution = solve(objective, start, len(z))
     assert solution.message == "converged"
@@ -135,7 +135,7 @@ def test_standard_errors_are_the_spread_of_the_estimates():
     log_p = log_softmax(z, 1 / np.logaddexp(0, features @ theta))
     estimates, errors = [], []
     for _ in range(200):
-        objective = LogLikelihood(Rows(z, draw_labels(log_p, rng)), Linear(features), Softplus())
+        objective = LogLikelihood(LogitRows(z, draw_labels(log_p, rng)), Linear(features), Softplus())
         solution = fisher_scoring(objective, np.array([1.0, 0.0]))
         estimates.append(solution.parameters)
         errors.append(np.sqrt(np.diag(solution.covariance)))

@@ -18,9 +18,9 @@ from core_models import (
 from core_reference import jacobian
 
 from temperance.core import network
+from temperance.core.logit_rows import LogitRows
 from temperance.core.network import Network
 from temperance.core.predictors import ByClass, Linear
-from temperance.core.rows import Rows
 
 EACH = pytest.mark.parametrize("name", PREDICTORS)
 RNG = np.random.default_rng(21)
@@ -72,7 +72,7 @@ def test_predictions_are_those_of_the_definitions():
     X = Z - Z.mean(axis=1, keepdims=True)
     theta = np.arange(1.0, 8.0)
     want = FEATURES @ theta[:2] + X @ theta[2:]
-    np.testing.assert_allclose(Linear(FEATURES, Rows(Z)).predict(theta), want, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(Linear(FEATURES, LogitRows(Z)).predict(theta), want, rtol=1e-12, atol=1e-12)
     _, groups, theta = build("groups")
     assert np.array_equal(groups.predict(theta), [theta[g] for g in GROUPS])
 

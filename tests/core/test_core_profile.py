@@ -14,8 +14,8 @@ from temperance.core.features import (
     shape_features,
     standards,
 )
-from temperance.core.rows import Rows
-from temperance.core.sample import HeldSample
+from temperance.core.fit_data import InMemoryFitData
+from temperance.core.logit_rows import LogitRows
 
 N_ROWS = 60
 TYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -53,22 +53,24 @@ def naive(z, beta):
 @pytest.mark.parametrize("beta", [0.3, 1.0, 2.5])
 def test_a_profile_is_that_of_the_definition(kernel, dtype, n_classes, masked, beta):
     z = logits(n_classes, dtype, masked)
-    got = Rows(z).profile(beta)
+    got = LogitRows(z).row_shape(beta)
     log_h, third, mean = naive(z, beta)
     exact = log_h > -60
     assert exact.sum() >= N_ROWS / 3
     np.testing.assert_allclose(got.log_entropy[exact], log_h[exact], rtol=RTOL[dtype], atol=RTOL[dtype])
     assert np.all(got.log_entropy[~exact] < -59)
-    np.testing.assert_allclose(got.third, third, rtol=RTOL[dtype], atol=RTOL[dtype])
-    np.testing.assert_allclose(got.mean, mean, rtol=RTOL[dtype], atol=RTOL[dtype])
-    for part in (got.log_entropy, got.third, got.mean):
+    np.testing.assert_allclose(got.gap_to_third, third, rtol=RTOL[dtype], atol=RTOL[dtype])
+    np.testing.assert_allclose(got.gap_to_mean, mean, rtol=RTOL[dtype], atol=RTOL[dtype])
+    for part in (got.log_entropy, got.gap_to_third, got.gap_to_mean):
         assert part.dtype == np.float64
 
 
 def test_the_entropy_of_ordinary_rows_is_that_of_scipy():
     z = logits(5, np.float64)[:30]
     p = np.exp(z - z.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(np.exp(Rows(z).profile(1.0).log_entropy), entropy(p, axis=1), rtol=1e-10)
+    np.testing.assert_allclose(
+        np.exp(LogitRows(z).row_shape(1.0).log_entropy), entropy(p, axis=1), rtol=1e-10
+    )
 
 
 def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
@@ -76,22 +78,22 @@ def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
     z = np.array(
         [[1.0, 4.0, 2.0], [4.0, 4.0, 4.0], [hidden, 3.0, 1.0], [hidden, 5.0, hidden], [0.0, 7.0, 7.0]]
     )
-    got = Rows(z).profile(2.0)
-    np.testing.assert_allclose(got.third, [6, 0, 4, 0, 14])
-    np.testing.assert_allclose(got.mean, [2 * (4 - 7 / 3), 0, 2, 0, 2 * (7 - 14 / 3)], atol=1e-12)
-    pair = Rows(np.array([[1.0, 4.0], [2.0, 2.0]])).profile(1.0)
-    np.testing.assert_allclose(pair.third, [3, 0])  # the second, where there is no third
+    got = LogitRows(z).row_shape(2.0)
+    np.testing.assert_allclose(got.gap_to_third, [6, 0, 4, 0, 14])
+    np.testing.assert_allclose(got.gap_to_mean, [2 * (4 - 7 / 3), 0, 2, 0, 2 * (7 - 14 / 3)], atol=1e-12)
+    pair = LogitRows(np.array([[1.0, 4.0], [2.0, 2.0]])).row_shape(1.0)
+    np.testing.assert_allclose(pair.gap_to_third, [3, 0])  # the second, where there is no third
 
 
 @CLASSES
 def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_leaves_them_alone(n_classes, monkeypatch):
     z = logits(n_classes, np.float64, 0.3)
     before = z.copy()
-    rows = Rows(z)
-    whole = rows.profile(0.7)
+    rows = LogitRows(z)
+    whole = rows.row_shape(0.7)
     assert rows.passes == 1
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * n_classes * 8)
-    in_blocks = Rows(z).profile(0.7)
+    in_blocks = LogitRows(z).row_shape(0.7)
     for name in ("log_entropy", "third", "mean"):
         np.testing.assert_allclose(getattr(in_blocks, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(z, before)
@@ -100,8 +102,8 @@ def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_leaves_them_alone
 def test_a_constant_added_to_a_row_and_the_order_of_its_classes_do_not_matter():
     z = logits(7, np.float64)
     order = np.random.default_rng(0).permutation(7)
-    plain = Rows(z).profile(1.3)
-    other = Rows(z[:, order] + 50 * np.cos(np.arange(N_ROWS))[:, None]).profile(1.3)
+    plain = LogitRows(z).row_shape(1.3)
+    other = LogitRows(z[:, order] + 50 * np.cos(np.arange(N_ROWS))[:, None]).row_shape(1.3)
     for name in ("log_entropy", "third", "mean"):
         np.testing.assert_allclose(getattr(other, name), getattr(plain, name), rtol=1e-9, atol=1e-9)
 
@@ -110,7 +112,7 @@ def test_a_constant_added_to_a_row_and_the_order_of_its_classes_do_not_matter():
 @CLASSES
 def test_the_features_are_those_of_their_names(dtype, n_classes):
     z = logits(n_classes, dtype)
-    got = shape_features(Rows(z), 2.0)
+    got = shape_features(LogitRows(z), 2.0)
     log_h, third, mean = naive(z, 0.5)
     h = np.maximum(log_h - np.log(np.log(n_classes)), LOG_ENTROPY_FLOOR)
     want = np.column_stack([h, h**2 / 10, np.log(1 + third), np.log(1 + mean)])
@@ -119,12 +121,12 @@ def test_the_features_are_those_of_their_names(dtype, n_classes):
 
 
 def test_the_features_of_equal_logits_are_0():
-    np.testing.assert_allclose(shape_features(Rows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
+    np.testing.assert_allclose(shape_features(LogitRows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
 
 
 def test_the_features_are_finite_for_rows_surer_than_any_number_can_say():
     z = np.array([[1e6, 0.0, 0.0], [1e300, 0.0, -1e300], [3.0, -np.inf, -np.inf]])
-    features = shape_features(Rows(z), 1.0)
+    features = shape_features(LogitRows(z), 1.0)
     assert np.isfinite(features).all()
     np.testing.assert_array_equal(features[:, 0], LOG_ENTROPY_FLOOR)
 
@@ -132,30 +134,32 @@ def test_the_features_are_finite_for_rows_surer_than_any_number_can_say():
 def test_scaled_logits_have_the_same_features_at_the_scaled_temperature():
     z = logits(6, np.float64)
     np.testing.assert_allclose(
-        shape_features(Rows(64 * z), 64.0), shape_features(Rows(z), 1.0), rtol=1e-10, atol=1e-10
+        shape_features(LogitRows(64 * z), 64.0), shape_features(LogitRows(z), 1.0), rtol=1e-10, atol=1e-10
     )
 
 
 def test_standards_are_the_weighted_mean_and_a_little_more_than_the_deviation():
     z = logits(5, np.float64)
-    features = shape_features(Rows(z), 1.5)
-    centre, spread = standards(HeldSample(Rows(z)), 1.5)
+    features = shape_features(LogitRows(z), 1.5)
+    centre, spread = standards(InMemoryFitData(LogitRows(z)), 1.5)
     np.testing.assert_allclose(centre, features.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(spread, features.std(axis=0) + LEAST_SPREAD, rtol=1e-12)
     times = np.arange(N_ROWS) % 4
-    weighted = standards(HeldSample(Rows(z), times.astype(float)), 1.5)
+    weighted = standards(InMemoryFitData(LogitRows(z), times.astype(float)), 1.5)
     np.testing.assert_allclose(
-        weighted, standards(HeldSample(Rows(z.repeat(times, axis=0))), 1.5), rtol=1e-12
+        weighted, standards(InMemoryFitData(LogitRows(z.repeat(times, axis=0))), 1.5), rtol=1e-12
     )
-    np.testing.assert_array_equal(standards(HeldSample(Rows(np.ones((5, 4)))), 1.5)[1], LEAST_SPREAD)
+    np.testing.assert_array_equal(
+        standards(InMemoryFitData(LogitRows(np.ones((5, 4)))), 1.5)[1], LEAST_SPREAD
+    )
 
 
 def test_the_mean_log_entropy_is_that_of_the_rows_with_a_floor():
     z = np.vstack([logits(4, np.float64)[:20], [[1e6, 0, 0, 0]]])
     weights = np.arange(1.0, 22.0)
     log_h = np.array([log_entropy(row) for row in z[:-1]] + [LOG_ENTROPY_FLOOR])
-    assert mean_log_entropy(HeldSample(Rows(z))) == pytest.approx(log_h.mean(), rel=1e-9)
-    assert mean_log_entropy(HeldSample(Rows(z), weights)) == pytest.approx(
+    assert mean_log_entropy(InMemoryFitData(LogitRows(z))) == pytest.approx(log_h.mean(), rel=1e-9)
+    assert mean_log_entropy(InMemoryFitData(LogitRows(z), weights)) == pytest.approx(
         np.average(log_h, weights=weights), rel=1e-9
     )
 
@@ -166,4 +170,4 @@ def test_a_mask_that_is_a_low_number_is_a_mask(mask, dtype):
     z = logits(7, dtype)
     z[::3, 2] = z[::2, 5] = -np.inf
     low = np.where(np.isfinite(z), z, dtype(mask))
-    np.testing.assert_array_equal(shape_features(Rows(low), 2.0), shape_features(Rows(z), 2.0))
+    np.testing.assert_array_equal(shape_features(LogitRows(low), 2.0), shape_features(LogitRows(z), 2.0))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temperance.core import quantiles as module
-from temperance.core.quantiles import Sketch, look_inside, make_brackets, quantiles, settle
+from temperance.core.quantiles import Sketch, make_brackets, quantiles, resolve, values_in_brackets
 
 SHARES = np.array([0.05, 0.25, 1 / 3, 0.5, 0.8, 0.95])
 
@@ -27,8 +27,8 @@ def from_parts(values, weights, cuts):
     brackets = make_brackets([Sketch.of(*part) for part in some], SHARES)
     if brackets.found is not None:
         return brackets.found, 0
-    inside = [look_inside(*part, brackets) for part in some]
-    return settle(inside, brackets), sum(len(part.values) for part in inside)
+    inside = [values_in_brackets(*part, brackets) for part in some]
+    return resolve(inside, brackets), sum(len(part.values) for part in inside)
 
 
 numbers = st.lists(

@@ -5,7 +5,7 @@ import pytest
 from core_reference import draw, softmax
 from core_reference import moments as reference_moments
 
-from temperance.core.rows import Rows
+from temperance.core.logit_rows import LogitRows
 
 Z, Y = draw(101, 9, spread=3.0)
 BETA = np.geomspace(0.1, 10, len(Z))
@@ -13,14 +13,14 @@ X = Z - Z.mean(axis=1, keepdims=True)
 
 
 def test_moments_are_log_s_mu_and_v(kernel):
-    got, want = Rows(Z).moments(BETA), reference_moments(Z, BETA)
+    got, want = LogitRows(Z).moments(BETA), reference_moments(Z, BETA)
     np.testing.assert_allclose(got.log_s, np.log1p(want.r), rtol=1e-12)
     np.testing.assert_allclose(got.mu, want.mu, rtol=1e-12)
     np.testing.assert_allclose(got.v, want.v, rtol=1e-9, atol=1e-13)
 
 
 def test_top_peak_and_label_gap_are_those_of_each_row():
-    rows = Rows(Z, Y)
+    rows = LogitRows(Z, Y)
     assert np.array_equal(rows.top, Z.argmax(axis=1))
     assert np.array_equal(rows.peak, Z.max(axis=1))
     assert np.array_equal(rows.label_gap, Z[np.arange(len(Z)), Y] - Z.max(axis=1))
@@ -28,44 +28,44 @@ def test_top_peak_and_label_gap_are_those_of_each_row():
 
 def test_mean_and_largest_are_exact_for_logits_far_from_zero():
     far = Z + 1e6
-    np.testing.assert_allclose(Rows(far).mean(), far.mean(axis=1), rtol=1e-15)
+    np.testing.assert_allclose(LogitRows(far).mean(), far.mean(axis=1), rtol=1e-15)
     want = np.sort(X, axis=1)[:, ::-1]
     for count in (1, 4, 9):
-        np.testing.assert_allclose(Rows(far).largest(count), want[:, :count], atol=1e-9)
+        np.testing.assert_allclose(LogitRows(far).largest(count), want[:, :count], atol=1e-9)
 
 
 def test_project_and_gram_use_the_logits_less_their_mean():
     weights, share = np.arange(9.0) ** 2, np.linspace(0, 1, len(Z))
     others = np.column_stack([BETA, -BETA])
-    np.testing.assert_allclose(Rows(Z).project(weights), X @ weights, rtol=1e-11, atol=1e-11)
-    gram, cross = Rows(Z).gram(share, others)
+    np.testing.assert_allclose(LogitRows(Z).project(weights), X @ weights, rtol=1e-11, atol=1e-11)
+    gram, cross = LogitRows(Z).gram(share, others)
     np.testing.assert_allclose(gram, X.T @ (share[:, None] * X), rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(cross, X.T @ others, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(Rows(Z).cross(others), cross, rtol=1e-13)
+    np.testing.assert_allclose(LogitRows(Z).cross(others), cross, rtol=1e-13)
 
 
 def test_softmax_and_scaled_take_one_temperature_or_one_for_each_row(kernel):
     for beta in (0.7, BETA):
-        np.testing.assert_allclose(Rows(Z).softmax(beta), softmax(Z, beta), rtol=1e-12, atol=1e-300)
-        np.testing.assert_allclose(Rows(Z).scaled(beta), Z * np.broadcast_to(beta, len(Z))[:, None])
+        np.testing.assert_allclose(LogitRows(Z).softmax(beta), softmax(Z, beta), rtol=1e-12, atol=1e-300)
+        np.testing.assert_allclose(LogitRows(Z).scaled(beta), Z * np.broadcast_to(beta, len(Z))[:, None])
 
 
 def test_mixture_is_the_weighted_mean_of_softmaxes_and_log_mixture_its_logarithm(kernel):
     unused = np.full(len(Z), np.nan)
     betas, weights = np.column_stack([BETA, unused, 1 / BETA]), np.array([0.2, 0.0, 0.8])
     want = 0.2 * softmax(Z, BETA) + 0.8 * softmax(Z, 1 / BETA)
-    np.testing.assert_allclose(Rows(Z).mixture(betas, weights), want, rtol=1e-11)
-    np.testing.assert_allclose(Rows(Z).log_mixture(betas, weights), np.log(want), rtol=1e-11)
+    np.testing.assert_allclose(LogitRows(Z).mixture(betas, weights), want, rtol=1e-11)
+    np.testing.assert_allclose(LogitRows(Z).log_mixture(betas, weights), np.log(want), rtol=1e-11)
 
 
 def test_log_mixture_is_finite_where_the_mixture_underflows(kernel):
     z = np.array([[0.0, -5000.0], [-9000.0, 1.0]])
-    got = Rows(z).log_mixture(np.array([[1.0, 0.5], [1.0, 0.5]]), np.array([0.5, 0.5]))
+    got = LogitRows(z).log_mixture(np.array([[1.0, 0.5], [1.0, 0.5]]), np.array([0.5, 0.5]))
     np.testing.assert_allclose(got, [[0, np.log(0.5) - 2500], [np.log(0.5) - 4500.5, 0]], rtol=1e-13)
 
 
 def test_the_first_call_is_one_pass_and_each_further_one_too():
-    rows = Rows(Z, Y)
+    rows = LogitRows(Z, Y)
     assert rows.passes == 0
     rows.moments(1.0)
     assert rows.passes == 1  # the tops were found on the way
@@ -80,7 +80,7 @@ def test_the_first_call_is_one_pass_and_each_further_one_too():
 
 
 def test_asking_for_the_top_first_is_a_pass_of_its_own():
-    rows = Rows(Z)
+    rows = LogitRows(Z)
     _ = rows.top, rows.peak
     assert rows.passes == 1
 
@@ -95,32 +95,32 @@ def test_passes_counts_how_often_each_number_is_read():
                 Watched.read += part.size
             return part.view(np.ndarray)
 
-    rows = Rows(Z.view(Watched), Y)
+    rows = LogitRows(Z.view(Watched), Y)
     rows.moments(1.0)
     rows.moments(BETA)
     assert Watched.read == rows.passes * Z.size == 2 * Z.size
 
 
 def test_every_is_a_view_of_every_nth_row_and_its_label(kernel):
-    rows = Rows(Z, Y)
+    rows = LogitRows(Z, Y)
     thinned = rows.every(7)
     assert np.shares_memory(thinned.values, Z)
     assert np.shares_memory(thinned.labels, Y)
     assert thinned._kernels is rows._kernels
     np.testing.assert_allclose(thinned.moments(0.5).mu, rows.moments(0.5).mu[::7], rtol=1e-13)
     assert np.array_equal(thinned.label_gap, rows.label_gap[::7])
-    assert Rows(Z).every(3).labels is None
+    assert LogitRows(Z).every(3).labels is None
 
 
 def test_inspect_is_called_once_after_the_first_pass_and_may_raise():
     seen = []
-    rows = Rows(Z, inspect=lambda r: seen.append(r.peak.max()))
+    rows = LogitRows(Z, inspect=lambda r: seen.append(r.peak.max()))
     rows.moments(1.0)
     rows.moments(2.0)
     assert seen == [Z.max()]
 
-    def refuse(rows: Rows) -> None:
+    def refuse(rows: LogitRows) -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        Rows(Z, inspect=refuse).softmax(1.0)
+        LogitRows(Z, inspect=refuse).softmax(1.0)

@@ -5,14 +5,14 @@ import pytest
 from core_models import draw
 
 from temperance.core.ece_loss import EceLoss
+from temperance.core.fit_data import InMemoryFitData, weighted_sum
 from temperance.core.links import Log, Softplus
+from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import BrierMixture, LogMixture
 from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood
 from temperance.core.offsets import Inputs, OffsetLogLikelihood
 from temperance.core.predictors import ByClass, Grouped, Linear
-from temperance.core.rows import Rows
-from temperance.core.sample import HeldSample, weighted_sum
 from temperance.core.top_label import TopLabelLikelihood
 
 N, K = 90, 4
@@ -65,12 +65,12 @@ BUILDS = {
 @pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.__name__)
 def test_an_objective_is_the_mean_of_those_of_its_parts(build, weights):
     theta = 0.1 * np.random.default_rng(3).uniform(size=BUILDS[build])
-    whole = HeldSample(Rows(Z, Y), weights).objective(build)
+    whole = InMemoryFitData(LogitRows(Z, Y), weights).objective(build)
     here = whole(theta)
     gradient, fisher = here.derivatives
     total = None
     for part in (slice(0, 7), slice(7, 60), slice(60, N)):
-        objective = build(Rows(Z[part], Y[part]), None if weights is None else weights[part])
+        objective = build(LogitRows(Z[part], Y[part]), None if weights is None else weights[part])
         terms = objective.terms(theta, True).times(objective.total_weight / whole.total_weight)
         total = terms if total is None else total + terms
     value, its_gradient, its_fisher = total.combined()
@@ -80,7 +80,7 @@ def test_an_objective_is_the_mean_of_those_of_its_parts(build, weights):
 
 
 def test_without_the_matrix_the_gradient_is_the_same():
-    objective = linear(Rows(Z, Y), None)
+    objective = linear(LogitRows(Z, Y), None)
     theta = np.full(2 + K, 0.1)
     _, gradient, fisher = objective.terms(theta, False).combined()
     np.testing.assert_allclose(gradient, objective(theta).gradient, rtol=1e-12)
@@ -88,7 +88,7 @@ def test_without_the_matrix_the_gradient_is_the_same():
 
 
 def test_a_held_sample_counts_sums_and_thins():
-    sample = HeldSample(Rows(Z, Y), WEIGHTS)
+    sample = InMemoryFitData(LogitRows(Z, Y), WEIGHTS)
     assert (sample.n_rows, sample.n_classes) == (N, K)
     assert sample.total_weight == pytest.approx(WEIGHTS.sum())
     some = sample.every(4)

@@ -8,7 +8,7 @@ import pytest
 from core_reference import draw
 
 from temperance.core import backend, blocks, rows
-from temperance.core.rows import Rows
+from temperance.core.logit_rows import LogitRows
 
 N_ROWS = 523
 RNG = np.random.default_rng(7)
@@ -16,7 +16,7 @@ BETA = np.exp(RNG.normal(size=N_ROWS))
 SHARE = RNG.uniform(size=N_ROWS)
 PAIRS = np.column_stack([BETA, SHARE])
 
-PASSES: dict[str, Callable[[Rows], tuple[np.ndarray, ...]]] = {
+PASSES: dict[str, Callable[[LogitRows], tuple[np.ndarray, ...]]] = {
     "moments": lambda x: tuple(vars(x.moments(BETA)).values()),
     "uncertainty": lambda x: tuple(vars(x.uncertainty()).values()),
     "mean": lambda x: (x.mean(),),
@@ -34,7 +34,7 @@ EACH_PASS = pytest.mark.parametrize("name", PASSES)
 
 def run(name: str, z: np.ndarray, n_threads: int) -> tuple[np.ndarray, ...]:
     with blocks.threads(n_threads):
-        return PASSES[name](Rows(z))
+        return PASSES[name](LogitRows(z))
 
 
 @EACH_PASS
@@ -65,8 +65,8 @@ def test_the_size_of_a_block_does_not_matter(kernel, monkeypatch, name, size, gr
 def test_more_threads_than_blocks_is_no_problem():
     z = draw(2, 3)[0]
     with blocks.threads(16):
-        assert Rows(z).cross(np.ones((2, 1))).shape == (3, 1)
-        assert Rows(z).moments(1.0).mu.shape == (2,)
+        assert LogitRows(z).cross(np.ones((2, 1))).shape == (3, 1)
+        assert LogitRows(z).moments(1.0).mu.shape == (2,)
 
 
 def test_blocks_hold_block_bytes_and_at_least_one_row():
@@ -129,14 +129,14 @@ def test_the_bits_of_a_row_do_not_depend_on_the_rows_beside_it(kernel, n_classes
     z = rng.normal(scale=3, size=(700, n_classes)).astype(dtype)
 
     def results(rows):
-        moments, shape = rows.moments(0.7), rows.profile(0.5)
+        moments, shape = rows.moments(0.7), rows.row_shape(0.5)
         weights = np.arange(n_classes, dtype=float)
         found = [moments.log_s, moments.mu, moments.v, rows.uncertainty().log_entropy, shape.mean]
         return [*found, rows.mean(), rows.project(weights), rows.largest(2), rows.softmax(0.3)]
 
-    whole = results(Rows(z))
+    whole = results(LogitRows(z))
     for _ in range(5):
         start = int(rng.integers(0, 699))
         part = slice(start, int(rng.integers(start + 1, 701)))
-        for all_rows, some in zip(whole, results(Rows(z[part])), strict=True):
+        for all_rows, some in zip(whole, results(LogitRows(z[part])), strict=True):
             np.testing.assert_array_equal(some, all_rows[part])

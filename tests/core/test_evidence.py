@@ -10,9 +10,9 @@ from scipy.stats import multivariate_normal
 from temperance.core import evidence
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.links import Log
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior, with_prior
 from temperance.core.predictors import ByClass
-from temperance.core.rows import Rows
 
 MANY = 20_000  # rows of which every second one chooses the widths
 
@@ -189,7 +189,7 @@ def likelihood(n_rows, shift, n_classes=4, seed=0):
     z, y = draw(n_rows, n_classes, seed=seed)
     top = z.argmax(axis=1)
     scale = np.exp(0.4 + shift * ((top == 0) * 1.0 - (top == 1)))
-    rows = Rows(z * scale[:, None], y)
+    rows = LogitRows(z * scale[:, None], y)
     predictor = ByClass(np.ones((n_rows, 1)), top, n_classes)
     level = Block("level", np.zeros(1), np.eye(1), 4.0)
     return LogLikelihood(rows, predictor, Log()), [level, Block.of_scale("classes", n_classes, 0.1, 2.0)]

@@ -9,10 +9,10 @@ from core_reference import draw, jacobian
 
 from temperance.core import rows as rows_module
 from temperance.core.links import Log
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.offsets import Inputs, OffsetLogLikelihood, offset_mixture
 from temperance.core.predictors import ByClass
-from temperance.core.rows import Rows
 
 N, K = 50, 4
 Z, Y = draw(N, K, seed=41)
@@ -46,7 +46,7 @@ class Model(NamedTuple):
 
 def build(scale, weights=None, prior=None, values=Z):
     predictor = ByClass(FEATURES, GROUPS, 3)
-    objective = OffsetLogLikelihood(Rows(values, Y), predictor, Log(), Inputs(K, scale), weights, prior)
+    objective = OffsetLogLikelihood(LogitRows(values, Y), predictor, Log(), Inputs(K, scale), weights, prior)
     theta = 0.4 * np.random.default_rng(43).normal(size=objective.n_parameters)
     return Model(objective, theta, scale)
 
@@ -121,7 +121,7 @@ def test_a_weight_is_a_row_repeated(scale):
     times = WEIGHTS.astype(int)
     weighted = build(scale, WEIGHTS)
     predictor = ByClass(FEATURES.repeat(times, axis=0), GROUPS.repeat(times), 3)
-    rows = Rows(Z.repeat(times, axis=0), Y.repeat(times))
+    rows = LogitRows(Z.repeat(times, axis=0), Y.repeat(times))
     repeated = OffsetLogLikelihood(rows, predictor, Log(), Inputs(K, scale))
     here, there = weighted.objective(weighted.theta), repeated(weighted.theta)
     assert here.value == pytest.approx(there.value, rel=1e-12)
@@ -145,7 +145,7 @@ def test_the_sums_do_not_depend_on_the_blocks(scale, monkeypatch):
 def test_every_nth_row_keeps_its_label_weight_features_and_prior(scale):
     model = build(scale, WEIGHTS, prior_of(build(scale).objective.n_parameters))
     predictor = ByClass(FEATURES[::3], GROUPS[::3], 3)
-    rows = Rows(Z[::3], Y[::3])
+    rows = LogitRows(Z[::3], Y[::3])
     direct = OffsetLogLikelihood(
         rows, predictor, Log(), Inputs(K, scale), WEIGHTS[::3], model.objective.prior
     )
@@ -201,10 +201,10 @@ def test_the_mixture_is_the_weighted_mean_of_softmaxes(scale, dtype, monkeypatch
     want = naive_mixture(values.astype(float), scale, W)
     monkeypatch.setattr(rows_module, "GRAM_SIZE", 7 * K)
     rtol = 1e-11 if dtype == np.float64 else 1e-6
-    got = offset_mixture(Rows(values), BETAS, SHARES, Inputs(K, scale), W, log=False)
+    got = offset_mixture(LogitRows(values), BETAS, SHARES, Inputs(K, scale), W, log=False)
     assert got.dtype == dtype
     np.testing.assert_allclose(got, want, rtol=rtol)
-    got = offset_mixture(Rows(values), BETAS, SHARES, Inputs(K, scale), W, log=True)
+    got = offset_mixture(LogitRows(values), BETAS, SHARES, Inputs(K, scale), W, log=True)
     assert got.dtype == dtype
     np.testing.assert_allclose(got, np.log(want), rtol=rtol, atol=rtol)
 
@@ -212,6 +212,6 @@ def test_the_mixture_is_the_weighted_mean_of_softmaxes(scale, dtype, monkeypatch
 def test_the_mixture_is_finite_where_its_probabilities_underflow():
     z, betas, shares = np.array([[0.0, -1e4, -5e3]]), np.array([[1.0, 0.5]]), np.array([0.5, 0.5])
     W = np.array([[0.0], [1.0], [2.0]])
-    got = offset_mixture(Rows(z), betas, shares, Inputs(3, None), W, log=True)
+    got = offset_mixture(LogitRows(z), betas, shares, Inputs(3, None), W, log=True)
     np.testing.assert_allclose(got, [[0, np.log(0.5) - 5e3 + 1, np.log(0.5) - 2.5e3 + 2]], rtol=1e-12)
-    assert offset_mixture(Rows(z), betas, shares, Inputs(3, None), W, log=False).tolist() == [[1, 0, 0]]
+    assert offset_mixture(LogitRows(z), betas, shares, Inputs(3, None), W, log=False).tolist() == [[1, 0, 0]]

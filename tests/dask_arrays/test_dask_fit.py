@@ -11,7 +11,7 @@ from dask.callbacks import Callback
 
 from temperance import InputError, make_calibrator
 from temperance.core import quantiles
-from temperance.dask import _sample
+from temperance.dask import fit_data
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -80,8 +80,8 @@ def test_a_loss_with_jumps_ends_near_the_same_place(fit, task):
 def test_many_rows_are_thinned_out_first_and_the_thin_sample_is_read_in_few_parts(
     fit, task, weights, monkeypatch
 ):
-    monkeypatch.setattr(_sample, "MERGED_BYTES", 8000)
-    sample = _sample.open_sample(in_parts(task.logits, (300,) * 10), task.labels, weights)
+    monkeypatch.setattr(fit_data, "MERGED_BYTES", 8000)
+    sample = fit_data.open_fit_data(in_parts(task.logits, (300,) * 10), task.labels, weights)
     thin = sample.every(7)
     assert thin.n_rows == sum(thin.lengths) == len(task.labels[::7])
     assert 1 < len(thin.parts) < 5
@@ -94,9 +94,9 @@ def test_many_rows_are_thinned_out_first_and_the_thin_sample_is_read_in_few_part
 
 
 def test_what_does_not_fit_the_workers_is_thinned_out_more(task, monkeypatch):
-    sample = _sample.open_sample(in_parts(task.logits), task.labels, None)
+    sample = fit_data.open_fit_data(in_parts(task.logits), task.labels, None)
     assert sample.thinning == 16
-    monkeypatch.setattr(_sample, "THIN_BYTES", task.logits.nbytes // 50)
+    monkeypatch.setattr(fit_data, "THIN_BYTES", task.logits.nbytes // 50)
     assert sample.thinning == 50
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from temperance import metrics
-from temperance.metrics._bins import assign, bin_edges
+from temperance.metrics.bins import assign, bin_edges
 
 # Confidences 0.9 right, 0.8 wrong, 0.6 right, 0.7 wrong.
 PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]])

@@ -3,8 +3,8 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from temperance import metrics
-from temperance.metrics import _recalibration as recalibration
-from temperance.metrics._rows import check_rows
+from temperance.metrics import recalibration as recalibration
+from temperance.metrics.predictions import check_rows
 
 
 def divergence(truth, probs):

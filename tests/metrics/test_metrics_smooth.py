@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from temperance import metrics
-from temperance.metrics._rows import check_rows
-from temperance.metrics._smooth import _absolute_integral, _cosines, grid_sums
+from temperance.metrics.predictions import check_rows
+from temperance.metrics.smooth import _absolute_integral, _cosines, grid_sums
 
 
 @pytest.fixture(scope="module")

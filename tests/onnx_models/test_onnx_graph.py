@@ -71,17 +71,17 @@ TABLE = np.arange(8.0).reshape(4, 2)
 OPERATIONS = {
     "sum": (lambda x, o: o.sum(o.clip(x, -1.0, 2.0)), [[4.0], [0.25]]),
     "max": (lambda x, o: o.max(x), [[3.0], [0.5]]),
-    "first_max": (lambda x, o: o.first_max(x), [[1], [0]]),
-    "at": (lambda x, o: o.at(x, o.first_max(x)), [[3.0], [0.5]]),
-    "is_at": (lambda x, o: o.is_at(o.first_max(x), 4), [[0, 1, 0, 0], [1, 0, 0, 0]]),
+    "argmax": (lambda x, o: o.argmax(x), [[1], [0]]),
+    "at": (lambda x, o: o.at(x, o.argmax(x)), [[3.0], [0.5]]),
+    "one_hot": (lambda x, o: o.one_hot(o.argmax(x), 4), [[0, 1, 0, 0], [1, 0, 0, 0]]),
     "largest": (lambda x, o: o.largest(x, 2), [[3.0, 3.0], [0.5, 0.5]]),
     "count": (lambda x, o: o.count(o.greater(x, 0.4)), [[3], [2]]),
     "is_finite": (
         lambda x, o: o.where(o.is_finite(x), x, 7.0),
         [[1.0, 3.0, 3.0, -2.0], [0.5, 7.0, 0.25, 0.5]],
     ),
-    "take": (lambda x, o: o.take(o.parameter("table"), o.first_max(x)), [[2.0, 3.0], [0.0, 1.0]]),
-    "take of a vector": (lambda x, o: o.take(o.parameter("vector"), o.first_max(x)), [[6.0], [5.0]]),
+    "take": (lambda x, o: o.take(o.parameter("table"), o.argmax(x)), [[2.0, 3.0], [0.0, 1.0]]),
+    "take of a vector": (lambda x, o: o.take(o.parameter("vector"), o.argmax(x)), [[6.0], [5.0]]),
     "matmul": (lambda x, o: o.matmul(o.relu(x), o.parameter("table")), [[18.0, 25.0], [4.0, 5.25]]),
     "transpose": (
         lambda x, o: o.matmul(o.max(x) * 1.0, o.transpose(o.parameter("column"))),

@@ -76,7 +76,7 @@ def hostile(n_classes, masks):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_ties_masks_and_huge_gaps_agree(variant, dtype, calibrator):
     cal = calibrator(variant)
-    masks = cal.takes_masks and "bias" not in variant
+    masks = cal.supports_masked_classes and "bias" not in variant
     rows = hostile(cal.n_classes_, masks).astype(dtype)
     held = torch.from_numpy(rows).requires_grad_()
     got, expected = cal.predict_proba(held).detach().numpy(), cal.predict_proba(rows)

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from temperance import InputError
 from temperance.torch import collect_logits
-from temperance.torch.storing import Store
+from temperance.torch.row_buffer import RowBuffer
 
 
 @pytest.fixture
@@ -195,11 +195,11 @@ def test_the_bar_is_shown_on_request(data, monkeypatch):
 
 
 def test_a_store_grows_and_is_cut():
-    store, rows = Store(), torch.arange(2000.0).reshape(1000, 2)
+    store, rows = RowBuffer(), torch.arange(2000.0).reshape(1000, 2)
     for start in range(0, 1000, 7):
         store.add(rows[start : start + 7], expected=10)
     assert torch.equal(store.result(), rows)
-    store = Store()
+    store = RowBuffer()
     store.add(rows[:3], expected=10**6)
     assert store.result().untyped_storage().nbytes() == 3 * 8
 

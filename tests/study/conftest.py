@@ -5,8 +5,8 @@ from making import DRAWS, METHODS, SEED, SIZES, write_task
 
 from temperance.study.protocol import plan
 from temperance.study.results import Results
-from temperance.study.run import run_cell
-from temperance.study.store import Store
+from temperance.study.scoring import run_work_unit
+from temperance.study.store import ResultStore
 from temperance.study.tasks import find_tasks
 
 
@@ -25,10 +25,10 @@ def study_folder(task_folder, tmp_path_factory):
     """Return a finished study of these tasks."""
     folder = tmp_path_factory.mktemp("study")
     tasks = find_tasks([task_folder])
-    store = Store.create(folder, SEED)
+    store = ResultStore.create(folder, SEED)
     store.add_tasks(tasks, SIZES)
-    for cell in plan(tasks, METHODS, SIZES, DRAWS, SEED):
-        store.add(run_cell(cell))
+    for unit in plan(tasks, METHODS, SIZES, DRAWS, SEED):
+        store.add(run_work_unit(unit))
     return folder
 
 

@@ -8,19 +8,19 @@ import pytest
 
 from temperance import InputError
 from temperance.study.export import export_results
-from temperance.study.protocol import Fit
+from temperance.study.protocol import FitKey
 from temperance.study.results import Results
-from temperance.study.run import Score
-from temperance.study.store import Store
+from temperance.study.scoring import Score
+from temperance.study.store import ResultStore
 
 
 @pytest.fixture
 def small(tmp_path):
-    store = Store.create(tmp_path / "study", 0)
+    store = ResultStore.create(tmp_path / "study", 0)
     store.add(
         [
-            Score(Fit("a__b", 20, 0, "bts"), 0.1, 0.2, math.inf, 1 / 3, True, 7, "", 0.5, 0.25),
-            Score(Fit("a__b", 20, 0, "lts"), message='ValueError: "no", it said'),
+            Score(FitKey("a__b", 20, 0, "bts"), 0.1, 0.2, math.inf, 1 / 3, True, 7, "", 0.5, 0.25),
+            Score(FitKey("a__b", 20, 0, "lts"), message='ValueError: "no", it said'),
         ]
     )
     return Results(tmp_path / "study")

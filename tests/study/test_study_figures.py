@@ -12,16 +12,16 @@ from matplotlib.figure import Figure
 from scipy.stats import pearsonr, spearmanr
 
 from temperance import InputError, make_calibrator
-from temperance.calibrators._linear import log_normalised_entropy
-from temperance.core.rows import Rows
+from temperance.calibrators.linear_predictor import log_normalised_entropy
+from temperance.core.logit_rows import LogitRows
 from temperance.display import COLOURS, TemperatureDisplay
 from temperance.study import Results, average_figures, figures, find_tasks
 from temperance.study import results as study_results
 from temperance.study.average_figures import averages
 from temperance.study.figures import FIGURES, ON_A_TASK, SUFFIXES, draw_figure, figure_task, save_figure
 from temperance.study.methods import METHODS
-from temperance.study.protocol import Cell
-from temperance.study.store import FILE_NAME, Store
+from temperance.study.protocol import WorkUnit
+from temperance.study.store import FILE_NAME, ResultStore
 from temperance.study.task_figures import (
     TwoTemperatures,
     class_temperatures,
@@ -38,11 +38,11 @@ def task(results):
     return results.tasks[0]
 
 
-def fitted(task, key, cell=None):
+def fitted(task, key, unit=None):
     """Fit a method of the registry to the validation rows of a task, or to those of a cell."""
     val = load_task(task).val
-    rows = val if cell is None else val.take(cell.rows())
-    options = {} if cell is None or key != "pts" else {"random_state": cell.random_state()}
+    rows = val if unit is None else val.take(unit.rows())
+    options = {} if unit is None or key != "pts" else {"random_state": unit.random_state()}
     return make_calibrator(key, **options).fit(rows.logits, rows.labels)
 
 
@@ -67,13 +67,13 @@ def test_few_rows_are_the_draws_of_the_study(method, draws, results, task):
     data = entropy_temperatures(results, task, method)
     assert (data.few, data.rows, data.by_few.shape) == (30, 200, (draws, len(data.log_entropy)))
     test = load_task(task).test
-    entropy = log_normalised_entropy(Rows(test.logits))
+    entropy = log_normalised_entropy(LogitRows(test.logits))
     order = np.argsort(entropy, kind="stable")
     index = order[np.searchsorted(entropy[order], data.log_entropy)]
-    cells = [Cell(task, 30, draw, results.seed, (method,)) for draw in range(draws)]
-    for line, cell in zip(data.by_few, cells, strict=True):
-        np.testing.assert_allclose(line, fitted(task, method, cell).temperature(test.logits[index]))
-    whole = fitted(task, method, Cell(task, 200, 0, results.seed, (method,)))
+    units = [WorkUnit(task, 30, draw, results.seed, (method,)) for draw in range(draws)]
+    for line, unit in zip(data.by_few, units, strict=True):
+        np.testing.assert_allclose(line, fitted(task, method, unit).temperature(test.logits[index]))
+    whole = fitted(task, method, WorkUnit(task, 200, 0, results.seed, (method,)))
     np.testing.assert_allclose(data.by_all, whole.temperature(test.logits[index]))
 
 
@@ -86,7 +86,7 @@ def test_200_rows_are_few_if_the_study_has_them_and_no_fit_is_drawn_twice(result
 
 def test_bins_of_equal_width_hold_the_rows_between_their_edges(results, task):
     data = entropy_temperatures(results, task, "hts").best
-    entropy = log_normalised_entropy(Rows(load_task(task).test.logits))
+    entropy = log_normalised_entropy(LogitRows(load_task(task).test.logits))
     count, edges = np.histogram(entropy, 20)
     kept = count >= 10
     assert 2 < kept.sum() < 20
@@ -102,7 +102,7 @@ def test_another_strategy_is_refused_in_words(task):
 
 def test_a_line_reaches_from_the_surest_row_to_the_least_sure(results, task):
     data = entropy_temperatures(results, task, "hts")
-    entropy = log_normalised_entropy(Rows(load_task(task).test.logits))
+    entropy = log_normalised_entropy(LogitRows(load_task(task).test.logits))
     assert (data.log_entropy[0], data.log_entropy[-1]) == (entropy.min(), entropy.max())
     assert (np.diff(data.log_entropy) > 0).all()
 
@@ -145,7 +145,7 @@ def test_the_default_task_is_the_papers_or_the_first(results, task, monkeypatch)
 
 
 def test_a_study_that_has_not_begun_is_refused(tmp_path):
-    Store.create(tmp_path, 0)
+    ResultStore.create(tmp_path, 0)
     with pytest.raises(InputError, match="there are none"):
         figure_task(Results(tmp_path))
 

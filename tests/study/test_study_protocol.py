@@ -7,26 +7,26 @@ import pytest
 
 from temperance import CALIBRATORS, InputError
 from temperance.study.methods import DEFAULT, LABELS, METHODS, check_methods, is_random, make_method
-from temperance.study.protocol import Cell, plan
+from temperance.study.protocol import WorkUnit, plan
 from temperance.study.tasks import TaskFile
 
 TASK = TaskFile("cats__net", Path("cats__net.npz"), "0", rows=100, test_rows=50, classes=3)
 OTHER = TaskFile("dogs__net", Path("dogs__net.npz"), "0", rows=100, test_rows=50, classes=3)
 
 
-def cell(task=TASK, n=20, draw=0, seed=0, methods=("ts",)):
-    return Cell(task, n, draw, seed, methods)
+def unit(task=TASK, n=20, draw=0, seed=0, methods=("ts",)):
+    return WorkUnit(task, n, draw, seed, methods)
 
 
 def test_a_subsample_has_n_different_rows_in_the_order_of_the_file():
-    rows = cell().rows()
+    rows = unit().rows()
     assert len(rows) == 20
     assert (np.diff(rows) > 0).all()
     assert 0 <= rows.min() <= rows.max() < 100
 
 
 def test_a_subsample_is_the_same_for_all_methods_and_whatever_else_is_studied():
-    assert (cell(methods=("ts", "hts")).rows() == cell(methods=("pts",)).rows()).all()
+    assert (unit(methods=("ts", "hts")).rows() == unit(methods=("pts",)).rows()).all()
     wide = {(c.n, c.draw): c for c in plan([OTHER, TASK], ["ts", "pts"], [50, 20], 3, 0) if c.task is TASK}
     narrow = {(c.n, c.draw): c for c in plan([TASK], ["pts"], [20], 2, 0)}
     assert (20, 1) in wide
@@ -35,14 +35,14 @@ def test_a_subsample_is_the_same_for_all_methods_and_whatever_else_is_studied():
         assert one.random_state() == wide[key].random_state()
 
 
-@pytest.mark.parametrize("other", [cell(task=OTHER), cell(draw=1), cell(seed=1)])
+@pytest.mark.parametrize("other", [unit(task=OTHER), unit(draw=1), unit(seed=1)])
 def test_tasks_draws_and_seeds_have_subsamples_of_their_own(other):
-    assert (cell().rows() != other.rows()).any()
-    assert cell().random_state() != other.random_state()
+    assert (unit().rows() != other.rows()).any()
+    assert unit().random_state() != other.random_state()
 
 
 def test_every_row_is_drawn_equally_often():
-    counts = np.bincount(np.concatenate([cell(draw=draw).rows() for draw in range(1000)]), minlength=100)
+    counts = np.bincount(np.concatenate([unit(draw=draw).rows() for draw in range(1000)]), minlength=100)
     assert counts.min() > 150  # 200 expected, with a deviation of 13
     assert counts.max() < 250
 
@@ -55,7 +55,7 @@ def test_all_rows_are_taken_where_there_are_no_more_and_fixed_methods_are_fitted
         (100, d) for d in range(3)
     ]
     assert [(fit.n, fit.draw) for fit in fits if fit.method == "none"] == [(0, 0)]
-    assert (cell(n=100).rows() == np.arange(100)).all()
+    assert (unit(n=100).rows() == np.arange(100)).all()
 
 
 def test_what_is_done_is_not_planned_again():

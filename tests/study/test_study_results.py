@@ -8,10 +8,10 @@ import pytest
 
 from temperance import InputError
 from temperance.study.methods import UNCALIBRATED
-from temperance.study.protocol import Fit
+from temperance.study.protocol import FitKey
 from temperance.study.results import Results
-from temperance.study.run import Score
-from temperance.study.store import Store
+from temperance.study.scoring import Score
+from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 
 
@@ -68,10 +68,10 @@ def test_what_was_not_studied_is_none_and_what_cannot_be_is_refused(results):
 
 
 def test_an_infinite_score_makes_the_mean_infinite_and_has_no_error(tmp_path):
-    store = Store.create(tmp_path, 0)
+    store = ResultStore.create(tmp_path, 0)
     task = TaskFile("a__b", tmp_path, "0", 50, 50, 3)
     store.add_tasks([task], [5])
-    scores = [Score(Fit("a__b", 5, draw, "ts"), nll=value) for draw, value in enumerate((0.5, math.inf))]
+    scores = [Score(FitKey("a__b", 5, draw, "ts"), nll=value) for draw, value in enumerate((0.5, math.inf))]
     store.add(scores)
     summary = Results(tmp_path).summary(task, "ts", 5, "nll")
     assert summary.mean == math.inf
@@ -79,12 +79,12 @@ def test_an_infinite_score_makes_the_mean_infinite_and_has_no_error(tmp_path):
 
 
 def test_times_count_fits_and_how_they_ended(tmp_path):
-    store = Store.create(tmp_path, 0)
+    store = ResultStore.create(tmp_path, 0)
     store.add(
         [
-            Score(Fit("a", 5, 0, "ts"), 0.1, 0.1, 0.5, 0.2, True, 4, "", 2.0, 1.0),
-            Score(Fit("a", 5, 1, "ts"), 0.1, 0.1, 0.5, 0.2, False, 9, "too long", 3.0, 1.0),
-            Score(Fit("a", 5, 2, "ts"), message="ValueError: no"),
+            Score(FitKey("a", 5, 0, "ts"), 0.1, 0.1, 0.5, 0.2, True, 4, "", 2.0, 1.0),
+            Score(FitKey("a", 5, 1, "ts"), 0.1, 0.1, 0.5, 0.2, False, 9, "too long", 3.0, 1.0),
+            Score(FitKey("a", 5, 2, "ts"), message="ValueError: no"),
         ]
     )
     results = Results(tmp_path)

@@ -9,8 +9,8 @@ from making import write_task
 from temperance import InputError, make_calibrator
 from temperance.metrics import brier, ece, nll
 from temperance.study import find_tasks
-from temperance.study.protocol import Cell
-from temperance.study.run import run_cell
+from temperance.study.protocol import WorkUnit
+from temperance.study.scoring import run_work_unit
 from temperance.study.tasks import load_task
 
 
@@ -20,12 +20,12 @@ def task(task_folder):
 
 
 def test_scores_are_those_of_a_fit_by_hand(task):
-    cell = Cell(task, 60, 2, 5, ("hts", "pts"))
-    scores = run_cell(cell)
+    unit = WorkUnit(task, 60, 2, 5, ("hts", "pts"))
+    scores = run_work_unit(unit)
     data = np.load(task.path)
-    for key, options in (("hts", {}), ("pts", {"random_state": cell.random_state()})):
+    for key, options in (("hts", {}), ("pts", {"random_state": unit.random_state()})):
         fitted = make_calibrator(key, **options).fit(
-            data["logits_val"][cell.rows()], data["labels_val"][cell.rows()]
+            data["logits_val"][unit.rows()], data["labels_val"][unit.rows()]
         )
         probs, labels = fitted.predict_proba(data["logits_test"].astype(np.float64)), data["labels_test"]
         (score,) = [score for score in scores if score.fit.method == key]
@@ -37,7 +37,7 @@ def test_scores_are_those_of_a_fit_by_hand(task):
 
 
 def test_the_uncalibrated_classifier_is_judged_as_it_is(task):
-    (score,) = run_cell(Cell(task, 0, 0, 0, ("none",)))
+    (score,) = run_work_unit(WorkUnit(task, 0, 0, 0, ("none",)))
     z, labels = (np.load(task.path)[key] for key in ("logits_test", "labels_test"))
     z = z.astype(np.float64)
     expected = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), labels]
@@ -51,7 +51,7 @@ def test_a_method_that_fails_is_a_result_and_the_others_are_kept(tmp_path):
     data["logits_val"][free, 3] = -np.inf
     np.savez(tmp_path / "a__masked.npz", **data)
     (task,) = find_tasks([tmp_path])
-    lts, ts = run_cell(Cell(task, 50, 0, 0, ("lts", "ts")))
+    lts, ts = run_work_unit(WorkUnit(task, 50, 0, 0, ("lts", "ts")))
     assert np.isnan(lts.nll)
     assert "InputError" in lts.message
     assert "-inf" in lts.message

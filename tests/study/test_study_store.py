@@ -7,19 +7,19 @@ import sqlite3
 import pytest
 
 from temperance import InputError
-from temperance.study.protocol import Fit
+from temperance.study.protocol import FitKey
 from temperance.study.results import Results
-from temperance.study.run import Score
-from temperance.study.store import FILE_NAME, Store
+from temperance.study.scoring import Score
+from temperance.study.store import FILE_NAME, ResultStore
 
-ONE = Score(Fit("a__b", 20, 0, "ts"), 0.1, 0.2, 0.3, 0.4, True, 7, "", 0.5, 0.6)
-INFINITE = dataclasses.replace(ONE, fit=Fit("a__b", 20, 0, "bts"), nll=math.inf)
-FAILED = Score(Fit("a__b", 20, 0, "lts"), message="ValueError: why")
+ONE = Score(FitKey("a__b", 20, 0, "ts"), 0.1, 0.2, 0.3, 0.4, True, 7, "", 0.5, 0.6)
+INFINITE = dataclasses.replace(ONE, fit=FitKey("a__b", 20, 0, "bts"), nll=math.inf)
+FAILED = Score(FitKey("a__b", 20, 0, "lts"), message="ValueError: why")
 
 
 def test_what_is_written_is_read_also_by_another_process_later(tmp_path):
-    Store.create(tmp_path, 3).add([ONE, INFINITE])
-    again = Store(tmp_path)
+    ResultStore.create(tmp_path, 3).add([ONE, INFINITE])
+    again = ResultStore(tmp_path)
     assert again.scores() == [INFINITE, ONE]
     assert [score.fit_seconds for score in again.scores()] == [0.5, 0.5]
     assert again.fits() == {ONE.fit, INFINITE.fit}
@@ -27,7 +27,7 @@ def test_what_is_written_is_read_also_by_another_process_later(tmp_path):
 
 
 def test_a_fit_that_failed_has_no_scores(tmp_path):
-    store = Store.create(tmp_path, 0)
+    store = ResultStore.create(tmp_path, 0)
     store.add([FAILED])
     (score,) = store.scores()
     assert math.isnan(score.nll)
@@ -35,38 +35,38 @@ def test_a_fit_that_failed_has_no_scores(tmp_path):
 
 
 def test_a_result_is_there_once_and_the_first_one_stays(tmp_path):
-    store = Store.create(tmp_path, 0)
+    store = ResultStore.create(tmp_path, 0)
     store.add([ONE])
     store.add([dataclasses.replace(ONE, nll=9.0), INFINITE])
     assert store.scores() == [INFINITE, ONE]
 
 
 def test_results_of_a_cell_are_there_together_or_not_at_all(tmp_path):
-    store = Store.create(tmp_path, 0)
+    store = ResultStore.create(tmp_path, 0)
     with pytest.raises(sqlite3.IntegrityError):
         store.add([ONE, dataclasses.replace(INFINITE, message=None)])  # what cannot be stored comes second
     assert store.scores() == []
 
 
 def test_the_same_command_goes_on_and_another_seed_or_version_does_not(tmp_path, monkeypatch):
-    Store.create(tmp_path, 0).add([ONE])
-    assert Store.create(tmp_path, 0).fits() == {ONE.fit}
+    ResultStore.create(tmp_path, 0).add([ONE])
+    assert ResultStore.create(tmp_path, 0).fits() == {ONE.fit}
     with pytest.raises(InputError, match="begun with seed 0; got 1"):
-        Store.create(tmp_path, 1)
+        ResultStore.create(tmp_path, 1)
     monkeypatch.setattr("temperance.__version__", "99.0")
     with pytest.raises(InputError, match=r"begun with temperance .*; got 99\.0"):
-        Store.create(tmp_path, 0)
+        ResultStore.create(tmp_path, 0)
 
 
 def test_a_task_of_which_there_are_results_must_not_change(tmp_path, results):
-    store = Store.create(tmp_path, 0)
+    store = ResultStore.create(tmp_path, 0)
     store.add_tasks(results.tasks, [20, 30])
     first, *_ = results.tasks
     mended = dataclasses.replace(first, sha256="other")
     store.add_tasks([mended], [30, 50])
     assert store.tasks() == [mended, *results.tasks[1:]]
     assert store.sizes() == [20, 30, 50]
-    store.add([dataclasses.replace(ONE, fit=Fit(first.name, 20, 0, "ts"))])
+    store.add([dataclasses.replace(ONE, fit=FitKey(first.name, 20, 0, "ts"))])
     with pytest.raises(InputError, match="it has changed"):
         store.add_tasks([first], [20])
     with pytest.raises(InputError, match=f"is the same as {first.name}"):
@@ -74,26 +74,26 @@ def test_a_task_of_which_there_are_results_must_not_change(tmp_path, results):
 
 
 def test_what_has_no_results_yet_is_not_shown(tmp_path, results):
-    store = Store.create(tmp_path, 0)
+    store = ResultStore.create(tmp_path, 0)
     store.add_tasks(results.tasks, [20, 30])
     assert (Results(tmp_path).tasks, Results(tmp_path).sizes) == ([], [])
-    store.add([dataclasses.replace(ONE, fit=Fit(results.tasks[1].name, 30, 0, "ts"))])
+    store.add([dataclasses.replace(ONE, fit=FitKey(results.tasks[1].name, 30, 0, "ts"))])
     assert (Results(tmp_path).tasks, Results(tmp_path).sizes) == ([results.tasks[1]], [30])
 
 
 def test_a_folder_without_a_store_is_refused(tmp_path):
     with pytest.raises(InputError, match=f"there is no {FILE_NAME} in it"):
-        Store(tmp_path)
+        ResultStore(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="must go to a folder"):
-        Store.create(tmp_path / "file", 0)
+        ResultStore.create(tmp_path / "file", 0)
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path):
     (tmp_path / FILE_NAME).write_bytes(b"this is not a database" * 100)
-    for opened in (lambda: Store(tmp_path), lambda: Store.create(tmp_path, 0)):
+    for as_rows in (lambda: ResultStore(tmp_path), lambda: ResultStore.create(tmp_path, 0)):
         with pytest.raises(InputError, match="must be the store of a study"):
-            opened()
+            as_rows()
 
 
 def test_another_programs_database_is_left_alone(tmp_path):
@@ -101,9 +101,9 @@ def test_another_programs_database_is_left_alone(tmp_path):
     with connection:
         connection.execute("CREATE TABLE setting (x)")
     with pytest.raises(InputError, match="another program's database"):
-        Store.create(tmp_path, 0)
+        ResultStore.create(tmp_path, 0)
     with pytest.raises(InputError, match="holds no results"):
-        Store(tmp_path)
+        ResultStore(tmp_path)
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("setting",)]
     connection.close()
 
@@ -111,15 +111,15 @@ def test_another_programs_database_is_left_alone(tmp_path):
 def test_a_store_that_was_killed_at_birth_is_made_anew(tmp_path):
     (tmp_path / FILE_NAME).touch()
     with pytest.raises(InputError, match="holds no results"):
-        Store(tmp_path)
-    assert Store.create(tmp_path, 4).seed == 4
+        ResultStore(tmp_path)
+    assert ResultStore.create(tmp_path, 4).seed == 4
 
 
 def test_a_store_of_another_format_is_refused(tmp_path):
-    Store.create(tmp_path, 0)
+    ResultStore.create(tmp_path, 0)
     connection = sqlite3.connect(tmp_path / FILE_NAME)
     with connection:
         connection.execute("UPDATE setting SET value = '2' WHERE name = 'format'")
     connection.close()
     with pytest.raises(InputError, match="format 1; got '2'"):
-        Store(tmp_path)
+        ResultStore(tmp_path)

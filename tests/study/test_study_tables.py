@@ -9,10 +9,10 @@ import pytest
 
 from temperance import InputError
 from temperance.study.methods import UNCALIBRATED
-from temperance.study.protocol import Fit
+from temperance.study.protocol import FitKey
 from temperance.study.results import Results
-from temperance.study.run import Score
-from temperance.study.store import Store
+from temperance.study.scoring import Score
+from temperance.study.store import ResultStore
 from temperance.study.table_text import to_csv, to_latex, to_markdown
 from temperance.study.tables import make_table
 from temperance.study.tasks import TaskFile
@@ -25,14 +25,14 @@ def made(tmp_path):
     """Return a function that makes a study out of scores: {task: {method: scores of each draw}}."""
 
     def made(scores, rows=5000, n=200, sizes=None):
-        store = Store.create(tmp_path, 0)
+        store = ResultStore.create(tmp_path, 0)
         rows = {name: rows if isinstance(rows, int) else rows[name] for name in scores}
         tasks = [TaskFile(name, Path(f"{name}.npz"), "0", rows[name], 100, 10) for name in scores]
         store.add_tasks(tasks, sizes or [n])
         for task in tasks:
             for method, draws in scores[task.name].items():
                 size = 0 if method == UNCALIBRATED else min(n, task.rows)
-                store.add(_score(Fit(task.name, size, i, method), draw) for i, draw in enumerate(draws))
+                store.add(_score(FitKey(task.name, size, i, method), draw) for i, draw in enumerate(draws))
         return Results(tmp_path)
 
     return made
@@ -51,11 +51,11 @@ def bold(table, row):
     return [key for key, entry in zip(table.methods, row.entries, strict=True) if entry and entry.bold]
 
 
-def cells(text):
+def units(text):
     """Return the cells of a Markdown table, without its rule."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     return [
-        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines if "| ---" not in line
+        [unit.strip() for unit in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines if "| ---" not in line
     ]
 
 
@@ -112,13 +112,13 @@ def test_the_lowest_is_bold_and_all_that_look_the_same(made):
     table = make_table(made({"a__x": scores}))
     (row,) = table.rows("task")
     assert bold(table, row) == ["ts", "hts"]
-    assert cells(to_markdown(table))[1] == ["a", "x", "0.5000", "**0.4000**", "**0.4000**", "0.4001"]
+    assert units(to_markdown(table))[1] == ["a", "x", "0.5000", "**0.4000**", "**0.4000**", "0.4001"]
 
 
 def test_an_ece_is_shown_in_percent_with_two_decimals_and_its_ratio_too(made):
     scores = {UNCALIBRATED: [0.1], "ts": [0.0254]}
     table = make_table(made({"a__x": scores, "a__y": scores}), "ece")
-    assert [line[2:] for line in cells(to_markdown(table))[1:]] == [["10.00", "**2.54**"]] * 2 + [
+    assert [line[2:] for line in units(to_markdown(table))[1:]] == [["10.00", "**2.54**"]] * 2 + [
         ["1.00", "**0.25**"]
     ]
     assert "ECE in % (50 bins)" in to_markdown(table)
@@ -129,7 +129,7 @@ def test_an_ece_is_shown_in_percent_with_two_decimals_and_its_ratio_too(made):
 def test_errors_are_those_of_means_and_one_draw_has_none(made):
     study = made({"a__x": {UNCALIBRATED: [0.5], "ts": [0.4], "hts": [0.3, 0.3002]}})
     table = make_table(study, errors=True)
-    assert cells(to_markdown(table))[1][2:] == ["0.5000", "0.4000", "**0.3001** ± 0.0001"]
+    assert units(to_markdown(table))[1][2:] == ["0.5000", "0.4000", "**0.3001** ± 0.0001"]
     assert r"\textbf{0.3001} $\pm$ 0.0001" in to_latex(table)
     (line,) = csv.DictReader(to_csv(table).splitlines())
     assert float(line["hts_se"]) == pytest.approx(1e-4)
@@ -146,7 +146,7 @@ def test_a_missing_result_is_a_dash_and_so_is_the_average_of_the_method(made):
         }
     )
     table = make_table(study)
-    _, x, y, average = cells(to_markdown(table))
+    _, x, y, average = units(to_markdown(table))
     assert (x[-1], y[-1], average[-1]) == ("—", "**1.0000**", "—")
     assert r"& \textbf{1.0000} & -- \\" in to_latex(table)
     assert to_csv(table).splitlines()[1] == "a,x,200,10,2.0,1.0,"
@@ -160,7 +160,7 @@ def test_infinite_means_are_shown_and_make_infinite_averages(made):
         }
     )
     table = make_table(study, errors=True)
-    _, x, y, average = cells(to_markdown(table))
+    _, x, y, average = units(to_markdown(table))
     assert (x[-1], y[-1], average[-1]) == ("inf", "**0.5000**", "inf")
     assert x[-2] == "**1.0000**"
     assert to_latex(table).count(r"$\infty$") == 2
@@ -188,7 +188,7 @@ def test_tasks_with_fewer_rows_are_marked_and_counted(made):
     scores = {UNCALIBRATED: [2.0], "ts": [1.0]}
     table = make_table(made({"a__x": scores, "b__y": scores}, rows={"a__x": 312, "b__y": 5000}, n=5000))
     text = to_markdown(table)
-    assert [line[1] for line in cells(text)[1:3]] == [r"x\*", "y"]
+    assert [line[1] for line in units(text)[1:3]] == [r"x\*", "y"]
     assert r"\* all rows, fewer than 5000: a x 312." in paragraphs(text)
     assert "x* &" in to_latex(table)
     assert "* all rows, fewer than 5000: a x 312." in to_latex(table)
@@ -222,7 +222,7 @@ def test_the_one_fit_to_all_rows_is_no_missing_draw(results):
 def test_a_method_is_there_if_it_has_results_with_this_many_rows(made):
     study = made({"a__x": {UNCALIBRATED: [2.0], "ts": [1.0]}}, sizes=[200, 500])
     assert make_table(study, n=200).methods == (UNCALIBRATED, "ts")
-    Store(study.folder).add([_score(Fit("a__x", 500, 0, "hts"), 1.0)])
+    ResultStore(study.folder).add([_score(FitKey("a__x", 500, 0, "hts"), 1.0)])
     study = Results(study.folder)
     assert make_table(study, n=500).methods == (UNCALIBRATED, "hts")
     assert make_table(study, n=500, methods=["ts"]).methods == (UNCALIBRATED, "ts")
@@ -248,7 +248,7 @@ def test_what_is_not_there_is_refused(results, options, words):
 
 
 def test_a_study_without_tasks_is_refused(tmp_path):
-    Store.create(tmp_path, 0)
+    ResultStore.create(tmp_path, 0)
     with pytest.raises(InputError, match="must have tasks; it has none"):
         make_table(Results(tmp_path))
 
@@ -257,7 +257,7 @@ def test_names_stand_for_themselves(made):
     scores = {UNCALIBRATED: [2.0], "ts": [1.0]}
     study = made({"a_b&c__50%|#$x": scores, "new\nline__\x1b[1m": scores})
     markdown, latex = to_markdown(make_table(study)), to_latex(make_table(study))
-    assert [line[:2] for line in cells(markdown)[1:3]] == [["a_b&c", r"50%\|#$x"], ["new?line", "?[1m"]]
+    assert [line[:2] for line in units(markdown)[1:3]] == [["a_b&c", r"50%\|#$x"], ["new?line", "?[1m"]]
     assert r"{a\_b\&c} & 50\%$|$\#\$x & 2.0000" in latex
     assert "\x1b" not in markdown + latex
     rows = list(csv.reader(to_csv(make_table(study)).splitlines(keepends=True)))
@@ -296,7 +296,7 @@ class TestPaper:
         return made({"mine__x": {UNCALIBRATED: [RESNET]} | ours, "mine__y": others})
 
     def test_its_figures_are_under_ours(self, study):
-        lines = cells(to_markdown(make_table(study, paper=True)))
+        lines = units(to_markdown(make_table(study, paper=True)))
         assert [line[1] for line in lines] == ["Task", "x", "(paper: ResNet 50)", "y", "Avg. relative"]
         figures = dict(zip(lines[0], lines[2], strict=True))
         assert [figures[name] for name in ("Uncalibrated", "HTS", "PTS")] == ["0.7897", "0.4489", "inf"]
@@ -318,7 +318,7 @@ class TestPaper:
         entry = row.entries[table.methods.index("hts")]
         assert entry.value == pytest.approx(0.441 - 0.4489)
         assert entry.error == pytest.approx(0.001 * np.sqrt(1 + 2 / 50))
-        shown = dict(zip(table.methods, cells(to_markdown(table))[3][2:], strict=True))
+        shown = dict(zip(table.methods, units(to_markdown(table))[3][2:], strict=True))
         assert shown["hts"] == "\N{MINUS SIGN}7.7 se"
         assert r"$-$7.7 se" in to_latex(table)
 
@@ -332,7 +332,7 @@ class TestPaper:
         same = [0.44890001, 0.44890002]  # their error is far below what is printed
         ours = {"ts": same, "ets-brier": [0.4563], "hts": [0.4484], "pts": [0.448], "bayes": [0.44]}
         table = make_table(made({"x": {UNCALIBRATED: [RESNET]} | ours}), paper=True, errors=True)
-        shown = dict(zip(table.methods, cells(to_markdown(table))[3][2:], strict=True))
+        shown = dict(zip(table.methods, units(to_markdown(table))[3][2:], strict=True))
         assert shown[UNCALIBRATED] == shown["ts"] == "="
         assert (shown["ets-brier"], shown["hts"]) == ("+0.0010", "\N{MINUS SIGN}0.0005")
         assert shown["pts"] == shown["bayes"] == ""  # the paper's is infinite; it has none

@@ -16,7 +16,7 @@ from making import DRAWS, METHODS, SEED, SIZES
 from temperance import InputError
 from temperance.study import find_tasks, run_study
 from temperance.study.protocol import plan
-from temperance.study.store import FILE_NAME, Store
+from temperance.study.store import FILE_NAME, ResultStore
 from temperance.study.workers import _left_to_parent, run_on_workers
 
 SETTINGS = {"methods": METHODS, "sizes": SIZES, "draws": DRAWS, "seed": SEED}
@@ -26,7 +26,7 @@ def found(folder):
     """Return all results but their times; nan is written so that it equals itself."""
     return [
         repr((s.fit, s.nll, s.brier, s.ece50, s.ece15, s.converged, s.message))
-        for s in Store(folder).scores()
+        for s in ResultStore(folder).scores()
     ]
 
 
@@ -71,10 +71,10 @@ def test_a_pool_that_breaks_while_it_is_asked_loses_nothing(task_folder, monkeyp
             return super().submit(*work)
 
     monkeypatch.setattr("temperance.study.workers.ProcessPoolExecutor", Fragile)
-    cells = list(plan(find_tasks([task_folder]), ["ts"], [20], 2, 0))
-    found = [score.fit for scores in run_on_workers(cells, 1) for score in scores]
-    assert len(asked) > len(cells)
-    assert sorted(found) == sorted(fit for cell in cells for fit in cell.fits())
+    units = list(plan(find_tasks([task_folder]), ["ts"], [20], 2, 0))
+    found = [score.fit for scores in run_on_workers(units, 1) for score in scores]
+    assert len(asked) > len(units)
+    assert sorted(found) == sorted(fit for unit in units for fit in unit.fits())
 
 
 class Deadly:
@@ -102,7 +102,7 @@ def test_an_error_ends_the_workers(task_folder, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_study(find_tasks([task_folder]), tmp_path, jobs=1, progress=stop, **SETTINGS)
     assert multiprocessing.active_children() == []
-    assert len(Store(tmp_path).scores()) >= 1, "what was done is kept"
+    assert len(ResultStore(tmp_path).scores()) >= 1, "what was done is kept"
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
@@ -131,7 +131,7 @@ def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_fo
 
 
 def results_in(folder):
-    return len(Store(folder).fits()) if (folder / FILE_NAME).exists() else 0
+    return len(ResultStore(folder).fits()) if (folder / FILE_NAME).exists() else 0
 
 
 def wait_for_results(process, folder, more):

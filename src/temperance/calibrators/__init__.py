@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from temperance._validation import InputError
-from temperance.calibrators._base import Calibrator, TemperatureCalibrator
+from temperance.calibrators.base import Calibrator, TemperatureCalibrator
 from temperance.calibrators.bayesian import BayesianTemperatureScaling
 from temperance.calibrators.binwise import BinwiseTemperatureScaling
 from temperance.calibrators.ensemble import EnsembleTemperatureScaling
@@ -17,6 +16,7 @@ from temperance.calibrators.entropy_linear import EntropyLinearTemperatureScalin
 from temperance.calibrators.linear import LinearTemperatureScaling
 from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
 from temperance.calibrators.temperature import TemperatureScaling
+from temperance.validation import InputError
 
 __all__ = [
     "CALIBRATORS",

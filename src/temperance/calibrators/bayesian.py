@@ -18,10 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_limits, check_temperatures, check_unmasked
-from temperance.calibrators._anchor import warn_if_all_wrong
-from temperance.calibrators._base import Shape, TemperatureCalibrator
-from temperance.calibrators._bayes import (
+from temperance.calibrators.base import Shape, TemperatureCalibrator
+from temperance.calibrators.bayes_design import (
     MOST_CLASSES,
     MOST_INTERACTING,
     Design,
@@ -30,24 +28,25 @@ from temperance.calibrators._bayes import (
     offset_blocks,
     temperature_blocks,
 )
-from temperance.calibrators._words import confidence_in_words
+from temperance.calibrators.descriptions import confidence_in_words
+from temperance.calibrators.single_temperature import warn_if_all_wrong
 from temperance.core import formulas
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import row_products
 from temperance.core.evidence import Posterior, maximise_evidence
 from temperance.core.features import SHAPE_FEATURES, shape_features
+from temperance.core.fit_data import FitData
 from temperance.core.formulas import Gaps
 from temperance.core.links import Log
+from temperance.core.logit_rows import LogitRows
 from temperance.core.offsets import Inputs, OffsetLogLikelihood, offset_mixture
 from temperance.core.ops import Array, Ops
-from temperance.core.rows import Rows
-from temperance.core.sample import Sample
 from temperance.core.top_label import TopLabelLikelihood
 from temperance.population import Population, read_population, shipped_population, weak_population
+from temperance.validation import InputError, check_limits, check_temperatures, check_unmasked
 
 __all__ = ["BayesianTemperatureScaling"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 _nodes, _weights = np.polynomial.hermite_e.hermegauss(5)
 NODES, NODE_WEIGHTS = _nodes, _weights / _weights.sum()
@@ -132,7 +131,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             raise InputError(f"prior must be {PRIORS}; there is no file {self.prior!r}.")
         return read_population(self.prior)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: FitData) -> None:
         if self.class_bias:
             sample.total(self._check_for_bias)
         population = self._population()
@@ -148,7 +147,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         self.effective_parameters_ = np.array([posterior.effective[name] for name in self._block_names()])
         self._set_quantiles(objective, posterior.mode)
 
-    def _check_for_bias(self, rows: Rows, weights: Vector | None) -> tuple[()]:
+    def _check_for_bias(self, rows: LogitRows, weights: Vector | None) -> tuple[()]:
         check_unmasked(rows.values, rows.mean(), "BayesianTemperatureScaling(class_bias=True)")
         if rows.n_classes > MOST_CLASSES:
             raise InputError(
@@ -157,14 +156,14 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             )
         return ()
 
-    def _solve(self, sample: Sample, population: Population, parts: Design) -> tuple[Any, Posterior]:
+    def _solve(self, sample: FitData, population: Population, parts: Design) -> tuple[Any, Posterior]:
         """Return the objective and its posterior."""
         inputs = interacting(sample.n_classes, parts.reference)
 
-        def top_label(rows: Rows, weights: Vector | None) -> TopLabelLikelihood:
+        def top_label(rows: LogitRows, weights: Vector | None) -> TopLabelLikelihood:
             return TopLabelLikelihood(rows, parts.predictor(rows), parts.link(), weights)
 
-        def with_bias(rows: Rows, weights: Vector | None) -> OffsetLogLikelihood:
+        def with_bias(rows: LogitRows, weights: Vector | None) -> OffsetLogLikelihood:
             return OffsetLogLikelihood(rows, parts.predictor(rows), parts.link(), inputs, weights)
 
         objective = sample.objective(with_bias if self.class_bias else top_label)
@@ -195,7 +194,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             if scale is not None:
                 self.interactions_ = columns[self.n_classes_ :].reshape(-1, self.n_classes_).T / scale
 
-    def _log_temperature(self, rows: Rows) -> tuple[Vector, Vector]:
+    def _log_temperature(self, rows: LogitRows) -> tuple[Vector, Vector]:
         """Return the posterior mean and standard deviation of log T of each row."""
         features = (shape_features(rows, self.reference_) - self.centre_) / self.spread_
         stored = np.column_stack([np.ones(rows.n_rows), features])
@@ -204,7 +203,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         own = np.einsum("ij,ij->i", row_products(stored, self.covariance_) + 2 * by_class[:, :SIZE], stored)
         return mean, np.sqrt(np.maximum(own + by_class[:, SIZE], 0.0))
 
-    def _temperature(self, rows: Rows) -> Vector:
+    def _temperature(self, rows: LogitRows) -> Vector:
         return self._link().temperature(self._log_temperature(rows)[0])
 
     def _link(self) -> Log:
@@ -214,17 +213,17 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         """Return the posterior standard deviation of log T of each row, (N,): what the rows left open."""
         return self._apply("log_temperature_std", logits)
 
-    def _log_temperature_std(self, rows: Rows) -> Vector:
+    def _log_temperature_std(self, rows: LogitRows) -> Vector:
         return self._log_temperature(rows)[1]
 
-    def _betas(self, rows: Rows) -> Matrix:
+    def _betas(self, rows: LogitRows) -> Matrix:
         """Return 1/T of each row at the nodes of the average over its posterior, (N, 5)."""
         mean, std = self._log_temperature(rows)
         at_nodes = mean[:, None] + std[:, None] * NODES
         result: Matrix = 1 / self._link().temperature(at_nodes)
         return result
 
-    def _probabilities(self, rows: Rows, *, log: bool) -> NDArray[np.floating[Any]]:
+    def _probabilities(self, rows: LogitRows, *, log: bool) -> NDArray[np.floating[Any]]:
         betas = self._betas(rows)
         if not self.options_["class_bias"]:
             return (rows.log_mixture if log else rows.mixture)(betas, NODE_WEIGHTS)
@@ -279,13 +278,13 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             return bias + x * 0.0  # NaN for a row with a masked class, which has no bias of its own
         return bias + ops.matmul(x, ops.transpose(ops.parameter("interactions")))
 
-    def _predict_proba(self, rows: Rows) -> NDArray[np.floating[Any]]:
+    def _predict_proba(self, rows: LogitRows) -> NDArray[np.floating[Any]]:
         return self._probabilities(rows, log=False)
 
-    def _transform(self, rows: Rows) -> NDArray[np.floating[Any]]:
+    def _transform(self, rows: LogitRows) -> NDArray[np.floating[Any]]:
         return self._probabilities(rows, log=True)
 
-    def _predict(self, rows: Rows) -> NDArray[np.intp]:
+    def _predict(self, rows: LogitRows) -> NDArray[np.intp]:
         return np.argmax(self._predict_proba(rows), axis=1) if self.options_["class_bias"] else rows.top
 
     def _block_names(self) -> list[str]:

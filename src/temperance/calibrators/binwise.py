@@ -8,25 +8,24 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_number, check_temperatures
-from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
-from temperance.calibrators._base import Shape, TemperatureCalibrator
-from temperance.calibrators._words import estimate
+from temperance.calibrators.base import Shape, TemperatureCalibrator
+from temperance.calibrators.descriptions import estimate
+from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
+from temperance.core.arrays import Vector
 from temperance.core.fisher import solve
+from temperance.core.fit_data import FitData
 from temperance.core.formulas import gaps_of, sum_of_others
 from temperance.core.links import Log
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.ops import Array, Ops
 from temperance.core.predictors import Grouped
-from temperance.core.rows import Rows
-from temperance.core.sample import Sample
+from temperance.validation import InputError, check_number, check_temperatures
 
 __all__ = ["BinwiseTemperatureScaling"]
 
-Vector = NDArray[np.float64]
 
-
-def _confidence(rows: Rows) -> Vector:
+def _confidence(rows: LogitRows) -> Vector:
     return np.exp(rows.uncertainty().log_confidence)
 
 
@@ -73,15 +72,15 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         check_number("bins", self.bins, ">= 2", lambda bins: bins >= 2, whole=True)
         check_number("top", self.top, "between 0 and 1", lambda top: 0 < top < 1)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: FitData) -> None:
         self.edges_ = self._edges(sample)
-        anchor = find_anchor(sample, exact=False)
+        anchor = fit_single_temperature(sample, exact=False)
         objective = sample.objective(self._likelihood)
         low, high = np.log(limits_around(anchor.temperature))
         bounds = np.full(self.bins, low), np.full(self.bins, high)
         start = np.full(self.bins, np.log(anchor.temperature))
         warn_of(anchor, sample.n_rows)
-        if anchor.trouble:
+        if anchor.degenerate_reason:
             self.solution_, theta = anchor.solution, start
         else:
             self.solution_ = solve(objective, start, sample.n_rows, bounds=bounds)
@@ -93,7 +92,7 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
             errors = self.temperatures_ * np.sqrt(self.solution_.covariance.diagonal())
             self.standard_errors_ = {"temperatures": np.where(used, errors, 0.0)}
 
-    def _edges(self, sample: Sample) -> Vector:
+    def _edges(self, sample: FitData) -> Vector:
         """Return quantiles of the confidences below `top`, such that equal weights fall between them."""
         found = sample.quantiles(self._confidence_below_top, np.arange(1, self.bins - 1) / (self.bins - 1))
         # An edge lies midway to the next confidence, so that the last bit of one decides nothing.
@@ -101,21 +100,21 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         edges = np.append((found.values + following) / 2, self.top)
         return np.where(np.isnan(edges), self.top, edges)  # no row is below
 
-    def _confidence_below_top(self, rows: Rows, weights: Vector | None) -> tuple[Vector, Vector | None]:
+    def _confidence_below_top(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vector | None]:
         confidence = _confidence(rows)
         below = confidence <= self.top
         return confidence[below], None if weights is None else weights[below]
 
-    def _likelihood(self, rows: Rows, weights: Vector | None) -> LogLikelihood:
+    def _likelihood(self, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
         return LogLikelihood(rows, Grouped(self._bin(rows), self.bins), Log(), weights)
 
-    def _weight_of_bins(self, rows: Rows, weights: Vector | None) -> tuple[Vector]:
+    def _weight_of_bins(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
         return (np.bincount(self._bin(rows), weights, self.bins).astype(np.float64),)
 
-    def _bin(self, rows: Rows) -> NDArray[np.intp]:
+    def _bin(self, rows: LogitRows) -> NDArray[np.intp]:
         return np.searchsorted(self.edges_, _confidence(rows), side="left")
 
-    def _temperature(self, rows: Rows) -> Vector:
+    def _temperature(self, rows: LogitRows) -> Vector:
         return self.temperatures_[self._bin(rows)]
 
     def _temperature_formula(self, z: Array, ops: Ops) -> Array:

@@ -11,20 +11,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_choice, check_temperatures
-from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
-from temperance.calibrators._base import Calibrator, Shape
-from temperance.calibrators._words import confidence_in_words
+from temperance.calibrators.base import Calibrator, Shape
+from temperance.calibrators.descriptions import confidence_in_words
+from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
+from temperance.core.arrays import Vector
 from temperance.core.fisher import solve
+from temperance.core.fit_data import FitData
 from temperance.core.formulas import gaps_of, log_mixture, log_sum, log_weight
+from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import ALMOST_ZERO, BrierMixture, LogMixture, mixture_weights
 from temperance.core.ops import Array, Ops
-from temperance.core.rows import Rows
-from temperance.core.sample import Sample
+from temperance.validation import InputError, check_choice, check_temperatures
 
 __all__ = ["EnsembleTemperatureScaling"]
-
-Vector = NDArray[np.float64]
 
 
 class EnsembleTemperatureScaling(Calibrator):
@@ -65,10 +64,10 @@ class EnsembleTemperatureScaling(Calibrator):
     def _check_options(self) -> None:
         check_choice("loss", self.loss, ("nll", "brier"))
 
-    def _fit(self, sample: Sample) -> None:
-        anchor = find_anchor(sample, exact=False)
+    def _fit(self, sample: FitData) -> None:
+        anchor = fit_single_temperature(sample, exact=False)
         warn_of(anchor, sample.n_rows)
-        if anchor.trouble:
+        if anchor.degenerate_reason:
             self.temperature_, self.weights_ = anchor.temperature, np.array([1.0, 0.0, 0.0])
             self.solution_ = anchor.solution
             return
@@ -92,10 +91,10 @@ class EnsembleTemperatureScaling(Calibrator):
             "has temperature_. Use TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
         )
 
-    def _predict_proba(self, rows: Rows) -> NDArray[np.floating[Any]]:
+    def _predict_proba(self, rows: LogitRows) -> NDArray[np.floating[Any]]:
         return rows.mixture(self._betas(rows), self.weights_)
 
-    def _transform(self, rows: Rows) -> NDArray[np.floating[Any]]:
+    def _transform(self, rows: LogitRows) -> NDArray[np.floating[Any]]:
         return rows.log_mixture(self._betas(rows), self.weights_)
 
     def _formula(self, z: Array, ops: Ops) -> Array:
@@ -109,7 +108,7 @@ class EnsembleTemperatureScaling(Calibrator):
         mixed = log_mixture((part(i, beta) for i, beta in enumerate(betas)), ops)
         return ops.where(ops.is_finite(z), mixed, z)
 
-    def _betas(self, rows: Rows) -> NDArray[np.float64]:
+    def _betas(self, rows: LogitRows) -> NDArray[np.float64]:
         return np.broadcast_to([1 / self.temperature_, 1.0, ALMOST_ZERO], (rows.n_rows, 3))
 
     def _shapes(self) -> Mapping[str, Shape]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from temperance.calibrators._linear import LinearPredictorCalibrator
+from temperance.calibrators.linear_predictor import LinearPredictorCalibrator
 
 __all__ = ["EntropyTemperatureScaling"]
 

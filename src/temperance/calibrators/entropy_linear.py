@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from temperance.calibrators._linear import LinearPredictorCalibrator
+from temperance.calibrators.linear_predictor import LinearPredictorCalibrator
 
 __all__ = ["EntropyLinearTemperatureScaling"]
 
@@ -36,7 +36,7 @@ class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "hnlts"
-    takes_masks: ClassVar[bool] = False
+    supports_masked_classes: ClassVar[bool] = False
     uses_entropy: ClassVar[bool] = True
     uses_logits: ClassVar[bool] = True
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + w_H log Hbar(z) + b)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from temperance.calibrators._linear import LinearPredictorCalibrator
+from temperance.calibrators.linear_predictor import LinearPredictorCalibrator
 
 __all__ = ["LinearTemperatureScaling"]
 
@@ -40,7 +40,7 @@ class LinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "lts"
-    takes_masks: ClassVar[bool] = False
+    supports_masked_classes: ClassVar[bool] = False
     uses_entropy: ClassVar[bool] = False
     uses_logits: ClassVar[bool] = True
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + b)"

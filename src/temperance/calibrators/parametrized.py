@@ -9,7 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import (
+from temperance.calibrators.base import Shape, TemperatureCalibrator
+from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.descent import descend
+from temperance.core.ece_loss import EceLoss
+from temperance.core.fisher import Solution, fisher_scoring, lbfgs
+from temperance.core.fit_data import FitData, weighted_sum
+from temperance.core.formulas import centred, softplus_link
+from temperance.core.links import Softplus
+from temperance.core.logit_rows import LogitRows
+from temperance.core.network import Network
+from temperance.core.objective import LogLikelihood, Prior
+from temperance.core.ops import Array, Ops
+from temperance.validation import (
     InputError,
     check_choice,
     check_limits,
@@ -17,23 +30,9 @@ from temperance._validation import (
     check_seed,
     check_unmasked,
 )
-from temperance.calibrators._anchor import find_anchor, limits_around, warn_of
-from temperance.calibrators._base import Shape, TemperatureCalibrator
-from temperance.core.descent import descend
-from temperance.core.ece_loss import EceLoss
-from temperance.core.fisher import Solution, fisher_scoring, lbfgs
-from temperance.core.formulas import centred, softplus_link
-from temperance.core.links import Softplus
-from temperance.core.network import Network
-from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.ops import Array, Ops
-from temperance.core.rows import Rows
-from temperance.core.sample import Sample, weighted_sum
 
 __all__ = ["ParametrizedTemperatureScaling"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # The rectifiers' kinks promise more than they keep: a step that lowers the mean loss by less ends the fit.
 STALL = 1e-6
@@ -83,7 +82,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "pts"
-    takes_masks: ClassVar[bool] = False
+    supports_masked_classes: ClassVar[bool] = False
     input_mean_: Vector
     input_scale_: Vector
     coefs_: list[Matrix]
@@ -118,18 +117,18 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         check_number("weight_decay", self.weight_decay, ">= 0", lambda decay: decay >= 0)
         check_seed("random_state", self.random_state)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: FitData) -> None:
         if self.solver == "sgd":
-            sample.need_memory("solver='sgd' takes rows at random")
+            sample.require_in_memory("solver='sgd' takes rows at random")
         self._standardise(sample)
         network = self._network(np.empty((0, len(self.input_mean_))))
-        anchor = find_anchor(sample, exact=False)
+        anchor = fit_single_temperature(sample, exact=False)
         self.temperature_limits_ = np.array(limits_around(anchor.temperature))
         start = network.start(
             self._link().inverse(anchor.temperature), np.random.default_rng(self.random_state)
         )
         warn_of(anchor, sample.n_rows)
-        if anchor.trouble:
+        if anchor.degenerate_reason:
             theta, self.solution_ = network.constant(start), anchor.solution
         else:
             self.solution_ = self._solve(sample, network, start)
@@ -138,7 +137,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         self.coefs_, self.intercepts_ = [w.copy() for w, _ in layers], [b.copy() for _, b in layers]
         self._set_quantiles(sample.objective(self._likelihood), theta)
 
-    def _standardise(self, sample: Sample) -> None:
+    def _standardise(self, sample: FitData) -> None:
         """Set what is taken off the inputs and what divides them; the paper took them as they are."""
         count = min(self.top_k, sample.n_classes)
         self.input_mean_, self.input_scale_ = np.zeros(count), np.ones(count)
@@ -147,19 +146,19 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
             spread = np.sqrt(sample.total(self._sum_of_squares)[0] / sample.total_weight)
             self.input_scale_ = np.where(spread > 0, spread, 1.0)
 
-    def _sum_of_inputs(self, rows: Rows, weights: Vector | None) -> tuple[Vector]:
+    def _sum_of_inputs(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
         return (weighted_sum(self._largest(rows), weights),)
 
-    def _sum_of_squares(self, rows: Rows, weights: Vector | None) -> tuple[Vector]:
+    def _sum_of_squares(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
         return (weighted_sum((self._largest(rows) - self.input_mean_) ** 2, weights),)
 
-    def _likelihood(self, rows: Rows, weights: Vector | None) -> LogLikelihood:
+    def _likelihood(self, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
         return LogLikelihood(rows, self._network(self._largest(rows)), self._link(), weights)
 
-    def _ece_loss(self, rows: Rows, weights: Vector | None) -> EceLoss:
+    def _ece_loss(self, rows: LogitRows, weights: Vector | None) -> EceLoss:
         return EceLoss(rows, self._network(self._largest(rows)), self._link(), weights)
 
-    def _solve(self, sample: Sample, network: Network, start: Vector) -> Solution:
+    def _solve(self, sample: FitData, network: Network, start: Vector) -> Solution:
         if self.solver == "sgd":
             loss = sample.objective(self._likelihood if self.loss == "nll" else self._ece_loss)
             usual = network.usual_start(np.random.default_rng(self.random_state))
@@ -175,7 +174,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         found = lbfgs(objective, solution.parameters, "L-BFGS on the ECE loss")
         return replace(found, converged=True, message="L-BFGS on the ECE loss, until no step lowered it")
 
-    def _largest(self, rows: Rows) -> Matrix:
+    def _largest(self, rows: LogitRows) -> Matrix:
         largest = rows.largest(len(self.input_mean_)).astype(np.float64)
         check_unmasked(rows.values, largest.sum(axis=1), type(self).__name__)
         return largest
@@ -187,7 +186,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     def _link(self) -> Softplus:
         return Softplus(*self.temperature_limits_)
 
-    def _temperature(self, rows: Rows) -> Vector:
+    def _temperature(self, rows: LogitRows) -> Vector:
         layers = zip(self.coefs_, self.intercepts_, strict=True)
         theta = np.concatenate([part.ravel() for layer in layers for part in layer])
         return self._link().temperature(self._network(self._largest(rows)).predict(theta))

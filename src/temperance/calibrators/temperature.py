@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import check_temperatures
-from temperance.calibrators._anchor import find_anchor, warn_of
-from temperance.calibrators._base import Shape, TemperatureCalibrator
-from temperance.calibrators._words import confidence_in_words, estimate
+from temperance.calibrators.base import Shape, TemperatureCalibrator
+from temperance.calibrators.descriptions import confidence_in_words, estimate
+from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
+from temperance.core.fit_data import FitData
+from temperance.core.logit_rows import LogitRows
 from temperance.core.ops import Array, Ops
-from temperance.core.rows import Rows
-from temperance.core.sample import Sample
+from temperance.validation import check_temperatures
 
 __all__ = ["TemperatureScaling"]
 
@@ -48,8 +48,8 @@ class TemperatureScaling(TemperatureCalibrator):
     key: ClassVar[str] = "ts"
     temperature_: float
 
-    def _fit(self, sample: Sample) -> None:
-        anchor = find_anchor(sample, exact=True)
+    def _fit(self, sample: FitData) -> None:
+        anchor = fit_single_temperature(sample, exact=True)
         warn_of(anchor, sample.n_rows)
         self.temperature_ = anchor.temperature
         self.temperature_quantiles_ = np.full(3, anchor.temperature)
@@ -59,7 +59,7 @@ class TemperatureScaling(TemperatureCalibrator):
             error = anchor.temperature * np.sqrt(anchor.solution.covariance[0, 0])
             self.standard_errors_ = {"temperature": np.asarray(error)}
 
-    def _temperature(self, rows: Rows) -> NDArray[np.float64]:
+    def _temperature(self, rows: LogitRows) -> NDArray[np.float64]:
         return np.full(rows.n_rows, self.temperature_)
 
     def _temperature_formula(self, z: Array, ops: Ops) -> Array:

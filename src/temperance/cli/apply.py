@@ -82,7 +82,7 @@ def apply(
 
 def _open(logits: Path, part: str | None, kind: str | None, labels: Path | None) -> RowFile:
     """Open the rows with their labels, if there are any that can be used: here nothing depends on them."""
-    from temperance._validation import InputError
+    from temperance.validation import InputError
 
     try:
         return open_part(logits, part, "test", kind, labels)

@@ -10,12 +10,12 @@ import click
 
 from temperance.cli.inputs import (
     FILE,
-    about,
     check_apart,
     confidence_option,
     force_option,
     kind_option,
     methods_option,
+    naming_file,
     open_part,
     seed_option,
 )
@@ -126,7 +126,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 
     assert file.labels is not None  # they were asked for
     logits = file.logits()
-    with about(file):
+    with naming_file(file):
         LabelledRows.open(logits, file.labels).has_masks()
     return logits, file.labels
 

@@ -8,9 +8,9 @@ import click
 
 from temperance.cli.inputs import (
     FILE,
-    about,
     confidence_option,
     input_options,
+    naming_file,
     open_part,
     part_option,
     seed_option,
@@ -67,7 +67,7 @@ def evaluate(
     with output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
         report("intervals", 0.3)
-        with about(rows):
+        with naming_file(rows):
             result = metrics.evaluate(
                 probs, rows.labels, bins=bins, confidence=confidence, draws=draws, random_state=seed,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share),

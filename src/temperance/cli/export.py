@@ -69,7 +69,7 @@ def export(
 
 
 def _check_usage(out: Path, append: Path | None, name: str | None, from_probs: bool) -> None:
-    from temperance._validation import InputError
+    from temperance.validation import InputError
 
     kind = out.suffix.lower()
     if kind not in (".onnx", ".pt2"):

@@ -11,11 +11,11 @@ import click
 
 from temperance.cli.inputs import (
     FILE,
-    about,
     check_apart,
     force_option,
     input_options,
     methods_option,
+    naming_file,
     open_part,
     part_option,
 )
@@ -75,7 +75,7 @@ def fit(
     with output.progress(f"Fitting {method}") as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report("", 0.1)
-        with about(rows):
+        with naming_file(rows):
             calibrator.fit(logits, rows.labels)
     calibrator.save(out, overwrite=force)
     told = list(dict.fromkeys(str(warning.message) for warning in caught))
@@ -95,8 +95,8 @@ def fit(
 
 def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
     """Read NAME=VALUE: values as JSON writes them, else as words."""
-    from temperance._validation import InputError
     from temperance.calibrators import make_calibrator
+    from temperance.validation import InputError
 
     known = make_calibrator(method).get_params()
     options: dict[str, Any] = {}

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILE",
-    "about",
     "check_apart",
     "confidence_option",
     "force_option",
     "input_options",
     "kind_option",
     "methods_option",
+    "naming_file",
     "open_part",
     "part_option",
     "seed_option",
@@ -124,7 +124,7 @@ def open_part(
 
 def check_apart(out: Path, *inputs: Path | None) -> None:
     """Raise if an output would take the place of what it is made from: --force is not meant for that."""
-    from temperance._validation import InputError
+    from temperance.validation import InputError
 
     for path in inputs:
         if path is not None and path.exists() and out.exists() and path.samefile(out):
@@ -132,11 +132,11 @@ def check_apart(out: Path, *inputs: Path | None) -> None:
 
 
 @contextmanager
-def about(rows: RowFile) -> Iterator[None]:
+def naming_file(rows: RowFile) -> Iterator[None]:
     """Name the file in what the library says against its rows."""
-    from temperance._validation import InputError
+    from temperance.validation import InputError
 
     try:
         yield
     except InputError as error:
-        raise rows.stored.wrong(str(error)) from None
+        raise rows.stored.file_error(str(error)) from None

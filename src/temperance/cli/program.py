@@ -121,7 +121,7 @@ def _usage(error: click.ClickException) -> str:
 
 def _explain(error: Exception) -> tuple[str, int]:
     """Return what to tell of an error: the user's are sentences already, ours say what they are."""
-    from temperance._validation import InputError
+    from temperance.validation import InputError
 
     if isinstance(error, InputError):
         return str(error), 2

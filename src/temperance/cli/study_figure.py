@@ -42,9 +42,9 @@ NAMES = ("class_LTS", "h_HTS", "h_PTS", "PTSvHTS", "avg_ECE", "avg_NLL")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def figure(folder: Path, name: str, task: str | None, out: Path | None, force: bool, quiet: bool) -> None:
     """Draw figure NAME of the study in DIR."""
-    from temperance._validation import InputError
     from temperance.study import Results
     from temperance.study.figures import ON_A_TASK, figure_task, save_figure
+    from temperance.validation import InputError
 
     output = Output("study figure", as_json=False, quiet=quiet)
     results = Results(folder)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance._validation import InputError
 from temperance.calibrators import CALIBRATORS, BayesianTemperatureScaling, Calibrator, make_calibrator
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.recommendation import Difference, Recommendation, recommend
 from temperance.comparison.result import UNCALIBRATED, Comparison, MethodResult
 from temperance.comparison.rows import LabelledRows, deal_folds, label_nll, predict, predict_folds
 from temperance.metrics import evaluate
+from temperance.validation import InputError
 
 __all__ = [
     "UNCALIBRATED",
@@ -95,7 +95,7 @@ def compare(
         judged_on = f"{folds}-fold cross-validation"
     masked = val.has_masks() | (test is not val and test.has_masks())  # bad logits are spoken of here
     if methods is None and masked:
-        calibrators = {key: c for key, c in calibrators.items() if c.takes_masks}
+        calibrators = {key: c for key, c in calibrators.items() if c.supports_masked_classes}
     scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     results = {}
     for done, (key, calibrator) in enumerate(({UNCALIBRATED: None} | calibrators).items()):

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import check_number
 from temperance.calibrators import Calibrator, make_calibrator
 from temperance.comparison.result import UNCALIBRATED, Comparison
 from temperance.comparison.rows import LabelledRows, label_nll, predict
+from temperance.core.arrays import Vector
+from temperance.validation import check_number
 
 __all__ = ["LearningCurve", "learning_curve"]
 
-Vector = NDArray[np.float64]
 
 _SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 _HELD_SHARE = 0.2

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.comparison.result import UNCALIBRATED, MethodResult
+from temperance.core.arrays import Vector
 from temperance.metrics import Estimate
 
 __all__ = ["Difference", "Recommendation", "recommend"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from temperance.calibrators import Calibrator
 from temperance.comparison.rows import LabelledRows
+from temperance.core.arrays import Vector
 from temperance.metrics import Estimate, Evaluation
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["UNCALIBRATED", "Comparison", "MethodResult"]
 
-Vector = NDArray[np.float64]
 
 UNCALIBRATED = "none"
 """The name under which the classifier's own softmax is compared."""

@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from temperance._validation import check_labels, check_number, check_sample_weight, inspector
 from temperance.calibrators import Calibrator
 from temperance.containers import as_numpy, open_logits
+from temperance.core.arrays import Vector
 from temperance.core.blocks import BFloat16
-from temperance.core.rows import Rows
+from temperance.core.logit_rows import LogitRows
+from temperance.validation import check_labels, check_number, check_sample_weight, inspector
 
 __all__ = ["LabelledRows", "deal_folds", "label_nll", "predict", "predict_folds"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class LabelledRows:
 
     def has_masks(self) -> bool:
         """Say whether any logit is -inf; raise if one is not allowed at all."""
-        rows = Rows(self.logits, self.labels, inspect=inspector(self.logits))
+        rows = LogitRows(self.logits, self.labels, inspect=inspector(self.logits))
         return not bool(np.isfinite(rows.mean()).all())
 
 
@@ -58,9 +57,9 @@ def deal_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
 
 def predict(calibrator: Calibrator | None, logits: NDArray[Any] | BFloat16) -> Vector:
     """Return probabilities in float64: in float32 those of a confident classifier's errors may be 0."""
-    wide = Rows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
+    wide = LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
     wide = np.asarray(wide, np.float64)
-    return np.asarray(Rows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide))
+    return np.asarray(LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide))
 
 
 def predict_folds(calibrator: Calibrator | None, rows: LabelledRows, fold: NDArray[np.intp]) -> Vector:

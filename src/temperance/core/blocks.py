@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from temperance.core.arrays import Floats
+
 __all__ = [
     "BFloat16",
     "Scratch",
@@ -31,7 +33,6 @@ __all__ = [
     "working_dtype",
 ]
 
-Floats = NDArray[np.floating[Any]]
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they win from the cache.
 BLOCK_BYTES = 1 << 20

@@ -8,8 +8,8 @@ division), until it falls to 1e-7. With g the gradient of a batch and m the mome
 
 Weights start at 0 and T at 1, a network as PyTorch's layers do. These are the rules of `torch.optim.SGD` and
 of its `ReduceLROnPlateau`, which the paper used. A step is so little work that it is the calls that take
-time: without automatic differentiation, and without the blocks and threads of `Rows`, it takes a tenth of
-theirs.
+time: without automatic differentiation, and without the blocks and threads of `LogitRows`, it takes a tenth
+of theirs.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.core.arrays import Vector
 from temperance.core.fisher import Solution
 from temperance.core.links import Softplus
+from temperance.core.logit_rows import Index, LogitRows, Moments
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
-from temperance.core.rows import Index, Moments, Rows
 
 __all__ = ["descend"]
 
-Vector = NDArray[np.float64]
 
 LEARNING_RATE, LOWEST_RATE = 1e-4, 1e-7
 MOMENTUM = 0.9
@@ -64,7 +64,7 @@ def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0
     )
 
 
-class _HeldRows(Rows):
+class _HeldRows(LogitRows):
     """Rows held as their gaps to the top: what a descent needs of them is a few NumPy calls."""
 
     def __init__(self, gaps: Vector, labels: NDArray[np.intp], top: NDArray[np.intp]) -> None:

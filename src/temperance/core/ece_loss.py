@@ -12,12 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.objective import Derivatives, Evaluation, LogLikelihood, Terms, with_prior
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.objective import Derivatives, LogLikelihood, ObjectivePoint, PartialSums, with_prior
 
 __all__ = ["EceLoss"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 BINS = 10  # as in the authors' code
 
@@ -25,7 +24,7 @@ BINS = 10  # as in the authors' code
 class EceLoss(LogLikelihood):
     """The ECE loss of the same rows, predictor, link, weights and prior."""
 
-    def __call__(self, theta: Vector) -> Evaluation:
+    def __call__(self, theta: Vector) -> ObjectivePoint:
         """Evaluate at `theta`; what stands for the Fisher matrix is the prior's precision alone."""
         group, gap, slope = self._by_bin(theta)
 
@@ -46,11 +45,11 @@ class EceLoss(LogLikelihood):
         gap = np.bincount(group, share * (correct - confidence), BINS).astype(np.float64, copy=False)
         return group, gap, share * confidence * moments.mu * beta.first
 
-    def terms(self, theta: Vector, with_fisher: bool) -> Terms:
+    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
         """Return the gaps of the bins, whose signs only all rows together tell, and the gradient of each."""
         group, gap, slope = self._by_bin(theta)
         gradients = [self.predictor.pull_back(theta, slope * (group == b), None)[0] for b in range(BINS)]
-        return Terms((gap, np.array(gradients)), _combine_bins)
+        return PartialSums((gap, np.array(gradients)), _combine_bins)
 
 
 def _combine_bins(gap: Vector, gradients: Matrix) -> Derivatives:

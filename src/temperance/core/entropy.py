@@ -10,14 +10,13 @@ since there log1p(r) = r and mu = sum d exp(d), both to first order in r.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.core.arrays import Floats
+
 __all__ = ["log_entropy"]
 
-Floats = NDArray[np.floating[Any]]
 
 # Below it, r is taken to have lost digits or terms to underflow, by item size.
 TINY = {4: 1e-30, 8: 1e-290}

@@ -17,16 +17,14 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.fisher import Objective, Solution, fisher_scoring
 from temperance.core.objective import Prior
 
 __all__ = ["Block", "Posterior", "maximise_evidence"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 ROUNDS = 20
 SETTLED = 0.03  # a relative change of every tau that ends the rounds

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky
 from scipy.optimize import minimize
 
-from temperance.core.objective import Evaluation
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.objective import ObjectivePoint
 
 __all__ = ["Objective", "Solution", "fisher_scoring", "lbfgs", "solve"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 Bounds = tuple[Vector, Vector]
 
 TOLERANCE = 1e-12  # of the promised decrease: 1e-6 standard errors with a million rows
@@ -54,7 +53,7 @@ class Objective(Protocol):
         """Return the objective of every `step`-th row."""
         ...
 
-    def __call__(self, theta: Vector) -> Evaluation:
+    def __call__(self, theta: Vector) -> ObjectivePoint:
         """Evaluate at `theta`."""
         ...
 
@@ -114,7 +113,7 @@ def fisher_scoring(
     stall: float = 0.0,
     bounds: Bounds | None = None,
     max_iterations: int = 200,
-    here: Evaluation | None = None,
+    here: ObjectivePoint | None = None,
 ) -> Solution:
     """Minimise `objective` from `start` by Fisher scoring with a line search.
 
@@ -210,8 +209,8 @@ def _factorise(fisher: Matrix, free: NDArray[np.bool_], damping: float) -> _Fact
 
 
 def _line_search(
-    objective: Objective, theta: Vector, here: Evaluation, step: Vector, lower: Vector, upper: Vector
-) -> tuple[float, Vector, Evaluation] | None:
+    objective: Objective, theta: Vector, here: ObjectivePoint, step: Vector, lower: Vector, upper: Vector
+) -> tuple[float, Vector, ObjectivePoint] | None:
     """Return the first of 1, 1/2, 1/4, ... of the step that satisfies Armijo, and what is there."""
     gradient = here.derivatives[0]
     slack = objective.noise * abs(here.value)

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from temperance.core.features import LOG_ENTROPY_FLOOR
+from temperance.core.logit_rows import IMPOSSIBLE
 from temperance.core.ops import Array, Index, Mask, Ops
-from temperance.core.rows import IMPOSSIBLE
 
 __all__ = [
     "Gaps",
@@ -49,14 +49,14 @@ class Gaps:
 
 def gaps_of(z: Array, n_classes: int, ops: Ops) -> Gaps:
     """Return the gaps of logits to the largest; of masked classes, `LOWEST`."""
-    top = ops.first_max(z)
+    top = ops.argmax(z)
     d = ops.clip(z - ops.at(z, top), LOWEST, math.inf)
-    return Gaps(top, ops.is_at(top, n_classes), d, n_classes)
+    return Gaps(top, ops.one_hot(top, n_classes), d, n_classes)
 
 
 def centred(z: Array, n_classes: int, ops: Ops) -> Array:
     """Return z - mean z, for methods that weigh every logit: a row with a masked class is NaN throughout."""
-    d = z - ops.at(z, ops.first_max(z))  # so that a constant added to the row costs no digits
+    d = z - ops.at(z, ops.argmax(z))  # so that a constant added to the row costs no digits
     mean = ops.sum(d) / float(n_classes)
     return d - ops.where(ops.is_finite(mean), mean, math.nan)
 
@@ -109,12 +109,12 @@ def _possible(scaled: Array, ops: Ops) -> Mask:
 
 def _gap_to_third(scaled: Array, gaps: Gaps, ops: Ops) -> Array:
     """Return the gap to the third logit; without a third class to the second, and without a second 0."""
-    at, is_at = gaps.top, gaps.is_top
+    at, one_hot = gaps.top, gaps.is_top
     gap = ops.at(scaled, at)
     for _ in range(min(2, gaps.n_classes - 1)):
-        scaled = ops.where(is_at, LOWEST, scaled)
-        at = ops.first_max(scaled)
-        is_at = ops.is_at(at, gaps.n_classes)
+        scaled = ops.where(one_hot, LOWEST, scaled)
+        at = ops.argmax(scaled)
+        one_hot = ops.one_hot(at, gaps.n_classes)
         found = ops.at(scaled, at)
         gap = ops.where(_possible(found, ops), found, gap)
     return -gap

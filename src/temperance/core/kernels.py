@@ -12,17 +12,13 @@ finite d whose square does not overflow and whose exponential is 0: it adds noth
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from temperance.core.arrays import Floats, Indices
 from temperance.core.blocks import Scratch
 
 __all__ = ["locate", "moments", "softmax"]
 
-Floats = NDArray[np.floating[Any]]
-Indices = NDArray[np.intp]
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
 

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit
+
+from temperance.core.arrays import Vector
 
 __all__ = ["TEMPERATURE_MAX", "TEMPERATURE_MIN", "Beta", "Link", "Log", "Softplus"]
 
 # Any temperature at all: logits that are 1e4 times too large or too small lie inside with a margin.
 TEMPERATURE_MIN = 1e-6
 TEMPERATURE_MAX = 1e6
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.core.objective import THINNING, Evaluation, Terms, terms_of
-from temperance.core.rows import Moments, Rows
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.logit_rows import LogitRows, Moments
+from temperance.core.objective import THINNING, ObjectivePoint, PartialSums, partial_sums_of
 
 __all__ = ["ALMOST_ZERO", "BrierMixture", "LogMixture", "MixtureLoss", "mixture_weights"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Flat over the possible classes, while a masked one still gets exp(-inf) = 0.
 ALMOST_ZERO = 1e-15
@@ -45,7 +43,7 @@ class MixtureLoss(ABC):
 
     thinning = THINNING
 
-    def __init__(self, rows: Rows, weights: Vector | None = None) -> None:
+    def __init__(self, rows: LogitRows, weights: Vector | None = None) -> None:
         self.rows, self.weights = rows, weights
         share = np.ones(rows.n_rows) if weights is None else weights
         self.total_weight = float(share.sum())
@@ -62,11 +60,11 @@ class MixtureLoss(ABC):
         """Return the loss of every `step`-th row."""
         return type(self)(self.rows.every(step), None if self.weights is None else self.weights[::step])
 
-    def terms(self, theta: Vector, with_fisher: bool) -> Terms:
+    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
         """Return what these rows add to the loss of more rows."""
-        return terms_of(self(theta), with_fisher)
+        return partial_sums_of(self(theta), with_fisher)
 
-    def __call__(self, theta: Vector) -> Evaluation:
+    def __call__(self, theta: Vector) -> ObjectivePoint:
         """Evaluate at (log T, u, q)."""
         _, u, q = theta
         w = mixture_weights(theta)
@@ -74,7 +72,9 @@ class MixtureLoss(ABC):
         value, gradient, curvature = self._evaluate(beta, w, self.rows.moments(beta))
         # d beta / d log T = -beta, and the derivatives of the weights
         jacobian = np.array([[-beta * w[0], 0, 0, 0], [0, -1, 1 - q, q], [0, 0, -u, u]])
-        return Evaluation(value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T))
+        return ObjectivePoint(
+            value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T)
+        )
 
     def _log_at_label(self, tempered: Moments, beta: float) -> Matrix:
         """Return log q_y of the three parts, (3, N)."""
@@ -102,7 +102,7 @@ class LogMixture(MixtureLoss):
 class BrierMixture(MixtureLoss):
     """Mean Brier score."""
 
-    def __init__(self, rows: Rows, weights: Vector | None = None) -> None:
+    def __init__(self, rows: LogitRows, weights: Vector | None = None) -> None:
         super().__init__(rows, weights)
         self.raw_raw = np.exp(rows.moments(2.0).log_s - 2 * self.raw.log_s)
 

@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import row_products
-from temperance.core.rows import Index, Rows
+from temperance.core.logit_rows import Index, LogitRows
 
 __all__ = ["Network"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 JACOBIAN_ROWS = 4096  # rows whose Jacobian is held at once
 # What a rectifier takes for 0. Rows whose units are all silent give the next layer its bias alone, which may
@@ -126,6 +124,6 @@ class Network:
             delta = (delta @ weights.T) * (h > 0)
         return np.concatenate(parts)
 
-    def take(self, index: Index, rows: Rows) -> Network:
+    def take(self, index: Index, rows: LogitRows) -> Network:
         """Return the same for some rows."""
         return Network(self.inputs[index], self.hidden)

@@ -8,7 +8,7 @@ With beta = 1/T(a), a the predictor, and the row moments at beta (see `kernels`)
 
 plus, where a prior is given, its negative log density: 1/2 (theta - m)' P (theta - m).
 
-All three are means over rows, so those of rows in many parts are the means of those of the parts (`Terms`).
+All three are means over rows, so rows in many parts add up their `PartialSums`.
 """
 
 from __future__ import annotations
@@ -21,24 +21,23 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.links import Link
+from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.predictors import Predictor
 from temperance.core.quantiles import quantiles
-from temperance.core.rows import Index, Rows
 
 __all__ = [
     "THINNING",
     "Derivatives",
-    "Evaluation",
     "LogLikelihood",
+    "ObjectivePoint",
+    "PartialSums",
     "Prior",
-    "Terms",
-    "terms_of",
+    "partial_sums_of",
     "with_prior",
 ]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # How much smaller a subsample of rows in memory is at most: its optimum is a start worth having.
 THINNING = 16
@@ -60,26 +59,26 @@ Derivatives = tuple[float, Vector, Matrix | None]
 
 
 @dataclass(frozen=True)
-class Terms:
+class PartialSums:
     """What some rows add to the objective of all: arrays that add up, and what to make of their sums."""
 
     arrays: tuple[NDArray[np.float64], ...]
     combine: Callable[..., Derivatives]
 
-    def __add__(self, other: Terms) -> Terms:
+    def __add__(self, other: PartialSums) -> PartialSums:
         pairs = zip(self.arrays, other.arrays, strict=True)
-        return Terms(tuple(a + b for a, b in pairs), self.combine)
+        return PartialSums(tuple(a + b for a, b in pairs), self.combine)
 
-    def times(self, weight: float) -> Terms:
+    def times(self, weight: float) -> PartialSums:
         """Return these terms with a weight."""
-        return Terms(tuple(weight * array for array in self.arrays), self.combine)
+        return PartialSums(tuple(weight * array for array in self.arrays), self.combine)
 
     def combined(self) -> Derivatives:
         """Return value, gradient and Fisher matrix."""
         return self.combine(*self.arrays)
 
 
-class Evaluation:
+class ObjectivePoint:
     """The objective at one point: its value now, its derivatives when asked for."""
 
     def __init__(self, value: float, derive: Derive) -> None:
@@ -99,20 +98,20 @@ class Evaluation:
         return gradient, fisher
 
 
-def terms_of(here: Evaluation, with_fisher: bool) -> Terms:
+def partial_sums_of(here: ObjectivePoint, with_fisher: bool) -> PartialSums:
     """Return the terms of an objective that is itself a mean over rows."""
     value = np.array(here.value)
-    return Terms((value, *here.derivatives) if with_fisher else (value, here.gradient), _as_they_are)
+    return PartialSums((value, *here.derivatives) if with_fisher else (value, here.gradient), _as_they_are)
 
 
 def _as_they_are(value: Vector, gradient: Vector, fisher: Matrix | None = None) -> Derivatives:
     return float(value), gradient, fisher
 
 
-def with_prior(prior: Prior | None, theta: Vector, value: float, derive: Derive) -> Evaluation:
+def with_prior(prior: Prior | None, theta: Vector, value: float, derive: Derive) -> ObjectivePoint:
     """Return the evaluation of a likelihood with its prior, if any."""
     if prior is None:
-        return Evaluation(value, derive)
+        return ObjectivePoint(value, derive)
     off = theta - prior.mean
     pull = prior.precision @ off
 
@@ -120,7 +119,7 @@ def with_prior(prior: Prior | None, theta: Vector, value: float, derive: Derive)
         gradient, fisher = derive(with_fisher)
         return gradient + pull, None if fisher is None else fisher + prior.precision
 
-    return Evaluation(value + float(off @ pull) / 2, derive_both)
+    return ObjectivePoint(value + float(off @ pull) / 2, derive_both)
 
 
 class LogLikelihood:
@@ -130,7 +129,7 @@ class LogLikelihood:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: LogitRows,
         predictor: Predictor,
         link: Link,
         weights: Vector | None = None,
@@ -173,11 +172,11 @@ class LogLikelihood:
         """Return quantiles of T over the rows."""
         return quantiles(self.temperatures(theta), self.weights, shares).values
 
-    def terms(self, theta: Vector, with_fisher: bool) -> Terms:
+    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
         """Return what these rows add to the objective of more rows; the prior is no part of it."""
-        return terms_of(self(theta), with_fisher)
+        return partial_sums_of(self(theta), with_fisher)
 
-    def __call__(self, theta: Vector) -> Evaluation:
+    def __call__(self, theta: Vector) -> ObjectivePoint:
         """Evaluate at `theta`."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value)

@@ -14,23 +14,26 @@ Unlike a temperature, a bias may change the predicted class. Rows with masked cl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.blocks import Scratch
 from temperance.core.links import Link
-from temperance.core.objective import THINNING, Evaluation, Prior, Terms, terms_of, with_prior
+from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import (
+    THINNING,
+    ObjectivePoint,
+    PartialSums,
+    Prior,
+    partial_sums_of,
+    with_prior,
+)
 from temperance.core.predictors import ByClass
 from temperance.core.quantiles import quantiles
-from temperance.core.rows import Rows
 
 __all__ = ["Inputs", "OffsetLogLikelihood", "offset_mixture"]
-
-Floats = NDArray[np.floating[Any]]
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class OffsetLogLikelihood:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: LogitRows,
         predictor: ByClass,
         link: Link,
         inputs: Inputs,
@@ -102,11 +105,11 @@ class OffsetLogLikelihood:
         """Return T of each row."""
         return self.link.temperature(self.predictor.predict(theta[: self.predictor.n_parameters]))
 
-    def terms(self, theta: Vector, with_fisher: bool) -> Terms:
+    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
         """Return what these rows add to the objective of more rows."""
-        return terms_of(self(theta), with_fisher)
+        return partial_sums_of(self(theta), with_fisher)
 
-    def __call__(self, theta: Vector) -> Evaluation:
+    def __call__(self, theta: Vector) -> ObjectivePoint:
         """Evaluate at `theta`."""
         split = self.predictor.n_parameters
         beta = self.link.beta(self.predictor.predict(theta[:split]))
@@ -181,7 +184,7 @@ def _outer(a: Matrix, x: Matrix) -> Matrix:
 
 
 def offset_mixture(
-    rows: Rows, betas: Matrix, weights: Vector, inputs: Inputs, W: Matrix, *, log: bool
+    rows: LogitRows, betas: Matrix, weights: Vector, inputs: Inputs, W: Matrix, *, log: bool
 ) -> Floats:
     """Return sum_q weights[q] softmax(betas[i, q] z_i + W x_i) of each row i, or its logarithm.
 

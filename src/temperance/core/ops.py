@@ -86,7 +86,7 @@ class Ops(Protocol):
         """Return the transposed of a matrix (n, m)."""
         ...
 
-    def first_max(self, x: Array) -> Index:
+    def argmax(self, x: Array) -> Index:
         """Return where the largest is; of equal ones, the first."""
         ...
 
@@ -94,7 +94,7 @@ class Ops(Protocol):
         """Return x at the index of its row, (..., 1)."""
         ...
 
-    def is_at(self, index: Index, size: int) -> Mask:
+    def one_hot(self, index: Index, size: int) -> Mask:
         """Say which of `size` places the index is, (..., size)."""
         ...
 

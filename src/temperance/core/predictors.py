@@ -17,13 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import row_products
-from temperance.core.rows import Index, Rows
+from temperance.core.logit_rows import Index, LogitRows
 
 __all__ = ["ByClass", "Grouped", "Linear", "Predictor"]
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
 class Predictor(Protocol):
@@ -39,7 +37,7 @@ class Predictor(Protocol):
         """Return J' da and, for w >= 0, J' diag(w) J; None for None."""
         ...
 
-    def take(self, index: Index, rows: Rows) -> Predictor:
+    def take(self, index: Index, rows: LogitRows) -> Predictor:
         """Return the same for every `step`-th row; `rows` holds these rows."""
         ...
 
@@ -47,7 +45,7 @@ class Predictor(Protocol):
 class Linear:
     """a = Phi theta, where Phi has the stored `features` and, if `rows` is given, z - mean z."""
 
-    def __init__(self, features: Matrix, rows: Rows | None = None) -> None:
+    def __init__(self, features: Matrix, rows: LogitRows | None = None) -> None:
         self.features = features
         self.rows = rows
         self.n_stored = features.shape[1]
@@ -77,7 +75,7 @@ class Linear:
         gradient = np.concatenate([gradient, cross[:, 0]])
         return gradient, np.block([[fisher, cross[:, 1:].T], [cross[:, 1:], gram]])
 
-    def take(self, index: Index, rows: Rows) -> Linear:
+    def take(self, index: Index, rows: LogitRows) -> Linear:
         """Return the same for some rows."""
         return Linear(self.features[index], None if self.rows is None else rows)
 
@@ -98,7 +96,7 @@ class Grouped:
         gradient: Vector = np.bincount(self.group, da, self.n_parameters).astype(np.float64, copy=False)
         return gradient, None if w is None else np.diag(np.bincount(self.group, w, self.n_parameters))
 
-    def take(self, index: Index, rows: Rows) -> Grouped:
+    def take(self, index: Index, rows: LogitRows) -> Grouped:
         """Return the same for some rows."""
         return Grouped(self.group[index], self.n_parameters)
 
@@ -141,6 +139,6 @@ class ByClass:
         hot = csr_array((np.ones(len(rows)), (rows, group[rows])), shape=(stop - start, self.n_groups))
         return hstack([csr_array(self.features[start:stop]), hot], format="csr")
 
-    def take(self, index: Index, rows: Rows) -> ByClass:
+    def take(self, index: Index, rows: LogitRows) -> ByClass:
         """Return the same for some rows."""
         return ByClass(self.features[index], self.group[index], self.n_groups)

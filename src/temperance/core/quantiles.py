@@ -11,29 +11,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Brackets", "Found", "Inside", "Sketch", "look_inside", "make_brackets", "quantiles", "settle"]
+from temperance.core.arrays import Vector
 
-Vector = NDArray[np.float64]
+__all__ = [
+    "BracketedValues",
+    "Brackets",
+    "Quantiles",
+    "Sketch",
+    "make_brackets",
+    "quantiles",
+    "resolve",
+    "values_in_brackets",
+]
+
 
 POINTS = 4096  # of a sketch
 SLACK = 1e-12  # of a weight: the order in which weights were added decides nothing
 
 
 @dataclass(frozen=True)
-class Found:
+class Quantiles:
     """The quantiles, and after each the next larger number there is: nan if there is none."""
 
     values: Vector
     following: Vector
 
 
-def quantiles(values: Vector, weights: Vector | None, shares: Vector) -> Found:
+def quantiles(values: Vector, weights: Vector | None, shares: Vector) -> Quantiles:
     """Return the quantiles of numbers that are all at hand; nan if none has weight."""
     distinct, weight = _distinct(values, weights)
     if not distinct.size:
-        return Found(np.full(len(shares), np.nan), np.full(len(shares), np.nan))
+        return Quantiles(np.full(len(shares), np.nan), np.full(len(shares), np.nan))
     cumulated = np.cumsum(weight)
     return _look_up(distinct, cumulated, shares * cumulated[-1])
 
@@ -49,9 +58,9 @@ def _distinct(values: Vector, weights: Vector | None) -> tuple[Vector, Vector]:
     return distinct, np.bincount(index, weights, len(distinct)).astype(np.float64)
 
 
-def _look_up(distinct: Vector, cumulated: Vector, wanted: Vector) -> Found:
+def _look_up(distinct: Vector, cumulated: Vector, wanted: Vector) -> Quantiles:
     at = np.minimum(np.searchsorted(cumulated, wanted * (1 - SLACK)), len(distinct) - 1)
-    return Found(distinct[at], np.append(distinct, np.nan)[at + 1])
+    return Quantiles(distinct[at], np.append(distinct, np.nan)[at + 1])
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,7 @@ class Brackets:
     wanted: Vector
     low: Vector
     high: Vector
-    found: Found | None
+    found: Quantiles | None
 
 
 def make_brackets(sketches: Sequence[Sketch], shares: Vector) -> Brackets:
@@ -104,7 +113,7 @@ def make_brackets(sketches: Sequence[Sketch], shares: Vector) -> Brackets:
     )
     if not points.size:
         nothing = np.full(len(shares), np.nan)
-        return Brackets(nothing, nothing, nothing, Found(nothing, nothing))
+        return Brackets(nothing, nothing, nothing, Quantiles(nothing, nothing))
     wanted = shares * least[-1]
     if all(sketch.complete for sketch in sketches):
         return Brackets(wanted, wanted, wanted, _look_up(points, least, wanted))
@@ -116,7 +125,7 @@ def make_brackets(sketches: Sequence[Sketch], shares: Vector) -> Brackets:
 
 
 @dataclass(frozen=True)
-class Inside:
+class BracketedValues:
     """Of one part: all its numbers within the brackets, and the weight of those below each bracket."""
 
     values: Vector
@@ -124,7 +133,7 @@ class Inside:
     below: Vector
 
 
-def look_inside(values: Vector, weights: Vector | None, brackets: Brackets) -> Inside:
+def values_in_brackets(values: Vector, weights: Vector | None, brackets: Brackets) -> BracketedValues:
     """Return the numbers of a part that may be quantiles."""
     distinct, weight = _distinct(values, weights)
     starts = np.searchsorted(distinct, brackets.low, side="right")
@@ -133,10 +142,10 @@ def look_inside(values: Vector, weights: Vector | None, brackets: Brackets) -> I
     edges = np.bincount(starts, minlength=len(distinct) + 1) - np.bincount(stops, minlength=len(distinct) + 1)
     inside = np.cumsum(edges)[: len(distinct)] > 0
     below = np.append(0.0, np.cumsum(weight))[starts]
-    return Inside(distinct[inside], weight[inside], below)
+    return BracketedValues(distinct[inside], weight[inside], below)
 
 
-def settle(parts: Sequence[Inside], brackets: Brackets) -> Found:
+def resolve(parts: Sequence[BracketedValues], brackets: Brackets) -> Quantiles:
     """Return the quantiles from what all parts have within the brackets."""
     distinct, weight = _distinct(
         np.concatenate([part.values for part in parts]), np.concatenate([part.weights for part in parts])
@@ -148,4 +157,4 @@ def settle(parts: Sequence[Inside], brackets: Brackets) -> Found:
         one = _look_up(distinct[own], base + np.cumsum(weight[own]), np.array([wanted]))
         found.append((one.values[0], one.following[0]))
     values, following = np.array(found).T
-    return Found(values, following)
+    return Quantiles(values, following)

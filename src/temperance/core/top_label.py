@@ -13,14 +13,12 @@ alone listens to the many small ones, and the reliability of the top one suffers
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.core.objective import Evaluation, LogLikelihood, with_prior
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.objective import LogLikelihood, ObjectivePoint, with_prior
 
 __all__ = ["EMPHASIS", "TopLabelLikelihood"]
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Chosen by leaving data sets out, see docs/bayesian.md: less calibration error at no cost of likelihood.
 EMPHASIS = 0.4
@@ -30,7 +28,7 @@ LEAST = 1e-38  # of 1 - p, which may underflow
 class TopLabelLikelihood(LogLikelihood):
     """The same rows, predictor, link, weights and prior."""
 
-    def __call__(self, theta: Vector) -> Evaluation:
+    def __call__(self, theta: Vector) -> ObjectivePoint:
         """Evaluate at `theta`."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value)

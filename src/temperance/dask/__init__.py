@@ -9,7 +9,7 @@ try:
 except ImportError as error:
     raise ImportError('lazy arrays need Dask: pip install "temperance[dask]"') from error
 
-from temperance.dask._lazy import apply, map_probabilities
-from temperance.dask._sample import open_sample
+from temperance.dask.fit_data import open_fit_data
+from temperance.dask.lazy import apply, map_probabilities
 
-__all__ = ["apply", "map_probabilities", "open_sample"]
+__all__ = ["apply", "map_probabilities", "open_fit_data"]

@@ -6,17 +6,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from temperance.data.stored import wrong
+from temperance.data.lazy_array import file_error
 
-__all__ = ["require"]
+__all__ = ["import_optional"]
 
 
-def require(module: str, extra: str, path: Path) -> Any:
+def import_optional(module: str, extra: str, path: Path) -> Any:
     """Return a module, or say how to get it."""
     try:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise wrong(
+        raise file_error(
             path, "", f'a {path.suffix} file needs the package {package}: pip install "temperance[{extra}]"'
         ) from error

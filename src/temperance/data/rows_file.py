@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_choice, check_labels
 from temperance.containers import logits_from_probs
 from temperance.data.formats import open_members
 from temperance.data.keys import KINDS, PARTS, choose_labels, choose_part, choose_scores, parts_of
-from temperance.data.stored import FILL_BYTES, Stored
+from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.files import scratch_array
+from temperance.validation import InputError, check_choice, check_labels
 
 __all__ = ["RowFile", "open_rows", "parts"]
 
@@ -32,7 +32,7 @@ class RowFile:
     key: str
     kind: str
     labels: NDArray[np.intp] | None
-    stored: Stored = field(repr=False)
+    stored: LazyArray = field(repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ class RowFile:
             return np.asarray(logits_from_probs(block))
         except InputError as error:
             among = f"among the rows from {start} on, counted from there: " if start else ""
-            raise self.stored.wrong(f"{among}{error}") from None
+            raise self.stored.file_error(f"{among}{error}") from None
 
 
 def open_rows(
@@ -137,23 +137,23 @@ def parts(path: str | Path) -> tuple[str, ...]:
     return parts_of(open_members(path))
 
 
-def _check_scores(stored: Stored, kind: str) -> None:
+def _check_scores(stored: LazyArray, kind: str) -> None:
     stored.check_numbers()
     shape = stored.shape
     wanted = f"{kind} must be an (N, K) array, a row for each prediction and a column for each class"
     if len(shape) > 2:
-        raise stored.wrong(f"{wanted}; got shape {shape}. Put the classes last and save reshape(-1, K).")
+        raise stored.file_error(f"{wanted}; got shape {shape}. Put the classes last and save reshape(-1, K).")
     if len(shape) == 2 and shape[1] < 2:
         advice = "For a binary classifier with one score save (N,), the score of the second class."
-        raise stored.wrong(f"{wanted}; got shape {shape}. {advice}")
+        raise stored.file_error(f"{wanted}; got shape {shape}. {advice}")
     if shape[0] == 0:
-        raise stored.wrong(f"{wanted}; got no rows, shape {shape}.")
+        raise stored.file_error(f"{wanted}; got no rows, shape {shape}.")
 
 
-def _read_labels(stored: Stored, shape: tuple[int, ...]) -> NDArray[np.intp]:
+def _read_labels(stored: LazyArray, shape: tuple[int, ...]) -> NDArray[np.intp]:
     # Members of a zip archive lie where they come to lie; compiled loops want labels at whole addresses.
     array = np.require(stored.array(), requirements="A")
     try:
         return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2)
     except InputError as error:
-        raise stored.wrong(str(error)) from None
+        raise stored.file_error(str(error)) from None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from temperance._validation import check_number, check_seed
+from temperance.validation import check_number, check_seed
 
 __all__ = ["SimulatedTask", "simulate"]
 

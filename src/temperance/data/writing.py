@@ -14,11 +14,11 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from temperance._validation import check_choice
-from temperance.data.formats._columns import STEMS
-from temperance.data.optional import require
-from temperance.data.stored import wrong
+from temperance.data.formats.columns import STEMS
+from temperance.data.lazy_array import file_error
+from temperance.data.optional import import_optional
 from temperance.files import atomic_file, check_writable
+from temperance.validation import check_choice
 
 __all__ = ["WRITERS", "Writer", "check_output", "open_writer"]
 
@@ -27,7 +27,7 @@ _GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each one costs the file 
 
 
 @dataclass(frozen=True)
-class _Table:
+class _TableLayout:
     """What will be written."""
 
     path: Path
@@ -104,7 +104,7 @@ def open_writer(
     held = None if labels is None else np.asarray(labels, np.int64)
     if held is not None and held.shape != shape[:1]:
         raise ValueError(f"labels must be one for each of the {shape[0]} rows; got shape {held.shape}.")
-    table = _Table(path, key, shape, np.dtype(dtype), held)
+    table = _TableLayout(path, key, shape, np.dtype(dtype), held)
     with atomic_file(path, overwrite=overwrite) as file, WRITERS[path.suffix.lower()](file, table) as put:
         writer = Writer(put, shape, table.dtype)
         yield writer
@@ -116,11 +116,11 @@ def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = Fa
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in WRITERS:
-        raise wrong(path, "", f"must be one of {', '.join(WRITERS)} to be written; got {path.suffix!r}.")
+        raise file_error(path, "", f"must be one of {', '.join(WRITERS)} to be written; got {path.suffix!r}.")
     if labels and suffix == ".npy":
-        raise wrong(path, "", "a .npy holds one array and cannot take the labels too. Write a .npz.")
+        raise file_error(path, "", "a .npy holds one array and cannot take the labels too. Write a .npz.")
     if suffix in (".parquet", ".pq"):
-        require("pyarrow.parquet", "io", path)
+        import_optional("pyarrow.parquet", "io", path)
     check_writable(path, overwrite=overwrite)
 
 
@@ -130,13 +130,13 @@ def _npy_header(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -
 
 
 @contextmanager
-def _npy(file: BinaryIO, table: _Table) -> Iterator[Put]:
+def _npy(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
     _npy_header(file, table.shape, table.dtype)
     yield lambda rows: _write(file, rows)
 
 
 @contextmanager
-def _npz(file: BinaryIO, table: _Table) -> Iterator[Put]:
+def _npz(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
     # Not compressed, so that it can be mapped. zipfile is not told the sizes; force_zip64 leaves them room.
     with ZipFile(file, "w", ZIP_STORED) as archive:
         with archive.open(f"{table.key}.npy", "w", force_zip64=True) as member:
@@ -153,7 +153,7 @@ def _write(file: IO[bytes], rows: NDArray[Any]) -> None:
 
 
 @contextmanager
-def _csv(file: BinaryIO, table: _Table) -> Iterator[Put]:
+def _csv(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
     written = 0
     names = table.columns() + ([] if table.labels is None else ["label"])
     file.write((",".join(names) + "\n").encode())
@@ -171,9 +171,9 @@ def _csv(file: BinaryIO, table: _Table) -> Iterator[Put]:
 
 
 @contextmanager
-def _parquet(file: BinaryIO, table: _Table) -> Iterator[Put]:
-    arrow = require("pyarrow", "io", table.path)
-    parquet = require("pyarrow.parquet", "io", table.path)
+def _parquet(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
+    arrow = import_optional("pyarrow", "io", table.path)
+    parquet = import_optional("pyarrow.parquet", "io", table.path)
     kind = arrow.from_numpy_dtype(table.dtype)
     fields = [(name, kind) for name in table.columns()]
     if table.labels is not None:
@@ -206,7 +206,7 @@ def _parquet(file: BinaryIO, table: _Table) -> Iterator[Put]:
             flush()
 
 
-WRITERS: dict[str, Callable[[BinaryIO, _Table], AbstractContextManager[Put]]] = {
+WRITERS: dict[str, Callable[[BinaryIO, _TableLayout], AbstractContextManager[Put]]] = {
     ".npz": _npz,
     ".npy": _npy,
     ".csv": _csv,

@@ -11,25 +11,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temperance.calibrators import Calibrator, TemperatureCalibrator
-from temperance.calibrators._anchor import find_anchor
+from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.comparison import Comparison, LabelledRows
-from temperance.core.sample import HeldSample
-from temperance.display._axes import axes_or_new, look
-from temperance.display._methods import temperature_calibrators, with_temperature
-from temperance.display._optima import LEAST_ROWS, best_temperatures, counted, opened, temperatures
-from temperance.display._temperature_axes import Whiskers, finish
-from temperance.metrics._rows import check_fraction, check_integer
+from temperance.core.arrays import Indices, Vector
+from temperance.core.fit_data import InMemoryFitData
+from temperance.display.axes import axes_or_new, method_style
+from temperance.display.methods import temperature_calibrators, with_temperature
+from temperance.display.optima import LEAST_ROWS, as_rows, best_temperatures, temperatures, weighted_rows
+from temperance.display.temperature_axes import Whiskers, finish
+from temperance.metrics.predictions import check_fraction, check_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["ClassTemperatureDisplay"]
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +60,8 @@ class ClassTemperatureDisplay:
     ([0, 1, 2, 3], 3000, 4)
     """
 
-    classes: Index
-    count: Index
+    classes: Indices
+    count: Indices
     optimum: Vector
     low: Vector
     high: Vector
@@ -115,8 +113,8 @@ class ClassTemperatureDisplay:
         cls, calibrators: dict[str, TemperatureCalibrator], labelled: LabelledRows, most: int, level: float
     ) -> Self:
         most, level = check_integer("most", most, 1), check_fraction("level", level)
-        index, rows = counted(labelled), opened(labelled)
-        single = find_anchor(HeldSample(rows, labelled.weights), exact=True).temperature
+        index, rows = weighted_rows(labelled), as_rows(labelled)
+        single = fit_single_temperature(InMemoryFitData(rows, labelled.weights), exact=True).temperature
         groups = _by_class(labelled.labels, index, rows.n_classes)
         best = best_temperatures(labelled, list(groups.values()), level)
         shown = np.argsort(-np.abs(np.log(best.optimum / single)), kind="stable")[:most]
@@ -141,7 +139,7 @@ class ClassTemperatureDisplay:
         best.draw(ax, at, "best T of the class", fmt="_", markersize=14)
         aside = np.linspace(-0.3, 0.3, len(self.mean)) if len(self.mean) > 1 else [0.0]
         for shift, (name, values) in zip(aside, self.mean.items(), strict=False):
-            ax.plot(at + shift, values, linestyle="", **look(name, size=4))
+            ax.plot(at + shift, values, linestyle="", **method_style(name, size=4))
         ax.set_xticks(at, [str(k) for k in self.classes], rotation=90 if len(at) > 15 else 0)
         ax.set(xlabel=self._x_label(), title="Temperature by true class")
         finish(ax, self.single, best.limits(self.single, list(self.mean.values())))
@@ -155,7 +153,7 @@ class ClassTemperatureDisplay:
         return f"true class ({len(self.classes)} of {self.n_classes})"
 
 
-def _by_class(labels: Index, index: Index, n_classes: int) -> dict[int, Index]:
+def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indices]:
     """Return the rows of each class that has enough."""
     order = index[np.argsort(labels[index], kind="stable")]
     ends = np.bincount(labels[index], minlength=n_classes).cumsum()
@@ -164,7 +162,7 @@ def _by_class(labels: Index, index: Index, n_classes: int) -> dict[int, Index]:
 
 
 def _means(
-    calibrators: dict[str, TemperatureCalibrator], labelled: LabelledRows, groups: list[Index]
+    calibrators: dict[str, TemperatureCalibrator], labelled: LabelledRows, groups: list[Indices]
 ) -> dict[str, Vector]:
     """Return the mean T of each group by each method."""
     means = {name: np.empty(len(groups)) for name in calibrators}

@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.comparison import Comparison
-from temperance.display._axes import REFERENCE, add_legend, axes_or_new, label_of
-from temperance.display._methods import before_and_after, weights_of
+from temperance.core.arrays import Vector
+from temperance.display.axes import REFERENCE, add_legend, axes_or_new, label_of
 from temperance.display.colours import colour_of
-from temperance.metrics._bins import assign, check_bins
-from temperance.metrics._rows import check_rows
+from temperance.display.methods import before_and_after, weights_of
+from temperance.metrics.bins import assign, check_bins
+from temperance.metrics.predictions import check_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["ConfidenceDisplay"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

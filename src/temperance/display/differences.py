@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.comparison import Comparison, Difference
-from temperance.display._axes import REFERENCE, axes_or_new, draw_whiskers
-from temperance.display._methods import weights_of
+from temperance.core.arrays import Vector
+from temperance.display.axes import REFERENCE, axes_or_new, draw_whiskers
+from temperance.display.methods import weights_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["DifferencesDisplay"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.comparison import UNCALIBRATED, LearningCurve
-from temperance.display._axes import add_legend, axes_or_new, draw_band, label_of
-from temperance.display._methods import chosen
+from temperance.core.arrays import Vector
+from temperance.display.axes import add_legend, axes_or_new, draw_band, label_of
 from temperance.display.colours import colour_of
+from temperance.display.methods import chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["LearningCurveDisplay"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

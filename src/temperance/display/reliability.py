@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.comparison import Comparison
-from temperance.display._axes import REFERENCE, add_legend, draw_band, pyplot
-from temperance.display._methods import before_and_after, weights_of
+from temperance.display.axes import REFERENCE, add_legend, draw_band, pyplot
 from temperance.display.colours import colour_of
+from temperance.display.methods import before_and_after, weights_of
 from temperance.metrics import Reliability, reliability
-from temperance.metrics._bins import check_bins
-from temperance.metrics._reliability import binned
-from temperance.metrics._rows import check_fraction
+from temperance.metrics.bins import check_bins
+from temperance.metrics.diagram import binned
+from temperance.metrics.predictions import check_fraction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance._validation import check_choice
 from temperance.comparison import UNCALIBRATED, Comparison
-from temperance.display._axes import REFERENCE, axes_or_new, draw_whiskers
+from temperance.core.arrays import Vector
+from temperance.display.axes import REFERENCE, axes_or_new, draw_whiskers
+from temperance.validation import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["ScoresDisplay"]
 
-Vector = NDArray[np.float64]
 
 _ACRONYMS = ("nll", "ece", "mce", "aurc")
 

@@ -15,23 +15,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import Calibrator, TemperatureCalibrator
-from temperance.calibrators._anchor import find_anchor
-from temperance.calibrators._linear import log_normalised_entropy
+from temperance.calibrators.linear_predictor import log_normalised_entropy
+from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.comparison import Comparison, LabelledRows
-from temperance.core.sample import HeldSample
-from temperance.display._axes import axes_or_new, look
-from temperance.display._methods import temperature_calibrators, with_temperature
-from temperance.display._optima import LEAST_ROWS, best_temperatures, counted, opened, temperatures
-from temperance.display._temperature_axes import Whiskers, finish
-from temperance.metrics._bins import check_bins
-from temperance.metrics._rows import check_fraction
+from temperance.core.arrays import Vector
+from temperance.core.fit_data import InMemoryFitData
+from temperance.display.axes import axes_or_new, method_style
+from temperance.display.methods import temperature_calibrators, with_temperature
+from temperance.display.optima import LEAST_ROWS, as_rows, best_temperatures, temperatures, weighted_rows
+from temperance.display.temperature_axes import Whiskers, finish
+from temperance.metrics.bins import check_bins
+from temperance.metrics.predictions import check_fraction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["TemperatureDisplay"]
 
-Vector = NDArray[np.float64]
 
 _MOST_POINTS = 400
 _LINE_POINTS = 12
@@ -132,7 +132,7 @@ class TemperatureDisplay:
         level: float,
     ) -> Self:
         bins, level = check_bins(bins, strategy), check_fraction("level", level)
-        index, rows = counted(labelled), opened(labelled)
+        index, rows = weighted_rows(labelled), as_rows(labelled)
         entropy = log_normalised_entropy(rows)
         order = index[np.argsort(entropy[index], kind="stable")]
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(np.intp)]
@@ -147,7 +147,7 @@ class TemperatureDisplay:
             best.optimum,
             best.low,
             best.high,
-            find_anchor(HeldSample(rows, labelled.weights), exact=True).temperature,
+            fit_single_temperature(InMemoryFitData(rows, labelled.weights), exact=True).temperature,
         )
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -190,7 +190,7 @@ def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> fl
 
 def _draw_method(ax: Axes, name: str, x: Vector, values: Vector, *, faint: bool) -> None:
     """Draw each row as a dot, and a line through the means of neighbours."""
-    style = look(name)
+    style = method_style(name)
     ax.plot(x, values, ".", color=style["color"], markersize=2.5, alpha=0.15 if faint else 0.4, zorder=1)
     parts = np.array_split(np.arange(len(x)), min(len(x), _LINE_POINTS))
     line = [[array[part].mean() for part in parts] for array in (x, values)]

@@ -21,8 +21,8 @@ Where installed, they serve the tests as second implementations.
 
 from __future__ import annotations
 
-from temperance.metrics._binned import classwise_ece, debiased_ece, ece, mce
-from temperance.metrics._decomposition import (
+from temperance.metrics.binned import classwise_ece, debiased_ece, ece, mce
+from temperance.metrics.decomposition import (
     Decomposition,
     brier_calibration,
     brier_refinement,
@@ -30,12 +30,12 @@ from temperance.metrics._decomposition import (
     nll_calibration,
     nll_refinement,
 )
-from temperance.metrics._estimates import Estimate, Evaluation
-from temperance.metrics._evaluation import evaluate
-from temperance.metrics._reliability import Reliability, reliability
-from temperance.metrics._scores import accuracy, brier, nll, overconfidence
-from temperance.metrics._selective import aurc
-from temperance.metrics._smooth import smooth_ece
+from temperance.metrics.diagram import Reliability, reliability
+from temperance.metrics.estimates import Estimate, Evaluation
+from temperance.metrics.evaluation import evaluate
+from temperance.metrics.scores import accuracy, brier, nll, overconfidence
+from temperance.metrics.selective import aurc
+from temperance.metrics.smooth import smooth_ece
 
 __all__ = [
     "Decomposition",

@@ -23,12 +23,12 @@ from onnx import (
     version_converter,
 )
 
-from temperance._validation import InputError
 from temperance.calibrators import Calibrator
 from temperance.files import check_writable
 from temperance.onnx.contents import names_in, readers_in, side_files
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, write_model
+from temperance.validation import InputError
 
 __all__ = ["append_to_onnx"]
 

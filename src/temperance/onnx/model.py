@@ -13,11 +13,11 @@ import numpy as np
 from onnx import ModelProto, checker, helper
 
 import temperance
-from temperance._validation import InputError
 from temperance.calibrators import Calibrator
 from temperance.files import atomic_file, check_writable
 from temperance.onnx.graph import Array, Graph
 from temperance.onnx.ops import OnnxOps
+from temperance.validation import InputError
 
 __all__ = ["METHOD", "calibrate", "describe", "to_onnx", "write_model"]
 

@@ -101,7 +101,7 @@ class OnnxOps:
         """Return the transposed of a matrix."""
         return self.graph.node("Transpose", matrix, perm=[1, 0])
 
-    def first_max(self, x: Array) -> Array:
+    def argmax(self, x: Array) -> Array:
         """Return where the largest is; of equal ones, the first."""
         return self.graph.reduce("ArgMax", x)
 
@@ -109,7 +109,7 @@ class OnnxOps:
         """Return x at the index of its row, (..., 1)."""
         return self.graph.node("GatherElements", x, index, axis=-1)
 
-    def is_at(self, index: Array, size: int) -> Array:
+    def one_hot(self, index: Array, size: int) -> Array:
         """Say which of `size` places the index is, (..., size)."""
         return self.graph.node("Equal", index, self.graph.constant(np.arange(size)))
 

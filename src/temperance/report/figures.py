@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.comparison import UNCALIBRATED
 from temperance.display import (
@@ -21,7 +20,6 @@ from temperance.report.svg import Plot
 
 __all__ = ["confidence_figure", "differences_figure", "figure", "learning_figure", "reliability_figure"]
 
-Vector = NDArray[np.float64]
 
 WIDE, SMALL, FLAT = (900, 440), (440, 410), (440, 300)
 RIGHT, WRONG = "#4a86c5", "#c8553d"

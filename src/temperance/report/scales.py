@@ -7,11 +7,11 @@ from itertools import pairwise
 from math import ceil, floor, log10
 
 import numpy as np
-from numpy.typing import NDArray
+
+from temperance.core.arrays import Vector
 
 __all__ = ["Scale"]
 
-Vector = NDArray[np.float64]
 
 _MOST_TICKS = 8
 _DIGITS: tuple[tuple[float, ...], ...] = (

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.core.arrays import Vector
 from temperance.report.markup import element, text
 from temperance.report.scales import Scale
 
 __all__ = ["Plot"]
 
-Vector = NDArray[np.float64]
 
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 52
 

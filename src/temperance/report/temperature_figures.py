@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.core.arrays import Vector
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
 from temperance.display.colours import colour_of
 from temperance.report.figures import WIDE, figure
@@ -13,7 +14,6 @@ from temperance.report.svg import Plot
 
 __all__ = ["class_figure", "temperature_figure"]
 
-Vector = NDArray[np.float64]
 
 OPTIMUM = "var(--ink)"
 

@@ -1,5 +1,5 @@
 """For users of scikit-learn: `CalibratedClassifier` gives any classifier calibrated probabilities."""
 
-from temperance.sklearn._classifier import CalibratedClassifier
+from temperance.sklearn.classifier import CalibratedClassifier
 
 __all__ = ["CalibratedClassifier"]

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from temperance.study.results import METRICS, Results, Summary
+from temperance.study.results import METRICS, MeanOverDraws, Results
 from temperance.study.runner import Progress, run_study
 from temperance.study.table_text import to_csv, to_latex, to_markdown
 from temperance.study.tables import make_table
@@ -16,9 +16,9 @@ from temperance.study.tasks import TaskFile, find_tasks
 
 __all__ = [
     "METRICS",
+    "MeanOverDraws",
     "Progress",
     "Results",
-    "Summary",
     "TaskFile",
     "find_tasks",
     "make_table",

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError
+from temperance.core.arrays import Matrix
 from temperance.display import COLOURS, colour_of, marker_of
-from temperance.display._axes import REFERENCE
+from temperance.display.axes import REFERENCE
 from temperance.study.methods import LABELS
 from temperance.study.results import Results
 from temperance.study.tasks import TaskFile
+from temperance.validation import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Averages", "Panel", "averages", "draw_averages", "figure_size"]
 
-Matrix = NDArray[np.float64]
 
 _REFERENCE_METHOD = "ts"
 _COLUMNS = 3  # panels side by side

@@ -8,10 +8,10 @@ from __future__ import annotations
 import socket
 from collections.abc import Generator, Iterable
 
-from temperance._validation import InputError
-from temperance.study.protocol import Cell
-from temperance.study.run import Score, run_cell
+from temperance.study.protocol import WorkUnit
+from temperance.study.scoring import Score, run_work_unit
 from temperance.study.workers import limit_threads
+from temperance.validation import InputError
 
 __all__ = ["check_scheduler", "run_on_cluster"]
 
@@ -34,12 +34,12 @@ def check_scheduler(address: str) -> None:
         ) from None
 
 
-def run_on_cluster(cells: Iterable[Cell], address: str) -> Generator[list[Score], None, None]:
-    """Yield the results of each cell as it is done, in any order."""
+def run_on_cluster(units: Iterable[WorkUnit], address: str) -> Generator[list[Score], None, None]:
+    """Yield the results of each work unit as it is done, in any order."""
     from distributed import Client, KilledWorker, as_completed
 
     with Client(address, timeout=_WAIT, set_as_default=False) as client:
-        futures = client.map(_run_alone, list(cells), pure=False)
+        futures = client.map(_run_alone, list(units), pure=False)
         for future in as_completed(futures, loop=client.loop):
             try:
                 result = future.result()
@@ -52,6 +52,6 @@ def run_on_cluster(cells: Iterable[Cell], address: str) -> Generator[list[Score]
             future.release()  # its result is kept by us now
 
 
-def _run_alone(cell: Cell) -> list[Score]:
+def _run_alone(unit: WorkUnit) -> list[Score]:
     limit_threads()
-    return run_cell(cell)
+    return run_work_unit(unit)

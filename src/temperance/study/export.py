@@ -7,11 +7,11 @@ import gzip
 import io
 from pathlib import Path
 
-from temperance._validation import InputError
 from temperance.files import check_writable, write_atomically
-from temperance.study.protocol import Fit
+from temperance.study.protocol import FitKey
 from temperance.study.results import Results
 from temperance.study.store import SCORES
+from temperance.validation import InputError
 
 __all__ = ["export_results"]
 
@@ -27,7 +27,7 @@ def export_results(results: Results, path: str | Path, *, overwrite: bool = Fals
     check_writable(path, overwrite=overwrite)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*Fit._fields, *SCORES])
+    writer.writerow([*FitKey._fields, *SCORES])
     for score in results.scores:
         writer.writerow([*score.fit, *(_shown(getattr(score, column)) for column in SCORES)])
     content = text.getvalue().encode()

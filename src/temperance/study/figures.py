@@ -10,8 +10,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temperance._validation import InputError, check_choice
-from temperance.display._axes import blank_figure
+from temperance.display.axes import blank_figure
 from temperance.files import atomic_file, check_writable
 from temperance.study.average_figures import averages, draw_averages, figure_size
 from temperance.study.results import Results
@@ -25,6 +24,7 @@ from temperance.study.task_figures import (
     two_temperatures,
 )
 from temperance.study.tasks import TaskFile
+from temperance.validation import InputError, check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from temperance._validation import InputError
 from temperance.calibrators import CALIBRATORS, Calibrator, make_calibrator
 from temperance.comparison import UNCALIBRATED
+from temperance.validation import InputError
 
 __all__ = ["DEFAULT", "LABELS", "METHODS", "UNCALIBRATED", "check_methods", "is_random", "make_method"]
 

@@ -1,9 +1,9 @@
 """The paper's protocol: which fits a study is made of, and the chance in each of them.
 
-A cell is one subsample: N validation rows of a task, drawn at random, the same for all methods. What is drawn
-depends on the seed, the task's name, N and the number of the draw alone, so that neither the order of work
-nor what else is studied can change it. Where a task has no more than N rows all are taken: then only methods
-with chance in their fit are fitted once for each draw, the others once.
+A work unit is one subsample: N validation rows of a task, drawn at random, the same for all methods. What is
+drawn depends on the seed, the task's name, N and the number of the draw alone, so that neither the order of
+work nor what else is studied can change it. Where a task has no more than N rows all are taken: then random
+methods are fitted once for each draw, and deterministic methods once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from temperance.study.methods import UNCALIBRATED, is_random
 from temperance.study.tasks import TaskFile
 
-__all__ = ["Cell", "Fit", "plan"]
+__all__ = ["FitKey", "WorkUnit", "plan"]
 
 
-class Fit(NamedTuple):
+class FitKey(NamedTuple):
     """What names a result: one method on one subsample. The uncalibrated classifier has N = 0."""
 
     task: str
@@ -32,7 +32,7 @@ class Fit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
+class WorkUnit:
     """One subsample of a task, and the methods to fit to it: a piece of work."""
 
     task: TaskFile
@@ -51,9 +51,9 @@ class Cell:
         """Return the seed for methods with chance in their fit."""
         return int(self._chance(1).integers(2**31))
 
-    def fits(self) -> list[Fit]:
+    def fits(self) -> list[FitKey]:
         """Return the names of the results."""
-        return [Fit(self.task.name, self.n, self.draw, method) for method in self.methods]
+        return [FitKey(self.task.name, self.n, self.draw, method) for method in self.methods]
 
     def _chance(self, purpose: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, crc32(self.task.name.encode()), self.n, self.draw, purpose])
@@ -65,22 +65,22 @@ def plan(
     sizes: Sequence[int],
     draws: int,
     seed: int,
-    done: Collection[Fit] = (),
-) -> Iterator[Cell]:
+    done: Collection[FitKey] = (),
+) -> Iterator[WorkUnit]:
     """Yield the work that is left, draw by draw: a study that is stopped has all tasks, with fewer draws."""
     for task in tasks:
-        yield from _left(Cell(task, 0, 0, seed, (UNCALIBRATED,)), done)
+        yield from _left(WorkUnit(task, 0, 0, seed, (UNCALIBRATED,)), done)
     random = tuple(method for method in methods if is_random(method))
     for draw in range(draws):
         for task in tasks:
             for n in sorted({min(size, task.rows) for size in sizes}):
                 once_is_enough = draw > 0 and n == task.rows
                 yield from _left(
-                    Cell(task, n, draw, seed, random if once_is_enough else tuple(methods)), done
+                    WorkUnit(task, n, draw, seed, random if once_is_enough else tuple(methods)), done
                 )
 
 
-def _left(cell: Cell, done: Collection[Fit]) -> Iterator[Cell]:
-    methods = tuple(fit.method for fit in cell.fits() if fit not in done)
+def _left(unit: WorkUnit, done: Collection[FitKey]) -> Iterator[WorkUnit]:
+    methods = tuple(fit.method for fit in unit.fits() if fit not in done)
     if methods:
-        yield Cell(cell.task, cell.n, cell.draw, cell.seed, methods)
+        yield WorkUnit(unit.task, unit.n, unit.draw, unit.seed, methods)

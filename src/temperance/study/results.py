@@ -7,17 +7,16 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance._validation import InputError, check_choice
+from temperance.core.arrays import Vector
 from temperance.study.methods import METHODS, UNCALIBRATED
-from temperance.study.run import Score
-from temperance.study.store import Store
+from temperance.study.scoring import Score
+from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
+from temperance.validation import InputError, check_choice
 
-__all__ = ["METRICS", "MethodTime", "Results", "Summary"]
+__all__ = ["METRICS", "MeanOverDraws", "MethodTime", "Results"]
 
-Vector = NDArray[np.float64]
 
 METRICS: dict[str, str] = {"nll": "nll", "ece": "ece50", "ece15": "ece15", "brier": "brier"}
 """What a metric is called on the command line, and its column of the store; `ece` is the paper's, 50 bins."""
@@ -26,7 +25,7 @@ _LEAST_TASKS = 3  # of a data set that stands for itself
 
 
 @dataclass(frozen=True)
-class Summary:
+class MeanOverDraws:
     """A mean over draws. Its standard error is nan if there is one draw, or if one of them is infinite."""
 
     mean: float
@@ -54,7 +53,7 @@ class Results:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        store = Store(folder)
+        store = ResultStore(folder)
         self.seed, self.version = store.seed, store.version
         self.scores: list[Score] = store.scores()
         done = {(score.fit.task, score.fit.n) for score in self.scores}
@@ -103,14 +102,14 @@ class Results:
         values = np.array([getattr(score, METRICS[metric]) for score in scores], np.float64)
         return values[~np.isnan(values)]
 
-    def summary(self, task: TaskFile, method: str, n: int, metric: str) -> Summary | None:
+    def summary(self, task: TaskFile, method: str, n: int, metric: str) -> MeanOverDraws | None:
         """Return the mean of a score over draws, or None if there is none."""
         values = self.draws(task, method, n, metric)
         if not len(values):
             return None
         known = len(values) > 1 and bool(np.isfinite(values).all())
         error = values.std(ddof=1) / np.sqrt(len(values)) if known else np.nan
-        return Summary(float(values.mean()), float(error), len(values))
+        return MeanOverDraws(float(values.mean()), float(error), len(values))
 
     def ratio(self, task: TaskFile, method: str, n: int, metric: str, to: str = "ts") -> float:
         """Return a method's mean over draws relative to that of another; nan if that cannot be said."""

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from temperance._validation import InputError, check_number
 from temperance.study.cluster import check_scheduler, run_on_cluster
 from temperance.study.methods import DEFAULT, check_methods
 from temperance.study.protocol import plan
 from temperance.study.results import Results
-from temperance.study.store import Store
+from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 from temperance.study.workers import run_on_workers
+from temperance.validation import InputError, check_number
 
 __all__ = ["SIZES", "Progress", "run_study"]
 
@@ -72,13 +72,13 @@ def run_study(
         check_number(name, value, ">= 1", lambda n: n >= 1, whole=True)
     if scheduler is not None:
         check_scheduler(scheduler)
-    store = Store.create(folder, seed)
+    store = ResultStore.create(folder, seed)
     store.add_tasks(tasks, sizes)
-    cells = list(plan(tasks, chosen, sizes, draws, seed, store.fits()))
-    made, to_make = 0, sum(len(cell.methods) for cell in cells)
+    units = list(plan(tasks, chosen, sizes, draws, seed, store.fits()))
+    made, to_make = 0, sum(len(unit.methods) for unit in units)
     if progress is not None:
         progress(0, to_make)
-    work = run_on_workers(cells, jobs) if scheduler is None else run_on_cluster(cells, scheduler)
+    work = run_on_workers(units, jobs) if scheduler is None else run_on_cluster(units, scheduler)
     with closing(work):  # the workers end at once, whatever happens here
         for scores in work:
             store.add(scores)

@@ -1,6 +1,6 @@
 """What a study has found so far, in one SQLite file: it comes with Python, and outlives a kill at any moment.
 
-The results of a cell are written in one transaction: all of them are there afterwards, or none. The name of a
+The results of a work unit are written in one transaction: all of them or none are there. The name of a
 result is its primary key, so that work that was done twice is there once.
 """
 
@@ -12,12 +12,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import temperance
-from temperance._validation import InputError
-from temperance.study.protocol import Fit
-from temperance.study.run import Score
+from temperance.study.protocol import FitKey
+from temperance.study.scoring import Score
 from temperance.study.tasks import TaskFile
+from temperance.validation import InputError
 
-__all__ = ["FILE_NAME", "SCORES", "Store"]
+__all__ = ["FILE_NAME", "SCORES", "ResultStore"]
 
 FILE_NAME = "results.sqlite"
 FORMAT = "1"
@@ -53,12 +53,12 @@ CREATE TABLE IF NOT EXISTS score (
 """
 
 _INSERT = f"""
-INSERT INTO score VALUES ({", ".join("?" * (len(Fit._fields) + len(SCORES)))})
+INSERT INTO score VALUES ({", ".join("?" * (len(FitKey._fields) + len(SCORES)))})
 ON CONFLICT (task, n, draw, method) DO NOTHING
 """
 
 
-class Store:
+class ResultStore:
     """The results in a folder. One that `study run` has not made is refused."""
 
     def __init__(self, folder: str | Path) -> None:
@@ -75,7 +75,7 @@ class Store:
         self.version = found["temperance"]
 
     @classmethod
-    def create(cls, folder: str | Path, seed: int) -> Store:
+    def create(cls, folder: str | Path, seed: int) -> ResultStore:
         """Open the store in a folder, made if there is none; raise if it is of another seed or version."""
         if Path(folder).is_file():
             raise InputError(
@@ -123,15 +123,15 @@ class Store:
             connection.executemany("INSERT OR IGNORE INTO size VALUES (?)", [(n,) for n in sizes])
 
     def add(self, scores: Iterable[Score]) -> None:
-        """Write the results of a cell, all or none."""
+        """Write the results of a work unit, all or none."""
         rows = [(*score.fit, *(getattr(score, name) for name in SCORES)) for score in scores]
         with self._connected() as connection, connection:
             connection.executemany(_INSERT, rows)
 
-    def fits(self) -> set[Fit]:
+    def fits(self) -> set[FitKey]:
         """Return the names of all results."""
         with self._connected() as connection:
-            return {Fit(*row) for row in connection.execute("SELECT task, n, draw, method FROM score")}
+            return {FitKey(*row) for row in connection.execute("SELECT task, n, draw, method FROM score")}
 
     def scores(self) -> list[Score]:
         """Return all results, by name."""
@@ -191,4 +191,4 @@ def _score(row: tuple[object, ...]) -> Score:
         name: float("nan") if value is None else value for name, value in zip(SCORES, row[4:], strict=True)
     }
     values["converged"] = bool(values["converged"])
-    return Score(Fit(*row[:4]), **values)  # type: ignore[arg-type]
+    return Score(FitKey(*row[:4]), **values)  # type: ignore[arg-type]

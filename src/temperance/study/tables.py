@@ -18,11 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from temperance._validation import InputError, check_choice
 from temperance.study import paper as _paper
 from temperance.study.methods import UNCALIBRATED, check_methods
-from temperance.study.results import METRICS, Results, Summary
+from temperance.study.results import METRICS, MeanOverDraws, Results
 from temperance.study.tasks import TaskFile
+from temperance.validation import InputError, check_choice
 
 __all__ = [
     "UNITS",
@@ -157,7 +157,7 @@ def make_table(
     size = results.sizes[0] if n is None else n
     if paper:
         _paper.check_in_paper(size, metric)
-    reader = _Reader(results, metric, size, UNITS[metric])
+    reader = _ScoreReader(results, metric, size, UNITS[metric])
     columns = (UNCALIBRATED, *_choose(reader, methods))
     groups, every_row = [], []
     for dataset, tasks in results.datasets().items():
@@ -172,7 +172,7 @@ def make_table(
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _ScoreReader:
     """One metric at one size of a study."""
 
     results: Results
@@ -188,12 +188,12 @@ class _Reader:
         return Row("task", task.model, _with_best(entries, "task", self.unit), task, task.rows < self.n)
 
 
-def entry_of(summary: Summary | None) -> Entry | None:
+def entry_of(summary: MeanOverDraws | None) -> Entry | None:
     """Return a mean over draws as a number of a table."""
     return None if summary is None else Entry(summary.mean, summary.error, summary.draws)
 
 
-def _choose(reader: _Reader, methods: Sequence[str] | None) -> tuple[str, ...]:
+def _choose(reader: _ScoreReader, methods: Sequence[str] | None) -> tuple[str, ...]:
     studied = reader.results.methods
     if methods is None:
         tasks = reader.results.tasks
@@ -245,7 +245,7 @@ def _mean(values: Sequence[float | None]) -> Entry | None:
     return Entry(sum(there) / len(there)) if len(there) == len(values) else None
 
 
-def _beside(reader: _Reader, row: Row, columns: Sequence[str], errors: bool) -> list[Row]:
+def _beside(reader: _ScoreReader, row: Row, columns: Sequence[str], errors: bool) -> list[Row]:
     """Return the paper's figures for a task and what ours differ by, if it is the paper's."""
     assert row.task is not None  # of a task's row
     found = papers_task(reader.results, row.task)

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance._validation import InputError
 from temperance.calibrators import TemperatureCalibrator
-from temperance.calibrators._linear import log_normalised_entropy
+from temperance.calibrators.linear_predictor import log_normalised_entropy
+from temperance.core.arrays import Indices, Vector
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay, colour_of, marker_of
-from temperance.display._optima import LEAST_ROWS, opened, temperatures
-from temperance.display._temperature_axes import Whiskers
+from temperance.display.optima import LEAST_ROWS, as_rows, temperatures
+from temperance.display.temperature_axes import Whiskers
 from temperance.study.methods import LABELS, make_method
-from temperance.study.protocol import Cell
+from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
 from temperance.study.tasks import LoadedTask, TaskFile, load_task
+from temperance.validation import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,8 +39,6 @@ __all__ = [
     "two_temperatures",
 ]
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 _Shown = ClassTemperatureDisplay | TemperatureDisplay
 
 _FEW = 200  # the paper's
@@ -170,7 +168,7 @@ def class_temperatures(results: Results, task: TaskFile) -> ClassTemperatures:
 def entropy_temperatures(results: Results, task: TaskFile, method: str) -> EntropyTemperatures:
     """Fit a method to all validation rows and to few, and TS to the test rows of each bin of entropy."""
     test = load_task(task).test
-    entropy = log_normalised_entropy(opened(test))
+    entropy = log_normalised_entropy(as_rows(test))
     index = _along(entropy) if method == "hts" else _many(entropy)
     few = _FEW if _FEW in results.sizes else results.sizes[0]
     draws = 0 if few >= task.rows else _LINES if method == "hts" else 1
@@ -199,9 +197,9 @@ def _fitted(
     results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0
 ) -> TemperatureCalibrator:
     """Fit a method as the study does: to the same rows, with the same chance. By default to all rows."""
-    cell = Cell(task, task.rows if n is None else n, draw, results.seed, (method,))
-    rows = load_task(task).val.take(cell.rows())
-    calibrator = make_method(method, cell.random_state())
+    unit = WorkUnit(task, task.rows if n is None else n, draw, results.seed, (method,))
+    rows = load_task(task).val.take(unit.rows())
+    calibrator = make_method(method, unit.random_state())
     assert isinstance(calibrator, TemperatureCalibrator)
     try:
         with warnings.catch_warnings():
@@ -218,7 +216,7 @@ def _single(ts: TemperatureCalibrator, task: LoadedTask) -> float:
     return float(temperatures(ts, task.test, np.arange(1))[0])
 
 
-def _along(entropy: Vector) -> Index:
+def _along(entropy: Vector) -> Indices:
     """Return rows at about equal steps of entropy, ascending: enough for a smooth line."""
     order = np.argsort(entropy, kind="stable")
     steps = np.linspace(entropy.min(), entropy.max(), _LINE_POINTS)
@@ -226,7 +224,7 @@ def _along(entropy: Vector) -> Index:
     return order[np.unique(at)]
 
 
-def _many(entropy: Vector) -> Index:
+def _many(entropy: Vector) -> Indices:
     """Return all rows, ascending, or as many as can be drawn."""
     order = np.argsort(entropy, kind="stable")
     return order[np.linspace(0, len(order) - 1, min(len(order), _MOST_DOTS)).astype(np.intp)]

@@ -8,12 +8,12 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from temperance._validation import InputError
 from temperance.comparison import LabelledRows
 from temperance.data.formats import FORMATS, open_members
 from temperance.data.keys import parts_of
 from temperance.data.rows_file import RowFile, open_rows, parts
 from temperance.files import sha256
+from temperance.validation import InputError
 
 __all__ = ["LoadedTask", "TaskFile", "find_tasks", "load_task"]
 
@@ -120,5 +120,5 @@ def _checked(file: RowFile) -> LabelledRows:
         rows = LabelledRows.open(file.logits(), file.labels)
         rows.has_masks()
     except InputError as error:
-        raise file.stored.wrong(str(error)) from None
+        raise file.stored.file_error(str(error)) from None
     return rows

@@ -19,19 +19,19 @@ from threading import Thread
 
 from threadpoolctl import threadpool_limits
 
-from temperance.study.protocol import Cell
-from temperance.study.run import Score, run_cell
+from temperance.study.protocol import WorkUnit
+from temperance.study.scoring import Score, run_work_unit
 
 __all__ = ["limit_threads", "run_on_workers"]
 
 _MOST_DEATHS = 3  # in a row, without any work done
 
 
-def run_on_workers(cells: Iterable[Cell], jobs: int) -> Generator[list[Score], None, None]:
-    """Yield the results of each cell as it is done, in any order."""
-    left, deaths = list(cells), 0
+def run_on_workers(units: Iterable[WorkUnit], jobs: int) -> Generator[list[Score], None, None]:
+    """Yield the results of each work unit as it is done, in any order."""
+    left, deaths = list(units), 0
     while left:
-        lost: list[Cell] = []
+        lost: list[WorkUnit] = []
         for result in _until_a_death(left, jobs, lost):
             deaths = 0
             yield result
@@ -44,17 +44,19 @@ def run_on_workers(cells: Iterable[Cell], jobs: int) -> Generator[list[Score], N
             )
 
 
-def _until_a_death(cells: list[Cell], jobs: int, lost: list[Cell]) -> Generator[list[Score], None, None]:
+def _until_a_death(
+    units: list[WorkUnit], jobs: int, lost: list[WorkUnit]
+) -> Generator[list[Score], None, None]:
     """Yield results until all are there, or until a worker dies: then `lost` has what is left."""
     context = get_context("spawn")  # a fork of a process with threads may hang
     lifeline, ours = context.Pipe(duplex=False)
     with ProcessPoolExecutor(jobs, context, _begin, (lifeline,)) as pool:
-        queue, running = deque(cells), dict[Future[list[Score]], Cell]()
+        queue, running = deque(units), dict[Future[list[Score]], WorkUnit]()
         try:
             while True:
                 with _left_to_parent():
                     while queue and len(running) < 2 * jobs:  # few, so that an end comes soon
-                        running[pool.submit(run_cell, queue[0])] = queue[0]
+                        running[pool.submit(run_work_unit, queue[0])] = queue[0]
                         queue.popleft()  # not before: a pool may break while it is asked
                 if not running:
                     return
@@ -63,11 +65,11 @@ def _until_a_death(cells: list[Cell], jobs: int, lost: list[Cell]) -> Generator[
                     del running[future]
                     yield result
         except BrokenProcessPool:
-            for future, cell in running.items():
+            for future, unit in running.items():
                 if future.done() and future.exception() is None:
                     yield future.result()
                 else:
-                    lost.append(cell)
+                    lost.append(unit)
             lost.extend(queue)
         finally:
             ours.close()

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from temperance._validation import InputError
-from temperance.torch.storing import Store
+from temperance.torch.row_buffer import RowBuffer
+from temperance.validation import InputError
 
 __all__ = ["collect_logits"]
 
@@ -67,7 +67,7 @@ def collect_logits(
         raise InputError(f"max_rows must be at least 1; got {max_rows}.")
     where = _device_of(model) if device is None else torch.device(device)
     n_batches = _length(loader)
-    logits, labels = Store(), Store()
+    logits, labels = RowBuffer(), RowBuffer()
     with _evaluating(model), torch.inference_mode(), _bar(n_batches, progress) as step:
         for batch in loader:
             z, y = _rows(*(forward or _run)(model, _moved(batch, where)), dim, ignore_index)

@@ -93,7 +93,7 @@ class TorchOps:
         """Return the transposed."""
         return matrix.t()
 
-    def first_max(self, x: Tensor) -> Tensor:
+    def argmax(self, x: Tensor) -> Tensor:
         """Return where the largest is."""
         return torch.argmax(x, dim=-1, keepdim=True)
 
@@ -101,7 +101,7 @@ class TorchOps:
         """Return x at the index of its row."""
         return torch.gather(x, -1, index)
 
-    def is_at(self, index: Tensor, size: int) -> Tensor:
+    def one_hot(self, index: Tensor, size: int) -> Tensor:
         """Say which of `size` places the index is."""
         return torch.arange(size, device=index.device) == index
 

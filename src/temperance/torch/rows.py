@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from temperance._validation import InputError
 from temperance.calibrators import Calibrator
 from temperance.torch.ops import working_dtype
+from temperance.validation import InputError
 
 __all__ = ["as_rows", "is_binary"]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from temperance.data.formats import csv, npy, npz, parquet, safetensors, torch
-from temperance.data.stored import Stored, wrong
+from temperance.data.lazy_array import LazyArray, file_error
 
 __all__ = ["FORMATS", "open_members"]
 
-FORMATS: dict[str, Callable[[Path], dict[str, Stored]]] = {
+FORMATS: dict[str, Callable[[Path], dict[str, LazyArray]]] = {
     ".npz": npz.members,
     ".npy": npy.members,
     ".csv": csv.members,
@@ -25,29 +25,29 @@ FORMATS: dict[str, Callable[[Path], dict[str, Stored]]] = {
 }
 
 
-def open_members(path: str | Path) -> dict[str, Stored]:
+def open_members(path: str | Path) -> dict[str, LazyArray]:
     """Return the arrays of a file by their keys, none of them read yet; the empty key has no name."""
     path = Path(path)
     _check_file(path)
     try:
         members = FORMATS[path.suffix.lower()](path)
     except OSError as error:
-        raise wrong(path, "", f"cannot be read: {error.strerror or error}.") from error
+        raise file_error(path, "", f"cannot be read: {error.strerror or error}.") from error
     if not members:
-        raise wrong(path, "", "holds no arrays. It needs one of logits or of probs.")
+        raise file_error(path, "", "holds no arrays. It needs one of logits or of probs.")
     return members
 
 
 def _check_file(path: Path) -> None:
     if not path.exists():
-        raise wrong(path, "", "there is no such file. Check its name and folder.")
+        raise file_error(path, "", "there is no such file. Check its name and folder.")
     if path.is_dir():
-        raise wrong(path, "", "is a folder. Give the name of a file in it.")
+        raise file_error(path, "", "is a folder. Give the name of a file in it.")
     if path.suffix.lower() not in FORMATS:
-        raise wrong(
+        raise file_error(
             path,
             "",
             f"must be one of {', '.join(FORMATS)}; got the suffix {path.suffix!r}. Save it as one of them.",
         )
     if path.stat().st_size == 0:
-        raise wrong(path, "", "is empty. Copy or save it again.")
+        raise file_error(path, "", "is empty. Copy or save it again.")

@@ -12,20 +12,20 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError
-from temperance.data.formats._columns import Columns, group
-from temperance.data.stored import Stored, wrong
+from temperance.data.formats.columns import Columns, group
+from temperance.data.lazy_array import LazyArray, file_error
+from temperance.validation import InputError
 
 __all__ = ["members"]
 
 _EXAMPLE = "logit_0,logit_1,label"
 
 
-def members(path: Path) -> dict[str, Stored]:
+def members(path: Path) -> dict[str, LazyArray]:
     """Return the arrays of the table. Its lines are counted, not read."""
     with _opened(path) as (names, file):
         n_rows = sum(not line.isspace() for line in file)
-    return {key: _Table(path, key, names, columns, n_rows) for key, columns in group(path, names).items()}
+    return {key: _CsvArray(path, key, names, columns, n_rows) for key, columns in group(path, names).items()}
 
 
 @contextmanager
@@ -36,21 +36,23 @@ def _opened(path: Path) -> Iterator[tuple[list[str], TextIO]]:
         with path.open(encoding="utf-8-sig") as file:
             yield _names(path, file.readline()), file
     except UnicodeDecodeError as error:
-        raise wrong(path, "", f"is not text in UTF-8 ({error.reason}). Save it as CSV in UTF-8.") from error
+        raise file_error(
+            path, "", f"is not text in UTF-8 ({error.reason}). Save it as CSV in UTF-8."
+        ) from error
 
 
 def _names(path: Path, line: str) -> list[str]:
     names = [name.strip() for name in _cells(line)]
     if not any(names):
-        raise wrong(path, "", f"the first line must name the columns, as {_EXAMPLE}; it is empty.")
+        raise file_error(path, "", f"the first line must name the columns, as {_EXAMPLE}; it is empty.")
     if all(_is_number(name) for name in names):
-        raise wrong(
+        raise file_error(
             path,
             "",
             f"the first line must name the columns, as {_EXAMPLE}; it holds numbers only. Add such a line.",
         )
     if len(names) == 1 and (";" in line or "\t" in line):
-        raise wrong(path, "", f"columns must be separated by commas; got {line.strip()[:60]!r}.")
+        raise file_error(path, "", f"columns must be separated by commas; got {line.strip()[:60]!r}.")
     return names
 
 
@@ -69,7 +71,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-class _Table(Stored):
+class _CsvArray(LazyArray):
     """Some columns of the table."""
 
     def __init__(self, path: Path, key: str, names: list[str], columns: Columns, n_rows: int) -> None:
@@ -101,7 +103,7 @@ class _Table(Stored):
             )
         except ValueError as error:
             self._look_closely(lines)
-            raise self.wrong(f"cannot be read in lines {min(lines)} to {max(lines)}: {error}") from error
+            raise self.file_error(f"cannot be read in lines {min(lines)} to {max(lines)}: {error}") from error
         if self.key == "labels":
             self._check_whole(table, list(lines))
         block = table[:, 0] if len(self.shape) == 1 else table
@@ -112,7 +114,7 @@ class _Table(Stored):
         for number, line in lines.items():
             cells = _cells(line)
             if len(cells) != len(self._names):
-                raise self.wrong(
+                raise self.file_error(
                     f"line {number} must have {len(self._names)} cells, as the first line has; "
                     f"it has {len(cells)}."
                 )
@@ -127,7 +129,7 @@ class _Table(Stored):
             raise self._not(numbers[bad[0]], self._where[0], "a whole number", f"{table[bad[0], 0]:g}")
 
     def _not(self, line: int, column: int, wanted: str, got: str) -> InputError:
-        return self.wrong(
+        return self.file_error(
             f"line {line}, column {self._names[column]!r} must hold {wanted}; got {got[:40]!r}. "
             f"Correct it, or name the columns of the scores, as {_EXAMPLE}, so that others are left alone."
         )

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from temperance.data.stored import Mapped, Stored, wrong
+from temperance.data.lazy_array import LazyArray, Mapped, file_error
 
 __all__ = ["Header", "members", "read_header"]
 
@@ -31,7 +31,7 @@ class Header:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def members(path: Path) -> dict[str, Stored]:
+def members(path: Path) -> dict[str, LazyArray]:
     """Return the array of a .npy, under the empty key."""
     total = path.stat().st_size
     with path.open("rb") as file:
@@ -47,12 +47,12 @@ def read_header(path: Path, key: str, file: IO[bytes], total: int) -> Header:
             header = _parse(file)
     # Damage can break the parser anywhere, and with any error.
     except Exception as error:
-        raise wrong(
+        raise file_error(
             path, key, f"is not a .npy array, or a damaged one ({error}). Copy or save it again."
         ) from error
     # Of objects it is the type that is wrong, and their pickle may have any size.
     if not header.dtype.hasobject and header.size + header.data_bytes != total:
-        raise wrong(
+        raise file_error(
             path,
             key,
             f"is damaged: an array of shape {header.shape} and type {header.dtype} takes "

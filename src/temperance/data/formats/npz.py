@@ -18,10 +18,10 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError
 from temperance.data.formats.npy import Header, read_header
-from temperance.data.stored import FILL_BYTES, Mapped, Stored, wrong
+from temperance.data.lazy_array import FILL_BYTES, LazyArray, Mapped, file_error
 from temperance.files import scratch_array
+from temperance.validation import InputError
 
 __all__ = ["members"]
 
@@ -42,11 +42,11 @@ _DAMAGE = (
 )
 
 
-def members(path: Path) -> dict[str, Stored]:
+def members(path: Path) -> dict[str, LazyArray]:
     """Return the arrays of a .npz by their keys."""
     with _damage_named(path, ""), ZipFile(path) as archive:
         infos = archive.infolist()
-    found: dict[str, Stored] = {}
+    found: dict[str, LazyArray] = {}
     for info in infos:
         if not info.filename.endswith(".npy"):
             continue
@@ -65,7 +65,7 @@ def _damage_named(path: Path, key: str) -> Iterator[None]:
         raise
     except _DAMAGE as error:
         what = "is not a zip archive, as a .npz is, or a damaged one"
-        raise wrong(
+        raise file_error(
             path, key, f"{'is damaged' if key else what} ({error}). Copy it again, or save it by np.savez."
         ) from error
 
@@ -76,7 +76,7 @@ def _opened(path: Path, key: str, info: ZipInfo) -> Iterator[IO[bytes]]:
         yield stream
 
 
-class _Member(Stored):
+class _Member(LazyArray):
     """One array of the archive."""
 
     def __init__(self, path: Path, key: str, info: ZipInfo, header: Header) -> None:
@@ -125,7 +125,7 @@ class _Member(Stored):
     def _numbers(self, stream: IO[bytes], size: int) -> NDArray[Any]:
         data = stream.read(size)
         if len(data) < size:
-            raise self.wrong("the archive ends before the array does. It was cut short; copy it again.")
+            raise self.file_error("the archive ends before the array does. It was cut short; copy it again.")
         return np.frombuffer(data, self._header.dtype).astype(self.dtype, copy=False)
 
     def _is_mapped(self) -> bool:

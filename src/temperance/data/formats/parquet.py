@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError
-from temperance.data.formats._columns import Columns, group
-from temperance.data.optional import require
-from temperance.data.stored import Refused, Stored, wrong
+from temperance.data.formats.columns import Columns, group
+from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error
+from temperance.data.optional import import_optional
+from temperance.validation import InputError
 
 __all__ = ["members"]
 
@@ -22,7 +22,7 @@ __all__ = ["members"]
 _OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
 
 
-def members(path: Path) -> dict[str, Stored]:
+def members(path: Path) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     with _opened(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
@@ -32,7 +32,7 @@ def members(path: Path) -> dict[str, Stored]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    parquet = require("pyarrow.parquet", "io", path)
+    parquet = import_optional("pyarrow.parquet", "io", path)
     try:
         with parquet.ParquetFile(path, **_OPTIONS) as file:
             yield file
@@ -41,11 +41,13 @@ def _opened(path: Path) -> Iterator[Any]:
     # Damage can break the reader anywhere, and with any error.
     except Exception as error:
         first = str(error).partition("\n")[0][:200]
-        raise wrong(path, "", f"is not a Parquet file, or a damaged one ({first}). Copy it again.") from error
+        raise file_error(
+            path, "", f"is not a Parquet file, or a damaged one ({first}). Copy it again."
+        ) from error
 
 
-def _stored(path: Path, key: str, columns: Columns, file: Any, schema: Any, n_rows: int) -> Stored:
-    types = require("pyarrow.types", "io", path)
+def _stored(path: Path, key: str, columns: Columns, file: Any, schema: Any, n_rows: int) -> LazyArray:
+    types = import_optional("pyarrow.types", "io", path)
     kinds = [schema.field(name).type for name in columns.names]
     width = None if columns.flat else len(kinds)
     if len(kinds) == 1 and _is_list(types, kinds[0]):
@@ -53,12 +55,12 @@ def _stored(path: Path, key: str, columns: Columns, file: Any, schema: Any, n_ro
         kinds = [kinds[0].value_type]
     for name, kind in zip(columns.names, kinds, strict=True):
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            return Refused(
+            return UnreadableArray(
                 path, key, f"column {name!r} must hold numbers; got {kind}. Change it, or leave it out."
             )
     dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
     shape = (n_rows,) if width is None else (n_rows, width)
-    return _Table(path, key, columns.names, shape, dtype)
+    return _ParquetArray(path, key, columns.names, shape, dtype)
 
 
 def _is_list(types: Any, kind: Any) -> bool:
@@ -72,7 +74,7 @@ def _list_width(file: Any, name: str, kind: Any, types: Any) -> int:
     return 0 if first is None or first.column(0).null_count else len(first.column(0)[0])
 
 
-class _Table(Stored):
+class _ParquetArray(LazyArray):
     """Some columns of the table."""
 
     def __init__(
@@ -102,7 +104,7 @@ class _Table(Stored):
                     break
                 yield self._block(batch)
         if read != self.shape[0]:
-            raise self.wrong(
+            raise self.file_error(
                 f"is damaged: it should have {self.shape[0]} rows, and has {read}. Copy it again."
             )
 
@@ -122,10 +124,10 @@ class _Table(Stored):
         name = self._names[0]
         self._refuse_nulls(column, name)
         values = self._numbers(column.flatten(), name)
-        compute = require("pyarrow.compute", "io", self.path)
+        compute = import_optional("pyarrow.compute", "io", self.path)
         lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
         if not (lengths == self.shape[1]).all():
-            raise self.wrong(
+            raise self.file_error(
                 f"the lists in column {name!r} must be of one length, one number for each class; "
                 f"got {self.shape[1]} and {lengths[lengths != self.shape[1]][0]}."
             )
@@ -137,7 +139,7 @@ class _Table(Stored):
 
     def _refuse_nulls(self, column: Any, name: str) -> None:
         if column.null_count:
-            raise self.wrong(
+            raise self.file_error(
                 f"column {name!r} must have a number in every row; {column.null_count} of the "
                 f"{len(column)} read are missing. Drop these rows or fill them in."
             )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.blocks import BFloat16
-from temperance.data.stored import Mapped, Refused, Stored, wrong
+from temperance.data.lazy_array import LazyArray, Mapped, UnreadableArray, file_error
 
 __all__ = ["members"]
 
@@ -36,13 +36,13 @@ _TYPES = {
 }
 
 
-def members(path: Path) -> dict[str, Stored]:
+def members(path: Path) -> dict[str, LazyArray]:
     """Return the tensors of the file by their keys."""
     total = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if total < 8 or length > total - 8:
-            raise wrong(
+            raise file_error(
                 path,
                 "",
                 f"is not a .safetensors file, or was cut short: its header should have {length} bytes, "
@@ -57,21 +57,21 @@ def _header(path: Path, text: bytes) -> dict[str, Any]:
         header = json.loads(text)
     # RecursionError: damage can look like brackets within brackets.
     except (ValueError, RecursionError) as error:
-        raise wrong(path, "", f"has a damaged header ({error}). Copy or save the file again.") from error
+        raise file_error(path, "", f"has a damaged header ({error}). Copy or save the file again.") from error
     if not isinstance(header, dict):
-        raise wrong(path, "", "has a header that is not a JSON object. Copy or save the file again.")
+        raise file_error(path, "", "has a header that is not a JSON object. Copy or save the file again.")
     header.pop("__metadata__", None)
     return header
 
 
-def _tensor(path: Path, key: str, entry: Any, start: int, total: int) -> Stored:
+def _tensor(path: Path, key: str, entry: Any, start: int, total: int) -> LazyArray:
     shape, name, (begin, end) = _entry(path, key, entry)
     if name not in _TYPES:
-        return Refused(path, key, f"is of type {name}, which is not read. Save it as F32.")
+        return UnreadableArray(path, key, f"is of type {name}, which is not read. Save it as F32.")
     held = np.dtype(_TYPES[name])
     size = math.prod(shape) * held.itemsize
     if end - begin != size or start + end > total:
-        raise wrong(
+        raise file_error(
             path,
             key,
             f"is damaged: shape {shape} of {name} takes {size} bytes; the header places it at bytes {begin} "
@@ -89,7 +89,7 @@ def _entry(path: Path, key: str, entry: Any) -> tuple[tuple[int, ...], str, tupl
             return tuple(shape), name, (begin, end)
     except (KeyError, TypeError, ValueError):
         pass
-    raise wrong(
+    raise file_error(
         path,
         key,
         "must have a dtype, a shape and two data_offsets in the header. Copy or save the file again.",
@@ -104,7 +104,7 @@ class _Widened(Mapped):
         self.dtype = np.dtype(np.float32)
 
     def _array(self) -> NDArray[Any]:
-        return Stored._array(self)
+        return LazyArray._array(self)
 
     def _read(self, file: Any, first: int, count: int) -> NDArray[Any]:
         bits = super()._read(file, first, count)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance._validation import InputError
-from temperance.data.optional import require
-from temperance.data.stored import Refused, Stored, wrong
+from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error
+from temperance.data.optional import import_optional
+from temperance.validation import InputError
 
 __all__ = ["members"]
 
@@ -27,36 +27,36 @@ _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, pat
 _STRETCH_BYTES = 1 << 26  # passed through one map
 
 
-def members(path: Path) -> dict[str, Stored]:
+def members(path: Path) -> dict[str, LazyArray]:
     """Return the tensors of the file: of a dict by its keys, a single one without, a pair with labels."""
     return {key: _stored(path, key, tensor) for key, tensor in _tensors(path, _load(path)).items()}
 
 
-def _stored(path: Path, key: str, tensor: Any) -> Stored:
+def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
     try:
         dtype = _numpy(tensor[:0] if tensor.ndim else tensor).dtype
     except (TypeError, RuntimeError):  # sparse, quantized, or of a type that NumPy has not
         what = f"a tensor of {tensor.dtype} and layout {tensor.layout}".replace("torch.", "")
-        return Refused(path, key, f"is {what}, which is not read. Save it dense and as float32.")
+        return UnreadableArray(path, key, f"is {what}, which is not read. Save it dense and as float32.")
     return _Tensor(path, key, tensor, dtype)
 
 
 def _tensors(path: Path, content: Any) -> dict[str, Any]:
-    torch = require("torch", "torch", path)
+    torch = import_optional("torch", "torch", path)
     if isinstance(content, torch.Tensor):
         return {"": content}
     if isinstance(content, (list, tuple)) and len(content) == 2:
         content = {"": content[0], "labels": content[1]}
     if not isinstance(content, dict):
         kind = type(content).__name__
-        raise wrong(
+        raise file_error(
             path, "", f"must hold a dict of tensors, one tensor, or logits and labels; got a {kind}. {_HOW}"
         )
     return {str(key): value for key, value in content.items() if isinstance(value, torch.Tensor)}
 
 
 def _load(path: Path) -> Any:
-    torch = require("torch", "torch", path)
+    torch = import_optional("torch", "torch", path)
     # Files of PyTorch before 1.6 are no zip archives and cannot be mapped.
     mapped = _is_zip(path)
     try:
@@ -67,7 +67,7 @@ def _load(path: Path) -> Any:
         raise
     # Damage can break the reader anywhere, and with any error.
     except Exception as error:
-        raise wrong(path, "", _why(error)) from error
+        raise file_error(path, "", _why(error)) from error
 
 
 def _is_zip(path: Path) -> bool:
@@ -91,7 +91,7 @@ def _why(error: Exception) -> str:
     return f"cannot be read as a PyTorch file; it may be damaged ({first}). Copy it again. {_HOW}"
 
 
-class _Tensor(Stored):
+class _Tensor(LazyArray):
     """A tensor of the file, which is looked up again for each stretch of rows."""
 
     def __init__(self, path: Path, key: str, tensor: Any, dtype: np.dtype[Any]) -> None:
@@ -118,7 +118,7 @@ class _Tensor(Stored):
             return self._tensor
         tensor = _tensors(self.path, _load(self.path)).get(self.key)
         if tensor is None or tuple(tensor.shape) != self.shape:
-            raise self.wrong("the file changed while it was read.")
+            raise self.file_error("the file changed while it was read.")
         return tensor
 
 

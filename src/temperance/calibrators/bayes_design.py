@@ -1,0 +1,156 @@
+"""The parts of Bayesian temperature scaling before its coefficients: scale, features, classes, blocks.
+
+    log T = b + w . phi(z / T0) + v[predicted class]         phi: the shape of the row, standardised
+
+T0 is the best single temperature under the prior: it makes the shapes of any two classifiers comparable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.calibrators.single_temperature import fit_single_temperature, one_temperature, right_and_wrong
+from temperance.core.arrays import Vector
+from temperance.core.evidence import Block, maximise_evidence
+from temperance.core.features import shape_features, standards, sum_of_log_entropy
+from temperance.core.fit_data import FitData
+from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
+from temperance.core.logit_rows import LogitRows
+from temperance.core.offsets import Inputs
+from temperance.core.predictors import ByClass
+from temperance.population import Population
+
+__all__ = [
+    "MOST_CLASSES",
+    "MOST_INTERACTING",
+    "Design",
+    "design",
+    "interacting",
+    "offset_blocks",
+    "temperature_blocks",
+]
+
+
+# Classes that can have a temperature or a bias of their own: their Fisher matrix is dense.
+MOST_CLASSES = 2000
+# Classes up to which a bias may depend on all logits: the square of it is a number of parameters.
+MOST_INTERACTING = 32
+INPUT_SPREAD = 5.0  # near the standard deviation of a logit at T0
+# T(z) stays within this factor of T0. Wider than for other methods: here the prior holds it.
+SPREAD = 30.0
+# Rows that determine T0: a reference, not a result, so that a part of many rows is enough.
+REFERENCE_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class Design:
+    """What the coefficients multiply, and what the prior expects of the first of them."""
+
+    reference: float
+    level_tau: float
+    centre: Vector
+    spread: Vector
+    expected: float
+    right: int
+    group_of_class: NDArray[np.intp]
+    class_of_group: NDArray[np.intp]
+
+    @property
+    def n_coefficients(self) -> int:
+        """How many numbers log T is linear in."""
+        return 1 + len(self.centre) + len(self.class_of_group)
+
+    def predictor(self, rows: LogitRows) -> ByClass:
+        """Return log T of some rows as a function of the coefficients."""
+        features = (shape_features(rows, self.reference) - self.centre) / self.spread
+        stored = np.column_stack([np.ones(rows.n_rows), features])
+        return ByClass(stored, self.group_of_class[rows.top], len(self.class_of_group))
+
+    def link(self) -> Log:
+        """Return the link, with the limits of T(z)."""
+        low, high = self.reference / SPREAD, self.reference * SPREAD
+        return Log(max(low, TEMPERATURE_MIN), min(high, TEMPERATURE_MAX))
+
+    def start(self, population: Population, n_offsets: int) -> Vector:
+        """Return the prior mean, with the intercept where T is T0."""
+        rest = np.zeros(len(self.class_of_group) + n_offsets)
+        return np.concatenate([[np.log(self.reference)], population.mean, rest])
+
+
+def design(sample: FitData, population: Population) -> Design:
+    """Find T0, then the features of the rows at it and the classes that they predict."""
+    (right, _), log_entropy, predicted = sample.total(_first_look)
+    expected = float(population.intercept @ [1.0, log_entropy / sample.total_weight])
+    step = max(1, sample.n_rows // REFERENCE_ROWS)
+    some = sample if step == 1 else sample.every(step)
+    reference, level_tau = _reference(some if some.total_weight else sample, population, expected)
+    centre, spread = standards(sample, reference)
+    return Design(reference, level_tau, centre, spread, expected, int(right), *_groups(predicted))
+
+
+def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], ...]:
+    """Return rows right and wrong, the sum of log entropies, and how often each class is predicted."""
+    top = rows.top if weights is None else rows.top[weights > 0]
+    predicted = np.bincount(top, minlength=rows.n_classes)
+    return *right_and_wrong(rows, weights), *sum_of_log_entropy(rows, weights), predicted
+
+
+def _reference(sample: FitData, population: Population, expected: float) -> tuple[float, float]:
+    """Return T0 and the tau of its prior: of two modes, near the prior or near the rows, the higher."""
+    objective = sample.objective(one_temperature)
+    block = intercept_block(population, expected)
+    best = np.log(fit_single_temperature(sample, exact=False).temperature)
+    found = []
+    for start in (expected, best):
+        off = ((start - expected) / population.intercept_scale) ** 2
+        tau = (population.freedom + off) / (population.freedom + 1)
+        posterior = maximise_evidence(objective, [block], np.array([start]), sample.n_rows, max(tau, 1.0))
+        off = ((posterior.mode[0] - expected) / population.intercept_scale) ** 2
+        tail = (population.freedom + 1) / 2 * np.log1p(off / population.freedom)
+        found.append((objective(posterior.mode).value * objective.total_weight + tail, posterior))
+    chosen = min(found, key=lambda pair: pair[0])[1]
+    return float(Log().temperature(chosen.mode)[0]), chosen.taus[block.name]
+
+
+def _groups(count: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the group of each class (-1 for none) and the class of each group: those predicted most."""
+    often = np.sort(np.argsort(-count, kind="stable")[:MOST_CLASSES])
+    classes = often[count[often] > 0]
+    group = np.full(len(count), -1, np.intp)
+    group[classes] = np.arange(len(classes))
+    return group, classes
+
+
+def intercept_block(population: Population, expected: float) -> Block:
+    """Return the prior of the mean of log T."""
+    precision = np.full((1, 1), population.intercept_scale**-2.0)
+    return Block("level", np.array([expected]), precision, population.freedom)
+
+
+def temperature_blocks(design: Design, population: Population) -> list[Block]:
+    """Return the prior of the coefficients of log T: level, shape, classes."""
+    precision = np.asarray(np.linalg.inv(population.covariance), np.float64)
+    shape = Block("shape", population.mean, precision, population.freedom)
+    size = len(design.class_of_group)
+    classes = Block.of_scale("class temperature", size, population.class_scale, population.class_freedom)
+    return [intercept_block(population, design.expected), shape, classes]
+
+
+def interacting(n_classes: int, reference: float) -> Inputs:
+    """Return what the bias of a class depends on: all logits where the classes are few, else nothing."""
+    few = n_classes <= MOST_INTERACTING
+    return Inputs(n_classes, reference * INPUT_SPREAD if few else None)
+
+
+def offset_blocks(inputs: Inputs, population: Population) -> list[Block]:
+    """Return the prior of the class bias, and of what it depends on."""
+    K, freedom = inputs.n_classes, population.class_freedom
+    bias = Block.of_scale("class bias", K, population.bias_scale, freedom)
+    if inputs.width == 1:
+        return [bias]
+    size = K * (inputs.width - 1)
+    return [bias, Block.of_scale("class interactions", size, population.interaction_scale, freedom)]

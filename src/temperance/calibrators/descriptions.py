@@ -1,0 +1,52 @@
+"""Fitted numbers in words that a person can use."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.arrays import Vector
+
+__all__ = ["class_weights_in_words", "confidence_in_words", "entropy_weight_in_words", "estimate"]
+
+
+def estimate(value: float, error: Vector | float | None) -> str:
+    """Format a number and its standard error, if any; 0, or one above a temperature, means no estimate."""
+    if error is not None and float(error) == 0:
+        return f"{value:.4g}, not determined by the rows"
+    return f"{value:.4g}" if error is None else f"{value:.4g} \u00b1 {float(error):.2g}"
+
+
+def confidence_in_words(temperature: float) -> str:
+    """Say what a single temperature means."""
+    if temperature > 1.005:
+        return f"the classifier is over-confident; its logits are {temperature:.3g} times too large"
+    if temperature < 0.995:
+        return f"the classifier is under-confident; its logits are {1 / temperature:.3g} times too small"
+    return "the classifier's confidence is right as it is, on average"
+
+
+def entropy_weight_in_words(weight: float, error: Vector | None) -> str:
+    """Say what the weight of the log entropy means here."""
+    if error is not None and abs(weight) < 2 * float(error):
+        return "no clear relation: sure and unsure predictions are about equally over- or under-confident"
+    if weight > 0:
+        return "unsure predictions need a higher temperature than sure ones: they claim too much"
+    return "sure predictions need a higher temperature than unsure ones: they claim too much"
+
+
+def class_weights_in_words(weights: Vector, errors: Vector | None, count: int = 3) -> str:
+    """Name the classes whose logits raise and lower the temperature most."""
+    order = np.argsort(weights, kind="stable")
+    count = min(count, len(weights) // 2)
+
+    def listed(classes: NDArray[np.intp]) -> str:
+        rows = [
+            f"  class {k}: {estimate(weights[k], None if errors is None else errors[k])}" for k in classes
+        ]
+        return "\n".join(rows)
+
+    return (
+        f"w_L, most over-confident classes (their logits raise T):\n{listed(order[::-1][:count])}\n"
+        f"w_L, least over-confident classes (their logits lower T):\n{listed(order[:count])}"
+    )

@@ -1,0 +1,21 @@
+"""The types of arrays, by what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["AnyArray", "Floats", "Indices", "Matrix", "Vector"]
+
+AnyArray = NDArray[Any]
+"""Numbers of any type."""
+Floats = NDArray[np.floating[Any]]
+"""In the type that the logits are computed in."""
+Vector = NDArray[np.float64]
+"""One number for each row, class or parameter."""
+Matrix = NDArray[np.float64]
+"""Two axes; the type system knows no shapes, so this is for the reader."""
+Indices = NDArray[np.intp]
+"""Rows or columns."""

@@ -1,0 +1,349 @@
+"""N rows of logits, and every pass over them: the only code that touches all N x K numbers.
+
+Each method is one pass. The top class and its logit are found on the first pass and kept (two numbers a
+row), so that a fit reads the array as often as it needs new moments and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core import backend, blocks
+from temperance.core.arrays import Floats, Vector
+from temperance.core.blocks import BFloat16, Scratch
+from temperance.core.entropy import log_entropy
+
+__all__ = ["IMPOSSIBLE", "Index", "LogitRows", "Moments", "RowShape", "Uncertainty"]
+
+Index = slice | NDArray[np.intp]
+
+# A class as many units below the top, at the inverse temperature of a profile, is impossible, as one at -inf
+# is: masks are often written as -1e9 or as the lowest number there is, and must not count in a mean.
+IMPOSSIBLE = 2e4
+# Numbers in one product of a Gram matrix: enough for the linear algebra library to be at its best.
+GRAM_SIZE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What one pass tells of each row at its inverse temperature beta (the symbols of `kernels`)."""
+
+    log_s: Vector
+    mu: Vector
+    v: Vector
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """What a row at temperature 1 tells of itself."""
+
+    log_entropy: Vector
+    log_confidence: Vector
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """The shape of a row at its inverse temperature, whatever its number of classes and their order."""
+
+    log_entropy: Vector  # at least as exact as float32 where it is above -60
+    gap_to_third: Vector  # gap from the largest logit to the third
+    gap_to_mean: Vector  # and to the mean of the possible classes
+
+
+class LogitRows:
+    """Logits of N rows and K classes: an array, a memory map or `BFloat16`, read block by block.
+
+    `inspect` is called once the first pass has found the largest logits, and may raise.
+    """
+
+    def __init__(
+        self,
+        values: Floats | BFloat16,
+        labels: NDArray[np.intp] | None = None,
+        *,
+        inspect: Callable[[LogitRows], None] | None = None,
+        kernels_for_size: int | None = None,
+    ) -> None:
+        self.values = values
+        self._inspect = inspect
+        self.labels = labels
+        self.n_rows, self.n_classes = values.shape
+        self.dtype = blocks.working_dtype(values)
+        self.passes = 0
+        self._size = kernels_for_size or self.n_rows * self.n_classes
+        self._kernels = backend.kernels_for(self._size)
+        self._located = False
+        self._top = np.empty(self.n_rows, np.intp)
+        self._peak = np.empty(self.n_rows, self.dtype)
+        self._label_gap = np.empty(self.n_rows if labels is not None else 0)
+        self._kept: dict[Any, Any] = {}
+
+    def every(self, step: int) -> LogitRows:
+        """Return every `step`-th row, as a view, read by the same kernels as the whole."""
+        return self.take(slice(None, None, step))
+
+    def take(self, index: Index) -> LogitRows:
+        """Return some rows, as a view if it is a slice, read by the same kernels as the whole."""
+        labels = None if self.labels is None else self.labels[index]
+        return LogitRows(self.values[index], labels, inspect=self._inspect, kernels_for_size=self._size)
+
+    @property
+    def top(self) -> NDArray[np.intp]:
+        """The column of each row's largest logit."""
+        self._locate()
+        return self._top
+
+    @property
+    def peak(self) -> Floats:
+        """Each row's largest logit: NaN if the row has a NaN, -inf if it is masked throughout."""
+        self._locate()
+        return self._peak
+
+    @property
+    def label_gap(self) -> Vector:
+        """The logit of each row's label less the largest, at most 0."""
+        self._locate()
+        return self._label_gap
+
+    def check(self) -> None:
+        """Read the rows if no pass has yet, so that `inspect` has seen them."""
+        self._locate()
+
+    def _locate(self) -> None:
+        if not self._located:
+            self._pass(lambda z, start, stop, scratch: None)
+
+    def _pass(self, work: blocks.BlockWork) -> None:
+        """Run `work` over all blocks; on the first pass, find the top of each row on the way."""
+        self.passes += 1
+        if self._located:
+            blocks.for_each_block(self.values, work)
+            return
+
+        def locate_then_work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            self._kernels.locate(z, self._top[i:j], self._peak[i:j])
+            if self.labels is not None:
+                at_label = z[np.arange(j - i), self.labels[i:j]].astype(np.float64)
+                self._label_gap[i:j] = at_label - self._peak[i:j]
+            work(z, i, j, scratch)
+
+        blocks.for_each_block(self.values, locate_then_work)
+        self._located = True
+        if self._inspect is not None:
+            self._inspect(self)
+
+    def _column(self, beta: Vector | float) -> Floats:
+        return np.full(self.n_rows, beta, self.dtype)
+
+    def moments(self, beta: Vector | float) -> Moments:
+        """Return log s, mu and v of each row at inverse temperature `beta`."""
+        b = self._column(beta)
+        r, mu, v = np.empty((3, self.n_rows), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            top, peak = self._top[i:j], self._peak[i:j]
+            self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], v[i:j], scratch)
+
+        self._pass(work)
+        return Moments(np.log1p(r, dtype=np.float64), mu.astype(np.float64), v.astype(np.float64))
+
+    def _keep(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """Return what was computed before under this key: a fit asks for the features of its rows again."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
+
+    def uncertainty(self) -> Uncertainty:
+        """Return log entropy and log confidence of each row at temperature 1."""
+        result: Uncertainty = self._keep("uncertainty", self._uncertainty)
+        return result
+
+    def _uncertainty(self) -> Uncertainty:
+        one = self._column(1.0)
+        r, mu, v = np.empty((3, self.n_rows), self.dtype)
+        entropy = np.empty(self.n_rows)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            top, peak = self._top[i:j], self._peak[i:j]
+            self._kernels.moments(z, top, peak, one[i:j], r[i:j], mu[i:j], v[i:j], scratch)
+            entropy[i:j] = log_entropy(z, top, peak, r[i:j], mu[i:j])
+
+        self._pass(work)
+        return Uncertainty(entropy, -np.log1p(r, dtype=np.float64))
+
+    def row_shape(self, beta: float) -> RowShape:
+        """Return the shape of beta z: its entropy, and the gaps from the top to other logits."""
+        result: RowShape = self._keep(("profile", beta), lambda: self._row_shape(beta))
+        return result
+
+    def _row_shape(self, beta: float) -> RowShape:
+        b = self._column(beta)
+        r, mu, v = np.empty((3, self.n_rows), self.dtype)
+        gaps = np.empty((2, self.n_rows))
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            top, peak = self._top[i:j], self._peak[i:j]
+            self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], v[i:j], scratch)
+            gaps[:, i:j] = _gaps(z, top, peak, scratch, IMPOSSIBLE / beta)
+
+        self._pass(work)
+        with np.errstate(divide="ignore"):
+            log_entropy = np.log(np.log1p(r, dtype=np.float64) - beta * mu.astype(np.float64))
+        return RowShape(log_entropy, *(beta * gaps))
+
+    def mean(self) -> Vector:
+        """Return the mean logit of each row: not finite where a class is masked."""
+        result = np.empty(self.n_rows)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            # From the top, so that a constant added to the row costs no digits.
+            np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
+            result[i:j] = scratch.products(scratch.d, j - i) / self.n_classes
+
+        self._pass(work)
+        return result + self._peak
+
+    def largest(self, count: int) -> Floats:
+        """Return the `count` largest logits of each row, in falling order, less the row's mean."""
+        result: Floats = self._keep(("largest", count), lambda: self._largest(count))
+        return result
+
+    def _largest(self, count: int) -> Floats:
+        result = np.empty((self.n_rows, count), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            d = scratch.d[: j - i]
+            np.subtract(z, self._peak[i:j, None], out=d)
+            mean = scratch.products(scratch.d, j - i) / self.n_classes
+            part = np.partition(d, self.n_classes - count, axis=1)[:, self.n_classes - count :]
+            result[i:j] = np.sort(part, axis=1)[:, ::-1] - mean[:, None]
+
+        self._pass(work)
+        return result
+
+    def project(self, weights: Vector) -> Vector:
+        """Return (z - mean z) . weights of each row."""
+        # (z - mean z) . w = (z - max z) . (w - mean w): no mean is needed, and no offset costs digits.
+        centred = (weights - weights.mean()).astype(self.dtype)
+        result = np.empty(self.n_rows)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
+            result[i:j] = scratch.products(scratch.d, j - i, centred)
+
+        self._pass(work)
+        return result
+
+    def gram(self, weights: Vector, others: NDArray[np.float64]) -> tuple[Vector, Vector]:
+        """Return X' diag(weights) X and X' others, for X = z - mean z and weights >= 0."""
+        root = np.sqrt(weights)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector]:
+            x = self._centred(z, i, j)
+            cross = x.T @ others[i:j]
+            x *= root[i:j, None]
+            return x.T @ x, cross
+
+        gram, cross = self.sum(work)
+        return gram, cross
+
+    def cross(self, others: NDArray[np.float64]) -> Vector:
+        """Return X' others, for X = z - mean z."""
+        return self.sum(lambda z, i, j, scratch: (self._centred(z, i, j).T @ others[i:j],))[0]
+
+    def _centred(self, z: Floats, i: int, j: int) -> Vector:
+        x = z.astype(np.float64)
+        x -= self._peak[i:j, None]
+        x -= x.mean(axis=1, keepdims=True)
+        return x
+
+    def sum(self, work: blocks.BlockWork, width: int | None = None) -> list[Vector]:
+        """Add up the arrays that `work` returns for each block, in one pass.
+
+        `width` is how many numbers a row takes in the work, if more than its classes.
+        """
+        self._locate()
+        self.passes += 1
+        return blocks.sum_blocks(self.values, work, max(1, GRAM_SIZE // (width or self.n_classes)))
+
+    def softmax(self, beta: Vector | float) -> Floats:
+        """Return the probabilities softmax(beta z), in the working type."""
+        b = self._column(beta)
+        result = np.empty((self.n_rows, self.n_classes), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            self._kernels.softmax(z, self._top[i:j], self._peak[i:j], b[i:j], result[i:j], scratch)
+
+        self._pass(work)
+        return result
+
+    def mixture(self, betas: Vector, weights: Vector) -> Floats:
+        """Return sum_j weights[j] softmax(betas[i, j] z_i) of each row i."""
+        b = betas.astype(self.dtype).T.copy()
+        result = np.zeros((self.n_rows, self.n_classes), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            part = np.empty((j - i, self.n_classes), self.dtype)
+            for beta, weight in zip(b, weights.astype(self.dtype), strict=True):
+                if weight > 0:
+                    self._kernels.softmax(z, self._top[i:j], self._peak[i:j], beta[i:j], part, scratch)
+                    part *= weight
+                    result[i:j] += part
+            np.minimum(result[i:j], 1, out=result[i:j])  # rounded weights may add up to more
+
+        self._pass(work)
+        return result
+
+    def log_mixture(self, betas: Vector, weights: Vector) -> Floats:
+        """Return the logarithm of `mixture`, also where its numbers underflow."""
+        used = np.flatnonzero(weights)
+        log_s = np.stack([self.moments(betas[:, j]).log_s for j in used])
+        shift = (np.log(weights[used])[:, None] - log_s).astype(self.dtype)
+        b = betas[:, used].T.astype(self.dtype)
+        result = np.full((self.n_rows, self.n_classes), -np.inf, self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            d = z - self._peak[i:j, None]
+            for beta, add in zip(b[:, i:j], shift[:, i:j], strict=True):
+                np.logaddexp(result[i:j], d * beta[:, None] + add[:, None], out=result[i:j])
+
+        self._pass(work)
+        return result
+
+    def scaled(self, beta: Vector | float) -> Floats:
+        """Return beta z, in the working type."""
+        b = self._column(beta)
+        result = np.empty((self.n_rows, self.n_classes), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            np.multiply(z, b[i:j, None], out=result[i:j])
+
+        self._pass(work)
+        return result
+
+
+def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch, limit: float) -> Vector:
+    """Return the gaps from each row's largest logit to the third and to the mean of the possible classes.
+
+    Where there is no third class the second stands for it, and where there is no second, 0.
+    """
+    d, each = scratch.d[: len(z)], np.arange(len(z))
+    np.subtract(z, peak[:, None], out=d)
+    mean = scratch.products(scratch.d, len(z)) / d.shape[1]
+    some_masked = np.flatnonzero(~(mean * d.shape[1] >= -limit))  # no gap is larger than the sum of all
+    if some_masked.size:
+        possible = d[some_masked] >= -limit
+        total = np.where(possible, d[some_masked], 0).sum(axis=1)
+        mean[some_masked] = total / np.maximum(possible.sum(axis=1), 1)
+    third, at = np.zeros(len(z)), top
+    for _ in range(min(2, z.shape[1] - 1)):
+        d[each, at] = -np.inf
+        at = np.argmax(d, axis=1)
+        gap = -d[each, at].astype(np.float64)
+        third = np.where(gap <= limit, gap, third)
+    return np.stack([third, -mean])

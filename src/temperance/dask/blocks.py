@@ -1,0 +1,71 @@
+"""Dask collections as blocks of rows: logits, labels and weights of the same rows side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import compute
+from dask.delayed import delayed
+from numpy.typing import NDArray
+
+from temperance.containers import as_numpy, framework_of
+from temperance.validation import InputError
+
+__all__ = ["align_rows", "as_array", "lengths_of", "row_blocks"]
+
+
+def as_array(collection: Any) -> da.Array:
+    """Return a Dask array or frame as an array with one chunk of classes."""
+    array = collection if isinstance(collection, da.Array) else collection.to_dask_array()
+    if array.ndim == 2 and array.numblocks[1] > 1:
+        array = array.rechunk({1: -1})
+    return array
+
+
+def lengths_of(array: da.Array) -> list[int]:
+    """Return the rows of each block; those of a frame may have to be counted."""
+    if not np.isnan(array.chunks[0]).any():
+        return [int(n) for n in array.chunks[0]]
+    counts: tuple[int, ...] = compute(*(delayed(len)(block) for block in row_blocks(array)))
+    return list(counts)
+
+
+def row_blocks(array: da.Array) -> list[Any]:
+    """Return the blocks of rows, each to be computed by itself."""
+    return list(array.to_delayed().ravel())
+
+
+def align_rows(values: Any, lengths: list[int], name: str) -> list[Any]:
+    """Return labels or weights in blocks of the same rows as the logits."""
+    if framework_of(values) != "dask":
+        return _cut(as_numpy(values), lengths, name)
+    array = as_array(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one number for each row; got {array.ndim} dimensions.")
+    own = lengths_of(array)
+    if sum(own) != sum(lengths):
+        raise InputError(
+            f"{name} must be one number for each row; got {sum(own)} for {sum(lengths)} rows. "
+            "Check that they match."
+        )
+    if own != lengths:
+        if np.isnan(array.chunks[0]).any():
+            array = da.concatenate(
+                [
+                    da.from_delayed(block, (n,), array.dtype)
+                    for block, n in zip(row_blocks(array), own, strict=True)
+                ]
+            )
+        array = array.rechunk((tuple(lengths),))
+    return row_blocks(array)
+
+
+def _cut(values: NDArray[Any], lengths: list[int], name: str) -> list[Any]:
+    if values.ndim == 0 or len(values) != sum(lengths):
+        raise InputError(
+            f"{name} must be one number for each row; got shape {values.shape} for {sum(lengths)} rows. "
+            "Check that they match."
+        )
+    return np.split(values, np.cumsum(lengths)[:-1])

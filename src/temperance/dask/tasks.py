@@ -1,0 +1,144 @@
+"""What the workers do with one part of the rows: pure functions, which the engine may run again elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.containers import open_logits
+from temperance.core.arrays import Vector
+from temperance.core.backend import kernels_of_size
+from temperance.core.blocks import threads
+from temperance.core.fit_data import Build, Values
+from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import PartialSums
+from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
+from temperance.validation import InputError, check_labels, check_sample_weight, counted_from, inspector
+
+__all__ = [
+    "Work",
+    "add_arrays",
+    "add_partial_sums",
+    "inside",
+    "merge",
+    "run",
+    "run_on_part",
+    "sketch",
+    "sum_of_weights",
+    "take_every",
+    "temperatures",
+    "terms",
+    "weight_of",
+]
+
+Work = Callable[[LogitRows, Vector | None], Any]
+
+
+def sum_of_weights(weights: NDArray[Any], start: int) -> float:
+    """Return the weight of a part, each number checked."""
+    try:
+        return float(_checked_weights(np.asarray(weights), len(weights)).sum())
+    except InputError as error:
+        raise InputError(f"{counted_from(start)}{error}") from None
+
+
+def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
+    """Return the weights of a part, which may all be 0."""
+    if weights.dtype.kind in "fiub" and weights.shape == (n_rows,) and not weights.any():
+        return np.zeros(n_rows)
+    checked = check_sample_weight(weights, n_rows)
+    assert checked is not None
+    return checked
+
+
+def run_on_part(work: Callable[[LogitRows, Vector | None, Any], Any], part: Any, size: int) -> Any:
+    """Do the work with a part, opened and as it came."""
+    logits, labels, weights, start = part
+    if not len(logits):
+        return None
+    with threads(1), kernels_of_size(size):  # the threads are the engine's
+        try:
+            opened = open_logits(np.asarray(logits))
+            n_rows, n_classes = opened.values.shape
+            columns = check_labels(np.asarray(labels), n_rows, n_classes)
+            counted = None if weights is None else _checked_weights(np.asarray(weights), n_rows)
+            rows = LogitRows(opened.values, columns, inspect=inspector(opened.values))
+            return work(rows, counted, part)
+        except InputError as error:
+            raise InputError(f"{counted_from(start)}{error}") from None
+
+
+def run(work: Work, part: Any, size: int) -> Any:
+    """Open and check a part, then do the work with it; None if it has no rows."""
+    return run_on_part(lambda rows, weights, part: work(rows, weights), part, size)
+
+
+def terms(
+    build: Build, theta: Vector, with_fisher: bool, rows: LogitRows, weights: Vector | None
+) -> PartialSums | None:
+    """Return what a part adds to an objective, or None if none of its rows counts."""
+    if weights is not None and not weights.any():
+        return None
+    objective = build(rows, weights)
+    terms: PartialSums = objective.terms(theta, with_fisher)
+    return terms.times(objective.total_weight)
+
+
+def temperatures(
+    build: Build, theta: Vector, rows: LogitRows, weights: Vector | None
+) -> tuple[Vector, Vector | None]:
+    """Return T of each row, with the weights."""
+    return build(rows, weights).temperatures(theta), weights
+
+
+def sketch(values: Values, rows: LogitRows, weights: Vector | None) -> Sketch:
+    """Return a sketch of some numbers of a part."""
+    return Sketch.of(*values(rows, weights))
+
+
+def inside(values: Values, brackets: Brackets, rows: LogitRows, weights: Vector | None) -> BracketedValues:
+    """Return the numbers of a part that may be quantiles."""
+    return values_in_brackets(*values(rows, weights), brackets)
+
+
+def take_every(step: int, rows: LogitRows, weights: Vector | None, part: Any) -> Any:
+    """Return the rows whose numbers are multiples of `step`, all rows of the part checked before."""
+    rows.check()
+    logits, labels, own_weights, start = part
+    taken = slice(-start % step, None, step)
+    thin = [
+        None if array is None else np.array(np.asarray(array)[taken])
+        for array in (logits, labels, own_weights)
+    ]
+    return (*thin, start)
+
+
+def merge(parts: Sequence[Any], start: int) -> Any:
+    """Join neighbouring parts, so that a thin sample is not read in crumbs."""
+    parts = [part for part in parts if part is not None]
+    logits, labels, weights = (
+        None if arrays[0] is None else np.concatenate(arrays)
+        for arrays in ([part[i] for part in parts] for i in range(3))
+    )
+    return logits, labels, weights, start
+
+
+def weight_of(part: Any) -> float:
+    """Return the weight of a part that was taken out."""
+    _, labels, weights, _ = part
+    return float(len(labels) if weights is None else np.sum(weights))
+
+
+def add_arrays(results: Sequence[Any]) -> Any:
+    """Add up tuples of arrays, in their order."""
+    totals = [result for result in results if result is not None]
+    return tuple(sum(arrays[1:], arrays[0]) for arrays in zip(*totals, strict=True)) if totals else None
+
+
+def add_partial_sums(results: Sequence[PartialSums | None]) -> PartialSums | None:
+    """Add up terms, in their order."""
+    totals = [terms for terms in results if terms is not None]
+    return sum(totals[1:], totals[0]) if totals else None

@@ -1,0 +1,146 @@
+"""An array in a file that has not been read yet: its shape and type, and its rows in order, block by block.
+
+Blocks are read, not mapped: the pages of a map stay in memory for as long as it lives, and a pass over a
+file larger than memory must not keep what it has passed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.files import scratch_array
+from temperance.validation import InputError, check_number
+
+__all__ = ["FILL_BYTES", "LazyArray", "Mapped", "UnreadableArray", "file_error"]
+
+FILL_BYTES = 1 << 24  # read at a time where the whole array is wanted
+
+
+def file_error(path: Path, key: str, sentence: str) -> InputError:
+    """Return an error about a file, or about what it holds under `key`."""
+    return InputError(f"{path}, {key}: {sentence}" if key else f"{path}: {sentence}")
+
+
+class LazyArray(ABC):
+    """An array in a file, under a key that is empty if it has no name there."""
+
+    def __init__(self, path: Path, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.path = path
+        self.key = key
+        self.shape = shape
+        # What comes out has the byte order of this machine.
+        self.dtype = dtype.newbyteorder("=")
+
+    def file_error(self, sentence: str) -> InputError:
+        """Return an error about this array."""
+        return file_error(self.path, self.key, sentence)
+
+    def check_numbers(self) -> None:
+        """Raise unless these are rows of numbers."""
+        if self.dtype.hasobject:
+            raise self.file_error(
+                "holds Python objects, which only a pickle can hold and which could run code. "
+                "Save a plain array of numbers."
+            )
+        if self.dtype.kind not in "fiub":
+            raise self.file_error(
+                f"must hold numbers; got {self.dtype}. Save an array of floats, or of integers for labels."
+            )
+        if not self.shape:
+            raise self.file_error("must be an array with rows; got a single number.")
+
+    def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        """Yield all rows in order, `rows` of them at a time, the last time what is left."""
+        check_number("rows", rows, ">= 1", lambda number: number >= 1, whole=True)
+        self.check_numbers()
+        return self._blocks(rows)
+
+    def array(self) -> NDArray[Any]:
+        """Return the whole array: mapped where the format allows it, else read into scratch space."""
+        self.check_numbers()
+        return self._array()
+
+    @abstractmethod
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]: ...
+
+    def _array(self) -> NDArray[Any]:
+        out = scratch_array(self.shape, self.dtype)
+        row_bytes = self.dtype.itemsize * math.prod(self.shape[1:])
+        start = 0
+        for block in self._blocks(max(1, FILL_BYTES // max(1, row_bytes))):
+            out[start : start + len(block)] = block
+            start += len(block)
+        return out
+
+
+class UnreadableArray(LazyArray):
+    """An array that cannot be used, and why; other keys of its file still can."""
+
+    def __init__(self, path: Path, key: str, reason: str) -> None:
+        super().__init__(path, key, (), np.dtype(object))
+        self._reason = reason
+
+    def check_numbers(self) -> None:
+        """Raise, always."""
+        raise self.file_error(self._reason)
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        raise self.file_error(self._reason)
+
+
+class Mapped(LazyArray):
+    """An array whose bytes lie in the file as they do in memory, from `offset` on."""
+
+    def __init__(
+        self,
+        path: Path,
+        key: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        offset: int,
+        *,
+        fortran: bool = False,
+    ) -> None:
+        super().__init__(path, key, shape, dtype)
+        self._held = dtype
+        self._offset = offset
+        self._fortran = fortran and len(shape) > 1
+
+    def _array(self) -> NDArray[Any]:
+        if not self._held.isnative or not math.prod(self.shape):  # nothing cannot be mapped
+            return super()._array()
+        order = "F" if self._fortran else "C"
+        return np.memmap(self.path, self._held, "r", self._offset, self.shape, order)  # type: ignore[call-overload]
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        n_rows, *inner = self.shape
+        read = self._columns if self._fortran else self._rows
+        with self.path.open("rb") as file:
+            for start in range(0, n_rows, rows):
+                block = read(file, start, min(rows, n_rows - start), math.prod(inner))
+                yield block.astype(self.dtype, copy=False)
+
+    def _rows(self, file: BinaryIO, start: int, count: int, width: int) -> NDArray[Any]:
+        flat = self._read(file, start * width, count * width)
+        return flat.reshape(count, *self.shape[1:])
+
+    def _columns(self, file: BinaryIO, start: int, count: int, width: int) -> NDArray[Any]:
+        """Read the rows of an array that is stored column by column, each column's part by itself."""
+        out = np.empty((count, width), self._held, order="F")
+        for column in range(width):
+            out[:, column] = self._read(file, column * self.shape[0] + start, count)
+        return out.reshape((count, *self.shape[1:]), order="F")
+
+    def _read(self, file: BinaryIO, first: int, count: int) -> NDArray[Any]:
+        file.seek(self._offset + first * self._held.itemsize)
+        flat = np.fromfile(file, self._held, count)
+        if len(flat) < count:
+            raise self.file_error("the file ends before the array does. It was cut short; copy it again.")
+        return flat

@@ -1,0 +1,56 @@
+"""Which methods of a comparison a picture shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.calibrators import Calibrator, TemperatureCalibrator
+from temperance.comparison import UNCALIBRATED, Comparison
+from temperance.validation import InputError
+
+__all__ = ["before_and_after", "chosen", "temperature_calibrators", "weights_of", "with_temperature"]
+
+
+def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequence[str]) -> list[str]:
+    """Return the methods asked for, after checking that they are known, or the default."""
+    if methods is None:
+        return list(default)
+    listed = list(known)
+    if isinstance(methods, str):
+        raise InputError(
+            f"methods must be a list of names, such as [{methods!r}]; got the string {methods!r}."
+        )
+    unknown = [name for name in methods if name not in listed]
+    if unknown:
+        raise InputError(f"methods must be among {', '.join(listed)}; got {unknown[0]!r}.")
+    if not methods:
+        raise InputError(f"methods must name at least one of {', '.join(listed)}; got none.")
+    return list(dict.fromkeys(methods))
+
+
+def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> list[str]:
+    """Return the methods asked for; by default the classifier itself and the recommended method."""
+    default = list(dict.fromkeys([UNCALIBRATED, comparison.recommended]))
+    return chosen(methods, comparison.results, default)
+
+
+def temperature_calibrators(
+    comparison: Comparison, methods: Sequence[str] | None
+) -> dict[str, TemperatureCalibrator]:
+    """Return the calibrators of the methods asked for, by default of all; those without T(z) are left out."""
+    names = chosen(methods, comparison.results, list(comparison.results))
+    return with_temperature({name: comparison.results[name].calibrator for name in names})
+
+
+def with_temperature(calibrators: Mapping[str, Calibrator | None]) -> dict[str, TemperatureCalibrator]:
+    """Leave out what has no temperature of a row: ETS, and the classifier itself."""
+    return {name: cal for name, cal in calibrators.items() if isinstance(cal, TemperatureCalibrator)}
+
+
+def weights_of(comparison: Comparison) -> NDArray[np.float64]:
+    """Return the weights of the judged rows, ones if they have none."""
+    weights = comparison.judged.weights
+    return np.ones(len(comparison.judged)) if weights is None else weights

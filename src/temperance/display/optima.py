@@ -1,0 +1,96 @@
+"""The best single temperature of groups of rows: what a method's temperatures should come near to.
+
+The interval is normal on log T, with the Fisher information of the group's rows. Where all are right, or
+the labels are no better than chance, the likelihood has no maximum and a weak prior decides: the rows tell
+next to nothing then, and the interval is all that a temperature can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.calibrators import TemperatureCalibrator
+from temperance.calibrators.single_temperature import fit_single_temperature
+from temperance.comparison import LabelledRows
+from temperance.core.arrays import Vector
+from temperance.core.blocks import BFloat16
+from temperance.core.fit_data import InMemoryFitData
+from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
+from temperance.core.logit_rows import LogitRows
+from temperance.validation import InputError, inspector
+
+__all__ = ["LEAST_ROWS", "Optima", "as_rows", "best_temperatures", "temperatures", "weighted_rows"]
+
+
+_COPIED_ROWS = 4096  # at a time
+LEAST_ROWS = 10  # of a group: fewer tell next to nothing of a temperature
+
+
+@dataclass(frozen=True, eq=False)
+class Optima:
+    """The best single temperature of each group, and the ends of its interval; nan where that is unknown."""
+
+    optimum: Vector
+    low: Vector
+    high: Vector
+
+
+def as_rows(rows: LabelledRows) -> LogitRows:
+    """Return the rows for a pass over all of them, which also checks them."""
+    return LogitRows(rows.logits, rows.labels, inspect=inspector(rows.logits))
+
+
+def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
+    """Return the indices of the rows that count: a row of weight 0 is repeated no times."""
+    if len(rows) == 0:
+        raise InputError("a picture of temperatures needs labelled rows; got none. Pass those of a test set.")
+    if rows.weights is None:
+        return np.arange(len(rows))
+    return np.flatnonzero(rows.weights)
+
+
+def best_temperatures(rows: LabelledRows, groups: Sequence[NDArray[np.intp]], level: float) -> Optima:
+    """Fit one temperature to each group."""
+    parts = (_part(rows, group) for group in groups)
+    fits = [_log_temperature(LogitRows(part.logits, part.labels), part.weights) for part in parts]
+    centre, error = np.array(fits).reshape(-1, 2).T
+    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    bounds = np.log([TEMPERATURE_MIN, TEMPERATURE_MAX])
+    low, high = np.exp(np.clip([centre - half, centre + half], *bounds))
+    return Optima(np.exp(centre), low, high)
+
+
+def _part(rows: LabelledRows, group: NDArray[np.intp]) -> LabelledRows:
+    """Return a copy of the rows of a group; if they are most rows, all with weight 0 for the others."""
+    if len(group) <= len(rows) // 2:
+        return rows.take(np.sort(group))  # sorted: a memory map is read in order
+    weights = np.zeros(len(rows))
+    weights[group] = 1.0 if rows.weights is None else rows.weights[group]
+    return LabelledRows(rows.logits, rows.labels, weights)
+
+
+def _log_temperature(rows: LogitRows, weights: Vector | None) -> tuple[float, float]:
+    """Return the best log T and its standard error: infinite if a prior had to decide, nan if unknown."""
+    anchor = fit_single_temperature(InMemoryFitData(rows, weights), exact=True)
+    covariance = anchor.solution.covariance
+    if anchor.degenerate_reason is not None:
+        return float(np.log(anchor.temperature)), np.inf
+    variance = 0.0 if covariance is None else float(covariance[0, 0])
+    # At a bound the solver holds T and gives a variance of 0, which is no knowledge.
+    return float(np.log(anchor.temperature)), float(np.sqrt(variance or np.nan))
+
+
+def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
+    """Return T of some of the rows, copying few at a time."""
+    parts = np.array_split(index, -(-len(index) // _COPIED_ROWS))
+    return np.concatenate([np.asarray(calibrator.temperature(_wide(rows.logits[part]))) for part in parts])
+
+
+def _wide(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:
+    return LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits

@@ -1,0 +1,177 @@
+"""Calibration errors from bins.
+
+With the bins of `reliability`, share s_b = n_b / n and gap g_b = accuracy_b - confidence_b:
+
+    ece            sum_b s_b |g_b|
+    mce            max_b |g_b|                       over the bins that hold rows
+    classwise_ece  1/K sum_k ece of the event y = k with probability p_k
+    debiased_ece   max(0, sum_b s_b (2 |g_b| - E|N(g_b, v_b)|)),   v_b = accuracy_b (1 - accuracy_b) / n_b
+
+where E|N(g, v)| = sqrt(2 v / pi) exp(-g^2 / 2v) + g erf(g / sqrt(2v)) is the mean of a folded normal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.core.arrays import Vector
+from temperance.metrics.bins import check_bins
+from temperance.metrics.class_bins import classwise_error
+from temperance.metrics.diagram import Reliability, bin_rows
+from temperance.metrics.predictions import check_rows
+
+__all__ = ["classwise_ece", "debiased", "debiased_ece", "ece", "mce"]
+
+
+def ece(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bins: int = 15,
+    strategy: str = "width",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Top-label expected calibration error: mean over rows of the |gap| of their bin.
+
+    Parameters
+    ----------
+    probs : array of shape (N, K), or (N,) for the second of two classes
+    labels : integer array of shape (N,)
+    bins : int
+        Number of bins. More bins see finer miscalibration, and add more noise.
+    strategy : {"width", "mass"}
+        Bins of equal width, or of equal weight; rows of equal confidence stay together.
+    sample_weight : array of shape (N,), optional
+        A row of weight k counts as k equal rows.
+
+    Returns
+    -------
+    float
+        From 0 to 1. The noise of the bins makes it too large on average, see `debiased_ece`.
+
+    Examples
+    --------
+    >>> round(ece([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=5), 4)
+    0.4333
+    """
+    bins = check_bins(bins, strategy)
+    diagram = bin_rows(check_rows(probs, labels, sample_weight), bins, strategy)
+    return float(diagram.share @ np.abs(diagram.gap))
+
+
+def mce(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bins: int = 15,
+    strategy: str = "width",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Maximum calibration error of the top label: the |gap| of the worst bin.
+
+    Parameters
+    ----------
+    probs, labels, bins, strategy, sample_weight
+        As for `ece`.
+
+    Returns
+    -------
+    float
+        From 0 to 1. A bin with few rows often decides it; with `strategy="mass"` no bin is nearly empty.
+
+    Examples
+    --------
+    >>> round(mce([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=5), 4)
+    0.8
+    """
+    bins = check_bins(bins, strategy)
+    diagram = bin_rows(check_rows(probs, labels, sample_weight), bins, strategy)
+    return float(np.abs(diagram.gap).max())
+
+
+def classwise_ece(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bins: int = 15,
+    strategy: str = "width",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean over classes of the calibration error of each class's probability.
+
+    Parameters
+    ----------
+    probs, labels, bins, strategy, sample_weight
+        As for `ece`; the bins are made for each class.
+
+    Returns
+    -------
+    float
+        From 0 to 1. With many classes most probabilities are near 0, so that the value is small for that
+        reason alone: compare it only between classifiers of the same classes.
+
+    Examples
+    --------
+    >>> round(classwise_ece([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=5), 4)
+    0.4
+    """
+    bins = check_bins(bins, strategy)
+    return classwise_error(check_rows(probs, labels, sample_weight), bins, strategy)
+
+
+def debiased_ece(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bins: int = 15,
+    strategy: str = "width",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Top-label expected calibration error less its finite-sample bias, in closed form.
+
+    The absolute value turns the noise of a bin's accuracy into error: a perfectly calibrated classifier has
+    an ECE above 0. Bröcker (2012) showed that binned estimates of reliability are biased so, and Kumar,
+    Liang and Ma (2019) proposed to subtract the bias that a normal approximation of each bin's accuracy
+    predicts, by simulation; the mean of the folded normal gives it without.
+
+    Parameters
+    ----------
+    probs, labels, bins, strategy, sample_weight
+        As for `ece`.
+
+    Returns
+    -------
+    float
+        From 0 to 1, never above `ece`. Part of the bias remains where the true gap is near 0, because the
+        observed gap stands in for it. A bin with one row, or whose rows are all right or all wrong, has an
+        estimated variance of 0 and is not corrected at all: with many such bins the result is unreliable,
+        and fewer bins, or `strategy="mass"`, are better. Empty bins add nothing. Weights count as rows, so
+        that weights which are not repetitions misstate the noise.
+
+    Examples
+    --------
+    >>> probs, labels = [[0.7, 0.3]] * 4, [0, 0, 1, 1]
+    >>> round(ece(probs, labels), 4), round(debiased_ece(probs, labels), 4)
+    (0.2, 0.1399)
+    """
+    bins = check_bins(bins, strategy)
+    return debiased(bin_rows(check_rows(probs, labels, sample_weight), bins, strategy))
+
+
+def debiased(diagram: Reliability) -> float:
+    """Return the debiased error of a reliability diagram."""
+    rate = np.clip(np.nan_to_num(diagram.accuracy), 0, 1)
+    deviation = np.sqrt(rate * (1 - rate) / np.maximum(diagram.count, np.finfo(np.float64).tiny))
+    size = np.abs(diagram.gap)
+    return max(0.0, float(diagram.share @ (2 * size - _folded_mean(size, deviation))))
+
+
+def _folded_mean(size: Vector, deviation: Vector) -> Vector:
+    """Return E|N(size, deviation^2)|."""
+    from scipy.special import erf
+
+    noisy = deviation > 0
+    ratio = np.divide(size, deviation, out=np.zeros_like(size), where=noisy)
+    folded = deviation * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + size * erf(ratio / np.sqrt(2))
+    return np.where(noisy, folded, size)

@@ -1,0 +1,62 @@
+"""Bins of confidences: bin i of M holds edge_{i-1} < c <= edge_i, and c = 0 belongs to the first.
+
+    width  edge_i = i / M
+    mass   edge_i = the largest confidence whose group of equal confidences has its middle, counted in
+           weight from below, at or before i / M of the total
+
+Confidences are compared with edges in their own dtype. Rounding is monotone, so a confidence that is i / M
+as nearly as its dtype can say equals the edge, and goes to bin i. Computing ceil(c * M) instead errs at some
+edges in float64, and at many more once float32 confidences have been widened.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.arrays import Vector
+from temperance.metrics.predictions import check_integer
+from temperance.validation import check_choice
+
+__all__ = ["assign", "bin_edges", "check_bins"]
+
+
+def check_bins(bins: int, strategy: str = "width") -> int:
+    """Return the number of bins, after checking it and the strategy."""
+    check_choice("strategy", strategy, ("width", "mass"))
+    return check_integer("bins", bins, 1)
+
+
+def bin_edges(
+    confidence: NDArray[np.floating[Any]], weight: Vector, bins: int, strategy: str
+) -> NDArray[np.floating[Any]]:
+    """Return the bins + 1 edges from 0 to 1, in the dtype of `confidence`."""
+    if strategy == "width":
+        # Division in float64, then rounding to float32 or float16, gives the nearest number to i / M:
+        # the quotient carries more than twice the digits, so that rounding twice does no harm.
+        return (np.arange(bins + 1) / bins).astype(confidence.dtype)
+    return _mass_edges(confidence, weight, bins)
+
+
+def assign(
+    confidence: NDArray[np.floating[Any]], edges: NDArray[np.floating[Any]]
+) -> NDArray[np.signedinteger[Any]]:
+    """Return the bin of each confidence, from 0 to bins - 1."""
+    return np.searchsorted(edges[1:-1], confidence, side="left")
+
+
+def _mass_edges(
+    confidence: NDArray[np.floating[Any]], weight: Vector, bins: int
+) -> NDArray[np.floating[Any]]:
+    """Return edges that hold about the same weight between them and never split equal confidences."""
+    values, group = np.unique(confidence, return_inverse=True)
+    mass = np.bincount(group, weights=weight)
+    # Twice the weight up to the middle of each group: whole numbers stay whole, so that weights and
+    # repeated rows give the same bins to the last bit.
+    middle = 2 * mass.cumsum() - mass
+    index = np.minimum((bins * middle / (2 * mass.sum())).astype(int), bins - 1)
+    last = np.searchsorted(index, np.arange(bins - 1), side="right")  # groups in bins 0 to i
+    edges = np.concatenate([[0], values])[last]
+    return np.concatenate([[0], edges, [1]]).astype(confidence.dtype)

@@ -1,0 +1,134 @@
+"""The bins of a reliability diagram.
+
+In bin b, with weights w, confidences c and h = 1 where the prediction is right:
+
+    count_b       n = sum w                        (of the rows in the bin)
+    confidence_b  sum w c / n
+    accuracy_b    a = sum w h / n
+    low_b, high_b (a + z^2/2n -+ z sqrt(a (1 - a) / n + z^2/4n^2)) / (1 + z^2/n)     (Wilson, 1927)
+
+with z the normal quantile of the level. `ece`, `mce` and `debiased_ece` are computed from these numbers, and
+pictures are drawn from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temperance.core.arrays import Vector
+from temperance.metrics.bins import assign, bin_edges, check_bins
+from temperance.metrics.predictions import Predictions, check_fraction, check_rows
+
+__all__ = ["Reliability", "bin_rows", "binned", "reliability"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Accuracy against confidence, bin by bin; empty bins hold nan.
+
+    Attributes
+    ----------
+    edges : array of shape (bins + 1,)
+        Bin b holds confidences above `edges[b]`, up to and including `edges[b + 1]`.
+    count : array of shape (bins,)
+        Number of rows, or the sum of their weights.
+    confidence, accuracy : arrays of shape (bins,)
+        Means over the rows of the bin.
+    low, high : arrays of shape (bins,)
+        Wilson interval of the accuracy.
+    """
+
+    edges: Vector
+    count: Vector
+    confidence: Vector
+    accuracy: Vector
+    low: Vector
+    high: Vector
+
+    @property
+    def gap(self) -> Vector:
+        """Accuracy less confidence: below 0 where the classifier is overconfident; 0 in empty bins."""
+        return np.nan_to_num(self.accuracy - self.confidence)
+
+    @property
+    def share(self) -> Vector:
+        """Fraction of the rows in each bin."""
+        share: Vector = self.count / self.count.sum()
+        return share
+
+
+def reliability(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bins: int = 15,
+    strategy: str = "width",
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+) -> Reliability:
+    """Bin the rows by confidence: what a reliability diagram shows.
+
+    Parameters
+    ----------
+    probs : array of shape (N, K), or (N,) for the second of two classes
+    labels : integer array of shape (N,)
+    bins : int
+        Number of bins.
+    strategy : {"width", "mass"}
+        Bins of equal width, or of equal weight; rows of equal confidence stay together.
+    level : float
+        Of the Wilson intervals, each for its bin alone.
+    sample_weight : array of shape (N,), optional
+        A row of weight k counts as k equal rows, also in the intervals.
+
+    Returns
+    -------
+    Reliability
+
+    Examples
+    --------
+    >>> diagram = reliability([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=2)
+    >>> diagram.count, diagram.accuracy.round(3), diagram.confidence.round(3)
+    (array([0., 3.]), array([  nan, 0.667]), array([  nan, 0.767]))
+    """
+    bins, level = check_bins(bins, strategy), check_fraction("level", level)
+    return bin_rows(check_rows(probs, labels, sample_weight), bins, strategy, level)
+
+
+def bin_rows(rows: Predictions, bins: int, strategy: str = "width", level: float = 0.95) -> Reliability:
+    """Bin the rows by the confidence of the top label."""
+    return binned(rows.confidence, rows.correct, rows.weight, bins, strategy, level)
+
+
+def binned(
+    confidence: NDArray[np.floating[Any]],
+    outcome: Vector,
+    weight: Vector,
+    bins: int,
+    strategy: str,
+    level: float = 0.95,
+) -> Reliability:
+    """Bin any probabilities of an event against its outcomes, 0 or 1."""
+    edges = bin_edges(confidence, weight, bins, strategy)
+    index = assign(confidence, edges)
+    count = np.bincount(index, weights=weight, minlength=bins).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # 0 / 0 in an empty bin is the nan that says so
+        mean = np.bincount(index, weights=weight * confidence, minlength=bins) / count
+        rate = np.bincount(index, weights=weight * outcome, minlength=bins) / count
+    low, high = _wilson(rate, count, level)
+    return Reliability(edges.astype(np.float64), count, mean, rate, low, high)
+
+
+def _wilson(rate: Vector, count: Vector, level: float) -> tuple[Vector, Vector]:
+    """Return the ends of the Wilson score interval of a proportion."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share = z**2 / np.where(count > 0, count, np.nan)
+    centre = rate + share / 2
+    # A rate of 1 can come out as 1 + 1e-16 when weights are not whole numbers.
+    spread = z * np.sqrt((np.maximum(rate * (1 - rate), 0) + share / 4) * share / z**2)
+    return np.maximum((centre - spread) / (1 + share), 0), np.minimum((centre + spread) / (1 + share), 1)

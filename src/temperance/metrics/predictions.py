@@ -1,0 +1,123 @@
+"""What each row contributes, computed once and shared by all metrics.
+
+With p the probabilities of a row, y its label, w its weight and j = argmax_k p_k (the first, if tied):
+
+    confidence  c = p_j             nll    -log p_y
+    correct     h = 1[j = y]        Brier  sum_k (p_k - 1[k = y])^2 = sum_k p_k^2 - 2 p_y + 1
+
+A metric is a function of these; its mean over rows is sum_i w_i x_i / sum_i w_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temperance.containers import as_numpy
+from temperance.core.arrays import Vector
+from temperance.validation import check_labels, check_number, check_probabilities, check_sample_weight
+
+__all__ = ["Predictions", "blocks", "check_fraction", "check_integer", "check_rows"]
+
+
+_BLOCK = 65_536  # numbers in a block of rows: small enough to stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Checked input: (N, K) probabilities in the caller's dtype, labels, and positive weights."""
+
+    probs: NDArray[np.floating[Any]]
+    labels: NDArray[np.intp]
+    weight: Vector
+
+    @cached_property
+    def total(self) -> float:
+        """The sum of the weights: the number of rows, if there were none."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def _top(self) -> NDArray[np.intp]:
+        top: NDArray[np.intp] = self.probs.argmax(axis=1)
+        return top
+
+    @cached_property
+    def confidence(self) -> NDArray[np.floating[Any]]:
+        """The largest probability, in the dtype of `probs`: bin edges must be compared in that dtype."""
+        return np.take_along_axis(self.probs, self._top[:, None], axis=1)[:, 0]
+
+    @cached_property
+    def correct(self) -> Vector:
+        """1 where the class of the largest probability is the label, else 0."""
+        correct: Vector = (self._top == self.labels).astype(np.float64)
+        return correct
+
+    @cached_property
+    def residual(self) -> Vector:
+        """Correct less confidence."""
+        return self.correct - self.confidence.astype(np.float64)
+
+    @cached_property
+    def of_label(self) -> Vector:
+        """The probability of the label."""
+        chosen = np.take_along_axis(self.probs, self.labels[:, None], axis=1)[:, 0]
+        return chosen.astype(np.float64)
+
+    @cached_property
+    def nll(self) -> Vector:
+        """The negative log of the probability of the label; infinite where that is 0."""
+        with np.errstate(divide="ignore"):
+            return -np.log(self.of_label)
+
+    @cached_property
+    def brier(self) -> Vector:
+        """The squared distance from the one-hot label, summed over classes."""
+        squares = np.empty(len(self.probs))
+        for block in blocks(*self.probs.shape):
+            part = self.probs[block].astype(np.float64)
+            squares[block] = np.einsum("ij,ij->i", part, part)
+        # Rounding may leave -1e-16 where the prediction is certain and right.
+        return np.maximum(squares - 2 * self.of_label + 1, 0)
+
+    def mean(self, values: Vector) -> float:
+        """Return the weighted mean of one value for each row."""
+        return float(self.weight @ values) / self.total
+
+
+def check_rows(probs: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> Predictions:
+    """Check the input of a metric. Rows of weight 0 are dropped: they are repeated no times."""
+    array = check_probabilities(as_numpy(probs))
+    if array.dtype.itemsize > 8:  # bin edges are not known beyond float64
+        array = array.astype(np.float64)
+    index = check_labels(as_numpy(labels), *array.shape)
+    weight = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), len(array))
+    if weight is None:
+        return Predictions(array, index, np.ones(len(array)))
+    kept = weight > 0
+    return (
+        Predictions(array, index, weight)
+        if kept.all()
+        else Predictions(array[kept], index[kept], weight[kept])
+    )
+
+
+def check_integer(name: str, value: Any, minimum: int) -> int:
+    """Return `value` as an int of at least `minimum`."""
+    check_number(name, value, f"of at least {minimum}", lambda v: v >= minimum, whole=True)
+    return int(value)
+
+
+def check_fraction(name: str, value: Any) -> float:
+    """Return `value` if it lies strictly between 0 and 1."""
+    check_number(name, value, "between 0 and 1, such as 0.95", lambda v: 0 < v < 1)
+    return float(value)
+
+
+def blocks(n_rows: int, n_columns: int) -> list[slice]:
+    """Cut `n_rows` rows into slices of about 65 thousand numbers."""
+    step = max(1, _BLOCK // n_columns)
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]

@@ -1,0 +1,113 @@
+"""Scores: means over rows of one number for each row.
+
+    accuracy        mean 1[argmax_k p_k = y]
+    nll             mean -log p_y
+    brier           mean sum_k (p_k - 1[k = y])^2
+    overconfidence  mean max_k p_k - accuracy
+
+Accuracy does not look at the probabilities beyond their order. The negative log-likelihood and the Brier
+score are proper: in expectation the true probabilities, and no others, make them smallest.
+"""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from temperance.metrics.predictions import check_rows
+
+__all__ = ["accuracy", "brier", "nll", "overconfidence"]
+
+
+def accuracy(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+    """Fraction of rows whose largest probability is that of the label.
+
+    Parameters
+    ----------
+    probs : array of shape (N, K), or (N,) for the second of two classes
+    labels : integer array of shape (N,)
+    sample_weight : array of shape (N,), optional
+        A row of weight k counts as k equal rows.
+
+    Returns
+    -------
+    float
+        From 0 to 1. Of equal largest probabilities the first counts.
+
+    Examples
+    --------
+    >>> accuracy([[0.9, 0.1], [0.4, 0.6]], [0, 0])
+    0.5
+    """
+    rows = check_rows(probs, labels, sample_weight)
+    return rows.mean(rows.correct)
+
+
+def nll(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+    """Negative log-likelihood: mean of -log of the probability of the label, in nats.
+
+    Parameters
+    ----------
+    probs, labels, sample_weight
+        As for `accuracy`.
+
+    Returns
+    -------
+    float
+        From 0 up. It is infinite if a label has probability exactly 0: the prediction called impossible
+        what then happened, and no clipping hides it. If such a 0 is underflow, take the softmax in float64.
+
+    Examples
+    --------
+    >>> round(nll([[0.5, 0.5], [0.2, 0.8]], [0, 1]), 4)
+    0.4581
+    >>> nll([[1.0, 0.0]], [1])
+    inf
+    """
+    rows = check_rows(probs, labels, sample_weight)
+    return rows.mean(rows.nll)
+
+
+def brier(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+    """Brier score: mean over rows of the sum over classes of (p - onehot)^2.
+
+    Parameters
+    ----------
+    probs, labels, sample_weight
+        As for `accuracy`.
+
+    Returns
+    -------
+    float
+        From 0 to 2. For two classes this is twice the score of the second class alone, which is what
+        `sklearn.metrics.brier_score_loss` gives by default.
+
+    Examples
+    --------
+    >>> round(brier([[0.5, 0.5], [0.2, 0.8]], [0, 1]), 4)
+    0.29
+    """
+    rows = check_rows(probs, labels, sample_weight)
+    return rows.mean(rows.brier)
+
+
+def overconfidence(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+    """Mean confidence less accuracy: which way the probabilities err, and how far.
+
+    Parameters
+    ----------
+    probs, labels, sample_weight
+        As for `accuracy`.
+
+    Returns
+    -------
+    float
+        From -1 to 1: above 0 the classifier is right less often than it says, below 0 more often. Its
+        absolute value is the ECE with one bin.
+
+    Examples
+    --------
+    >>> round(overconfidence([[0.9, 0.1], [0.2, 0.8]], [0, 0]), 4)
+    0.35
+    """
+    rows = check_rows(probs, labels, sample_weight)
+    return -rows.mean(rows.residual)

@@ -1,0 +1,337 @@
+"""A classifier of scikit-learn with calibrated probabilities: `CalibratedClassifier`."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from temperance.calibrators import CALIBRATORS, Calibrator, make_calibrator
+from temperance.containers import as_numpy
+from temperance.core.arrays import Indices, Vector
+from temperance.sklearn.folds import check_target, make_splitter, score_fold, split_rows, weights_for
+from temperance.sklearn.scores import (
+    RESPONSES,
+    Part,
+    choose_response,
+    columns_of,
+    keep_known,
+    known_classes,
+    log_floor,
+    score,
+)
+from temperance.validation import InputError, check_choice, check_sample_weight
+
+__all__ = ["CalibratedClassifier"]
+
+
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose probabilities are calibrated by temperature.
+
+    A calibrator must see scores of rows that the classifier was not trained on: on its own training rows
+    every classifier looks better than it is. So the rows are dealt to folds, each fold is scored by a copy
+    of the estimator that was trained on the other folds, and ONE calibrator is fitted to all these scores.
+    Then the estimator is trained on all rows, and it is this one that predicts. (It is what
+    `CalibratedClassifierCV(ensemble=False)` does. Five models with a calibrator each would have less data
+    for each calibrator, cost five times as much to predict with, and their average would no longer decide
+    as the classifier does.)
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Anything with `decision_function` or `predict_proba`; None is a logistic regression.
+    calibrator : key or Calibrator
+        A key of `temperance.CALIBRATORS`, or a calibrator with options of your own; it is copied.
+    cv : int, splitter, iterable of (train, test), or "prefit"
+        An int is the number of stratified folds, in the order of the rows; it is lowered to the number of
+        rows of the largest class. Rows that a splitter tests more than once count once in all. "prefit"
+        takes the estimator as it is, and all rows to calibrate it; so does a `FrozenEstimator`.
+    response : "auto", "decision_function" or "predict_proba"
+        What the logits are made from. "auto" is `decision_function` if there is one with a column for each
+        class (one score for two classes), else `predict_proba`.
+    n_jobs : int, optional
+        Folds at a time, as in all of scikit-learn.
+
+    Attributes
+    ----------
+    estimator_, calibrator_ : the fitted classifier and calibrator
+    classes_ : (K,) array
+        The labels, in the order of the columns.
+    response_ : "decision_function" or "predict_proba"
+    log_floor_ : float
+        What the logarithm of a probability is raised to, if below; -inf for a decision function.
+    n_rows_ : int
+        Rows that the calibrator was fitted to.
+    n_features_in_, feature_names_in_ : if the estimator has them.
+
+    Notes
+    -----
+    A decision function is taken for logits as it is. The margins of a support vector machine are no log-odds,
+    but they order the rows, and a temperature gives them the scale that fits the labels best. One score
+    for each pair of classes (`decision_function_shape="ovo"`) is of no use.
+
+    Probabilities become logits by their logarithms. That of 0 is not finite, and what it counts as decides
+    much: forests and neighbours say 0 where they mean less than one of their votes, and one error among such
+    zeros would flatten all other rows. So all classes of a row that have probability 0 count, together, as at
+    most half of the smallest probability met in the calibration: each as this half divided by K. No
+    probability counts as less than 2.2e-16, the precision of a float, which naive Bayes does not keep to.
+
+    A class too rare to be in all training folds is no error. In the scores of a fold that lacks it, it is
+    an impossible class (-inf), or for a calibrator that takes none, as unlikely as the least likely class of
+    the row. Rows of that class in such a fold do not take part in the calibration, since no temperature
+    could put right what the model cannot know.
+
+    `sample_weight` goes to the estimator, if it takes weights, and to the calibrator. Other arguments of
+    `fit` go to the estimator; with metadata routing enabled, to the estimator and the splitter as they
+    request.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.metrics import log_loss
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from temperance import CalibratedClassifier
+    >>> X, y = make_classification(n_samples=600, n_redundant=10, random_state=0)
+    >>> model = CalibratedClassifier(GaussianNB(), "ts", cv=3).fit(X[:300], y[:300])
+    >>> round(model.calibrator_.temperature_, 1)
+    2.9
+    >>> round(log_loss(y[300:], model.estimator_.predict_proba(X[300:])), 2)
+    0.41
+    >>> round(log_loss(y[300:], model.predict_proba(X[300:])), 2)
+    0.23
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        calibrator: str | Calibrator = "bayes",
+        *,
+        cv: Any = 5,
+        response: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.response = response
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Train the classifier, and fit the calibrator to scores of rows that it was not trained on.
+
+        Parameters
+        ----------
+        X : what the estimator takes
+        y : (N,) labels of any type
+        sample_weight : (N,) numbers >= 0, optional
+            For the estimator, if it takes weights, and for the calibrator.
+        **fit_params
+            For the estimator; with metadata routing enabled, for the splitter too.
+        """
+        check_choice("response", self.response, RESPONSES)
+        calibrator = self._new_calibrator()
+        X, y = indexable(X, check_target(y))
+        weights = None if sample_weight is None else check_sample_weight(as_numpy(sample_weight), len(y))
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # half a fit is none
+        if self._is_prefit():
+            parts = self._score_prefit(X, y, fit_params)
+        else:
+            parts = self._score_folds(X, y, weights, fit_params)
+        self._calibrate(calibrator, parts, columns_of(y, self.classes_), weights)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set options; those of the estimator and of the calibrator by names such as `estimator__C`."""
+        calibrator = params.get("calibrator", self.calibrator)
+        options = [name for name in params if name.startswith("calibrator__")]
+        if options and isinstance(calibrator, str):
+            raise InputError(
+                f"{options[0]} needs a calibrator to set it in; got the key {calibrator!r}. Pass "
+                f"calibrator=temperance.make_calibrator({calibrator!r})."
+            )
+        return super().set_params(**params)
+
+    def _new_calibrator(self) -> Calibrator:
+        if isinstance(self.calibrator, Calibrator):
+            copy: Calibrator = clone(self.calibrator)
+            return copy
+        if isinstance(self.calibrator, str):
+            return make_calibrator(self.calibrator)
+        raise InputError(
+            f"calibrator must be one of {', '.join(CALIBRATORS)}, or a calibrator such as "
+            f"temperance.TemperatureScaling(); got {self.calibrator!r}."
+        )
+
+    def _is_prefit(self) -> bool:
+        given = isinstance(self.cv, str) and self.cv == "prefit"
+        return given or isinstance(self.estimator, FrozenEstimator)
+
+    def _get_estimator(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        default = LogisticRegression()
+        return default.set_fit_request(sample_weight=True) if _routing() else default
+
+    def _score_prefit(self, X: Any, y: NDArray[Any], fit_params: dict[str, Any]) -> list[Part]:
+        if fit_params:
+            raise InputError(
+                "a fitted estimator is not trained again, so fit takes X, y and sample_weight alone; got "
+                f"{', '.join(fit_params)}. Leave it out, or choose folds with cv."
+            )
+        if self.estimator is None:
+            raise InputError("estimator must be a fitted classifier for cv='prefit'; got None.")
+        if hasattr(self.estimator, "fit"):  # else it is a model from elsewhere, ready to predict
+            check_is_fitted(self.estimator)
+        classes = known_classes(self.estimator)
+        unknown = columns_of(y, classes) < 0
+        if unknown.any():
+            raise InputError(
+                f"y must hold labels of the fitted estimator, such as {classes.tolist()[0]!r}; got "
+                f"{y[unknown].tolist()[0]!r} ({unknown.sum()} such rows). Drop these rows, or check "
+                "the type of y."
+            )
+        self._take(self.estimator, X, classes)
+        return [Part(np.arange(len(y)), *score(self.estimator_, X, self.response_, classes))]
+
+    def _take(self, fitted: Any, X: Any, classes: NDArray[Any]) -> None:
+        self.estimator_, self.classes_ = fitted, classes
+        self.response_ = choose_response(self.response, fitted, X)
+
+    def _score_folds(
+        self, X: Any, y: NDArray[Any], weights: Vector | None, fit_params: dict[str, Any]
+    ) -> list[Part]:
+        n_classes = len(np.unique(y if weights is None else y[weights > 0]))
+        if n_classes < 2:
+            raise InputError(
+                "a classifier needs rows of two or more classes, of weight > 0; got "
+                f"{'one class' if n_classes else 'no rows'}. Check y."
+            )
+        estimator = self._get_estimator()
+        splits, fit_params = self._split(X, y, weights, fit_params)
+        trained = clone(estimator).fit(X, y, **fit_params)
+        self._take(trained, X, np.unique(y))
+        return Parallel(n_jobs=self.n_jobs)(
+            delayed(score_fold)(
+                clone(estimator), X, y, split, weights, fit_params, self.response_, self.classes_
+            )
+            for split in splits
+        )
+
+    def _split(
+        self, X: Any, y: NDArray[Any], weights: Vector | None, fit_params: dict[str, Any]
+    ) -> tuple[list[tuple[Indices, Indices]], dict[str, Any]]:
+        """Return the rows of the folds, and what goes to the estimator's fit."""
+        if _routing():
+            routed = process_routing(self, "fit", sample_weight=weights, **fit_params)
+            for_split, for_fit = routed.splitter.split, dict(routed.estimator.fit)
+        else:
+            for_split = {}
+            for_fit = fit_params | weights_for(self._get_estimator(), weights, fit_params)
+        return split_rows(make_splitter(self.cv, y), X, y, for_split), for_fit
+
+    def _calibrate(
+        self, calibrator: Calibrator, parts: list[Part], labels: Indices, weights: Vector | None
+    ) -> None:
+        parts = keep_known(parts, labels, weights)
+        rows = np.concatenate([part.rows for part in parts])
+        by_probability = self.response_ == "predict_proba"
+        self.log_floor_ = log_floor(parts, len(self.classes_)) if by_probability else -np.inf
+        self.calibrator_ = calibrator
+        logits = np.concatenate([self._logits_of(part.scores, part.columns) for part in parts])
+        # A row that was scored more than once counts as one.
+        shares = (1.0 if weights is None else weights[rows]) / np.bincount(rows)[rows]
+        self.calibrator_.fit(logits, labels[rows], None if (shares == 1).all() else shares)
+        self.n_rows_ = len(np.unique(rows))
+
+    def _logits_of(self, scores: Vector, columns: Indices) -> Vector:
+        """Return the logits of all classes from the scores of those that a model knows."""
+        scores = np.maximum(scores, self.log_floor_)
+        masks = self.calibrator_.supports_masked_classes and not getattr(
+            self.calibrator_, "class_bias", False
+        )
+        logits = np.empty((len(scores), len(self.classes_)))
+        logits[:] = -np.inf if masks else scores.min(axis=1, keepdims=True)
+        logits[:, columns] = scores
+        return logits
+
+    def _logits(self, X: Any) -> Vector:
+        check_is_fitted(self)
+        return self._logits_of(*score(self.estimator_, X, self.response_, self.classes_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of the largest score: a temperature does not change it.
+
+        A calibrator that may change it (`class_bias`) has its way. Where the `predict` of an estimator does
+        not follow its own scores, as that of `SVC` may not, the scores decide.
+        """
+        logits = self._logits(X)
+        return self.classes_[self.calibrator_.predict(logits)]
+
+    def predict_proba(self, X: Any) -> Vector:
+        """Return the calibrated probabilities, (N, K), in the order of `classes_`."""
+        logits = self._logits(X)
+        return np.asarray(self.calibrator_.predict_proba(logits))
+
+    def predict_log_proba(self, X: Any) -> Vector:
+        """Return the logarithms of the calibrated probabilities, finite also where these underflow."""
+        logits = self._logits(X)
+        return np.asarray(log_softmax(self.calibrator_.transform(logits), axis=1))
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return the calibrated logits, (N, K); for two classes (N,), the log-odds of the second."""
+        logits = self._logits(X)
+        calibrated = np.asarray(self.calibrator_.transform(logits))
+        return calibrated[:, 1] - calibrated[:, 0] if len(self.classes_) == 2 else calibrated
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what the transformers inside the estimator give each other: "default", "pandas" or "polars".
+
+        What this class itself gives, labels and probabilities, are always arrays.
+        """
+        estimators: list[Any] = [self.estimator, getattr(self, "estimator_", None)]
+        for estimator in estimators:
+            if hasattr(estimator, "set_output"):
+                estimator.set_output(transform=transform)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_rows_")
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say what goes where: scikit-learn's metadata routing."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        fit = MethodMapping().add(caller="fit", callee="fit")
+        split = MethodMapping().add(caller="fit", callee="split")
+        router.add(estimator=self._get_estimator(), method_mapping=fit)
+        return router.add(splitter=self.cv, method_mapping=split)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, estimator = super().__sklearn_tags__(), self._get_estimator()
+        if not hasattr(estimator, "__sklearn_tags__"):
+            return tags
+        inner = get_tags(estimator)
+        tags.input_tags = deepcopy(inner.input_tags)
+        tags.no_validation, tags.non_deterministic = inner.no_validation, inner.non_deterministic
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+        return tags
+
+
+def _routing() -> bool:
+    return bool(get_config()["enable_metadata_routing"])
