@@ -12,6 +12,7 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import chi2, spearmanr
 
+from temperance.calibrators import method_style
 from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.core.fisher import solve
@@ -21,7 +22,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
 from temperance.study import Results, TaskFile
-from temperance.study.methods import LABELS, UNCALIBRATED, make_method
+from temperance.study.methods import UNCALIBRATED, make_method
 from temperance.study.tasks import load_task
 
 SEEDS = 3  # of PTS
@@ -63,7 +64,7 @@ def robustness(results: Results, n: int, metric: str) -> str:
         means = [ratios(results, method, n, metric, tasks).mean() for tasks in groups(results).values()]
         shares = (np.mean(to_ts < 1), np.mean(harm > 1), bad_draws(results, method, n, metric))
         numbers = [f"{number:.3f}" for number in (*means, to_ts.max())]
-        rows.append([LABELS[method], *numbers, *(f"{share:.0%}" for share in shares)])
+        rows.append([method_style(method).label, *numbers, *(f"{share:.0%}" for share in shares)])
     return table(head, rows)
 
 
@@ -78,14 +79,15 @@ def gain_by_classes(results: Results, n: int) -> str:
     head = [
         f"classes, N = {n}",
         "tasks",
-        *(f"{name}: {LABELS[m]}" for name in ("NLL", "ECE") for m in chosen),
+        *(f"{name}: {method_style(m).label}" for name in ("NLL", "ECE") for m in chosen),
     ]
     classes = np.log([task.classes for task in results.tasks])
     for metric in ("nll", "ece"):
         for method in chosen:
             found = spearmanr(classes, ratios(results, method, n, metric, results.tasks))
             words.append(
-                f"{metric.upper()} of {LABELS[method]} {found.statistic:+.2f} (p = {found.pvalue:.2f})"
+                f"{metric.upper()} of {method_style(method).label} "
+                f"{found.statistic:+.2f} (p = {found.pvalue:.2f})"
             )
     heading = "Rank correlation of the ratio with the number of classes"
     return f"{table(head, rows)}\n\n{heading}: {', '.join(words)}."

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from study_claims import entropy_line, gain_by_classes, robustness, same_temperatures, table
 
+from temperance.calibrators import method_style
 from temperance.files import write_atomically
 from temperance.study import METRICS, Results, make_table, to_csv, to_markdown
 from temperance.study.export import export_results
 from temperance.study.figures import FIGURES, SUFFIXES, save_figure
-from temperance.study.methods import LABELS
 from temperance.study.paper import PaperTask, paper_figures
 from temperance.study.table_text import shown_difference
 from temperance.study.tables import UNITS, Entry, Unit, difference, entry_of, papers_task
@@ -60,7 +60,7 @@ def beside_paper(results: Results, metric: str) -> str:
     for n in results.sizes:
         figures = paper_figures(found, n, metric)
         for method in BESIDE:
-            line = [str(n), LABELS[method], f"{unit.factor * figures[method]:.{unit.decimals}f}"]
+            line = [str(n), method_style(method).label, f"{unit.factor * figures[method]:.{unit.decimals}f}"]
             for key in (method, SGD.get(method)):
                 ours = entry_of(None if key is None else results.summary(task, key, n, metric))
                 line += ["", ""] if ours is None else [shown(ours, unit), off(ours, figures[method], unit)]
@@ -88,12 +88,12 @@ def times(*studies: Results) -> str:
     rows = []
     for results in studies:
         for time in results.times():
-            if any(row[0] == LABELS[time.method] for row in rows):
+            if any(row[0] == method_style(time.method).label for row in rows):
                 continue
             each = [f"{1000 * seconds / time.fits:.1f}" for seconds in (time.fit_seconds, time.apply_seconds)]
             total = f"{(time.fit_seconds + time.apply_seconds) / 60:.1f}"
             ended = [str(time.failed), str(time.unconverged)]
-            rows.append([LABELS[time.method], str(time.fits), *ended, *each, total])
+            rows.append([method_style(time.method).label, str(time.fits), *ended, *each, total])
     return (
         table(["method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, minutes"], rows)
         + "\n"

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compared import COMPARED
 
-from temperance import CALIBRATORS, make_calibrator
+from temperance import make_calibrator
 from temperance.data import SimulatedTask, simulate
 
 # pytest loads these by itself; as modules with doctests they would all have the same name.
@@ -17,7 +18,7 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 SMALL = {"bts": {"bins": 5}}
 
 
-@pytest.fixture(scope="session", params=list(CALIBRATORS))
+@pytest.fixture(scope="session", params=COMPARED)
 def method(request: pytest.FixtureRequest) -> str:
     """Run the test once for each key of the registry."""
     return request.param

@@ -5,10 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+from compared import COMPARED
 from scipy.special import softmax
 from sklearn.base import clone
 
-from temperance import CALIBRATORS, InputError, compare, make_calibrator, metrics
+from temperance import InputError, compare, make_calibrator, metrics
 from temperance.calibrators import EntropyTemperatureScaling
 from temperance.data import simulate
 
@@ -30,7 +31,7 @@ def everything(task):
 
 def test_every_method_and_the_classifier_itself_are_judged_on_the_test_rows(everything, task):
     result, test = everything
-    assert list(result.results) == ["none", *CALIBRATORS]
+    assert list(result.results) == ["none", *COMPARED]
     assert result.judged_on == "the test set"
     for key, judged in result.results.items():
         if key == "none":
@@ -45,7 +46,7 @@ def test_every_method_and_the_classifier_itself_are_judged_on_the_test_rows(ever
 
 def test_the_calibrators_are_fitted_to_all_validation_rows(everything, task):
     result, _ = everything
-    for key in CALIBRATORS:
+    for key in COMPARED:
         assert result.results[key].calibrator.n_rows_ == len(task.labels)
     assert result.results["none"].calibrator is None
     assert result.results["none"].n_parameters == 0
@@ -56,7 +57,7 @@ def test_the_table_fits_80_columns_and_marks_the_recommended_method(everything):
     lines = str(result).splitlines()
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if line.startswith(f"{result.recommended}*")]
-    for key in CALIBRATORS:
+    for key in COMPARED:
         assert any(line.split()[:1] in ([key], [f"{key}*"]) for line in lines), key
     assert f"Recommended: {result.recommended}." in str(result)
 

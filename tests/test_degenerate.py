@@ -4,13 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from compared import COMPARED
 from scipy.special import log_softmax, softmax
 
-from temperance import CALIBRATORS, TemperatureScaling
+from temperance import TemperatureScaling
 from temperance.calibrators import TemperatureCalibrator
 
 # Bayes has a prior of its own, so that rows all right are rows like others.
-LIKELIHOOD_ALONE = pytest.mark.parametrize("method", [key for key in CALIBRATORS if key != "bayes"])
+LIKELIHOOD_ALONE = pytest.mark.parametrize("method", [key for key in COMPARED if key != "bayes"])
 
 
 def temperatures(cal, logits):

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from compared import COMPARED
 from scipy.special import expit, softmax, xlogy
 
-from temperance import CALIBRATORS, make_calibrator, metrics
+from temperance import make_calibrator, metrics
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 
-LIKELIHOOD = [key for key in CALIBRATORS if key != "pts-ece"]  # PTSe minimises something else
+LIKELIHOOD = [key for key in COMPARED if key != "pts-ece"]  # PTSe minimises something else
 
 
 def draw_labels(probs, seed):

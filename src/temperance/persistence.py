@@ -11,7 +11,7 @@ read both.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +147,12 @@ class _FileReader:
             raise self._fail(f"method must be one of {', '.join(CALIBRATORS)}; got {method!r}")
         if type(classes) is not int or classes < 2:
             raise self._fail(f"classes must be a whole number from 2; got {classes!r}")
-        calibrator = self._build(CALIBRATORS[method])
+        calibrator = self._build(CALIBRATORS[method].build)
         calibrator.n_classes_ = calibrator.n_features_in_ = classes
         self._restore(calibrator)
         return calibrator
 
-    def _build(self, kind: type[Calibrator]) -> Calibrator:
+    def _build(self, kind: Callable[..., Calibrator]) -> Calibrator:
         options = self._object(self.data["options"], "options")
         self._names(options, kind().get_params(), "options")
         values = {name: tuple(v) if isinstance(v, list) else v for name, v in options.items()}

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compared import COMPARED
 
-from temperance import CALIBRATORS, make_calibrator
+from temperance import make_calibrator
 from temperance.data import simulate
 
 pytest.importorskip("torch", reason="PyTorch is an extra")
 
 # Besides the registry: biases with and without interactions of the classes, mixtures without some part.
 VARIANTS: dict[str, tuple[str, dict[str, Any], int]] = {
-    **{key: (key, {}, 5) for key in CALIBRATORS},
+    **{key: (key, {}, 5) for key in COMPARED},
     "bayes, bias": ("bayes", {"class_bias": True}, 5),
     "bayes, bias of 33": ("bayes", {"class_bias": True}, 33),
     "bayes of 2": ("bayes", {}, 2),

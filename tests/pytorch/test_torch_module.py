@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 import torch
+from compared import COMPARED
 from torch import nn
 
-from temperance import CALIBRATORS, InputError, TemperatureScaling
+from temperance import InputError, TemperatureScaling
 from temperance.torch import module as module_file
 
 
@@ -28,7 +29,7 @@ def test_the_state_is_the_fitted_numbers(variant, calibrator):
         np.testing.assert_array_equal(state[name].numpy(), values)
 
 
-@pytest.mark.parametrize("key", [*CALIBRATORS, "bayes, bias"])
+@pytest.mark.parametrize("key", [*COMPARED, "bayes, bias"])
 def test_a_state_goes_through_a_file_to_another_module(key, calibrator, tmp_path):
     cal = calibrator(key)
     z = rows(5)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
+from compared import COMPARED
 from making import write_task
 from matplotlib.figure import Figure
 from scipy.stats import pearsonr, spearmanr
@@ -14,7 +15,7 @@ from scipy.stats import pearsonr, spearmanr
 from temperance import InputError, make_calibrator
 from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
-from temperance.display import COLOURS, TemperatureDisplay
+from temperance.display import COLOURS, MARKERS, TemperatureDisplay
 from temperance.study import Results, average_figures, figures, find_tasks
 from temperance.study import results as study_results
 from temperance.study.average_figures import averages
@@ -229,12 +230,11 @@ def test_an_infinite_loss_is_written_as_such(results):
     assert np.isfinite(ax.get_ylim()).all()
 
 
-def test_every_method_of_a_study_has_a_colour_of_the_registry():
-    family = {key: average_figures._family(key) for key in METHODS}
-    assert set(family.values()) <= set(COLOURS)
-    assert family["pts-ece-sgd"] == "pts-ece"
-    assert family["pts-plain"] == "pts"
-    assert family["ts"] == "ts"
+def test_a_variant_looks_like_the_method_that_it_is_of():
+    for key in METHODS:
+        family = max((base for base in COMPARED if f"{key}-".startswith(f"{base}-")), key=len)
+        if key != "bayes-bias":  # which is compared with it
+            assert (COLOURS[key], MARKERS[key]) == (COLOURS[family], MARKERS[family])
 
 
 def test_larger_markers_are_more_rows(results):

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compared import COMPARED
 
 from temperance import CALIBRATORS, InputError
-from temperance.study.methods import DEFAULT, LABELS, METHODS, check_methods, is_random, make_method
+from temperance.study.methods import DEFAULT, METHODS, check_methods, make_method
 from temperance.study.protocol import WorkUnit, plan
 from temperance.study.tasks import TaskFile
 
@@ -73,14 +74,13 @@ def test_a_study_that_is_stopped_has_all_tasks():
 @pytest.mark.parametrize("key", METHODS)
 def test_every_method_can_be_built_and_takes_its_seed_if_it_has_chance(key):
     made = make_method(key, 7)
-    assert is_random(key) == ("random_state" in made.get_params())
+    assert CALIBRATORS[key].is_random == ("random_state" in made.get_params())
     assert made.get_params().get("random_state", 7) == 7
     assert made.get_params().get("solver", "exact") == ("sgd" if key.endswith("-sgd") else "exact")
-    assert key in LABELS
 
 
 def test_methods_are_those_of_the_registry_and_variants_that_cost_more_are_asked_for():
-    assert set(CALIBRATORS) < set(DEFAULT) < set(METHODS)
+    assert set(COMPARED) < set(DEFAULT) < set(METHODS) == set(CALIBRATORS)
     assert make_method("ets-brier", 0).loss == "brier"
     assert check_methods(["pts-sgd", "ts", "ts"]) == ("ts", "pts-sgd")
     with pytest.raises(InputError, match="got 'tss'"):

@@ -1,11 +1,6 @@
-"""The calibrators, one file each, and their registry.
-
-A new one is a file with a subclass of `TemperatureCalibrator` (or `Calibrator`) and a line here.
-"""
+"""The calibrators, one file each, and the registry that knows them."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from temperance.calibrators.base import Calibrator, TemperatureCalibrator
 from temperance.calibrators.bayesian import BayesianTemperatureScaling
@@ -15,11 +10,19 @@ from temperance.calibrators.entropy import EntropyTemperatureScaling
 from temperance.calibrators.entropy_linear import EntropyLinearTemperatureScaling
 from temperance.calibrators.linear import LinearTemperatureScaling
 from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
+from temperance.calibrators.registry import (
+    CALIBRATORS,
+    UNCALIBRATED,
+    Method,
+    MethodStyle,
+    make_calibrator,
+    method_style,
+)
 from temperance.calibrators.temperature import TemperatureScaling
-from temperance.validation import InputError
 
 __all__ = [
     "CALIBRATORS",
+    "UNCALIBRATED",
     "BayesianTemperatureScaling",
     "BinwiseTemperatureScaling",
     "Calibrator",
@@ -27,38 +30,11 @@ __all__ = [
     "EntropyLinearTemperatureScaling",
     "EntropyTemperatureScaling",
     "LinearTemperatureScaling",
+    "Method",
+    "MethodStyle",
     "ParametrizedTemperatureScaling",
     "TemperatureCalibrator",
     "TemperatureScaling",
     "make_calibrator",
+    "method_style",
 ]
-
-CALIBRATORS: dict[str, type[Calibrator]] = {
-    "ts": TemperatureScaling,
-    "lts": LinearTemperatureScaling,
-    "hts": EntropyTemperatureScaling,
-    "hnlts": EntropyLinearTemperatureScaling,
-    "pts": ParametrizedTemperatureScaling,
-    "pts-ece": ParametrizedTemperatureScaling,
-    "bts": BinwiseTemperatureScaling,
-    "ets": EnsembleTemperatureScaling,
-    "bayes": BayesianTemperatureScaling,
-}
-
-# Options that a key implies.
-_IMPLIED: dict[str, dict[str, Any]] = {"pts-ece": {"loss": "ece"}}
-
-
-def make_calibrator(key: str, **options: Any) -> Calibrator:
-    """Build the calibrator of a registry key.
-
-    Examples
-    --------
-    >>> make_calibrator("bts", bins=20)
-    BinwiseTemperatureScaling(bins=20)
-    >>> make_calibrator("pts-ece")
-    ParametrizedTemperatureScaling(loss='ece')
-    """
-    if key not in CALIBRATORS:
-        raise InputError(f"the method must be one of {', '.join(CALIBRATORS)}; got {key!r}.")
-    return CALIBRATORS[key](**{**_IMPLIED.get(key, {}), **options})

@@ -45,8 +45,20 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
     key: ClassVar[str]
     """The name in the registry and in saved files: the paper's acronym."""
 
-    supports_masked_classes: ClassVar[bool] = True
-    """Whether -inf may mark an impossible class."""
+    @property
+    def supports_masked_classes(self) -> bool:
+        """Whether -inf may mark an impossible class."""
+        return True
+
+    @property
+    def keeps_class(self) -> bool:
+        """Whether the predicted class is always the classifier's own."""
+        return True
+
+    @property
+    def n_parameters_(self) -> float:
+        """How many parameters the rows have determined: with a prior, fewer than there are."""
+        return float(self.solution_.parameters.size)
 
     n_classes_: int
     n_rows_: int

@@ -116,6 +116,21 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         self.class_bias = class_bias
         self.prior = prior
 
+    @property
+    def supports_masked_classes(self) -> bool:
+        """Whether -inf may mark an impossible class: not with a class bias."""
+        return not self.class_bias
+
+    @property
+    def keeps_class(self) -> bool:
+        """Whether the predicted class is always the classifier's own: not with a class bias."""
+        return not self.class_bias
+
+    @property
+    def n_parameters_(self) -> float:
+        """How many parameters the rows have determined."""
+        return float(self.effective_parameters_.sum())
+
     def _check_options(self) -> None:
         if not isinstance(self.class_bias, bool):
             raise InputError(f"class_bias must be True or False; got {self.class_bias!r}.")

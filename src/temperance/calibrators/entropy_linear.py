@@ -36,7 +36,6 @@ class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "hnlts"
-    supports_masked_classes: ClassVar[bool] = False
     uses_entropy: ClassVar[bool] = True
     uses_logits: ClassVar[bool] = True
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + w_H log Hbar(z) + b)"

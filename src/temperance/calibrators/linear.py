@@ -40,7 +40,6 @@ class LinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "lts"
-    supports_masked_classes: ClassVar[bool] = False
     uses_entropy: ClassVar[bool] = False
     uses_logits: ClassVar[bool] = True
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + b)"

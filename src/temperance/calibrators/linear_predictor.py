@@ -61,6 +61,11 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def __init__(self, *, solver: str = "exact") -> None:
         self.solver = solver
 
+    @property
+    def supports_masked_classes(self) -> bool:
+        """Whether -inf may mark an impossible class: not where every logit has a weight."""
+        return not self.uses_logits
+
     def _check_options(self) -> None:
         check_choice("solver", self.solver, ("exact", "sgd"))
 

@@ -82,7 +82,6 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "pts"
-    supports_masked_classes: ClassVar[bool] = False
     input_mean_: Vector
     input_scale_: Vector
     coefs_: list[Matrix]
@@ -105,6 +104,11 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         self.weight_decay = weight_decay
         self.random_state = random_state
         self.solver = solver
+
+    @property
+    def supports_masked_classes(self) -> bool:
+        """Whether -inf may mark an impossible class: not here, the row mean is taken off."""
+        return False
 
     def _check_options(self) -> None:
         check_choice("loss", self.loss, ("nll", "ece"))

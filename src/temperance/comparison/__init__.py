@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.calibrators import CALIBRATORS, BayesianTemperatureScaling, Calibrator, make_calibrator
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Calibrator, Method, make_calibrator
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.recommendation import Difference, Recommendation, recommend
-from temperance.comparison.result import UNCALIBRATED, Comparison, MethodResult
+from temperance.comparison.result import Comparison, MethodResult
 from temperance.comparison.rows import LabelledRows, deal_folds, label_nll, predict, predict_folds
 from temperance.metrics import evaluate
 from temperance.validation import InputError
@@ -83,7 +83,7 @@ def compare(
         raise InputError(
             f"methods must be a list of keys, such as [{methods!r}]; got the string {methods!r}."
         )
-    keys = list(CALIBRATORS) if methods is None else methods
+    keys = [key for key, m in CALIBRATORS.items() if m.in_comparison] if methods is None else methods
     calibrators = {key: make_calibrator(key) for key in keys}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; got one of them.")
@@ -126,7 +126,7 @@ def _judge(
     return MethodResult(
         method,
         calibrator,
-        n_parameters=_n_parameters(calibrator),
+        n_parameters=0.0 if calibrator is None else Method.complexity(calibrator),
         scores=evaluate(probs, test.labels, sample_weight=test.weights, **scoring),
         row_nll=label_nll(probs, test.labels),
         confidence=probs[np.arange(len(probs)), top],
@@ -134,12 +134,3 @@ def _judge(
         seconds=seconds,
         warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
     )
-
-
-def _n_parameters(calibrator: Calibrator | None) -> float:
-    """Return how many numbers the rows have determined: with a prior, fewer than there are."""
-    if calibrator is None:
-        return 0
-    if isinstance(calibrator, BayesianTemperatureScaling):
-        return float(calibrator.effective_parameters_.sum())
-    return calibrator.solution_.parameters.size

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators import Calibrator, make_calibrator
-from temperance.comparison.result import UNCALIBRATED, Comparison
+from temperance.calibrators import UNCALIBRATED, Calibrator, make_calibrator
+from temperance.comparison.result import Comparison
 from temperance.comparison.rows import LabelledRows, label_nll, predict
 from temperance.core.arrays import Vector
 from temperance.validation import check_number

@@ -14,7 +14,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from temperance.comparison.result import UNCALIBRATED, MethodResult
+from temperance.calibrators import UNCALIBRATED
+from temperance.comparison.result import MethodResult
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate
 

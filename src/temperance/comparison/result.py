@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators import Calibrator
+from temperance.calibrators import UNCALIBRATED, Calibrator
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate, Evaluation
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation
 
 __all__ = ["UNCALIBRATED", "Comparison", "MethodResult"]
-
-
-UNCALIBRATED = "none"
-"""The name under which the classifier's own softmax is compared."""
 
 
 @dataclass(frozen=True, eq=False)

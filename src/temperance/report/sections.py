@@ -220,7 +220,7 @@ def _glossary() -> str:
         "log entropy": "how unsure a row is: 0 if all classes are alike, far below 0 if one is certain",
         "one standard error": "of the mean difference of two methods over the same rows; within it a simpler "
         "method is preferred",
-        **{key: (kind.__doc__ or "").splitlines()[0].rstrip(".") for key, kind in CALIBRATORS.items()},
+        **{key: method.summary for key, method in CALIBRATORS.items() if method.in_comparison},
         UNCALIBRATED: "the classifier as it is",
     }
     return element("dl", *(element("dt", text(k)) + element("dd", text(v)) for k, v in words.items()))

@@ -261,9 +261,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _logits_of(self, scores: Vector, columns: Indices) -> Vector:
         """Return the logits of all classes from the scores of those that a model knows."""
         scores = np.maximum(scores, self.log_floor_)
-        masks = self.calibrator_.supports_masked_classes and not getattr(
-            self.calibrator_, "class_bias", False
-        )
+        masks = self.calibrator_.supports_masked_classes
         logits = np.empty((len(scores), len(self.classes_)))
         logits[:] = -np.inf if masks else scores.min(axis=1, keepdims=True)
         logits[:, columns] = scores

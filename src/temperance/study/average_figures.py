@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.calibrators import method_style
 from temperance.core.arrays import Matrix
-from temperance.display import COLOURS, colour_of, marker_of
 from temperance.display.axes import REFERENCE
-from temperance.study.methods import LABELS
 from temperance.study.results import Results
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError
@@ -182,7 +181,7 @@ def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
             ax.axvspan(at - 0.5, at + 0.5, color="0.95", zorder=0, linewidth=0)
         _draw_method(ax, at, method, data, panel)
     ax.set_xlim(-0.5, len(data.methods) - 0.5)
-    ax.set_xticks(range(len(data.methods)), [LABELS.get(key, key) for key in data.methods], rotation=90)
+    ax.set_xticks(range(len(data.methods)), [method_style(key).label for key in data.methods], rotation=90)
     ax.tick_params(axis="x", length=0, labelbottom=True)
     ax.set_title(f"{panel.title} ({panel.tasks} task{'s' if panel.tasks > 1 else ''})", parse_math=False)
 
@@ -206,8 +205,8 @@ def _set_scale(ax: Axes, scale: _Scale) -> None:
 
 def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -> None:
     """Draw a column of markers, from few rows on the left to many on the right, joined by a thin line."""
-    look = _family(method)
-    colour, marker, ratio = colour_of(look), marker_of(look), panel.ratio[at]
+    style, ratio = method_style(method), panel.ratio[at]
+    colour, marker = style.colour, style.marker
     places, areas = at + _asides(len(data.sizes)), _areas(data.sizes) * _AREAS.get(marker, 1.0)
     drawn = np.isfinite(ratio)
     ax.plot(places[drawn], ratio[drawn], color=colour, linewidth=0.6, alpha=0.6, zorder=2)
@@ -219,11 +218,6 @@ def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -
             ax.annotate(
                 "∞", (place, 1.0), xycoords=("data", "axes fraction"), ha="center", va="top", color=colour
             )
-
-
-def _family(method: str) -> str:
-    """Return the registered method of which this is one, perhaps fitted in another way."""
-    return max((key for key in COLOURS if f"{method}-".startswith(f"{key}-")), key=len, default=method)
 
 
 def _asides(sizes: int) -> Matrix:

@@ -1,56 +1,16 @@
-"""The methods of a study: those of the registry, and the paper's own ways to fit them.
-
-- `ets-brier` is ETS as the paper's tables have it: weights that minimise the Brier score.
-- `pts-plain` is PTS without our prior on its weights.
-- `...-sgd` are trained as the paper did, by stochastic gradient descent.
-"""
+"""The methods of a study: those of the registry, in the order of the paper's tables."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from temperance.calibrators import CALIBRATORS, Calibrator, make_calibrator
-from temperance.comparison import UNCALIBRATED
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Calibrator
 from temperance.validation import InputError
 
-__all__ = ["DEFAULT", "LABELS", "METHODS", "UNCALIBRATED", "check_methods", "is_random", "make_method"]
+__all__ = ["DEFAULT", "METHODS", "UNCALIBRATED", "check_methods", "make_method"]
 
-_VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "ets-brier": ("ets", {"loss": "brier"}),
-    "pts-plain": ("pts", {"weight_decay": 0.0}),
-    "hts-sgd": ("hts", {"solver": "sgd"}),
-    "lts-sgd": ("lts", {"solver": "sgd"}),
-    "hnlts-sgd": ("hnlts", {"solver": "sgd"}),
-    "pts-sgd": ("pts", {"solver": "sgd"}),
-    "pts-ece-sgd": ("pts-ece", {"solver": "sgd"}),
-}
+_PAPER = ("ts", "ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece")
 
-LABELS: dict[str, str] = {
-    UNCALIBRATED: "Uncalibrated",
-    "ts": "TS",
-    "ets": "ETS",
-    "ets-brier": "ETS-Brier",
-    "bts": "BTS",
-    "hts": "HTS",
-    "lts": "LTS",
-    "hnlts": "HnLTS",
-    "pts": "PTS",
-    "pts-ece": "PTS-ECE",
-    "bayes": "Bayes",
-    "pts-plain": "PTS-plain",
-    "hts-sgd": "HTS-SGD",
-    "lts-sgd": "LTS-SGD",
-    "hnlts-sgd": "HnLTS-SGD",
-    "pts-sgd": "PTS-SGD",
-    "pts-ece-sgd": "PTS-ECE-SGD",
-}
-"""What tables and figures call a method, in the order of the paper's columns, ours behind."""
-
-METHODS: tuple[str, ...] = (
-    *(key for key in LABELS if key in CALIBRATORS or key in _VARIANTS),
-    *(key for key in CALIBRATORS if key not in LABELS),
-)
-DEFAULT: tuple[str, ...] = tuple(key for key in METHODS if key in CALIBRATORS or key == "ets-brier")
+METHODS: tuple[str, ...] = (*_PAPER, *(key for key in CALIBRATORS if key not in _PAPER))
+DEFAULT: tuple[str, ...] = tuple(key for key in METHODS if CALIBRATORS[key].in_study)
 
 
 def check_methods(keys: list[str] | tuple[str, ...]) -> tuple[str, ...]:
@@ -63,14 +23,7 @@ def check_methods(keys: list[str] | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def make_method(key: str, random_state: int) -> Calibrator:
-    """Build the calibrator of a method; the seed is for those that have chance in their fit."""
-    registered, options = _VARIANTS.get(key, (key, {}))
-    seed = (
-        {"random_state": random_state} if "random_state" in make_calibrator(registered).get_params() else {}
-    )
-    return make_calibrator(registered, **options, **seed)
-
-
-def is_random(key: str) -> bool:
-    """Say whether two fits to the same rows may differ."""
-    return "random_state" in make_method(key, 0).get_params()
+    """Build the calibrator of a method; the seed is for those that are random."""
+    method = CALIBRATORS[key]
+    calibrator: Calibrator = method(**({"random_state": random_state} if method.is_random else {}))
+    return calibrator

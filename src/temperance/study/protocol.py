@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.study.methods import UNCALIBRATED, is_random
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED
 from temperance.study.tasks import TaskFile
 
 __all__ = ["FitKey", "WorkUnit", "plan"]
@@ -70,7 +70,7 @@ def plan(
     """Yield the work that is left, draw by draw: a study that is stopped has all tasks, with fewer draws."""
     for task in tasks:
         yield from _left(WorkUnit(task, 0, 0, seed, (UNCALIBRATED,)), done)
-    random = tuple(method for method in methods if is_random(method))
+    random = tuple(method for method in methods if CALIBRATORS[method].is_random)
     for draw in range(draws):
         for task in tasks:
             for n in sorted({min(size, task.rows) for size in sizes}):

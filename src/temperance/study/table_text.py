@@ -14,7 +14,8 @@ from itertools import compress
 
 import numpy as np
 
-from temperance.study.methods import LABELS, UNCALIBRATED
+from temperance.calibrators import method_style
+from temperance.study.methods import UNCALIBRATED
 from temperance.study.paper import DRAWS as PAPER_DRAWS
 from temperance.study.tables import Entry, Group, Row, Table, Unit
 from temperance.study.tasks import TaskFile
@@ -127,7 +128,7 @@ _LATEX = _Style(
 
 
 def _headings(table: Table) -> list[str]:
-    return [LABELS.get(key, key) for key in table.methods]
+    return [method_style(key).label for key in table.methods]
 
 
 def shown_difference(entry: Entry, unit: Unit) -> str:
@@ -225,7 +226,7 @@ def _draws(table: Table) -> str:
         shown = {key: _range(list(compress(column, drawn))) for key, column in columns.items()} or {"": "0"}
         usual = max(shown.values(), key=list(shown.values()).count)
         others = ", ".join(
-            f"{LABELS.get(key, key)} {draws}" for key, draws in shown.items() if draws != usual
+            f"{method_style(key).label} {draws}" for key, draws in shown.items() if draws != usual
         )
     return f"{usual} draw{'' if usual == '1' else 's'}{f' (of {others})' if others else ''}"
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temperance.calibrators import TemperatureCalibrator
+from temperance.calibrators import TemperatureCalibrator, method_style
 from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.core.arrays import Indices, Vector
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay, colour_of, marker_of
 from temperance.display.optima import LEAST_ROWS, as_rows, temperatures
 from temperance.display.temperature_axes import Whiskers
-from temperance.study.methods import LABELS, make_method
+from temperance.study.methods import make_method
 from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
 from temperance.study.tasks import LoadedTask, TaskFile, load_task
@@ -207,7 +207,7 @@ def _fitted(
             return calibrator.fit(rows.logits, rows.labels)
     except InputError as error:
         raise InputError(
-            f"{LABELS[method]} cannot be fitted to {len(rows)} rows of {task.name}: {error}"
+            f"{method_style(method).label} cannot be fitted to {len(rows)} rows of {task.name}: {error}"
         ) from error
 
 
@@ -254,7 +254,7 @@ def _classes_label(shown: ClassTemperatureDisplay) -> str:
 def draw_entropy(ax: Axes, data: EntropyTemperatures) -> None:
     """Draw T against entropy: light for few rows, dark for all, with the best T of bins on top."""
     draw = _draw_lines if data.is_line else _draw_dots
-    name = LABELS[data.method]
+    name = method_style(data.method).label
     if len(data.by_few):
         drawn = f", {len(data.by_few)} draws" if len(data.by_few) > 1 else ""
         draw(ax, data, data.by_few, f"{name}, {data.few} rows{drawn}", dark=False)

@@ -1,0 +1,172 @@
+"""Everything the package knows about its methods, in one table.
+
+A method is a calibrator class with some of its options fixed, a name for people, and how pictures show it.
+`make_calibrator`, `compare`, the study, the command line and the displays all read this table.
+A new method is a file beside this one and an entry here.
+
+The colours were chosen by a search: as far apart as possible (CIELAB) to normal eyes and to three kinds of
+colour blindness (Machado et al., 2009), among those with a contrast of 3:1 or more both to white paper and
+to the report's dark ground #1b1f24. That leaves a narrow range of lightness, so markers differ as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+from temperance.calibrators.base import Calibrator, TemperatureCalibrator
+from temperance.calibrators.bayesian import BayesianTemperatureScaling
+from temperance.calibrators.binwise import BinwiseTemperatureScaling
+from temperance.calibrators.ensemble import EnsembleTemperatureScaling
+from temperance.calibrators.entropy import EntropyTemperatureScaling
+from temperance.calibrators.entropy_linear import EntropyLinearTemperatureScaling
+from temperance.calibrators.linear import LinearTemperatureScaling
+from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
+from temperance.calibrators.temperature import TemperatureScaling
+from temperance.validation import InputError
+
+__all__ = ["CALIBRATORS", "UNCALIBRATED", "Method", "MethodStyle", "make_calibrator", "method_style"]
+
+UNCALIBRATED = "none"
+"""The name under which the classifier's own softmax is compared."""
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """How a method is named and drawn: the markers are matplotlib's letters."""
+
+    label: str
+    colour: str
+    marker: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method: what builds its calibrator, and what is known of it. Call it to build one.
+
+    Attributes
+    ----------
+    key : str
+        Its name in the registry, on the command line and in results.
+    build : callable
+        What builds the calibrator, usually its class.
+    style : MethodStyle
+        Its label, colour and marker.
+    options : mapping
+        Options of the class that the key fixes.
+    in_comparison, in_study : bool
+        Whether `compare` and the study use it where no methods are named.
+    """
+
+    key: str
+    build: Callable[..., Any]
+    style: MethodStyle
+    options: Mapping[str, Any] = field(default_factory=dict)
+    in_comparison: bool = False
+    in_study: bool = False
+
+    def __call__(self, **options: Any) -> Any:
+        """Build an unfitted calibrator; the options given here override those of the key."""
+        return self.build(**{**self.options, **options})
+
+    @property
+    def summary(self) -> str:
+        """The first line of its documentation."""
+        return (self.build.__doc__ or "").partition("\n")[0].rstrip(".")
+
+    @property
+    def keeps_class(self) -> bool:
+        """Whether the predicted class always stays the same."""
+        return bool(getattr(self(), "keeps_class", False))
+
+    @property
+    def supports_masked_classes(self) -> bool:
+        """Whether -inf may mark an impossible class."""
+        return bool(getattr(self(), "supports_masked_classes", False))
+
+    @property
+    def has_temperature(self) -> bool:
+        """Whether a row has a temperature T(z)."""
+        return isinstance(self(), TemperatureCalibrator)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether two fits to the same rows may differ by their random seed."""
+        calibrator = self()
+        return "random_state" in (calibrator.get_params() if hasattr(calibrator, "get_params") else {})
+
+    @staticmethod
+    def complexity(calibrator: Any) -> float:
+        """Return the number of parameters that the rows of a fit have determined; infinite if unknown."""
+        return float(getattr(calibrator, "n_parameters_", float("inf")))
+
+
+_BAYES, _ETS = BayesianTemperatureScaling, EnsembleTemperatureScaling
+_HTS, _LTS, _HNLTS = EntropyTemperatureScaling, LinearTemperatureScaling, EntropyLinearTemperatureScaling
+_PTS = ParametrizedTemperatureScaling
+_SGD = {"solver": "sgd"}
+_EVERYWHERE, _NAMED_ONLY = {"in_comparison": True, "in_study": True}, {"in_comparison": False}
+
+_TABLE: tuple[tuple[str, type[Calibrator], str, str, str, dict[str, Any], dict[str, bool]], ...] = (
+    ("ts", TemperatureScaling, "TS", "#6987e1", "s", {}, _EVERYWHERE),
+    ("lts", _LTS, "LTS", "#ff1e4b", "v", {}, _EVERYWHERE),
+    ("hts", _HTS, "HTS", "#969600", "^", {}, _EVERYWHERE),
+    ("hnlts", _HNLTS, "HnLTS", "#b478b4", "D", {}, _EVERYWHERE),
+    ("pts", _PTS, "PTS", "#c31eb4", "P", {}, _EVERYWHERE),
+    ("pts-ece", _PTS, "PTS-ECE", "#a500ff", "X", {"loss": "ece"}, _EVERYWHERE),
+    ("bts", BinwiseTemperatureScaling, "BTS", "#699669", "<", {}, _EVERYWHERE),
+    ("ets", _ETS, "ETS", "#9669ff", ">", {}, _EVERYWHERE),
+    ("bayes", _BAYES, "Bayes", "#00872d", "*", {}, _EVERYWHERE),
+    ("bayes-bias", _BAYES, "Bayes-bias", "#3c8c78", "8", {"class_bias": True}, _NAMED_ONLY),
+    # The paper's own ways to fit: ETS by the Brier score, PTS without a prior, training by SGD.
+    ("ets-brier", _ETS, "ETS-Brier", "#9669ff", ">", {"loss": "brier"}, {"in_study": True}),
+    ("pts-plain", _PTS, "PTS-plain", "#c31eb4", "P", {"weight_decay": 0.0}, _NAMED_ONLY),
+    ("hts-sgd", _HTS, "HTS-SGD", "#969600", "^", _SGD, _NAMED_ONLY),
+    ("lts-sgd", _LTS, "LTS-SGD", "#ff1e4b", "v", _SGD, _NAMED_ONLY),
+    ("hnlts-sgd", _HNLTS, "HnLTS-SGD", "#b478b4", "D", _SGD, _NAMED_ONLY),
+    ("pts-sgd", _PTS, "PTS-SGD", "#c31eb4", "P", _SGD, _NAMED_ONLY),
+    ("pts-ece-sgd", _PTS, "PTS-ECE-SGD", "#a500ff", "X", {**_SGD, "loss": "ece"}, _NAMED_ONLY),
+)
+
+CALIBRATORS: dict[str, Method] = {
+    key: Method(key, build, MethodStyle(*style), options, **use)
+    for key, build, *style, options, use in _TABLE
+}
+"""The methods of the package by key: call one to build its calibrator."""
+
+_UNCALIBRATED_STYLE = MethodStyle("Uncalibrated", "#767b82", "o")
+_OTHERS = (("#b0622e", "p"), ("#16868f", "h"), ("#4f7f2a", "d"))
+
+
+def method_style(name: str) -> MethodStyle:
+    """Return how a method is shown; a name that is not in the registry always gets the same style.
+
+    Examples
+    --------
+    >>> method_style("ts").label, method_style("my own") == method_style("my own")
+    ('TS', True)
+    """
+    if name == UNCALIBRATED:
+        return _UNCALIBRATED_STYLE
+    if name in CALIBRATORS:
+        return CALIBRATORS[name].style
+    # A checksum, since the hash of a string differs between runs.
+    return MethodStyle(name.rpartition(":")[2], *_OTHERS[crc32(name.encode()) % len(_OTHERS)])
+
+
+def make_calibrator(key: str, **options: Any) -> Calibrator:
+    """Build the calibrator of a registry key.
+
+    Examples
+    --------
+    >>> make_calibrator("bts", bins=20)
+    BinwiseTemperatureScaling(bins=20)
+    >>> make_calibrator("pts-ece")
+    ParametrizedTemperatureScaling(loss='ece')
+    """
+    if key not in CALIBRATORS:
+        raise InputError(f"the method must be one of {', '.join(CALIBRATORS)}; got {key!r}.")
+    calibrator: Calibrator = CALIBRATORS[key](**options)
+    return calibrator
