@@ -9,7 +9,6 @@ import torch
 from temperance import InputError, make_calibrator
 from temperance.containers import framework_of, open_logits
 from temperance.core.blocks import BFloat16
-from temperance.torch import apply
 
 
 def test_the_framework_of_a_tensor():
@@ -100,8 +99,6 @@ def test_other_numbers_of_classes_are_refused(calibrator):
         calibrator("ts").transform(torch.zeros(2, 3, 4))
     with pytest.raises(AttributeError, match="a row has no temperature"):
         calibrator("ets").temperature(torch.zeros(2, 3, 5))
-    with pytest.raises(NotImplementedError, match="log_temperature_std of TemperatureScaling has no PyTorch"):
-        apply(calibrator("ts"), "log_temperature_std", torch.zeros(2, 3, 5))
 
 
 def test_an_unfitted_calibrator_says_so():
