@@ -174,7 +174,7 @@ def test_masked_classes_are_refused_at_fit_and_at_use(six):
     masked = logits[:100].copy()
     for row in (7, 11):
         masked[row, (labels[row] + 1) % 6] = -np.inf
-    message = r"finite for BayesianTemperatureScaling\(class_bias=True\).*-inf in 2 rows, the first is row 7"
+    message = r"finite for BayesianTemperatureScaling\(class_bias=True\).*-inf in 2 rows \(first: row 7\)"
     with pytest.raises(InputError, match=message):
         BayesianTemperatureScaling(class_bias=True).fit(masked, labels[:100])
     for use in ("predict", "predict_proba", "transform"):

@@ -74,7 +74,7 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
     opened = open_logits(logits)
     n_rows, n_classes = opened.values.shape
     columns = check_labels(as_numpy(labels), n_rows, n_classes)
-    rows = LogitRows(opened.values, columns, inspect=inspector(opened.values))
+    rows = LogitRows(opened.values, columns, inspect=inspector(opened.values, columns))
     weak = weak_population()
     sample = InMemoryFitData(rows)
     parts = build_design(sample, weak)

@@ -8,9 +8,12 @@ circle. `tests/test_architecture.py` holds that each entry is used from below, a
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-__all__ = ["LOADERS", "import_optional", "load"]
+from temperance.errors import InputError
+
+__all__ = ["LOADERS", "MissingPackageError", "import_optional", "load"]
 
 LOADERS: dict[str, tuple[str, str]] = {
     "save": ("temperance.persistence", "save"),
@@ -34,11 +37,16 @@ def load(capability: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def import_optional(module: str, needed_by: str, extra: str) -> Any:
-    """Return a module of another package, or say which extra installs it."""
+class MissingPackageError(InputError, ImportError):
+    """A package is not installed; the message says how to install it."""
+
+
+def import_optional(module: str, extra: str, user: str) -> ModuleType:
+    """Return a module of another package, or say which extra brings it to its `user`."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f'{needed_by} needs {module.partition(".")[0]}: pip install "temperance[{extra}]"'
+        package = module.partition(".")[0]
+        raise MissingPackageError(
+            f'{user} needs the package {package}: pip install "temperance[{extra}]"'
         ) from error

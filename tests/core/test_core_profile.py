@@ -12,7 +12,7 @@ from temperance.calibrators.bayes_design import (
     standards,
 )
 from temperance.core import blocks
-from temperance.core.features import LOG_ENTROPY_FLOOR
+from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 

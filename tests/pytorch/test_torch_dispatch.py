@@ -74,8 +74,8 @@ def test_more_axes_give_more_axes(calibrator):
 
 
 REFUSED = {
-    "nan": ("hts", torch.nan, "got NaN in 1 rows, the first is row 1"),
-    "inf": ("ts", torch.inf, r"got \+inf in 1 rows, the first is row 1"),
+    "nan": ("hts", torch.nan, r"found NaN in 1 row \(first: row 1\)"),
+    "inf": ("ts", torch.inf, r"found \+inf in 1 row \(first: row 1\)"),
     "mask": ("lts", -torch.inf, "LinearTemperatureScaling, which weighs every"),
     "mask, pts": ("pts", -torch.inf, "ParametrizedTemperatureScaling, which weighs every"),
     "mask, bias": ("bayes, bias", -torch.inf, r"BayesianTemperatureScaling\(class_bias=True\), which"),

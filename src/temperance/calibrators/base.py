@@ -283,7 +283,8 @@ def _open_fit_data(logits: Any, labels: Any, sample_weight: Any) -> FitData:
         raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
     columns = check_labels(as_numpy(labels), n_rows, n_classes)
     weights = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
-    return InMemoryFitData(LogitRows(opened.values, columns, inspect=inspector(opened.values)), weights)
+    inspect = inspector(opened.values, columns)
+    return InMemoryFitData(LogitRows(opened.values, columns, inspect=inspect), weights)
 
 
 class TemperatureCalibrator(Calibrator):

@@ -15,7 +15,6 @@ from temperance.cli.inputs import (
     force_option,
     kind_option,
     methods_option,
-    naming_file,
     open_part,
     seed_option,
 )
@@ -91,14 +90,24 @@ def compare(
         check_apart(report, val, test, labels, test_labels)
         check_writable(report, overwrite=force)
     files = {"validation": open_part(val, None, "val", kind, labels)}
-    if test is not None:
-        files["test"] = open_part(test, None, "test", kind, test_labels)
-    elif "test" in parts(val):
-        files["test"] = open_part(val, "test", "test", kind, test_labels)
+    if test is not None or "test" in parts(val):
+        files["test"] = _open_test(test or val, kind, test_labels)
     settings = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
     comparison = run_comparison(output, files, keys, settings)
     sources = sources_of(files) if report is not None or as_json else []
     show_comparison(output, comparison, report, sources, force=force)
+
+
+def _open_test(path: Path, kind: str | None, labels: Path | None) -> RowFile:
+    """Open the test rows, whose labels have an option of their own."""
+    from temperance.errors import InputError, Remedy
+
+    try:
+        return open_part(path, None, "test", kind, labels)
+    except InputError as error:
+        if error.remedy == Remedy("labels", ("FILE",)):
+            error.remedy = Remedy("test_labels", ("FILE",))
+        raise
 
 
 def _keys(methods: str) -> list[str]:
@@ -126,7 +135,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 
     assert file.labels is not None  # they were asked for
     logits = file.logits()
-    with naming_file(file):
+    with file.stored.naming_file():
         LabelledRows.open(logits, file.labels).has_masks()
     return logits, file.labels
 

@@ -6,15 +6,7 @@ from pathlib import Path
 
 import click
 
-from temperance.cli.inputs import (
-    FILE,
-    confidence_option,
-    input_options,
-    naming_file,
-    open_part,
-    part_option,
-    seed_option,
-)
+from temperance.cli.inputs import FILE, confidence_option, input_options, open_part, part_option, seed_option
 from temperance.cli.output import Output, output_options
 from temperance.cli.tables import metrics_table
 
@@ -67,7 +59,7 @@ def evaluate(
     with output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
         report("intervals", 0.3)
-        with naming_file(rows):
+        with rows.stored.naming_file():
             result = metrics.evaluate(
                 probs, rows.labels, bins=bins, confidence=confidence, draws=draws, random_state=seed,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share),

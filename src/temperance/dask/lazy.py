@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -14,7 +15,7 @@ from temperance.calibrators.applying import apply as apply_in_memory
 from temperance.calibrators.model import Model
 from temperance.core.blocks import threads, working_dtype
 from temperance.dask.blocks import as_array
-from temperance.validation import InputError, counted_from
+from temperance.errors import rows_from
 
 __all__ = ["apply", "map_probabilities"]
 
@@ -33,10 +34,9 @@ def apply(model: Model, method: str, logits: Any) -> da.Array:
         change = {"new_axis": 1, "chunks": (array.chunks[0], (2,))}
     n_dimensions = array.ndim - ("drop_axis" in change) + ("new_axis" in change)
     return da.map_blocks(
-        _apply_to_block,
+        _on_block,
         array,
-        model,
-        method,
+        partial(apply_in_memory, model, method),
         dtype=dtype,
         meta=np.empty((0,) * n_dimensions, dtype),
         token=f"temperance-{method}",
@@ -44,16 +44,13 @@ def apply(model: Model, method: str, logits: Any) -> da.Array:
     )
 
 
-def _apply_to_block(block: NDArray[Any], model: Model, method: str, block_info: Any = None) -> NDArray[Any]:
-    with threads(1):  # the threads are the engine's
-        try:
-            return np.asarray(apply_in_memory(model, method, block))
-        except InputError as error:
-            start = block_info[0]["array-location"][0][0] if block_info else 0
-            raise InputError(f"{counted_from(start)}{error}") from None
+def _on_block(block: NDArray[Any], work: Callable[..., Any], block_info: Any = None) -> NDArray[Any]:
+    start = block_info[0]["array-location"][0][0] if block_info else 0
+    with threads(1), rows_from(start):  # the threads are the engine's
+        return np.asarray(work(block))
 
 
 def map_probabilities(function: Callable[..., Any], probs: Any) -> da.Array:
     """Return a function of each block of probabilities."""
     array = as_array(probs)
-    return da.map_blocks(function, array, dtype=working_dtype(np.empty(0, array.dtype)))
+    return da.map_blocks(_on_block, array, function, dtype=working_dtype(np.empty(0, array.dtype)))

@@ -40,7 +40,7 @@ def run_on_workers(units: Iterable[WorkUnit], jobs: int) -> Generator[list[Score
             first = left[0]
             raise ChildProcessError(
                 f"the worker processes died {deaths} times in a row, at {first.task.name}, N = {first.n}. "
-                "Was there not enough memory? Try fewer --jobs; what was done is kept."
+                "They may lack memory: use fewer jobs. What was done is kept."
             )
 
 
