@@ -14,6 +14,7 @@ Unlike a temperature, a bias may change the predicted class. Rows with masked cl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +22,9 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.blocks import Scratch
 from temperance.core.links import Link
-from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import (
-    THINNING,
-    ObjectivePoint,
-    PartialSums,
-    Prior,
-    partial_sums_of,
-    with_prior,
-)
+from temperance.core.logit_rows import Index, LogitRows
+from temperance.core.objective import Derive, LogLikelihood, Prior
 from temperance.core.predictors import ByClass
-from temperance.core.quantiles import quantiles
 
 __all__ = ["Inputs", "OffsetLogLikelihood", "offset_mixture"]
 
@@ -61,10 +54,10 @@ class Inputs:
         return np.hstack([one, (d - d.mean(axis=1, keepdims=True)) / self.scale])
 
 
-class OffsetLogLikelihood:
+class OffsetLogLikelihood(LogLikelihood):
     """The mean negative log-likelihood as a function of [theta of the predictor, columns of W]."""
 
-    thinning = THINNING
+    predictor: ByClass
 
     def __init__(
         self,
@@ -75,47 +68,21 @@ class OffsetLogLikelihood:
         weights: Vector | None = None,
         prior: Prior | None = None,
     ) -> None:
-        self.rows, self.predictor, self.link, self.inputs = rows, predictor, link, inputs
-        self.weights, self.prior = weights, prior
+        super().__init__(rows, predictor, link, weights, prior)
+        self.inputs = inputs
         self.n_parameters = predictor.n_parameters + inputs.n_offsets
-        self.total_weight = float(rows.n_rows if weights is None else weights.sum())
         self.noise = float(np.finfo(np.float64).eps)
 
-    @property
-    def passes(self) -> int:
-        """How often the rows were read so far."""
-        return self.rows.passes
+    def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
+        predictor = self.predictor.take(index, rows)
+        return type(self)(rows, predictor, self.link, self.inputs, weights, self.prior)
 
-    def every(self, step: int) -> OffsetLogLikelihood:
-        """Return the objective of every `step`-th row, with the same prior."""
-        rows = self.rows.every(step)
-        weights = None if self.weights is None else self.weights[::step]
-        predictor = self.predictor.take(slice(None, None, step), rows)
-        return OffsetLogLikelihood(rows, predictor, self.link, self.inputs, weights, self.prior)
-
-    def with_prior(self, prior: Prior) -> OffsetLogLikelihood:
-        """Return the same with another prior."""
-        return OffsetLogLikelihood(self.rows, self.predictor, self.link, self.inputs, self.weights, prior)
-
-    def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
-        """Return quantiles of T over the rows."""
-        return quantiles(self.temperatures(theta), self.weights, shares).values
-
-    def temperatures(self, theta: Vector) -> Vector:
-        """Return T of each row."""
-        return self.link.temperature(self.predictor.predict(theta[: self.predictor.n_parameters]))
-
-    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
-        """Return what these rows add to the objective of more rows."""
-        return partial_sums_of(self(theta), with_fisher)
-
-    def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`."""
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value, and the function that gives the derivatives, both without the prior."""
         split = self.predictor.n_parameters
         beta = self.link.beta(self.predictor.predict(theta[:split]))
         W = theta[split:].reshape(self.inputs.width, self.inputs.n_classes).T
-        weights = np.ones(self.rows.n_rows) if self.weights is None else self.weights
-        share = weights / self.total_weight
+        share = self.share
 
         def value_of(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
             _, _, u = self._logits(z, i, j, beta.value, W)
@@ -125,7 +92,7 @@ class OffsetLogLikelihood:
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
             return self._derive(theta[:split], W, beta.value, beta.first, share, with_fisher)
 
-        return with_prior(self.prior, theta, float(self.rows.sum(value_of)[0][0]), derive)
+        return float(self.rows.sum(value_of)[0][0]), derive
 
     def _labels(self, i: int, j: int) -> NDArray[np.intp]:
         assert self.rows.labels is not None
