@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.metrics.predictions import Predictions, blocks, check_integer, check_rows
+from temperance.metrics.predictions import Predictions, cached_slices, check_integer, check_rows
 from temperance.metrics.recalibration import Logs, Recalibrator, fit_bias, fit_temperature, log_probabilities
 from temperance.validation import check_choice
 
@@ -156,7 +156,7 @@ def recalibrated_losses(rows: Predictions, folds: int, generator: np.random.Gene
         # With nothing to learn from, as for a single row, a fit returns its start, the identity.
         models = _fit(logs, rows, np.where(fold == held, 0.0, rows.weight), models)
         index = np.flatnonzero(fold == held)
-        for block in blocks(len(index), logs.shape[1]):
+        for block in cached_slices(len(index), logs.shape[1]):
             chosen = index[block]
             part = log_probabilities(rows.probs[chosen], np.float64)
             for which, model in enumerate(models, start=1):

@@ -27,7 +27,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
 from temperance.files import scratch_array
-from temperance.metrics.predictions import blocks
+from temperance.metrics.predictions import cached_slices
 
 __all__ = ["Logs", "Recalibrator", "fit_bias", "fit_temperature", "log_probabilities"]
 
@@ -70,7 +70,7 @@ def log_probabilities(probs: NDArray[np.floating[Any]], dtype: type[np.floating[
     else:
         tiny = float(np.finfo(probs.dtype).tiny)
     logs = scratch_array(probs.shape, dtype)
-    for block in blocks(*probs.shape):
+    for block in cached_slices(*probs.shape):
         part = np.log(np.maximum(probs[block], tiny, dtype=probs.dtype))
         logs[block] = part - part.max(axis=1, keepdims=True)
     return logs
@@ -142,7 +142,7 @@ def _objective(logs: Logs, labels: NDArray[np.intp], weight: Vector, x: Vector) 
     model = Recalibrator(float(x[0]), x[1:])
     value, gradient = 0.5 * _RIDGE * float(x[1:] @ x[1:]), np.concatenate([[0.0], _RIDGE * x[1:]])
     gradient[1:] -= np.bincount(labels, weights=weight, minlength=len(x) - 1)
-    for block in blocks(*logs.shape):
+    for block in cached_slices(*logs.shape):
         part, chosen, w = logs[block], labels[block], weight[block]
         odds, sums = model.odds(part)
         value += float(w @ model.nll(part, chosen, sums))
@@ -154,7 +154,7 @@ def _objective(logs: Logs, labels: NDArray[np.intp], weight: Vector, x: Vector) 
 def _second_derivatives(logs: Logs, weight: Vector, model: Recalibrator) -> Vector:
     """Return the diagonal of the Hessian of F at `model`, kept above 0."""
     curvature, diagonal = 1e-12, np.full(logs.shape[1], _RIDGE)
-    for block in blocks(*logs.shape):
+    for block in cached_slices(*logs.shape):
         odds, sums = model.odds(logs[block])
         curvature += float(weight[block] @ _moments(logs[block], odds, sums)[1])
         odds /= sums[:, None].astype(logs.dtype)
