@@ -259,18 +259,26 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
 
 def sum_blocks(values: Floats | BFloat16, work: BlockWork, size: int) -> list[NDArray[np.float64]]:
     """Sum the tuples of arrays that `work` returns for blocks of `size` rows, in the order of the blocks."""
+    totals: list[NDArray[np.float64]] = []
+    with _one_blas_thread:
+        for partial in _in_order(values, work, size):
+            if not totals:
+                totals = list(partial)
+                continue
+            for total, part in zip(totals, partial, strict=True):
+                total += part
+    return totals
+
+
+def _in_order(values: Floats | BFloat16, work: BlockWork, size: int) -> Iterator[Any]:
+    """Yield the results of all blocks, in their order."""
     n_rows = values.shape[0]
     lanes = max(1, min(number_of_threads(), -(-n_rows // size)))
-    with _one_blas_thread, ThreadPoolExecutor(lanes) as pool:
-        streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
-        totals: list[NDArray[np.float64]] = []
+    streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
+    if lanes == 1:
+        yield from streams[0]
+        return
+    with ThreadPoolExecutor(lanes) as pool:
         for _ in range(0, n_rows, lanes * size):
-            for partial in pool.map(lambda stream: next(stream, None), streams):
-                if partial is None:
-                    continue
-                if not totals:
-                    totals = list(partial)
-                else:
-                    for total, part in zip(totals, partial, strict=True):
-                        total += part
-    return totals
+            results = pool.map(lambda stream: next(stream, None), streams)
+            yield from (result for result in results if result is not None)

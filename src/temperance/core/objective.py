@@ -55,10 +55,26 @@ Derive = Callable[[bool], tuple[Vector, Matrix | None]]
 
 @dataclass(frozen=True)
 class Prior:
-    """A Gaussian prior of the parameters, in the units of the mean over rows."""
+    """A Gaussian prior of the parameters, in the units of the mean over rows.
+
+    A precision of one axis is the diagonal of a matrix that is 0 elsewhere.
+    """
 
     mean: Vector
     precision: Matrix
+
+    @property
+    def diagonal(self) -> Vector:
+        """The precision of each parameter, the others held."""
+        return self.precision if self.precision.ndim == 1 else self.precision.diagonal()
+
+    def pull(self, off: Vector) -> Vector:
+        """Return the gradient at the distance `off` from the mean."""
+        return self.precision * off if self.precision.ndim == 1 else self.precision @ off
+
+    def add_to(self, fisher: Matrix) -> Matrix:
+        """Return the Fisher matrix with the prior's."""
+        return fisher + (np.diag(self.precision) if self.precision.ndim == 1 else self.precision)
 
 
 Derivatives = tuple[float, Vector, Matrix | None]
@@ -114,11 +130,11 @@ def with_prior(prior: Prior | None, theta: Vector, value: float, derive: Derive)
     if prior is None:
         return ObjectivePoint(value, derive)
     off = theta - prior.mean
-    pull = prior.precision @ off
+    pull = prior.pull(off)
 
     def derive_both(with_fisher: bool) -> tuple[Vector, Matrix | None]:
         gradient, fisher = derive(with_fisher)
-        return gradient + pull, None if fisher is None else fisher + prior.precision
+        return gradient + pull, None if fisher is None else prior.add_to(fisher)
 
     return ObjectivePoint(value + float(off @ pull) / 2, derive_both)
 
