@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.core.blocks import BFloat16, Scratch, block_rows, working_dtype
+from temperance.core.blocks import BFloat16, read_blocks
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError
@@ -142,14 +142,7 @@ def check_unmasked(values: NDArray[Any] | BFloat16, row_means: NDArray[np.float6
 
 
 def _rows_where(values: NDArray[Any] | BFloat16, is_bad: Callable[[NDArray[Any]], Any]) -> NDArray[np.intp]:
-    n_rows, n_classes = values.shape
-    dtype = working_dtype(values)
-    size = block_rows(n_classes, dtype.itemsize)
-    scratch = Scratch(min(size, n_rows), n_classes, dtype)
-    found = [
-        start + np.flatnonzero(is_bad(scratch.block(values, start, min(start + size, n_rows))))
-        for start in range(0, n_rows, size)
-    ]
+    found = [start + np.flatnonzero(is_bad(block)) for block, start, _, _ in read_blocks(values)]
     return np.concatenate(found)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from core_reference import draw
 
-from temperance.core import blocks, rows
+from temperance.core import blocks, logit_rows
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 
@@ -121,7 +121,7 @@ LARGE: dict[str, Callable[[np.ndarray], Any]] = {
 @pytest.mark.parametrize("form", LARGE)
 def test_no_pass_copies_the_whole_array(kernel, monkeypatch, form):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 16)
-    monkeypatch.setattr(rows, "GRAM_SIZE", 1 << 14)
+    monkeypatch.setattr(logit_rows, "GRAM_SIZE", 1 << 14)
     n_rows, n_classes = 20_000, 200
     z = np.random.default_rng(0).normal(size=(n_rows, n_classes)).astype(np.float32)
     z[::2, 0] += 400  # so confident that the entropy is computed from the gaps themselves

@@ -91,7 +91,7 @@ def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_leaves_them_alone
     assert rows.passes == 1
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * n_classes * 8)
     in_blocks = LogitRows(z).shape_at(0.7)
-    for name in ("log_entropy", "third", "mean"):
+    for name in ("log_entropy", "gap_to_third", "gap_to_mean"):
         np.testing.assert_allclose(getattr(in_blocks, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(z, before)
 
@@ -101,7 +101,7 @@ def test_a_constant_added_to_a_row_and_the_order_of_its_classes_do_not_matter():
     order = np.random.default_rng(0).permutation(7)
     plain = LogitRows(z).shape_at(1.3)
     other = LogitRows(z[:, order] + 50 * np.cos(np.arange(N_ROWS))[:, None]).shape_at(1.3)
-    for name in ("log_entropy", "third", "mean"):
+    for name in ("log_entropy", "gap_to_third", "gap_to_mean"):
         np.testing.assert_allclose(getattr(other, name), getattr(plain, name), rtol=1e-9, atol=1e-9)
 
 

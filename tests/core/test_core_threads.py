@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from core_reference import draw
 
-from temperance.core import backend, blocks, rows
+from temperance.core import backend, blocks, logit_rows
 from temperance.core.logit_rows import LogitRows
 
 N_ROWS = 523
@@ -42,7 +42,7 @@ def run(name: str, z: np.ndarray, n_threads: int) -> tuple[np.ndarray, ...]:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_any_number_of_threads_gives_the_same_bits(kernel, monkeypatch, name, n_classes, dtype):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 2048)
-    monkeypatch.setattr(rows, "GRAM_SIZE", 2048)
+    monkeypatch.setattr(logit_rows, "GRAM_SIZE", 2048)
     z = draw(N_ROWS, n_classes)[0].astype(dtype)
     assert 5 * blocks.block_rows(n_classes, z.itemsize) < N_ROWS  # every thread has a block
     alone = run(name, z, 1)
@@ -57,7 +57,7 @@ def test_the_size_of_a_block_does_not_matter(kernel, monkeypatch, name, size, gr
     z = draw(N_ROWS, 12)[0]
     want = run(name, z, 2)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
-    monkeypatch.setattr(rows, "GRAM_SIZE", gram_size)
+    monkeypatch.setattr(logit_rows, "GRAM_SIZE", gram_size)
     for got, expected in zip(run(name, z, 2), want, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 
@@ -131,7 +131,7 @@ def test_the_bits_of_a_row_do_not_depend_on_the_rows_beside_it(kernel, n_classes
     def results(rows):
         moments, shape = rows.moments(0.7), rows.shape_at(0.5)
         weights = np.arange(n_classes, dtype=float)
-        found = [moments.log_s, moments.mu, moments.v, rows.uncertainty().log_entropy, shape.mean]
+        found = [moments.log_s, moments.mu, moments.v, rows.uncertainty().log_entropy, shape.gap_to_mean]
         return [*found, rows.mean(), rows.project(weights), rows.largest(2), rows.softmax(0.3)]
 
     whole = results(LogitRows(z))

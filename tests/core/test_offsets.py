@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 from core_reference import draw, jacobian
 
-from temperance.core import rows as rows_module
+from temperance.core import logit_rows as rows_module
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior

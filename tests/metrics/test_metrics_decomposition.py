@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
+from scipy.special import log_softmax
 
 from temperance import metrics
+from temperance.core.logit_rows import LogitRows
 from temperance.metrics import recalibration as recalibration
 from temperance.metrics.predictions import check_rows
 
@@ -101,44 +103,69 @@ def test_rows_of_float16_and_float32_give_the_parts_of_float64(simulate):
 
 def problem(simulate):
     rows = check_rows(*simulate(300, 4, sharpen=2.0)[:2], np.random.default_rng(0).uniform(0.5, 2, 300))
-    return recalibration.log_probabilities(rows.probs, np.float64), rows.labels, rows.weight
+    logs = recalibration.log_probabilities(rows.probs, np.float64)
+    return LogitRows(logs, rows.labels), rows.weight
 
 
-def test_the_gradient_is_the_derivative_of_the_objective(simulate):
-    data, x = problem(simulate), np.array([0.7, 0.3, -0.2, 0.1, 0.4])
-    numeric = approx_fprime(x, lambda v: recalibration._objective(*data, v)[0], 1e-6)
-    np.testing.assert_allclose(recalibration._objective(*data, x)[1], numeric, rtol=1e-4, atol=1e-3)
+def penalised_loss(rows, weight, log_t, bias):
+    """Return the mean loss of softmax(beta l + b) with a unit normal prior on each bias, as defined."""
+    log_q = log_softmax(np.exp(-log_t) * rows.values + bias, axis=1)
+    nll = -log_q[np.arange(rows.n_rows), rows.labels]
+    return (weight @ nll + bias @ bias / 2) / weight.sum()
 
 
-def test_the_preconditioner_is_the_diagonal_of_the_hessian(simulate):
-    logs, labels, weight = problem(simulate)
-    x, step = np.array([0.7, 0.3, -0.2, 0.1, 0.4]), 1e-5
-    model = recalibration.Recalibrator(x[0], x[1:])
-    diagonal = recalibration._second_derivatives(logs, weight, model)
-    for j in range(5):
-        ends = [
-            recalibration._objective(logs, labels, weight, x + s * np.eye(5)[j])[1][j] for s in (-step, step)
-        ]
-        assert diagonal[j] == pytest.approx((ends[1] - ends[0]) / (2 * step), rel=1e-5)
+def test_the_objective_is_the_penalised_loss_of_its_definition_and_the_gradient_its_derivative(simulate):
+    rows, weight = problem(simulate)
+    theta = np.array([0.4, 0.3, -0.2, 0.1, 0.4])
+    here = recalibration.bias_objective(rows, weight)(theta)
+
+    def loss(at):
+        return penalised_loss(rows, weight, at[0], at[1:])
+
+    assert here.value == pytest.approx(loss(theta), rel=1e-12)
+    np.testing.assert_allclose(here.gradient, approx_fprime(theta, loss, 1e-7), rtol=1e-4, atol=1e-6)
+
+
+def test_the_objective_in_float32_is_that_in_float64(simulate):
+    rows, weight = problem(simulate)
+    theta = np.array([0.4, 0.3, -0.2, 0.1, 0.4])
+    exact = recalibration.bias_objective(rows, weight)(theta)
+    single = LogitRows(rows.values.astype(np.float32), rows.labels)
+    rough = recalibration.bias_objective(single, weight)(theta)
+    assert rough.value == pytest.approx(exact.value, rel=1e-6)
+    np.testing.assert_allclose(rough.gradient, exact.gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_the_preconditioner_is_the_diagonal_of_the_fisher_matrix(simulate):
+    rows, weight = problem(simulate)
+    theta = np.array([0.4, 0.3, -0.2, 0.1, 0.4])
+    objective = recalibration.bias_objective(rows, weight)
+    _, fisher = objective(theta).derivatives
+    np.testing.assert_allclose(objective.diagonal(theta), fisher.diagonal(), rtol=1e-10)
+
+
+def test_biases_so_far_apart_that_their_exponentials_underflow_are_evaluated(simulate):
+    rows, weight = problem(simulate)
+    bias = np.array([0.0, -2000.0, 0.0, 0.0])
+    value = recalibration.bias_objective(rows, weight)(np.append(0.0, bias)).value
+    assert value == pytest.approx(penalised_loss(rows, weight, 0.0, bias), rel=1e-12)
 
 
 def test_the_fits_reach_stationary_points(simulate):
-    logs, labels, weight = problem(simulate)
-    beta = recalibration.fit_temperature(logs, labels, weight)
-    start = recalibration.Recalibrator(beta, np.zeros(4))
-    slope = recalibration._objective(logs, labels, weight, np.array([beta, 0, 0, 0, 0]))[1][0]
-    curvature = recalibration._second_derivatives(logs, weight, start)[0]
-    assert abs(slope) / np.sqrt(curvature) < 1e-4
-    model = recalibration.fit_bias(logs, labels, weight, start)
-    x = np.concatenate([[model.beta], model.bias])
-    gradient = recalibration._objective(logs, labels, weight, x)[1]
-    errors = np.sqrt(recalibration._second_derivatives(logs, weight, start))
-    assert np.abs(gradient / errors).max() < 0.05
+    rows, weight = problem(simulate)
+    beta = recalibration.fit_temperature(rows, weight)
+    model = recalibration.fit_bias(rows, weight, recalibration.Recalibrator(beta, np.zeros(4)))
+    theta = np.concatenate([[-np.log(model.beta)], model.bias])
+    gradient, fisher = recalibration.bias_objective(rows, weight)(theta).derivatives
+    assert np.abs(gradient / np.sqrt(fisher.diagonal() / weight.sum())).max() < 0.02
 
 
 def test_a_temperature_far_from_one_is_found_and_separable_rows_stop_at_the_bound(simulate):
     probs, labels, _ = simulate(3000, 4, sharpen=0.05)
     logs = recalibration.log_probabilities(probs, np.float64)
-    assert recalibration.fit_temperature(logs, labels, np.ones(3000)) == pytest.approx(20, rel=0.1)
-    top = probs.argmax(axis=1)
-    assert recalibration.fit_temperature(logs, top, np.ones(3000)) == pytest.approx(100, rel=1e-3)
+    rows = LogitRows(logs, labels)
+    assert recalibration.fit_temperature(rows, np.ones(3000)) == pytest.approx(20, rel=0.1)
+    separable = LogitRows(logs, probs.argmax(axis=1))
+    assert recalibration.fit_temperature(separable, np.ones(3000)) == pytest.approx(100, rel=1e-3)
+    start = recalibration.Recalibrator(1.0, np.zeros(4))
+    assert 1 < recalibration.fit_bias(separable, np.ones(3000), start).beta <= 100 * (1 + 1e-12)

@@ -27,7 +27,9 @@ __all__ = [
     "block_rows",
     "for_each_block",
     "number_of_threads",
+    "read_blocks",
     "row_products",
+    "row_slices",
     "sum_blocks",
     "threads",
     "working_dtype",
@@ -173,16 +175,32 @@ def block_rows(n_classes: int, itemsize: int) -> int:
 BlockWork = Callable[[Floats, int, int, Scratch], Any]
 
 
-def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: BlockWork) -> Iterator[Any]:
+def row_slices(n_rows: int, size: int) -> list[slice]:
+    """Cut rows into slices of `size` rows, but for the last."""
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def read_blocks(
+    values: Floats | BFloat16, size: int | None = None, lane: int = 0, lanes: int = 1
+) -> Iterator[tuple[Floats, int, int, Scratch]]:
+    """Yield every `lanes`-th block in the working type, with its first row, its end and its scratch."""
     n_rows, n_classes = values.shape
+    dtype = working_dtype(values)
+    size = size or block_rows(n_classes, dtype.itemsize)
     # Of full size also for fewer rows: a product's last bit may depend on where in a buffer its rows lie,
     # and a part of an array is to give the bits of the whole.
-    scratch = Scratch(size, n_classes, working_dtype(values))
-    for start in range(lane * size, n_rows, lanes * size):
-        stop = min(start + size, n_rows)
+    scratch = Scratch(size, n_classes, dtype)
+    for rows in row_slices(n_rows, size)[lane::lanes]:
+        with np.errstate(all="ignore"):
+            block = scratch.block(values, rows.start, rows.stop)
+        yield block, rows.start, rows.stop, scratch
+
+
+def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: BlockWork) -> Iterator[Any]:
+    for block in read_blocks(values, size, lane, lanes):
         # NaN and infinities are looked for, and spoken of, by whoever uses the results.
         with np.errstate(all="ignore"):
-            result = work(scratch.block(values, start, stop), start, stop, scratch)
+            result = work(*block)
         yield result
 
 
@@ -241,18 +259,26 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
 
 def sum_blocks(values: Floats | BFloat16, work: BlockWork, size: int) -> list[NDArray[np.float64]]:
     """Sum the tuples of arrays that `work` returns for blocks of `size` rows, in the order of the blocks."""
+    totals: list[NDArray[np.float64]] = []
+    with _one_blas_thread:
+        for partial in _in_order(values, work, size):
+            if not totals:
+                totals = list(partial)
+                continue
+            for total, part in zip(totals, partial, strict=True):
+                total += part
+    return totals
+
+
+def _in_order(values: Floats | BFloat16, work: BlockWork, size: int) -> Iterator[Any]:
+    """Yield the results of all blocks, in their order."""
     n_rows = values.shape[0]
     lanes = max(1, min(number_of_threads(), -(-n_rows // size)))
-    with _one_blas_thread, ThreadPoolExecutor(lanes) as pool:
-        streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
-        totals: list[NDArray[np.float64]] = []
+    streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
+    if lanes == 1:
+        yield from streams[0]
+        return
+    with ThreadPoolExecutor(lanes) as pool:
         for _ in range(0, n_rows, lanes * size):
-            for partial in pool.map(lambda stream: next(stream, None), streams):
-                if partial is None:
-                    continue
-                if not totals:
-                    totals = list(partial)
-                else:
-                    for total, part in zip(totals, partial, strict=True):
-                        total += part
-    return totals
+            results = pool.map(lambda stream: next(stream, None), streams)
+            yield from (result for result in results if result is not None)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.objective import Derivatives, LogLikelihood, ObjectivePoint, PartialSums, with_prior
+from temperance.core.objective import Derivatives, Derive, LogLikelihood, PartialSums
 
 __all__ = ["EceLoss"]
 
@@ -24,26 +24,25 @@ BINS = 10  # as in the authors' code
 class EceLoss(LogLikelihood):
     """The ECE loss of the same rows, predictor, link, weights and prior."""
 
-    def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`; what stands for the Fisher matrix is the prior's precision alone."""
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value and the derivatives; what stands for the Fisher matrix is 0."""
         group, gap, slope = self._by_bin(theta)
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
             gradient, _ = self.predictor.pull_back(theta, np.sign(gap)[group] * slope, None)
             return gradient, np.zeros((len(theta), len(theta))) if with_fisher else None
 
-        return with_prior(self.prior, theta, float(np.abs(gap).sum()), derive)
+        return float(np.abs(gap).sum()), derive
 
     def _by_bin(self, theta: Vector) -> tuple[NDArray[np.intp], Vector, Vector]:
         """Return the bin of each row, the gap of each bin, and what each row's a adds to that of its bin."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value)
         confidence = np.exp(-moments.log_s)
-        share = np.broadcast_to(self.share(), confidence.shape)
         group = np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1)
         correct = self.rows.top == self.rows.labels
-        gap = np.bincount(group, share * (correct - confidence), BINS).astype(np.float64, copy=False)
-        return group, gap, share * confidence * moments.mu * beta.first
+        gap = np.bincount(group, self.share * (correct - confidence), BINS).astype(np.float64, copy=False)
+        return group, gap, self.share * confidence * moments.mu * beta.first
 
     def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
         """Return the gaps of the bins, whose signs only all rows together tell, and the gradient of each."""

@@ -204,21 +204,34 @@ def _line_search(
     return None
 
 
-def lbfgs(objective: Objective, start: Vector, reason: Solver, bounds: Bounds | None = None) -> Solution:
-    """Minimise from `start` by gradients alone, for the `reason` that the solver is named by."""
+def lbfgs(
+    objective: Objective,
+    start: Vector,
+    reason: Solver,
+    bounds: Bounds | None = None,
+    scale: Vector | float = 1.0,
+    tolerance: float = 1e-8,
+) -> Solution:
+    """Minimise from `start` by gradients alone, for the `reason` that the solver is named by.
+
+    Each parameter is measured in units of its `scale`; best is 1 / sqrt(its second derivative). The
+    `tolerance` is that of each derivative with respect to the scaled parameters.
+    """
 
     def value_and_gradient(at: Vector) -> tuple[float, Vector]:
-        here = objective(at)
-        return here.value, here.gradient
+        here = objective(at * scale)
+        return here.value, here.gradient * scale
 
-    options = {"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000}
-    box = None if bounds is None else list(zip(*bounds, strict=True))
-    result = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    options = {"ftol": 1e-12, "gtol": tolerance, "maxiter": 1000}
+    box = None if bounds is None else list(zip(*(bound / scale for bound in bounds), strict=True))
+    result = minimize(
+        value_and_gradient, start / scale, jac=True, method="L-BFGS-B", bounds=box, options=options
+    )
     stuck = Status.STALLED if reason is Solver.LBFGS_KINKS else Status.LINE_SEARCH_FAILED
     return Solution(
-        parameters=np.asarray(result.x),
+        parameters=np.asarray(result.x * scale),
         value=float(result.fun),
-        gradient_norm=float(np.linalg.norm(result.jac)),
+        gradient_norm=float(np.linalg.norm(result.jac / scale)),
         iterations=int(result.nit),
         passes=objective.passes,
         status=_ENDINGS.get(result.status, stuck),

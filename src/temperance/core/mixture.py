@@ -17,13 +17,14 @@ The curvature is that of Gauss and Newton.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from typing import Self
 
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.logit_rows import LogitRows, Moments
-from temperance.core.objective import THINNING, ObjectivePoint, PartialSums, partial_sums_of
+from temperance.core.logit_rows import Index, LogitRows, Moments
+from temperance.core.objective import Derive, RowObjective
 
 __all__ = ["ALMOST_ZERO", "BrierMixture", "LogMixture", "MixtureLoss", "mixture_weights"]
 
@@ -38,43 +39,25 @@ def mixture_weights(theta: Vector) -> Vector:
     return np.array([1 - u, u * (1 - q), u * q])
 
 
-class MixtureLoss(ABC):
+class MixtureLoss(RowObjective):
     """The mean loss of the mixture."""
 
-    thinning = THINNING
-
     def __init__(self, rows: LogitRows, weights: Vector | None = None) -> None:
-        self.rows, self.weights = rows, weights
-        share = np.ones(rows.n_rows) if weights is None else weights
-        self.total_weight = float(share.sum())
-        self.share = share / self.total_weight
-        self.noise = float(np.finfo(rows.dtype).eps)
+        super().__init__(rows, weights)
         self.raw, self.uniform = rows.moments(1.0), rows.moments(ALMOST_ZERO)
 
-    @property
-    def passes(self) -> int:
-        """How often the rows were read so far."""
-        return self.rows.passes
+    def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
+        return type(self)(rows, weights)
 
-    def every(self, step: int) -> MixtureLoss:
-        """Return the loss of every `step`-th row."""
-        return type(self)(self.rows.every(step), None if self.weights is None else self.weights[::step])
-
-    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
-        """Return what these rows add to the loss of more rows."""
-        return partial_sums_of(self(theta), with_fisher)
-
-    def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at (log T, u, q)."""
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value at (log T, u, q), and the function that gives the derivatives."""
         _, u, q = theta
         w = mixture_weights(theta)
         beta = float(np.exp(-theta[0]))
         value, gradient, curvature = self._evaluate(beta, w, self.rows.moments(beta))
         # d beta / d log T = -beta, and the derivatives of the weights
         jacobian = np.array([[-beta * w[0], 0, 0, 0], [0, -1, 1 - q, q], [0, 0, -u, u]])
-        return ObjectivePoint(
-            value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T)
-        )
+        return value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T)
 
     def _log_at_label(self, tempered: Moments, beta: float) -> Matrix:
         """Return log q_y of the three parts, (3, N)."""

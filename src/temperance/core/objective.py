@@ -9,11 +9,16 @@ With beta = 1/T(a), a the predictor, and the row moments at beta (see `kernels`)
 plus, where a prior is given, its negative log density: 1/2 (theta - m)' P (theta - m).
 
 All three are means over rows, so rows in many parts add up their `PartialSums`.
+
+A new objective derives from `RowObjective`, or from `LogLikelihood` if it has a predictor and a link, and
+writes its value and derivatives: `evaluate`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -30,11 +35,13 @@ from temperance.core.quantiles import quantiles
 __all__ = [
     "THINNING",
     "Derivatives",
+    "Derive",
     "LogLikelihood",
     "ObjectivePoint",
     "PartialSums",
+    "PenalisedMean",
     "Prior",
-    "partial_sums_of",
+    "RowObjective",
     "with_prior",
 ]
 
@@ -48,10 +55,26 @@ Derive = Callable[[bool], tuple[Vector, Matrix | None]]
 
 @dataclass(frozen=True)
 class Prior:
-    """A Gaussian prior of the parameters, in the units of the mean over rows."""
+    """A Gaussian prior of the parameters, in the units of the mean over rows.
+
+    A precision of one axis is the diagonal of a matrix that is 0 elsewhere.
+    """
 
     mean: Vector
     precision: Matrix
+
+    @property
+    def diagonal(self) -> Vector:
+        """The precision of each parameter, the others held."""
+        return self.precision if self.precision.ndim == 1 else self.precision.diagonal()
+
+    def pull(self, off: Vector) -> Vector:
+        """Return the gradient at the distance `off` from the mean."""
+        return self.precision * off if self.precision.ndim == 1 else self.precision @ off
+
+    def add_to(self, fisher: Matrix) -> Matrix:
+        """Return the Fisher matrix with the prior's."""
+        return fisher + (np.diag(self.precision) if self.precision.ndim == 1 else self.precision)
 
 
 Derivatives = tuple[float, Vector, Matrix | None]
@@ -98,12 +121,6 @@ class ObjectivePoint:
         return gradient, fisher
 
 
-def partial_sums_of(here: ObjectivePoint, with_fisher: bool) -> PartialSums:
-    """Return the terms of an objective that is itself a mean over rows."""
-    value = np.array(here.value)
-    return PartialSums((value, *here.derivatives) if with_fisher else (value, here.gradient), _as_they_are)
-
-
 def _as_they_are(value: Vector, gradient: Vector, fisher: Matrix | None = None) -> Derivatives:
     return float(value), gradient, fisher
 
@@ -113,19 +130,79 @@ def with_prior(prior: Prior | None, theta: Vector, value: float, derive: Derive)
     if prior is None:
         return ObjectivePoint(value, derive)
     off = theta - prior.mean
-    pull = prior.precision @ off
+    pull = prior.pull(off)
 
     def derive_both(with_fisher: bool) -> tuple[Vector, Matrix | None]:
         gradient, fisher = derive(with_fisher)
-        return gradient + pull, None if fisher is None else fisher + prior.precision
+        return gradient + pull, None if fisher is None else prior.add_to(fisher)
 
     return ObjectivePoint(value + float(off @ pull) / 2, derive_both)
 
 
-class LogLikelihood:
-    """The objective of all temperature methods: rows with labels, a predictor, a link, and weights."""
+class PenalisedMean(ABC):
+    """A mean over rows, wherever they are, plus the negative log density of a prior."""
 
+    total_weight: float
+    noise: float  # relative error of a value
     thinning = THINNING
+    prior: Prior | None = None
+
+    def with_prior(self, prior: Prior) -> Self:
+        """Return the same with another prior."""
+        other = copy(self)
+        other.prior = prior
+        return other
+
+    def __call__(self, theta: Vector) -> ObjectivePoint:
+        """Evaluate at `theta`."""
+        return with_prior(self.prior, theta, *self.evaluate(theta))
+
+    @abstractmethod
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value, and the function that gives the derivatives, both without the prior."""
+
+
+class RowObjective(PenalisedMean):
+    """An objective of labelled rows in memory, with their weights."""
+
+    def __init__(self, rows: LogitRows, weights: Vector | None = None, prior: Prior | None = None) -> None:
+        self.rows, self.weights, self.prior = rows, weights, prior
+        self.total_weight = float(rows.n_rows if weights is None else weights.sum())
+        self.noise = float(np.finfo(rows.dtype).eps)
+
+    @property
+    def passes(self) -> int:
+        """How often the rows were read so far."""
+        return self.rows.passes
+
+    @cached_property
+    def share(self) -> Vector:
+        """Each row's part of the mean."""
+        weights = np.ones(self.rows.n_rows) if self.weights is None else self.weights
+        return weights / self.total_weight
+
+    def every(self, step: int) -> Self:
+        """Return the objective of every `step`-th row, with the same prior."""
+        return self.take(slice(None, None, step))
+
+    def take(self, index: Index) -> Self:
+        """Return the objective of some rows, with the same prior."""
+        weights = None if self.weights is None else self.weights[index]
+        return self._of_rows(self.rows.take(index), index, weights)
+
+    @abstractmethod
+    def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
+        """Return the objective of the `rows`, which are those of the `index`."""
+
+    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
+        """Return what these rows add to the objective of more rows; the prior is no part of it."""
+        here = ObjectivePoint(*self.evaluate(theta))
+        derivatives = here.derivatives if with_fisher else (here.gradient,)
+        return PartialSums((np.array(here.value), *derivatives), _as_they_are)
+
+
+class LogLikelihood(RowObjective):
+    """The objective of all temperature methods: rows with labels, a predictor, a link, and weights."""
 
     def __init__(
         self,
@@ -135,53 +212,26 @@ class LogLikelihood:
         weights: Vector | None = None,
         prior: Prior | None = None,
     ) -> None:
-        self.rows, self.predictor, self.link, self.prior = rows, predictor, link, prior
-        self.weights = weights
+        super().__init__(rows, weights, prior)
+        self.predictor, self.link = predictor, link
         self.n_parameters = predictor.n_parameters
-        self.total_weight = float(rows.n_rows if weights is None else weights.sum())
-        self.noise = float(np.finfo(rows.dtype).eps)
 
-    @property
-    def passes(self) -> int:
-        """How often the rows were read so far."""
-        return self.rows.passes
-
-    def every(self, step: int) -> Self:
-        """Return the objective of every `step`-th row, with the same prior."""
-        return self.take(slice(None, None, step))
-
-    def take(self, index: Index) -> Self:
-        """Return the objective of some rows, with the same prior."""
-        rows = self.rows.take(index)
-        weights = None if self.weights is None else self.weights[index]
+    def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, self.predictor.take(index, rows), self.link, weights, self.prior)
-
-    def with_prior(self, prior: Prior) -> Self:
-        """Return the same with another prior."""
-        return type(self)(self.rows, self.predictor, self.link, self.weights, prior)
-
-    def share(self) -> Vector | float:
-        """Each row's part of the mean."""
-        return 1 / self.total_weight if self.weights is None else self.weights / self.total_weight
 
     def temperatures(self, theta: Vector) -> Vector:
         """Return T of each row."""
-        return self.link.temperature(self.predictor.predict(theta))
+        return self.link.temperature(self.predictor.predict(theta[: self.predictor.n_parameters]))
 
     def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
         """Return quantiles of T over the rows."""
         return quantiles(self.temperatures(theta), self.weights, shares).values
 
-    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
-        """Return what these rows add to the objective of more rows; the prior is no part of it."""
-        return partial_sums_of(self(theta), with_fisher)
-
-    def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`."""
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value, and the function that gives the derivatives, both without the prior."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value)
-        gap = self.rows.label_gap
-        share = self.share()
+        gap, share = self.rows.label_gap, self.share
         value = float(np.sum((moments.log_s - beta.value * gap) * share))
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
@@ -189,4 +239,4 @@ class LogLikelihood:
             curvature = moments.v * beta.first**2 * share if with_fisher else None
             return self.predictor.pull_back(theta, da, curvature)
 
-        return with_prior(self.prior, theta, value, derive)
+        return value, derive

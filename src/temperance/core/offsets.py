@@ -9,31 +9,28 @@ With u = beta d + W x (d the gaps to the top, beta = 1/T), p = softmax(u), y the
     Fisher    a, a: Var_p d beta'^2      a, W: beta' p (d - E_p d) x'      W, W: (diag p - p p') x x'
 
 Unlike a temperature, a bias may change the predicted class. Rows with masked classes are not meant here.
+The value and the gradient come from one pass, in blocks that fit the cache; the Fisher matrix is formed only
+when it is asked for, and its diagonal can be had without it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Matrix, Vector
-from temperance.core.blocks import Scratch
-from temperance.core.links import Link
-from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import (
-    THINNING,
-    ObjectivePoint,
-    PartialSums,
-    Prior,
-    partial_sums_of,
-    with_prior,
-)
+from temperance.core.blocks import FEW_CLASSES, Scratch
+from temperance.core.links import Beta, Link
+from temperance.core.logit_rows import Index, LogitRows
+from temperance.core.objective import Derive, LogLikelihood, Prior
 from temperance.core.predictors import ByClass
-from temperance.core.quantiles import quantiles
 
-__all__ = ["Inputs", "OffsetLogLikelihood", "offset_mixture"]
+__all__ = ["Inputs", "OffsetLogLikelihood", "exponentiate", "offset_mixture"]
+
+# The spread of the biases up to which their largest may stand for the largest of each row.
+NARROW = 20.0
 
 
 @dataclass(frozen=True)
@@ -53,18 +50,21 @@ class Inputs:
         """How many numbers the offsets are made from."""
         return self.n_classes * self.width
 
-    def of(self, d: Matrix) -> Matrix:
+    def of(self, d: Floats) -> Floats:
         """Return x of rows with the gaps `d`."""
-        one = np.ones((len(d), 1))
+        one = np.ones((len(d), 1), d.dtype)
         if self.scale is None:
             return one
         return np.hstack([one, (d - d.mean(axis=1, keepdims=True)) / self.scale])
 
 
-class OffsetLogLikelihood:
-    """The mean negative log-likelihood as a function of [theta of the predictor, columns of W]."""
+class OffsetLogLikelihood(LogLikelihood):
+    """The mean negative log-likelihood as a function of [theta of the predictor, columns of W].
 
-    thinning = THINNING
+    Rows are computed in `dtype`, and sums over rows in float64.
+    """
+
+    predictor: ByClass
 
     def __init__(
         self,
@@ -74,111 +74,127 @@ class OffsetLogLikelihood:
         inputs: Inputs,
         weights: Vector | None = None,
         prior: Prior | None = None,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> None:
-        self.rows, self.predictor, self.link, self.inputs = rows, predictor, link, inputs
-        self.weights, self.prior = weights, prior
+        super().__init__(rows, predictor, link, weights, prior)
+        self.inputs, self.dtype = inputs, dtype
         self.n_parameters = predictor.n_parameters + inputs.n_offsets
-        self.total_weight = float(rows.n_rows if weights is None else weights.sum())
-        self.noise = float(np.finfo(np.float64).eps)
+        self.noise = float(np.finfo(dtype).eps)
+        # Bytes, not numbers: then blocks stay in the cache, as those of a Gram matrix need not.
+        self._width = rows.n_classes * np.dtype(dtype).itemsize
 
-    @property
-    def passes(self) -> int:
-        """How often the rows were read so far."""
-        return self.rows.passes
+    def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
+        predictor = self.predictor.take(index, rows)
+        return type(self)(rows, predictor, self.link, self.inputs, weights, self.prior, self.dtype)
 
-    def every(self, step: int) -> OffsetLogLikelihood:
-        """Return the objective of every `step`-th row, with the same prior."""
-        rows = self.rows.every(step)
-        weights = None if self.weights is None else self.weights[::step]
-        predictor = self.predictor.take(slice(None, None, step), rows)
-        return OffsetLogLikelihood(rows, predictor, self.link, self.inputs, weights, self.prior)
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value, and the function that gives the derivatives, both without the prior."""
+        own, beta, W = self._split(theta)
+        r, labels = np.empty(self.rows.n_rows), self.rows.labels
+        assert labels is not None
 
-    def with_prior(self, prior: Prior) -> OffsetLogLikelihood:
-        """Return the same with another prior."""
-        return OffsetLogLikelihood(self.rows, self.predictor, self.link, self.inputs, self.weights, prior)
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Matrix]:
+            d, x, u, top = self._logits(z, i, j, beta, W)
+            of_label, share = (np.arange(j - i), labels[i:j]), self.share[i:j]
+            at_label = u[of_label]
+            sums, log_sums = exponentiate(u, top)
+            r[i:j] = np.einsum("ij,ij->i", u, d) / sums - self.rows.label_gap[i:j]
+            u[of_label] -= sums  # now p - y, times the sums
+            gradient = (x * (share / sums)[:, None]).astype(self.dtype).T @ u
+            return np.array([share @ (log_sums - at_label)]), gradient.astype(np.float64)
 
-    def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
-        """Return quantiles of T over the rows."""
-        return quantiles(self.temperatures(theta), self.weights, shares).values
-
-    def temperatures(self, theta: Vector) -> Vector:
-        """Return T of each row."""
-        return self.link.temperature(self.predictor.predict(theta[: self.predictor.n_parameters]))
-
-    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
-        """Return what these rows add to the objective of more rows."""
-        return partial_sums_of(self(theta), with_fisher)
-
-    def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`."""
-        split = self.predictor.n_parameters
-        beta = self.link.beta(self.predictor.predict(theta[:split]))
-        W = theta[split:].reshape(self.inputs.width, self.inputs.n_classes).T
-        weights = np.ones(self.rows.n_rows) if self.weights is None else self.weights
-        share = weights / self.total_weight
-
-        def value_of(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
-            _, _, u = self._logits(z, i, j, beta.value, W)
-            at_label = u[np.arange(j - i), self._labels(i, j)]
-            return (np.array([share[i:j] @ (_log_sum(u)[:, 0] - at_label)]),)
+        value, gradient = self.rows.sum(work, self._width)
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            return self._derive(theta[:split], W, beta.value, beta.first, share, with_fisher)
+            ga, _ = self.predictor.pull_back(own, r * beta.first * self.share, None)
+            fisher = self._fisher(own, beta, W) if with_fisher else None
+            return np.concatenate([ga, gradient.ravel()]), fisher
 
-        return with_prior(self.prior, theta, float(self.rows.sum(value_of)[0][0]), derive)
+        return float(value[0]), derive
 
-    def _labels(self, i: int, j: int) -> NDArray[np.intp]:
-        assert self.rows.labels is not None
-        return self.rows.labels[i:j]
+    def diagonal(self, theta: Vector) -> Vector:
+        """Return the diagonal of the Fisher matrix with the prior's, without the matrix of the offsets."""
+        own, beta, W = self._split(theta)
+        v = np.empty(self.rows.n_rows)
 
-    def _logits(self, z: Floats, i: int, j: int, beta: Vector, W: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-        d = z.astype(np.float64) - self.rows.peak[i:j, None]
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Matrix]:
+            x, p, _, v[i:j] = self._moments(z, i, j, beta, W)
+            p -= p * p
+            return (((x * x * self.share[i:j, None]).astype(self.dtype).T @ p).astype(np.float64),)
+
+        (offsets,) = self.rows.sum(work, self._width)
+        diagonal = np.concatenate([self._own_fisher(own, beta, v).diagonal(), offsets.ravel()])
+        return diagonal if self.prior is None else diagonal + self.prior.diagonal
+
+    def _split(self, theta: Vector) -> tuple[Vector, Beta, Matrix]:
+        """Return the predictor's parameters, beta of each row, and W."""
+        own, offsets = np.split(theta, [self.predictor.n_parameters])
+        W = offsets.reshape(self.inputs.width, self.inputs.n_classes).T
+        return own, self.link.beta(self.predictor.predict(own)), W
+
+    def _logits(
+        self, z: Floats, i: int, j: int, beta: Beta, W: Matrix
+    ) -> tuple[Floats, Floats, Floats, float | None]:
+        """Return d, x and u of a block, and a bound of u, unless it has to be looked for."""
+        # With few classes the inner loops run along the rows.
+        d = np.empty(z.shape, self.dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
+        np.subtract(z, self.rows.peak[i:j, None], out=d, dtype=self.dtype)
         x = self.inputs.of(d)
-        return d, x, beta[i:j, None] * d + x @ W.T
+        u = d * beta.value[i:j, None].astype(self.dtype)
+        if self.inputs.width > 1:
+            u += x @ W.T.astype(self.dtype)
+            return d, x, u, None
+        u += W.T.astype(self.dtype)
+        # d is at most 0, and 0 at the top: every row's largest u is one of the biases or lies between them.
+        return d, x, u, float(W.max()) if np.ptp(W) < NARROW else None
 
-    def _derive(
-        self, theta: Vector, W: Matrix, beta: Vector, slope: Vector, share: Vector, with_fisher: bool
-    ) -> tuple[Vector, Matrix | None]:
-        n_rows, (K, J) = self.rows.n_rows, W.shape
-        r, v = np.empty((2, n_rows))
+    def _moments(
+        self, z: Floats, i: int, j: int, beta: Beta, W: Matrix
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return x, p, p (d - E_p d) and Var_p d of a block."""
+        d, x, p, top = self._logits(z, i, j, beta, W)
+        sums, _ = exponentiate(p, top)
+        p /= sums[:, None].astype(self.dtype)
+        d -= np.einsum("ij,ij->i", p, d)[:, None]
+        spread = p * d
+        return x, p, spread, np.einsum("ij,ij->i", spread, d)
+
+    def _fisher(self, own: Vector, beta: Beta, W: Matrix) -> Matrix:
+        K, J = W.shape
+        v = np.empty(self.rows.n_rows)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Matrix, ...]:
-            d, x, u = self._logits(z, i, j, beta, W)
-            p = np.exp(u - _log_sum(u))
-            label, each, s = self._labels(i, j), np.arange(j - i), share[i:j, None]
-            mean = np.sum(p * d, axis=1)
-            r[i:j] = mean - d[each, label]
-            v[i:j] = np.sum(p * (d - mean[:, None]) ** 2, axis=1)
-            residual = p.copy()
-            residual[each, label] -= 1
-            gradient = x.T @ (residual * s)
-            if not with_fisher:
-                return (gradient,)
-            spread = _outer(p * (d - mean[:, None]) * (slope[i:j, None] * s), x)
-            cross = self.predictor.jacobian(i, j).T @ spread
-            root = _outer(p * np.sqrt(s), x)
-            return gradient, cross, root.T @ root, (p * s).T @ _outer(x, x)
+            x, p, spread, v[i:j] = self._moments(z, i, j, beta, W)
+            share = self.share[i:j, None]
+            cross = self.predictor.jacobian(i, j).T @ _outer(spread * (beta.first[i:j, None] * share), x)
+            root = _outer(p * np.sqrt(share), x)
+            return cross, root.T @ root, (p * share).T @ _outer(x, x)
 
-        sums = self.rows.sum(work, width=K * J)
-        ga, fa = self.predictor.pull_back(theta, r * slope * share, v * slope**2 * share)
-        gradient = np.concatenate([ga, sums[0].ravel()])
-        if not with_fisher:
-            return gradient, None
-        assert fa is not None
-        _, cross, outer, own = sums
+        cross, outer, diagonal = self.rows.sum(work, width=K * J)
         within = -outer
         for k in range(K):
-            within[k::K, k::K] += own[k].reshape(J, J)
-        return gradient, np.block([[fa, cross], [cross.T, within]])
+            within[k::K, k::K] += diagonal[k].reshape(J, J)
+        return np.block([[self._own_fisher(own, beta, v), cross], [cross.T, within]])
+
+    def _own_fisher(self, own: Vector, beta: Beta, v: Vector) -> Matrix:
+        _, fisher = self.predictor.pull_back(own, v, v * beta.first**2 * self.share)
+        assert fisher is not None
+        return fisher
 
 
-def _log_sum(u: Matrix) -> Matrix:
-    """Return log sum exp of each row, as a column."""
-    top = u.max(axis=1, keepdims=True)
-    return np.log(np.exp(u - top).sum(axis=1, keepdims=True)) + top
+def exponentiate(u: Floats, top: float | None = None) -> tuple[Vector, Vector]:
+    """Replace `u` by exp(u - top); return its row sums, and log sum exp of each row.
+
+    Without `top`, a number not far above the largest of any row, it is the largest of each row.
+    """
+    above = np.max(u, axis=1) if top is None else np.full(1, top, u.dtype)
+    u -= above[:, None]
+    np.exp(u, out=u)
+    sums = u.sum(axis=1).astype(np.float64)
+    return sums, np.log(sums) + above
 
 
-def _outer(a: Matrix, x: Matrix) -> Matrix:
+def _outer(a: Floats, x: Floats) -> Floats:
     """Return the products x_j a_k of each row, as one row of J K numbers."""
     return (x[:, :, None] * a[:, None, :]).reshape(len(a), -1)
 
@@ -199,7 +215,7 @@ def offset_mixture(
         total = np.full(d.shape, nothing)
         for beta, weight in zip(betas[i:j].T, weights, strict=True):
             u = beta[:, None] * d + offset
-            u -= _log_sum(u)
+            u -= exponentiate(u.copy())[1][:, None]
             u += np.log(weight)
             add(total, u if log else np.exp(u), out=total)
         result[i:j] = np.minimum(total, 0.0 if log else 1.0)  # rounded weights may add up to more

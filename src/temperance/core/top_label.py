@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.objective import LogLikelihood, ObjectivePoint, with_prior
+from temperance.core.objective import Derive, LogLikelihood
 
 __all__ = ["EMPHASIS", "TopLabelLikelihood"]
 
@@ -28,13 +28,12 @@ LEAST = 1e-38  # of 1 - p, which may underflow
 class TopLabelLikelihood(LogLikelihood):
     """The same rows, predictor, link, weights and prior."""
 
-    def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`."""
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value, and the function that gives the derivatives, both without the prior."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value)
-        gap, right = self.rows.label_gap, self.rows.top == self.rows.labels
+        gap, right, share = self.rows.label_gap, self.rows.top == self.rows.labels, self.share
         doubt = np.maximum(-np.expm1(-moments.log_s), LEAST)
-        share = self.share()
         top = np.where(right, moments.log_s, -np.log(doubt))
         value = float(np.sum((moments.log_s - beta.value * gap + EMPHASIS * top) * share))
 
@@ -47,4 +46,4 @@ class TopLabelLikelihood(LogLikelihood):
                 theta, slope * beta.first * share, curvature * beta.first**2 * share if with_fisher else None
             )
 
-        return with_prior(self.prior, theta, value, derive)
+        return value, derive

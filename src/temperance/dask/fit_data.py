@@ -22,7 +22,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
 from temperance.core.fisher import LARGEST_FISHER
 from temperance.core.fit_data import Build, Measure, Values
-from temperance.core.objective import THINNING, ObjectivePoint, PartialSums, Prior, with_prior
+from temperance.core.objective import THINNING, Derivatives, Derive, PartialSums, PenalisedMean, Prior
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
 from temperance.dask.blocks import align_rows, as_array, lengths_of, row_blocks
@@ -178,7 +178,7 @@ class DaskFitData:
         return results
 
 
-class DaskObjective:
+class DaskObjective(PenalisedMean):
     """The mean over rows in parts of an objective, with a prior that belongs to no part."""
 
     def __init__(self, sample: DaskFitData, build: Build, prior: Prior | None) -> None:
@@ -195,16 +195,12 @@ class DaskObjective:
         """Return the objective of every `step`-th row, with the same prior."""
         return DaskObjective(self.sample.every(step), self.build, self.prior)
 
-    def with_prior(self, prior: Prior) -> DaskObjective:
-        """Return the same with another prior."""
-        return DaskObjective(self.sample, self.build, prior)
-
     def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
         """Return quantiles of T over the rows."""
         return self.sample.quantiles(partial(work.temperatures, self.build, theta), shares).values
 
-    def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`: value and derivatives at once, since reading the rows is what takes time."""
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return value and derivatives, computed at once: reading the rows is what takes time."""
         value, gradient, fisher = self._derivatives(theta, len(theta) <= LARGEST_FISHER)
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
@@ -212,9 +208,9 @@ class DaskObjective:
                 return self._derivatives(theta, True)[1:]
             return gradient, fisher
 
-        return with_prior(self.prior, theta, value, derive)
+        return value, derive
 
-    def _derivatives(self, theta: Vector, with_fisher: bool) -> tuple[float, Vector, Matrix | None]:
+    def _derivatives(self, theta: Vector, with_fisher: bool) -> Derivatives:
         terms = self.sample.terms(self.build, theta, with_fisher)
         return terms.times(1 / self.total_weight).combined()
 

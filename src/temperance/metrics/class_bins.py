@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Indices, Vector
 from temperance.metrics.bins import assign, bin_edges
 from temperance.metrics.diagram import binned
-from temperance.metrics.predictions import Predictions, blocks
+from temperance.metrics.predictions import Predictions, cached_slices
 from temperance.metrics.sums import GroupSums
 
 __all__ = ["ClassBins", "classwise_error"]
@@ -48,8 +48,8 @@ def _class_error(rows: Predictions, k: int, bins: int, strategy: str) -> float:
 
 def _above(probs: NDArray[np.floating[Any]], edge: np.floating[Any]) -> tuple[Indices, Indices]:
     """Return rows and columns of the probabilities above the edge, block by block: they are few."""
-    found = [np.nonzero(probs[block] > edge) for block in blocks(*probs.shape)]
-    rows = [row + block.start for (row, _), block in zip(found, blocks(*probs.shape), strict=True)]
+    found = [np.nonzero(probs[block] > edge) for block in cached_slices(*probs.shape)]
+    rows = [row + block.start for (row, _), block in zip(found, cached_slices(*probs.shape), strict=True)]
     return np.concatenate(rows), np.concatenate([column for _, column in found])
 
 
@@ -79,6 +79,6 @@ class ClassBins:
         probs = self.rows.probs
         totals = self._label(weights)
         # Wide blocks: this is one large matrix product, not work that must stay in the cache.
-        for block in blocks(len(probs), max(1, probs.shape[1] // 32)):
+        for block in cached_slices(len(probs), max(1, probs.shape[1] // 32)):
             totals -= probs[block].astype(np.float64).T @ weights[block]
         return totals

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.metrics.predictions import Predictions, blocks, check_integer, check_rows
-from temperance.metrics.recalibration import Logs, Recalibrator, fit_bias, fit_temperature, log_probabilities
+from temperance.core.logit_rows import LogitRows
+from temperance.metrics.predictions import Predictions, cached_slices, check_integer, check_rows
+from temperance.metrics.recalibration import Recalibrator, fit_bias, fit_temperature, log_probabilities
 from temperance.validation import check_choice
 
 __all__ = [
@@ -149,14 +150,15 @@ def recalibrated_losses(rows: Predictions, folds: int, generator: np.random.Gene
     nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
     fold = generator.permutation(n_rows) % folds
     logs = log_probabilities(rows.probs, np.float32)
-    models = _identities(logs.shape[1])
+    logit_rows = LogitRows(logs, rows.labels)
+    models = (Recalibrator(1.0, np.zeros(logs.shape[1])),) * 2
     for held in range(folds):
         # Starting from the last fold's fit saves passes. Both fits are convex and run to convergence, so
         # that the start, which has seen the held rows, leaves no trace that matters.
         # With nothing to learn from, as for a single row, a fit returns its start, the identity.
-        models = _fit(logs, rows, np.where(fold == held, 0.0, rows.weight), models)
+        models = _fit(logit_rows, np.where(fold == held, 0.0, rows.weight), models)
         index = np.flatnonzero(fold == held)
-        for block in blocks(len(index), logs.shape[1]):
+        for block in cached_slices(len(index), logs.shape[1]):
             chosen = index[block]
             part = log_probabilities(rows.probs[chosen], np.float64)
             for which, model in enumerate(models, start=1):
@@ -164,15 +166,12 @@ def recalibrated_losses(rows: Predictions, folds: int, generator: np.random.Gene
     return {"nll": nll, "brier": brier}
 
 
-def _identities(n_classes: int) -> tuple[Recalibrator, Recalibrator]:
-    same = Recalibrator(1.0, np.zeros(n_classes))
-    return same, same
-
-
 def _fit(
-    logs: Logs, rows: Predictions, weight: Vector, start: tuple[Recalibrator, Recalibrator]
+    rows: LogitRows, weight: Vector, start: tuple[Recalibrator, Recalibrator]
 ) -> tuple[Recalibrator, Recalibrator]:
     """Return temperature scaling, and temperature scaling with biases, for these weights."""
-    beta = fit_temperature(logs, rows.labels, weight, start[0].beta)
+    if not weight.any():
+        return start
+    beta = fit_temperature(rows, weight, start[0].beta)
     scaled = Recalibrator(beta, start[0].bias)
-    return scaled, fit_bias(logs, rows.labels, weight, Recalibrator(beta, start[1].bias))
+    return scaled, fit_bias(rows, weight, Recalibrator(beta, start[1].bias))

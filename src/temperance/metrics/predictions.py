@@ -19,12 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.containers import as_numpy
 from temperance.core.arrays import Vector
+from temperance.core.blocks import block_rows, row_slices
 from temperance.validation import check_labels, check_number, check_probabilities, check_sample_weight
 
-__all__ = ["Predictions", "blocks", "check_fraction", "check_integer", "check_rows"]
-
-
-_BLOCK = 65_536  # numbers in a block of rows: small enough to stay in the cache
+__all__ = ["Predictions", "cached_slices", "check_fraction", "check_integer", "check_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +75,7 @@ class Predictions:
     def brier(self) -> Vector:
         """The squared distance from the one-hot label, summed over classes."""
         squares = np.empty(len(self.probs))
-        for block in blocks(*self.probs.shape):
+        for block in cached_slices(*self.probs.shape):
             part = self.probs[block].astype(np.float64)
             squares[block] = np.einsum("ij,ij->i", part, part)
         # Rounding may leave -1e-16 where the prediction is certain and right.
@@ -117,7 +115,6 @@ def check_fraction(name: str, value: Any) -> float:
     return float(value)
 
 
-def blocks(n_rows: int, n_columns: int) -> list[slice]:
-    """Cut `n_rows` rows into slices of about 65 thousand numbers."""
-    step = max(1, _BLOCK // n_columns)
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+def cached_slices(n_rows: int, n_columns: int) -> list[slice]:
+    """Cut rows into slices that stay in the cache, also as two float64 arrays at once."""
+    return row_slices(n_rows, block_rows(n_columns, 2 * 8))
