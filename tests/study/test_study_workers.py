@@ -138,20 +138,15 @@ def test_an_error_ends_the_workers(task_folder, tmp_path):
     assert len(ResultStore(tmp_path).scores()) >= 1, "what was done is kept"
 
 
+def study_command(task_folder, out):
+    words = ["--methods", ",".join(METHODS), "--sizes", ",".join(map(str, SIZES)), "--draws", str(DRAWS)]
+    command = [sys.executable, "-m", "temperance", "study", "run", str(task_folder), "-o", str(out)]
+    return [*command, *words, "--seed", str(SEED), "--jobs", "1", "--quiet"]
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_folder, tmp_path):
-    words = ["--methods", ",".join(METHODS), "--sizes", ",".join(map(str, SIZES)), "--draws", str(DRAWS)]
-    command = [
-        sys.executable,
-        "-m",
-        "temperance",
-        "study",
-        "run",
-        str(task_folder),
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    command += [*words, "--seed", str(SEED), "--jobs", "1", "--quiet"]
+    command = study_command(task_folder, tmp_path / "out")
     # benchmarks/study_killed.py does this at twenty random moments
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0)
     wait_for_results(process, tmp_path / "out", more=12)
@@ -161,6 +156,16 @@ def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_fo
     wait_until_alone(process.pid)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert found(tmp_path / "out") == found(study_folder)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
+def test_a_study_whose_terminal_closes_ends_at_once_and_in_silence(task_folder, tmp_path):
+    command = study_command(task_folder, tmp_path / "out")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
+    wait_for_results(process, tmp_path / "out", more=1)
+    os.killpg(process.pid, signal.SIGHUP)
+    assert (*process.communicate(timeout=20), process.returncode) == (b"", b"", 128 + signal.SIGHUP)
+    wait_until_alone(process.pid)
 
 
 def results_in(folder):

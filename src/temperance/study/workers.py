@@ -14,8 +14,7 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from multiprocessing import get_context, parent_process
 from threading import Thread
 
 from joblib import wrap_non_picklable_objects
@@ -49,9 +48,10 @@ def run_on_workers(units: Iterable[WorkUnit], jobs: int) -> Generator[list[Score
 def _until_a_death(queue: deque[WorkUnit], jobs: int) -> Generator[list[Score], None, None]:
     """Yield results until all are there, or a worker dies: what was not done is in the queue again."""
     context = get_context("spawn")  # a fork of a process with threads may hang
-    lifeline, ours = context.Pipe(duplex=False)
-    with ProcessPoolExecutor(jobs, context, _begin, (lifeline,)) as pool:
-        running = dict[Future[list[Score]], WorkUnit]()
+    with _left_to_parent():  # here starts the process that cleans up after us
+        pool = ProcessPoolExecutor(jobs, context, _begin)
+    running = dict[Future[list[Score]], WorkUnit]()
+    with pool:
         try:
             while queue or running:
                 with _left_to_parent():
@@ -67,8 +67,8 @@ def _until_a_death(queue: deque[WorkUnit], jobs: int) -> Generator[list[Score], 
                     yield result
         finally:
             queue.extendleft(reversed(running.values()))
-            ours.close()
-            lifeline.close()
+            for process in list(pool._processes.values()):  # pool.kill_workers() from Python 3.14 on
+                process.kill()
 
 
 @contextmanager
@@ -87,15 +87,17 @@ def _left_to_parent() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(lifeline: Connection) -> None:
+def _begin() -> None:
     """Prepare a worker: one thread, and an end with its parent."""
     os.environ["OMP_NUM_THREADS"] = "1"  # for what is imported later
     limit_threads()
-    Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _end_with(lifeline: Connection) -> None:
-    lifeline.poll(None)  # nothing is ever sent: this returns when the other end is closed
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None  # a worker has one
+    parent.join()
     os._exit(1)
 
 
