@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ from making import DRAWS, METHODS, SEED, SIZES
 
 from temperance import InputError
 from temperance.study import find_tasks, run_study
-from temperance.study.protocol import plan
+from temperance.study.protocol import WorkUnit, plan
 from temperance.study.store import FILE_NAME, ResultStore
 from temperance.study.workers import _left_to_parent, run_on_workers
 
@@ -77,8 +77,41 @@ def test_a_pool_that_breaks_while_it_is_asked_loses_nothing(task_folder, monkeyp
     assert sorted(found) == sorted(fit for unit in units for fit in unit.fits())
 
 
+@pytest.mark.usefixtures("quick_workers")
+def test_a_unit_may_hold_what_pickle_cannot_send(task_folder):
+    class Mine(WorkUnit):  # as in a notebook: a worker cannot import it
+        methods_of = staticmethod(lambda unit: unit.methods)
+
+    unit = next(plan(find_tasks([task_folder]), ["ts"], [20], 1, 0))
+    mine = Mine(**vars(unit))
+    assert [score.fit for scores in run_on_workers([mine], 1) for score in scores] == unit.fits()
+
+
+@pytest.mark.usefixtures("quick_workers")
+def test_results_that_came_with_a_death_are_kept(task_folder, monkeypatch):
+    submitted = []
+
+    class Breaking(ProcessPoolExecutor):
+        def submit(self, *work):
+            future = super().submit(*work)
+            if not submitted:  # the first unit is lost, as with a worker that dies
+                future.exception()
+                future = Future()
+                future.set_exception(BrokenProcessPool())
+            else:
+                future.exception()
+            submitted.append(work)
+            return future
+
+    monkeypatch.setattr("temperance.study.workers.ProcessPoolExecutor", Breaking)
+    units = list(plan(find_tasks([task_folder]), ["ts"], [20], 1, 0))[:2]
+    found = [score.fit for scores in run_on_workers(units, 1) for score in scores]
+    assert sorted(found) == sorted(fit for unit in units for fit in unit.fits())
+    assert len(submitted) == 3, "only the lost unit is done again"
+
+
 class Deadly:
-    """A cell that kills the worker which unpacks it."""
+    """A unit that kills the worker which unpacks it."""
 
     task, n = SimpleNamespace(name="cats__net"), 7
 
@@ -105,20 +138,15 @@ def test_an_error_ends_the_workers(task_folder, tmp_path):
     assert len(ResultStore(tmp_path).scores()) >= 1, "what was done is kept"
 
 
+def study_command(task_folder, out):
+    words = ["--methods", ",".join(METHODS), "--sizes", ",".join(map(str, SIZES)), "--draws", str(DRAWS)]
+    command = [sys.executable, "-m", "temperance", "study", "run", str(task_folder), "-o", str(out)]
+    return [*command, *words, "--seed", str(SEED), "--jobs", "1", "--quiet"]
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_folder, tmp_path):
-    words = ["--methods", ",".join(METHODS), "--sizes", ",".join(map(str, SIZES)), "--draws", str(DRAWS)]
-    command = [
-        sys.executable,
-        "-m",
-        "temperance",
-        "study",
-        "run",
-        str(task_folder),
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    command += [*words, "--seed", str(SEED), "--jobs", "1", "--quiet"]
+    command = study_command(task_folder, tmp_path / "out")
     # benchmarks/study_killed.py does this at twenty random moments
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0)
     wait_for_results(process, tmp_path / "out", more=12)
@@ -128,6 +156,16 @@ def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_fo
     wait_until_alone(process.pid)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert found(tmp_path / "out") == found(study_folder)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
+def test_a_study_whose_terminal_closes_ends_at_once_and_in_silence(task_folder, tmp_path):
+    command = study_command(task_folder, tmp_path / "out")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
+    wait_for_results(process, tmp_path / "out", more=1)
+    os.killpg(process.pid, signal.SIGHUP)
+    assert (*process.communicate(timeout=20), process.returncode) == (b"", b"", 128 + signal.SIGHUP)
+    wait_until_alone(process.pid)
 
 
 def results_in(folder):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from temperance.cli.inputs import FILE, force_option, input_options, open_part, part_option
+from temperance.cli.inputs import FILE, RowOptions, force_option, input_options
 from temperance.cli.output import Output, on_one_line, output_options
 
 if TYPE_CHECKING:
@@ -32,20 +32,16 @@ memory are no trouble.
 @click.argument("calibrator", type=FILE)
 @click.argument("logits", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, help="The file of probabilities to write.")
-@input_options
-@part_option("test")
+@input_options("test")
 @force_option
-@output_options
+@output_options("apply")
 def apply(
     calibrator: Path,
     logits: Path,
     out: Path,
-    kind: str | None,
-    labels: Path | None,
-    part: str | None,
+    row_options: RowOptions,
     force: bool,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> None:
     """Calibrate LOGITS with the calibrator file CALIBRATOR and write the probabilities."""
     import numpy as np
@@ -54,10 +50,9 @@ def apply(
     from temperance.persistence import load
     from temperance.streaming import predict_file, probability_dtype, probability_shape
 
-    output = Output("apply", as_json=as_json, quiet=quiet)
     fitted = load(calibrator)
     check_output(out, overwrite=force)
-    rows = _open(logits, part, kind, labels)
+    rows = _open(logits, row_options)
     shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
     carried = None if out.suffix.lower() == ".npy" else rows.labels  # one array is all that it holds
     with (
@@ -80,11 +75,11 @@ def apply(
     )
 
 
-def _open(logits: Path, part: str | None, kind: str | None, labels: Path | None) -> RowFile:
+def _open(logits: Path, row_options: RowOptions) -> RowFile:
     """Open the rows with their labels, if there are any that can be used: here nothing depends on them."""
     from temperance.validation import InputError
 
     try:
-        return open_part(logits, part, "test", kind, labels)
+        return row_options.open(logits)
     except InputError:
-        return open_part(logits, part, "test", kind, labels, need_labels=False)
+        return row_options.open(logits, need_labels=False)

@@ -10,12 +10,13 @@ import click
 
 from temperance.cli.inputs import (
     FILE,
+    RowOptions,
+    bins_option,
     check_apart,
     confidence_option,
     force_option,
     kind_option,
     methods_option,
-    open_part,
     seed_option,
 )
 from temperance.cli.output import Output, on_one_line, output_options
@@ -48,9 +49,7 @@ Examples:
     help="Keys of methods, with commas.  [default: all]",
 )
 @click.option("--report", type=FILE, help="Write the whole comparison as one HTML page.")
-@click.option(
-    "--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Of the binned errors."
-)
+@bins_option
 @click.option(
     "--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Without a test file."
 )
@@ -60,7 +59,7 @@ Examples:
 @click.option("--labels", type=FILE, help="A file with the labels of VAL, if they are not in it.")
 @click.option("--test-labels", type=FILE, help="A file with the labels of TEST, if they are not in it.")
 @force_option
-@output_options
+@output_options("compare")
 def compare(
     val: Path,
     test: Path | None,
@@ -74,8 +73,7 @@ def compare(
     labels: Path | None,
     test_labels: Path | None,
     force: bool,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> None:
     """Fit every method to VAL, judge them on TEST, and say which one to take.
 
@@ -84,26 +82,25 @@ def compare(
     from temperance.data import parts
     from temperance.files import check_writable
 
-    output = Output("compare", as_json=as_json, quiet=quiet)
     keys = None if methods is None else _keys(methods)
     if report is not None:
         check_apart(report, val, test, labels, test_labels)
         check_writable(report, overwrite=force)
-    files = {"validation": open_part(val, None, "val", kind, labels)}
+    files = {"validation": RowOptions("val", kind=kind, labels=labels).open(val)}
     if test is not None or "test" in parts(val):
-        files["test"] = _open_test(test or val, kind, test_labels)
+        files["test"] = _open_test(test or val, RowOptions("test", kind=kind, labels=test_labels))
     settings = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
     comparison = run_comparison(output, files, keys, settings)
-    sources = sources_of(files) if report is not None or as_json else []
+    sources = sources_of(files) if report is not None or output.as_json else []
     show_comparison(output, comparison, report, sources, force=force)
 
 
-def _open_test(path: Path, kind: str | None, labels: Path | None) -> RowFile:
+def _open_test(path: Path, row_options: RowOptions) -> RowFile:
     """Open the test rows, whose labels have an option of their own."""
     from temperance.errors import InputError, Remedy
 
     try:
-        return open_part(path, None, "test", kind, labels)
+        return row_options.open(path)
     except InputError as error:
         if error.remedy == Remedy("labels", ("FILE",)):
             error.remedy = Remedy("test_labels", ("FILE",))

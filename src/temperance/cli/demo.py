@@ -27,8 +27,8 @@ Examples:
 )
 @seed_option
 @force_option
-@output_options
-def demo(report: Path | None, seed: int, force: bool, as_json: bool, quiet: bool) -> None:
+@output_options("demo")
+def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
     """Compare all methods on a built-in network and write a report.
 
     The network was trained on CIFAR-10 by this project; it is over-confident, as networks are.
@@ -37,7 +37,6 @@ def demo(report: Path | None, seed: int, force: bool, as_json: bool, quiet: bool
     from temperance.data import demo_task
     from temperance.files import check_writable
 
-    output = Output("demo", as_json=as_json, quiet=quiet)
     path = report if report is not None else _free_name()
     check_writable(path, overwrite=force)
     task = demo_task()

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from temperance.cli.inputs import FILE, confidence_option, input_options, open_part, part_option, seed_option
+from temperance.cli.inputs import (
+    FILE,
+    RowOptions,
+    bins_option,
+    confidence_option,
+    input_options,
+    seed_option,
+)
 from temperance.cli.output import Output, output_options
 from temperance.cli.tables import metrics_table
 
@@ -23,17 +30,14 @@ Examples:
 @click.command(epilog=EXAMPLES, short_help="Score outputs, calibrated or not, with intervals.")
 @click.argument("logits", type=FILE)
 @click.option("-c", "--calibrator", type=FILE, help="A calibrator file; without it the outputs as they are.")
-@click.option(
-    "--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Of the binned errors."
-)
+@bins_option
 @confidence_option
 @click.option(
     "--draws", type=click.IntRange(min=1), default=1000, show_default=True, help="Bootstrap resamples."
 )
 @seed_option
-@input_options
-@part_option("test")
-@output_options
+@input_options("test")
+@output_options("evaluate")
 def evaluate(
     logits: Path,
     calibrator: Path | None,
@@ -41,20 +45,16 @@ def evaluate(
     confidence: float,
     draws: int,
     seed: int,
-    kind: str | None,
-    labels: Path | None,
-    part: str | None,
-    as_json: bool,
-    quiet: bool,
+    row_options: RowOptions,
+    output: Output,
 ) -> None:
     """Score the outputs in LOGITS, calibrated or as they are, with intervals."""
     from temperance import metrics
     from temperance.persistence import load
     from temperance.streaming import probabilities_of_file
 
-    output = Output("evaluate", as_json=as_json, quiet=quiet)
     fitted = None if calibrator is None else load(calibrator)
-    rows = open_part(logits, part, "test", kind, labels)
+    rows = row_options.open(logits)
     assert rows.labels is not None  # they were asked for
     with output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))

@@ -37,7 +37,7 @@ what the classifier takes.
 )
 @click.option("--from-probs", is_flag=True, help="That output holds probabilities, not logits.")
 @force_option
-@output_options
+@output_options("export")
 def export(
     calibrator: Path,
     out: Path,
@@ -45,13 +45,11 @@ def export(
     name: str | None,
     from_probs: bool,
     force: bool,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> None:
     """Write the calibrator file CALIBRATOR as a model, OUT: .onnx or .pt2."""
     from temperance.persistence import load
 
-    output = Output("export", as_json=as_json, quiet=quiet)
     _check_usage(out, append, name, from_probs)
     fitted = load(calibrator)
     check_apart(out, calibrator, append)

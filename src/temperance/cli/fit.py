@@ -11,12 +11,11 @@ import click
 
 from temperance.cli.inputs import (
     FILE,
+    RowOptions,
     check_apart,
     force_option,
     input_options,
     methods_option,
-    open_part,
-    part_option,
 )
 from temperance.cli.output import Output, on_one_line, output_options
 
@@ -40,21 +39,17 @@ Examples:
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeatable."
 )
-@input_options
-@part_option("val")
+@input_options("val")
 @force_option
-@output_options
+@output_options("fit")
 def fit(
     val: Path,
     method: str,
     out: Path,
     settings: tuple[str, ...],
-    kind: str | None,
-    labels: Path | None,
-    part: str | None,
+    row_options: RowOptions,
     force: bool,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> None:
     """Fit a calibrator to the labelled rows of VAL and save it.
 
@@ -63,12 +58,11 @@ def fit(
     from temperance.calibrators import make_calibrator
     from temperance.files import check_writable, sha256
 
-    output = Output("fit", as_json=as_json, quiet=quiet)
     calibrator = make_calibrator(method, **_options(method, settings))
     calibrator._check_options()  # before a large file is read
-    check_apart(out, val, labels)
+    check_apart(out, val, row_options.labels)
     check_writable(out, overwrite=force)
-    rows = open_part(val, part, "val", kind, labels)
+    rows = row_options.open(val)
     assert rows.labels is not None  # they were asked for
     logits = rows.logits()
     with output.progress(f"Fitting {method}") as report, warnings.catch_warnings(record=True) as caught:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILE",
+    "RowOptions",
+    "bins_option",
     "check_apart",
     "confidence_option",
     "force_option",
     "input_options",
     "kind_option",
     "methods_option",
-    "open_part",
-    "part_option",
     "seed_option",
     "studied_methods_option",
 ]
@@ -36,21 +38,43 @@ kind_option = click.option(
 )
 
 
-def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --input and --labels."""
+@dataclass(frozen=True)
+class RowOptions:
+    """How the rows of a file are read."""
+
+    usual_part: str
+    """Of a task file, unless another is asked for."""
+    part: str | None = None
+    kind: str | None = None
+    labels: Path | None = None
+
+    def open(self, path: Path, *, need_labels: bool = True) -> RowFile:
+        """Open the rows of a file."""
+        from temperance.data import open_rows, parts
+
+        part = self.part or (self.usual_part if self.usual_part in parts(path) else None)
+        return open_rows(path, part=part, kind=self.kind, labels=self.labels, need_labels=need_labels)
+
+
+def input_options(usual_part: str) -> Callable[..., Any]:
+    """Add --input, --labels and --part to a command, which takes them as its `row_options`."""
     labels = click.option(
         "--labels", type=FILE, help="A file with the labels, if they are not beside the logits."
     )
-    return kind_option(labels(command))
-
-
-def part_option(default: str) -> Callable[..., Any]:
-    """Add --part, for task files."""
-    return click.option(
+    part = click.option(
         "--part",
         type=click.Choice(["val", "test"]),
-        help=f"Which rows of a task file, with keys as logits_val and logits_test.  [default: {default}]",
+        help=f"Which rows of a task file, with keys as logits_val and logits_test.  [default: {usual_part}]",
     )
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_rows(*, part: str | None, kind: str | None, labels: Path | None, **values: Any) -> Any:
+            return command(row_options=RowOptions(usual_part, part, kind, labels), **values)
+
+        return kind_option(labels(part(with_rows)))
+
+    return add
 
 
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the output if it exists.")
@@ -67,26 +91,21 @@ confidence_option = click.option(
 )
 
 
-def _complete(keys: Iterable[str], incomplete: str) -> list[str]:
-    *before, last = incomplete.split(",")
-    return [",".join([*before, key]) for key in keys if key.startswith(last)]
+bins_option = click.option(
+    "--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Of the binned errors."
+)
 
 
-def _complete_methods(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from temperance.calibrators import CALIBRATORS
 
-    return _complete(CALIBRATORS, incomplete)
-
-
-def _complete_studied(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from temperance.study.methods import METHODS
-
-    return _complete(METHODS, incomplete)
+    *before, last = incomplete.split(",")
+    return [",".join([*before, key]) for key in CALIBRATORS if key.startswith(last)]
 
 
 def methods_option(name: str, **settings: Any) -> Callable[..., Any]:
     """Add -m, completed from the registry."""
-    return click.option("-m", name, shell_complete=_complete_methods, **settings)
+    return click.option("-m", name, shell_complete=_complete, **settings)
 
 
 def _keys(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
@@ -94,30 +113,8 @@ def _keys(context: click.Context, parameter: click.Parameter, value: str | None)
 
 
 def studied_methods_option(default: str) -> Callable[..., Any]:
-    """Add -m/--methods, completed from the methods of a study: keys with commas become a list."""
-    return click.option(
-        "-m",
-        "--methods",
-        callback=_keys,
-        shell_complete=_complete_studied,
-        help=f"Keys with commas.  [default: {default}]",
-    )
-
-
-def open_part(
-    path: Path,
-    part: str | None,
-    default: str,
-    kind: str | None,
-    labels: Path | None,
-    *,
-    need_labels: bool = True,
-) -> RowFile:
-    """Open the rows of a file: of a task file the part asked for, else the usual one of the command."""
-    from temperance.data import open_rows, parts
-
-    chosen = part or (default if default in parts(path) else None)
-    return open_rows(path, part=chosen, kind=kind, labels=labels, need_labels=need_labels)
+    """Add -m/--methods: keys with commas become a list."""
+    return methods_option("--methods", callback=_keys, help=f"Keys with commas.  [default: {default}]")
 
 
 def check_apart(out: Path, *inputs: Path | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ from rich.table import Table
 
 import temperance
 
-__all__ = ["Output", "on_one_line", "output_options"]
+__all__ = ["Output", "on_one_line", "output_options", "quiet_option"]
 
 Report = Callable[[str, float], None]
 
@@ -107,8 +108,21 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --json and --quiet."""
+def output_options(name: str) -> Callable[..., Any]:
+    """Add --json and --quiet to a command, which takes them as its `output`."""
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-    quiet = click.option("-q", "--quiet", is_flag=True, help="Print the result and nothing else.")
-    return as_json(quiet(command))
+    quiet = quiet_option(name, "Print the result and nothing else.")
+    return lambda command: as_json(quiet(command))
+
+
+def quiet_option(name: str, meaning: str = "Print nothing.") -> Callable[..., Any]:
+    """Add --quiet to a command, which takes it as its `output`."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_output(*, quiet: bool, as_json: bool = False, **values: Any) -> Any:
+            return command(output=Output(name, as_json=as_json, quiet=quiet), **values)
+
+        return click.option("-q", "--quiet", is_flag=True, help=meaning)(with_output)
+
+    return add

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from temperance.cli.inputs import FILE, force_option
-from temperance.cli.output import Output, on_one_line
+from temperance.cli.output import Output, on_one_line, quiet_option
 
 __all__ = ["export"]
 
@@ -22,13 +22,12 @@ Examples:
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, help="A .csv file, or .csv.gz.")
 @force_option
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
-def export(folder: Path, out: Path, force: bool, quiet: bool) -> None:
+@quiet_option("study export")
+def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     """Write all results of the study in DIR, a line for each fit."""
     from temperance.study import Results
     from temperance.study.export import export_results
 
     results = Results(folder)
     export_results(results, out, overwrite=force)
-    output = Output("study export", as_json=False, quiet=quiet)
     output.say(f"{len(results.scores)} results saved to {on_one_line(out)}")

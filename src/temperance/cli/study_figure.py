@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from temperance.cli.inputs import FILE, force_option
-from temperance.cli.output import Output, on_one_line
+from temperance.cli.output import Output, on_one_line, quiet_option
 
 __all__ = ["NAMES", "figure"]
 
@@ -39,14 +39,13 @@ NAMES = ("class_LTS", "h_HTS", "h_PTS", "PTSvHTS", "avg_ECE", "avg_NLL")
 )
 @click.option("-o", "--out", type=FILE, help="A .png, .svg or .pdf file.  [default: NAME.png in DIR]")
 @force_option
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
-def figure(folder: Path, name: str, task: str | None, out: Path | None, force: bool, quiet: bool) -> None:
+@quiet_option("study figure")
+def figure(folder: Path, name: str, task: str | None, out: Path | None, force: bool, output: Output) -> None:
     """Draw figure NAME of the study in DIR."""
     from temperance.study import Results
     from temperance.study.figures import ON_A_TASK, figure_task, save_figure
     from temperance.validation import InputError
 
-    output = Output("study figure", as_json=False, quiet=quiet)
     results = Results(folder)
     if task is not None and name not in ON_A_TASK:
         raise InputError(

@@ -54,7 +54,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
 @seed_option
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]")
 @click.option("--scheduler", metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
-@output_options
+@output_options("study run")
 def run(
     tasks: tuple[Path, ...],
     out: Path,
@@ -64,8 +64,7 @@ def run(
     seed: int,
     jobs: int | None,
     scheduler: str | None,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> None:
     """Fit every method to subsamples of each task in TASKS, and judge it on the task's test rows.
 
@@ -74,7 +73,6 @@ def run(
     from temperance.core.blocks import number_of_threads
     from temperance.study import find_tasks, run_study
 
-    output = Output("study run", as_json=as_json, quiet=quiet)
     files = find_tasks(tasks)
     began = time.monotonic()
     with _countdown(output) as progress:

@@ -22,10 +22,8 @@ def comparison_table(comparison: Comparison) -> tuple[str, Table]:
     heading = (
         f"{first.n_rows} rows, {first.n_classes} classes, judged on {comparison.judged_on}, {first.bins} bins"
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("method", no_wrap=True)
-    for name in ("NLL", f"{100 * first.confidence:g} % interval", "Brier", "ECE %", "smECE %", "fit s"):
-        table.add_column(name, justify="right", no_wrap=True)
+    interval = f"{100 * first.confidence:g} % interval"
+    table = _table("method", "NLL", interval, "Brier", "ECE %", "smECE %", "fit s")
     for name, result in comparison.results.items():
         scores, chosen = result.scores, name == comparison.recommended
         nll = scores["nll"]
@@ -45,10 +43,7 @@ def comparison_table(comparison: Comparison) -> tuple[str, Table]:
 def metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
     """Return a heading, and metrics by value and interval."""
     heading, _, *_ = str(evaluation).splitlines()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("metric", no_wrap=True)
-    for name in ("value", "low", "high"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = _table("metric", "value", "low", "high")
     for name, estimate in evaluation.items():
         numbers = (estimate.value, estimate.low, estimate.high)
         table.add_row(name, *(evaluation.shown(name, number) for number in numbers))
@@ -59,10 +54,7 @@ def times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Tab
     """Return a heading, and methods by the time that their fits took and how these ended."""
     tasks = f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}"
     heading = f"{tasks}, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("method", no_wrap=True)
-    for name in ("fits", "failed", "not converged", "fit ms", "apply ms", "all, min"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = _table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min")
     for time in times:
         table.add_row(
             time.method,
@@ -74,3 +66,12 @@ def times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Tab
             f"{(time.fit_seconds + time.apply_seconds) / 60:.1f}",
         )
     return heading, table
+
+
+def _table(first: str, *numbers: str) -> Table:
+    """Return a table without rows: a column of names, and columns of numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from temperance.core.arrays import Vector
 from temperance.metrics.bins import check_bins
 from temperance.metrics.class_bins import classwise_error
-from temperance.metrics.diagram import Reliability, bin_rows
+from temperance.metrics.diagram import Reliability, reliability
 from temperance.metrics.predictions import check_rows
 
 __all__ = ["classwise_ece", "debiased", "debiased_ece", "ece", "mce"]
@@ -55,8 +55,7 @@ def ece(
     >>> round(ece([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=5), 4)
     0.4333
     """
-    bins = check_bins(bins, strategy)
-    diagram = bin_rows(check_rows(probs, labels, sample_weight), bins, strategy)
+    diagram = reliability(probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight)
     return float(diagram.share @ np.abs(diagram.gap))
 
 
@@ -85,8 +84,7 @@ def mce(
     >>> round(mce([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=5), 4)
     0.8
     """
-    bins = check_bins(bins, strategy)
-    diagram = bin_rows(check_rows(probs, labels, sample_weight), bins, strategy)
+    diagram = reliability(probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight)
     return float(np.abs(diagram.gap).max())
 
 
@@ -155,8 +153,8 @@ def debiased_ece(
     >>> round(ece(probs, labels), 4), round(debiased_ece(probs, labels), 4)
     (0.2, 0.1399)
     """
-    bins = check_bins(bins, strategy)
-    return debiased(bin_rows(check_rows(probs, labels, sample_weight), bins, strategy))
+    diagram = reliability(probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight)
+    return debiased(diagram)
 
 
 def debiased(diagram: Reliability) -> float:

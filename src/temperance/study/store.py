@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import temperance
@@ -149,10 +149,8 @@ class ResultStore:
         with self._connected() as connection:
             return [n for (n,) in connection.execute("SELECT n FROM size ORDER BY n")]
 
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        with _connect(self.path) as connection:
-            yield connection
+    def _connected(self) -> AbstractContextManager[sqlite3.Connection]:
+        return _connect(self.path)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""Cells on the cores of this machine: processes that take one after the other.
+"""Work units on the cores of this machine: processes that take one after the other.
 
 A worker that dies takes only what it was at with it: new workers take its place, and the work is done again.
-When this process ends, in whatever way, the workers end with it.
+When this process ends, in whatever way, the workers end with it. The workers of joblib outlive a parent that
+is killed. They also print the trace of a crash, and a warning when a worker's memory grows.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from multiprocessing import get_context, parent_process
 from threading import Thread
 
+from joblib import wrap_non_picklable_objects
 from threadpoolctl import threadpool_limits
 
 from temperance.study.protocol import WorkUnit
@@ -29,51 +30,45 @@ _MOST_DEATHS = 3  # in a row, without any work done
 
 def run_on_workers(units: Iterable[WorkUnit], jobs: int) -> Generator[list[Score], None, None]:
     """Yield the results of each work unit as it is done, in any order."""
-    left, deaths = list(units), 0
-    while left:
-        lost: list[WorkUnit] = []
-        for result in _until_a_death(left, jobs, lost):
-            deaths = 0
-            yield result
-        left, deaths = lost, deaths + 1
-        if left and deaths == _MOST_DEATHS:
-            first = left[0]
-            raise ChildProcessError(
-                f"the worker processes died {deaths} times in a row, at {first.task.name}, N = {first.n}. "
-                "They may lack memory: use fewer jobs. What was done is kept."
-            )
-
-
-def _until_a_death(
-    units: list[WorkUnit], jobs: int, lost: list[WorkUnit]
-) -> Generator[list[Score], None, None]:
-    """Yield results until all are there, or until a worker dies: then `lost` has what is left."""
-    context = get_context("spawn")  # a fork of a process with threads may hang
-    lifeline, ours = context.Pipe(duplex=False)
-    with ProcessPoolExecutor(jobs, context, _begin, (lifeline,)) as pool:
-        queue, running = deque(units), dict[Future[list[Score]], WorkUnit]()
+    queue, deaths = deque(units), 0
+    while queue:
         try:
-            while True:
+            for result in _until_a_death(queue, jobs):
+                deaths = 0
+                yield result
+        except BrokenProcessPool:
+            deaths += 1
+            if deaths == _MOST_DEATHS:
+                raise ChildProcessError(
+                    f"the worker processes died {deaths} times in a row, at {queue[0].task.name}, "
+                    f"N = {queue[0].n}. They may lack memory: use fewer jobs. What was done is kept."
+                ) from None
+
+
+def _until_a_death(queue: deque[WorkUnit], jobs: int) -> Generator[list[Score], None, None]:
+    """Yield results until all are there, or a worker dies: what was not done is in the queue again."""
+    context = get_context("spawn")  # a fork of a process with threads may hang
+    with _left_to_parent():  # here starts the process that cleans up after us
+        pool = ProcessPoolExecutor(jobs, context, _begin)
+    running = dict[Future[list[Score]], WorkUnit]()
+    with pool:
+        try:
+            while queue or running:
                 with _left_to_parent():
                     while queue and len(running) < 2 * jobs:  # few, so that an end comes soon
-                        running[pool.submit(run_work_unit, queue[0])] = queue[0]
+                        # A unit may hold what a notebook defined, which pickle alone cannot send.
+                        unit = wrap_non_picklable_objects(queue[0], keep_wrapper=False)
+                        running[pool.submit(run_work_unit, unit)] = queue[0]
                         queue.popleft()  # not before: a pool may break while it is asked
-                if not running:
-                    return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                for future in sorted(done, key=lambda ended: ended.exception() is not None):  # results first
                     result = future.result()
                     del running[future]
                     yield result
-        except BrokenProcessPool:
-            for future, unit in running.items():
-                if future.done() and future.exception() is None:
-                    yield future.result()
-                else:
-                    lost.append(unit)
-            lost.extend(queue)
         finally:
-            ours.close()
-            lifeline.close()
+            queue.extendleft(reversed(running.values()))
+            for process in list(pool._processes.values()):  # pool.kill_workers() from Python 3.14 on
+                process.kill()
 
 
 @contextmanager
@@ -92,15 +87,17 @@ def _left_to_parent() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(lifeline: Connection) -> None:
+def _begin() -> None:
     """Prepare a worker: one thread, and an end with its parent."""
     os.environ["OMP_NUM_THREADS"] = "1"  # for what is imported later
     limit_threads()
-    Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _end_with(lifeline: Connection) -> None:
-    lifeline.poll(None)  # nothing is ever sent: this returns when the other end is closed
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None  # a worker has one
+    parent.join()
     os._exit(1)
 
 

@@ -1,4 +1,4 @@
-""".csv: a line that names the columns (see _columns.py), then a line for each row; needs no other package."""
+""".csv: a line that names the columns (see columns.py), then a line for each row; needs no other package."""
 
 from __future__ import annotations
 

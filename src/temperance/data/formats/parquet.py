@@ -1,4 +1,4 @@
-""".parquet: a table as in _columns.py, or with lists of numbers in a column `logits` or `probs`."""
+""".parquet: a table as in columns.py, or with lists of numbers in a column `logits` or `probs`."""
 
 from __future__ import annotations
 
