@@ -13,7 +13,7 @@ from typing import Any
 
 from temperance.errors import InputError
 
-__all__ = ["LOADERS", "MissingPackageError", "import_optional", "load"]
+__all__ = ["LOADERS", "MissingPackageError", "import_optional", "load", "load_object"]
 
 LOADERS: dict[str, tuple[str, str]] = {
     "save": ("temperance.persistence", "save"),
@@ -35,6 +35,15 @@ def load(capability: str) -> Any:
     """Return the function or class behind a capability."""
     module, name = LOADERS[capability]
     return getattr(import_module(module), name)
+
+
+def load_object(name: str) -> Any:
+    """Return what `package.module:name` is."""
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{name!r} must name an object as package.module:name; found {error}.") from error
 
 
 class MissingPackageError(InputError, ImportError):

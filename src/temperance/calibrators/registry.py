@@ -76,15 +76,18 @@ class Method:
         """The first line of its documentation."""
         return (self.build.__doc__ or "").partition("\n")[0].rstrip(".")
 
+    def _says(self, name: str) -> bool:
+        return bool(getattr(self(), name, False))
+
     @property
     def keeps_class(self) -> bool:
         """Whether the predicted class always stays the same."""
-        return bool(getattr(self(), "keeps_class", False))
+        return self._says("keeps_class")
 
     @property
     def supports_masked_classes(self) -> bool:
         """Whether -inf may mark an impossible class."""
-        return bool(getattr(self(), "supports_masked_classes", False))
+        return self._says("supports_masked_classes")
 
     @property
     def has_temperature(self) -> bool:
@@ -92,10 +95,18 @@ class Method:
         return isinstance(self(), TemperatureCalibrator)
 
     @property
+    def is_ours(self) -> bool:
+        """Whether this package knows the method, so that its errors are not to be hidden."""
+        return isinstance(self(), Calibrator)
+
+    @property
     def is_random(self) -> bool:
         """Whether two fits to the same rows may differ by their random seed."""
-        calibrator = self()
-        return "random_state" in (calibrator.get_params() if hasattr(calibrator, "get_params") else {})
+        return hasattr(self(), "random_state")
+
+    def seeded(self, random_state: int) -> Any:
+        """Build an unfitted calibrator with a random seed, if it takes one."""
+        return self(random_state=random_state) if self.is_random else self()
 
     @staticmethod
     def complexity(calibrator: Any) -> float:

@@ -16,7 +16,7 @@ from temperance.cli.inputs import (
     confidence_option,
     force_option,
     kind_option,
-    methods_option,
+    method_names_option,
     seed_option,
 )
 from temperance.cli.output import Output, on_one_line, output_options
@@ -41,13 +41,7 @@ Examples:
 @click.command(epilog=EXAMPLES, short_help="Say which method to take, and write a report.")
 @click.argument("val", type=FILE)
 @click.argument("test", type=FILE, required=False)
-@methods_option(
-    "--methods",
-    type=str,
-    default=None,
-    metavar="METHODS",
-    help="Keys of methods, with commas.  [default: all]",
-)
+@method_names_option("all")
 @click.option("--report", type=FILE, help="Write the whole comparison as one HTML page.")
 @bins_option
 @click.option(
@@ -63,7 +57,7 @@ Examples:
 def compare(
     val: Path,
     test: Path | None,
-    methods: str | None,
+    methods: list[str] | None,
     report: Path | None,
     bins: int,
     folds: int,
@@ -82,7 +76,6 @@ def compare(
     from temperance.data import parts
     from temperance.files import check_writable
 
-    keys = None if methods is None else _keys(methods)
     if report is not None:
         check_apart(report, val, test, labels, test_labels)
         check_writable(report, overwrite=force)
@@ -90,7 +83,7 @@ def compare(
     if test is not None or "test" in parts(val):
         files["test"] = _open_test(test or val, RowOptions("test", kind=kind, labels=test_labels))
     settings = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
-    comparison = run_comparison(output, files, keys, settings)
+    comparison = run_comparison(output, files, methods, settings)
     sources = sources_of(files) if report is not None or output.as_json else []
     show_comparison(output, comparison, report, sources, force=force)
 
@@ -105,13 +98,6 @@ def _open_test(path: Path, row_options: RowOptions) -> RowFile:
         if error.remedy == Remedy("labels", ("FILE",)):
             error.remedy = Remedy("test_labels", ("FILE",))
         raise
-
-
-def _keys(methods: str) -> list[str]:
-    keys = [key.strip() for key in methods.split(",") if key.strip()]
-    if not keys:
-        raise click.BadParameter(f"must name a method at least; got {methods!r}", param_hint="'-m'")
-    return keys
 
 
 def run_comparison(
@@ -166,6 +152,8 @@ def show_comparison(
     for name, result in comparison.results.items():
         for warning in result.warnings:
             output.warn(f"{name}: {warning}")
+    for name, reason in comparison.failures.items():
+        output.warn(f"{name} failed: {reason}")
     if report is not None:
         from temperance.report import write_report
 

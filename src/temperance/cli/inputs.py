@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -22,9 +23,10 @@ __all__ = [
     "force_option",
     "input_options",
     "kind_option",
+    "method_names_option",
     "methods_option",
     "seed_option",
-    "studied_methods_option",
+    "split_names",
 ]
 
 FILE = click.Path(path_type=Path)
@@ -79,7 +81,7 @@ def input_options(usual_part: str) -> Callable[..., Any]:
 
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the output if it exists.")
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For all chance."
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
 )
 
 confidence_option = click.option(
@@ -108,13 +110,22 @@ def methods_option(name: str, **settings: Any) -> Callable[..., Any]:
     return click.option("-m", name, shell_complete=_complete, **settings)
 
 
-def _keys(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
-    return None if value is None else [key.strip() for key in value.split(",") if key.strip()]
+def split_names(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
+    """Return names given with commas. A module in the folder of the command can be named as well."""
+    if value is None:
+        return None
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    if not names:
+        raise click.BadParameter(f"must name at least one; found {value!r}")
+    if ":" in value and "" not in sys.path:
+        sys.path.insert(0, "")
+    return names
 
 
-def studied_methods_option(default: str) -> Callable[..., Any]:
-    """Add -m/--methods: keys with commas become a list."""
-    return methods_option("--methods", callback=_keys, help=f"Keys with commas.  [default: {default}]")
+def method_names_option(default: str) -> Callable[..., Any]:
+    """Add -m/--methods: names with commas become a list."""
+    words = f"Keys, or package.module:Class for a method of yours, with commas.  [default: {default}]"
+    return methods_option("--methods", callback=split_names, metavar="METHODS", help=words)
 
 
 def check_apart(out: Path, *inputs: Path | None) -> None:

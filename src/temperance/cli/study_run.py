@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from temperance.cli.inputs import FILE, seed_option, studied_methods_option
+from temperance.cli.inputs import FILE, method_names_option, seed_option, split_names
 from temperance.cli.output import Output, on_one_line, output_options
 
 if TYPE_CHECKING:
@@ -44,7 +44,12 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.command(epilog=EXAMPLES, short_help="Fit and judge: goes on where it was stopped.")
 @click.argument("tasks", type=FILE, nargs=-1, required=True)
 @click.option("-o", "--out", type=FILE, required=True, help="The folder of the study, made if it is new.")
-@studied_methods_option("all but pts-plain and ...-sgd")
+@method_names_option("all but pts-plain and ...-sgd")
+@click.option(
+    "--metrics",
+    callback=split_names,
+    help="Functions of (probs, labels) to score by as well, as package.module:name, with commas.",
+)
 @click.option(
     "--sizes", callback=_numbers, default="200,500,1000,5000", show_default=True, help="Rows to fit to."
 )
@@ -59,6 +64,7 @@ def run(
     tasks: tuple[Path, ...],
     out: Path,
     methods: list[str] | None,
+    metrics: list[str] | None,
     sizes: list[int],
     draws: int,
     seed: int,
@@ -77,7 +83,7 @@ def run(
     began = time.monotonic()
     with _countdown(output) as progress:
         results = run_study(
-            files, out, methods=methods, sizes=sizes, draws=draws, seed=seed,
+            files, out, methods=methods, metrics=metrics, sizes=sizes, draws=draws, seed=seed,
             jobs=jobs or number_of_threads(), scheduler=scheduler, progress=progress,
         )  # fmt: skip
     output.say(f"Done in {_duration(time.monotonic() - began)}.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from temperance.cli.inputs import FILE, studied_methods_option
+from temperance.cli.inputs import FILE, method_names_option
 
 __all__ = ["table"]
 
@@ -27,10 +27,9 @@ digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.option(
     "--metric",
-    type=click.Choice(["nll", "ece", "ece15", "brier"]),
     default="nll",
     show_default=True,
-    help="ece has 50 bins, as the paper's; ece15 has 15.",
+    help="nll, ece (50 bins, as the paper's), ece15, brier, or one of the study's own.",
 )
 @click.option("--n", "size", type=int, help="Rows fitted to.  [default: the fewest of the study]")
 @click.option(
@@ -43,7 +42,7 @@ digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
 )
 @click.option("--errors", is_flag=True, help="Add standard errors of the means over draws.")
 @click.option("--paper", is_flag=True, help="Put the paper's figures beside the tasks it has.")
-@studied_methods_option("all with results")
+@method_names_option("all with results")
 def table(
     folder: Path,
     metric: str,

@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Calibrator, Method, make_calibrator
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
+from temperance.calibrators.outside import Methods, find_methods
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.recommendation import Difference, Recommendation, recommend
 from temperance.comparison.result import Comparison, MethodResult
-from temperance.comparison.rows import LabelledRows, deal_folds, label_nll, predict, predict_folds
-from temperance.metrics import evaluate
+from temperance.comparison.rows import (
+    LabelledRows,
+    deal_folds,
+    fit_method,
+    label_nll,
+    predict,
+    predict_folds,
+)
+from temperance.core.arrays import Vector
+from temperance.metrics import Evaluation, evaluate
+from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
 from temperance.validation import InputError
 
 __all__ = [
@@ -40,7 +51,8 @@ def compare(
     val_labels: ArrayLike,
     test_logits: Any = None,
     test_labels: ArrayLike | None = None,
-    methods: Sequence[str] | None = None,
+    methods: Methods | None = None,
+    metrics: Metrics | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     folds: int = 5,
@@ -48,6 +60,7 @@ def compare(
     confidence: float = 0.95,
     draws: int = 200,
     random_state: int = 0,
+    metric_intervals: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> Comparison:
     """Fit each method to the validation rows and judge it on the test rows.
@@ -58,15 +71,21 @@ def compare(
         Rows to fit to.
     test_logits, test_labels : optional
         Rows to judge on. Without them the judgement is by cross-validation on the validation rows.
-    methods : sequence of str, optional
-        Keys of `CALIBRATORS`; by default all that can take the logits, which leaves out LTS, HnLTS and PTS
-        where a class is masked by -inf. The uncalibrated classifier always takes part.
+    methods : sequence or mapping, optional
+        Keys of `CALIBRATORS`, `package.module:Class`, calibrators, or any objects with `fit(logits, labels)`
+        and `predict_proba(logits)`; or a mapping of names to these. By default all methods that can take
+        the logits, which leaves out LTS, HnLTS and PTS where a class is masked by -inf. The uncalibrated
+        classifier always takes part. A method from outside that raises is reported in `failures`.
+    metrics : sequence or mapping, optional
+        Functions of (probs, labels), or a mapping of names to these, beside the metrics of the package.
     sample_weight : (N,) numbers >= 0, optional
         Of the validation rows.
     folds : int
         Of the cross-validation.
     bins, confidence, draws, random_state
         As for `metrics.evaluate`; the seed also deals the folds.
+    metric_intervals : bool
+        Whether `metrics` get bootstrap intervals as well: each is then called once for each draw.
     progress : function of (what, fraction done), optional
         Called before each method.
 
@@ -79,58 +98,83 @@ def compare(
     >>> result.recommended
     'ts'
     """
-    if isinstance(methods, str):
-        raise InputError(
-            f"methods must be a list of keys, such as [{methods!r}]; got the string {methods!r}."
-        )
-    keys = [key for key, m in CALIBRATORS.items() if m.in_comparison] if methods is None else methods
-    calibrators = {key: make_calibrator(key) for key in keys}
+    chosen = _default_methods() if methods is None else find_methods(methods)
     if (test_logits is None) != (test_labels is None):
-        raise InputError("test_logits and test_labels must be given together; got one of them.")
+        raise InputError("test_logits and test_labels must be given together; found one of them.")
     val = LabelledRows.open(val_logits, val_labels, sample_weight)
     if test_labels is not None:
         test, fold, judged_on = LabelledRows.open(test_logits, test_labels), None, "the test set"
     else:
         test, fold = val, deal_folds(len(val), folds, random_state)
         judged_on = f"{folds}-fold cross-validation"
-    masked = val.has_masks() | (test is not val and test.has_masks())  # bad logits are spoken of here
+    masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
     if methods is None and masked:
-        calibrators = {key: c for key, c in calibrators.items() if c.supports_masked_classes}
+        chosen = {key: method for key, method in chosen.items() if method.supports_masked_classes}
     scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
-    results = {}
-    for done, (key, calibrator) in enumerate(({UNCALIBRATED: None} | calibrators).items()):
+    judge = _Judge(val, test, fold, masked, scoring, named_metrics(metrics), metric_intervals)
+    results, failures = {}, {}
+    for done, (key, method) in enumerate(({UNCALIBRATED: None} | chosen).items()):
         if progress is not None:
-            progress(key, done / (1 + len(calibrators)))
-        results[key] = _judge(key, calibrator, val, test, fold, scoring)
+            progress(key, done / (1 + len(chosen)))
+        try:
+            results[key] = judge.result(key, method)
+        except Exception as error:
+            if method is None or method.is_ours:
+                raise
+            failures[key] = f"{type(error).__name__}: {error}"
     settings = scoring | ({} if fold is None else {"folds": folds})
-    return Comparison(results, recommend(results, test.weights), judged_on, val, test, settings)
+    recommendation = recommend(results, test.weights)
+    return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures)
 
 
-def _judge(
-    method: str,
-    calibrator: Calibrator | None,
-    val: LabelledRows,
-    test: LabelledRows,
-    fold: NDArray[np.intp] | None,
-    scoring: dict[str, Any],
-) -> MethodResult:
-    """Fit to all validation rows; score on the test rows, or fold by fold with fits of their own."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        began = time.perf_counter()
-        if calibrator is not None:
-            calibrator.fit(val.logits, val.labels, val.weights)
-        seconds = time.perf_counter() - began
-        probs = predict(calibrator, test.logits) if fold is None else predict_folds(calibrator, val, fold)
-    top = probs.argmax(axis=1)
-    return MethodResult(
-        method,
-        calibrator,
-        n_parameters=0.0 if calibrator is None else Method.complexity(calibrator),
-        scores=evaluate(probs, test.labels, sample_weight=test.weights, **scoring),
-        row_nll=label_nll(probs, test.labels),
-        confidence=probs[np.arange(len(probs)), top],
-        correct=top == test.labels,
-        seconds=seconds,
-        warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
-    )
+def _default_methods() -> dict[str, Method]:
+    return {key: method for key, method in CALIBRATORS.items() if method.in_comparison}
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """What all methods of a comparison are fitted to and judged by."""
+
+    val: LabelledRows
+    test: LabelledRows
+    fold: NDArray[np.intp] | None
+    masked: bool
+    scoring: dict[str, Any]
+    metrics: Mapping[str, Metric]
+    metric_intervals: bool
+
+    def result(self, name: str, method: Method | None) -> MethodResult:
+        """Fit to all validation rows; score on the test rows, or fold by fold with fits of their own."""
+        if method is not None and self.masked and not method.is_ours and not method.supports_masked_classes:
+            raise InputError(
+                "rows with masked classes (-inf) need a method whose supports_masked_classes is true"
+            )
+        calibrator = None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            began = time.perf_counter()
+            if method is not None:
+                calibrator = fit_method(method, self.val)
+            seconds = time.perf_counter() - began
+            if self.fold is None:
+                probs = predict(calibrator, self.test.logits)
+            else:
+                probs = predict_folds(method, self.val, self.fold)
+        top = probs.argmax(axis=1)
+        return MethodResult(
+            name,
+            calibrator,
+            n_parameters=0.0 if calibrator is None else Method.complexity(calibrator),
+            scores=self._scores(probs),
+            row_nll=label_nll(probs, self.test.labels),
+            confidence=probs[np.arange(len(probs)), top],
+            correct=top == self.test.labels,
+            seconds=seconds,
+            warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
+        )
+
+    def _scores(self, probs: Vector) -> Evaluation:
+        ours = evaluate(probs, self.test.labels, sample_weight=self.test.weights, **self.scoring)
+        return with_metrics(
+            ours, self.metrics, probs, self.test.labels, self.scoring["random_state"], self.metric_intervals
+        )

@@ -9,13 +9,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators import UNCALIBRATED, Calibrator, make_calibrator
+from temperance.calibrators import UNCALIBRATED, Method
 from temperance.comparison.result import Comparison
-from temperance.comparison.rows import LabelledRows, label_nll, predict
+from temperance.comparison.rows import LabelledRows, fit_method, label_nll, predict
 from temperance.core.arrays import Vector
 from temperance.validation import check_number
 
@@ -95,7 +96,7 @@ def learning_curve(
             for key in chosen:
                 if progress is not None:
                     progress(f"{key}, {size} rows", (draw * len(steps) + at) / (draws * len(steps)))
-                nll[key][at, draw] = _fit_and_judge(key, part, judged)
+                nll[key][at, draw] = _fit_and_judge(comparison.methods[key], part, judged)
     return LearningCurve(steps, nll, float(before.mean()), len(judged))
 
 
@@ -124,14 +125,14 @@ def _judged_rows(comparison: Comparison, held: NDArray[np.intp] | None) -> NDArr
     return able[np.linspace(0, len(able) - 1, min(len(able), most)).astype(np.intp)]
 
 
-def _fit_and_judge(key: str, part: LabelledRows, judged: LabelledRows) -> float:
+def _fit_and_judge(method: Method, part: LabelledRows, judged: LabelledRows) -> float:
     with warnings.catch_warnings():
         # A method that has too few rows says so each time; here the curve says it.
         warnings.simplefilter("ignore")
-        calibrator = make_calibrator(key).fit(part.logits, part.labels, part.weights)
+        calibrator = fit_method(method, part)
     return _mean_nll(calibrator, judged)
 
 
-def _mean_nll(calibrator: Calibrator | None, judged: LabelledRows) -> float:
+def _mean_nll(calibrator: Any, judged: LabelledRows) -> float:
     nll = label_nll(predict(calibrator, judged.logits), judged.labels)
     return float(np.average(nll, weights=judged.weights))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators import UNCALIBRATED, Calibrator
+from temperance import loaders
+from temperance.calibrators import UNCALIBRATED, Method
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
-from temperance.metrics import Estimate, Evaluation
+from temperance.metrics import METRICS, Estimate, Evaluation
 
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation
@@ -30,7 +32,7 @@ class MethodResult:
     """
 
     method: str
-    calibrator: Calibrator | None
+    calibrator: Any
     n_parameters: float
     scores: Evaluation
     row_nll: Vector
@@ -53,6 +55,9 @@ class Comparison:
     fitted: LabelledRows
     judged: LabelledRows
     settings: dict[str, Any]
+    methods: Mapping[str, Method] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """What went wrong with methods from outside, by name."""
 
     @property
     def recommended(self) -> str:
@@ -65,7 +70,7 @@ class Comparison:
         return self.recommendation.reason
 
     @property
-    def calibrator(self) -> Calibrator | None:
+    def calibrator(self) -> Any:
         """The recommended calibrator, fitted to all validation rows; None if none is needed."""
         return self.results[self.recommended].calibrator
 
@@ -96,27 +101,42 @@ class Comparison:
             f"{_percent(before['ece'])} to {_percent(after['ece'])}."
         )
 
+    @property
+    def outside_metrics(self) -> list[str]:
+        """The names of the metrics that were handed in."""
+        return [name for name in self.results[UNCALIBRATED].scores if name not in METRICS]
+
     def __str__(self) -> str:
         first = self.results[UNCALIBRATED].scores
         title = (
             f"{first.n_rows} rows, {first.n_classes} classes, judged on {self.judged_on}, {first.bins} bins"
         )
+        width = max(9, *(len(name) + 2 for name in (*self.results, *self.failures)))
         interval = f"{100 * first.confidence:g} % interval"
-        head = f"{'method':<9}{'NLL':>9}{interval:>19}{'Brier':>9}{'ECE %':>8}{'smECE %':>9}{'fit s':>8}"
-        lines = [_line(result, name == self.recommended) for name, result in self.results.items()]
+        head = (
+            f"{'method':<{width}}{'NLL':>9}{interval:>19}{'Brier':>9}{'ECE %':>8}{'smECE %':>9}{'fit s':>8}"
+        )
+        head += "".join(f"{name:>{max(9, 2 + len(name))}}" for name in self.outside_metrics)
+        lines = [self._line(name, width) for name in self.results]
+        lines += [f"{name:<{width}}failed: {reason}" for name, reason in self.failures.items()]
         verdict = textwrap.fill(f"Recommended: {self.recommended}. {self.reason}", 80)
         return "\n".join([title, "", head, *lines, "", verdict, textwrap.fill(self.verdict, 80)])
 
-    def _repr_html_(self) -> str:
-        from temperance.report.notebook import comparison_html
+    def _line(self, name: str, width: int) -> str:
+        s, mark = self.results[name].scores, "*" if name == self.recommended else ""
+        interval = f"{s['nll'].low:.4f} .. {s['nll'].high:.4f}"
+        numbers = f"{s['brier'].value:>9.4f}{100 * s['ece'].value:>8.2f}{100 * s['smooth_ece'].value:>9.2f}"
+        others = "".join(f"{s[one].value:>{max(9, 2 + len(one))}.4g}" for one in self.outside_metrics)
+        seconds = self.results[name].seconds
+        return f"{name + mark:<{width}}{s['nll'].value:>9.4f}{interval:>19}{numbers}{seconds:>8.2f}{others}"
 
-        return comparison_html(self)
+    def _repr_html_(self) -> str:
+        html: str = loaders.load("comparison html")(self)
+        return html
 
     def save_report(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the whole comparison as one HTML page that opens offline."""
-        from temperance.report import write_report
-
-        write_report(self, path, overwrite=overwrite)
+        loaders.load("report")(self, path, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, ready for JSON."""
@@ -142,16 +162,9 @@ class Comparison:
             "verdict": self.verdict,
             "nll_gain": {"value": gain.value, "low": gain.low, "high": gain.high},
             "methods": methods,
+            "failures": dict(self.failures),
         }
 
 
 def _percent(estimate: Estimate) -> str:
     return f"{100 * estimate.value:.2f} %"
-
-
-def _line(result: MethodResult, chosen: bool) -> str:
-    s = result.scores
-    interval = f"{s['nll'].low:.4f} .. {s['nll'].high:.4f}"
-    numbers = f"{s['brier'].value:>9.4f}{100 * s['ece'].value:>8.2f}{100 * s['smooth_ece'].value:>9.2f}"
-    mark = "*" if chosen else ""
-    return f"{result.method + mark:<9}{s['nll'].value:>9.4f}{interval:>19}{numbers}{result.seconds:>8.2f}"

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
-from temperance.calibrators import Calibrator
+from temperance.calibrators import Method
+from temperance.calibrators.outside import fit
 from temperance.containers import as_numpy, open_logits
 from temperance.core.arrays import Vector
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 from temperance.validation import check_labels, check_number, check_sample_weight, inspector
 
-__all__ = ["LabelledRows", "deal_folds", "label_nll", "predict", "predict_folds"]
+__all__ = ["LabelledRows", "deal_folds", "fit_method", "label_nll", "predict", "predict_folds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,24 +56,38 @@ def deal_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
     return np.random.default_rng(random_state).permutation(n_rows) % folds
 
 
-def predict(calibrator: Calibrator | None, logits: NDArray[Any] | BFloat16) -> Vector:
+def predict(calibrator: Any, logits: NDArray[Any] | BFloat16) -> Vector:
     """Return probabilities in float64: in float32 those of a confident classifier's errors may be 0."""
-    wide = LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
-    wide = np.asarray(wide, np.float64)
+    wide = np.asarray(_widened(logits), np.float64)
     return np.asarray(LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide))
 
 
-def predict_folds(calibrator: Calibrator | None, rows: LabelledRows, fold: NDArray[np.intp]) -> Vector:
+def _widened(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:
+    return LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
+
+
+def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | None = None) -> Any:
+    """Fit a method to rows, but for those that are held out."""
+    calibrator = method()
+    logits = rows.logits if method.is_ours else _widened(rows.logits)
+    if held is None:
+        return fit(calibrator, logits, rows.labels, rows.weights)
+    if has_fit_parameter(calibrator, "sample_weight"):
+        # Rows of weight 0 are not seen by the fit, and none need be copied.
+        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        return fit(calibrator, logits, rows.labels, np.where(held, 0.0, weights))
+    kept = np.flatnonzero(~held)
+    return fit(calibrator, logits[kept], rows.labels[kept])
+
+
+def predict_folds(method: Method | None, rows: LabelledRows, fold: NDArray[np.intp]) -> Vector:
     """Return the probabilities of each row by a fit to the other folds."""
-    if calibrator is None:
+    if method is None:
         return predict(None, rows.logits)
-    weights = np.ones(len(fold)) if rows.weights is None else rows.weights
     probs = np.empty(rows.logits.shape)
     for held in range(fold.max() + 1):
-        # Rows of weight 0 are not seen by the fit, and none need be copied.
-        fitted = clone(calibrator).fit(rows.logits, rows.labels, np.where(fold == held, 0.0, weights))
         chosen = np.flatnonzero(fold == held)
-        probs[chosen] = predict(fitted, rows.logits[chosen])
+        probs[chosen] = predict(fit_method(method, rows, fold == held), rows.logits[chosen])
     return probs
 
 

@@ -32,12 +32,13 @@ from temperance.metrics.decomposition import (
 )
 from temperance.metrics.diagram import Reliability, reliability
 from temperance.metrics.estimates import Estimate, Evaluation
-from temperance.metrics.evaluation import evaluate
+from temperance.metrics.evaluation import METRICS, evaluate
 from temperance.metrics.scores import accuracy, brier, nll, overconfidence
 from temperance.metrics.selective import aurc
 from temperance.metrics.smooth import smooth_ece
 
 __all__ = [
+    "METRICS",
     "Decomposition",
     "Estimate",
     "Evaluation",

@@ -31,7 +31,7 @@ from temperance.metrics.sums import GroupSums
 __all__ = ["evaluate"]
 
 _RANGES = {"accuracy": (0, 1), "aurc": (0, 1), "overconfidence": (-1, 1)}  # others: from 0 up
-_ORDER = (
+METRICS = (
     "accuracy",
     *("nll", "nll_calibration", "nll_refinement"),
     *("brier", "brier_calibration", "brier_refinement"),
@@ -101,7 +101,7 @@ def evaluate(
     rows = check_rows(probs, labels, sample_weight)
     estimates = _estimates(rows, bins, confidence, draws, np.random.default_rng(random_state), progress)
     n_rows, n_classes = rows.probs.shape
-    return Evaluation({name: estimates[name] for name in _ORDER}, n_rows, n_classes, bins, confidence, draws)
+    return Evaluation({name: estimates[name] for name in METRICS}, n_rows, n_classes, bins, confidence, draws)
 
 
 def _estimates(

@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from temperance.calibrators import CALIBRATORS, Calibrator, make_calibrator
+from temperance.calibrators.outside import find_method, fit
 from temperance.containers import as_numpy
 from temperance.core.arrays import Indices, Vector
 from temperance.sklearn.folds import check_target, make_splitter, score_fold, split_rows, weights_for
@@ -51,8 +51,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     ----------
     estimator : classifier, optional
         Anything with `decision_function` or `predict_proba`; None is a logistic regression.
-    calibrator : key or Calibrator
-        A key of `temperance.CALIBRATORS`, or a calibrator with options of your own; it is copied.
+    calibrator : key, Calibrator, or any object with fit(logits, labels) and predict_proba(logits)
+        A key of `temperance.CALIBRATORS`, or a calibrator of your own; it is copied.
     cv : int, splitter, iterable of (train, test), or "prefit"
         An int is the number of stratified folds, in the order of the rows; it is lowered to the number of
         rows of the largest class. Rows that a splitter tests more than once count once in all. "prefit"
@@ -115,7 +115,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def __init__(
         self,
         estimator: Any = None,
-        calibrator: str | Calibrator = "bayes",
+        calibrator: Any = "bayes",
         *,
         cv: Any = 5,
         response: str = "auto",
@@ -140,7 +140,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             For the estimator; with metadata routing enabled, for the splitter too.
         """
         check_choice("response", self.response, RESPONSES)
-        calibrator = self._new_calibrator()
+        calibrator = find_method(self.calibrator)()
         X, y = indexable(X, check_target(y))
         weights = None if sample_weight is None else check_sample_weight(as_numpy(sample_weight), len(y))
         for name in [name for name in vars(self) if name.endswith("_")]:
@@ -165,17 +165,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 f"calibrator=temperance.make_calibrator({calibrator!r})."
             )
         return super().set_params(**params)
-
-    def _new_calibrator(self) -> Calibrator:
-        if isinstance(self.calibrator, Calibrator):
-            copy: Calibrator = clone(self.calibrator)
-            return copy
-        if isinstance(self.calibrator, str):
-            return make_calibrator(self.calibrator)
-        raise InputError(
-            f"calibrator must be one of {', '.join(CALIBRATORS)}, or a calibrator such as "
-            f"temperance.TemperatureScaling(); got {self.calibrator!r}."
-        )
 
     def _is_prefit(self) -> bool:
         given = isinstance(self.cv, str) and self.cv == "prefit"
@@ -244,9 +233,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             for_fit = fit_params | weights_for(self._get_estimator(), weights, fit_params)
         return split_rows(make_splitter(self.cv, y), X, y, for_split), for_fit
 
-    def _calibrate(
-        self, calibrator: Calibrator, parts: list[Part], labels: Indices, weights: Vector | None
-    ) -> None:
+    def _calibrate(self, calibrator: Any, parts: list[Part], labels: Indices, weights: Vector | None) -> None:
         parts = keep_known(parts, labels, weights)
         rows = np.concatenate([part.rows for part in parts])
         by_probability = self.response_ == "predict_proba"
@@ -255,13 +242,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         logits = np.concatenate([self._logits_of(part.scores, part.columns) for part in parts])
         # A row that was scored more than once counts as one.
         shares = (1.0 if weights is None else weights[rows]) / np.bincount(rows)[rows]
-        self.calibrator_.fit(logits, labels[rows], None if (shares == 1).all() else shares)
+        fit(self.calibrator_, logits, labels[rows], None if (shares == 1).all() else shares)
         self.n_rows_ = len(np.unique(rows))
 
     def _logits_of(self, scores: Vector, columns: Indices) -> Vector:
         """Return the logits of all classes from the scores of those that a model knows."""
         scores = np.maximum(scores, self.log_floor_)
-        masks = self.calibrator_.supports_masked_classes
+        masks = getattr(self.calibrator_, "supports_masked_classes", False)
         logits = np.empty((len(scores), len(self.classes_)))
         logits[:] = -np.inf if masks else scores.min(axis=1, keepdims=True)
         logits[:, columns] = scores
@@ -278,22 +265,30 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         not follow its own scores, as that of `SVC` may not, the scores decide.
         """
         logits = self._logits(X)
-        return self.classes_[self.calibrator_.predict(logits)]
+        if hasattr(self.calibrator_, "predict"):
+            return self.classes_[self.calibrator_.predict(logits)]
+        return self.classes_[np.argmax(self.calibrator_.predict_proba(logits), axis=1)]
 
     def predict_proba(self, X: Any) -> Vector:
         """Return the calibrated probabilities, (N, K), in the order of `classes_`."""
         logits = self._logits(X)
         return np.asarray(self.calibrator_.predict_proba(logits))
 
+    def _calibrated(self, logits: Vector) -> Vector:
+        if hasattr(self.calibrator_, "transform"):
+            return np.asarray(self.calibrator_.transform(logits))
+        with np.errstate(divide="ignore"):
+            return np.log(self.calibrator_.predict_proba(logits))
+
     def predict_log_proba(self, X: Any) -> Vector:
         """Return the logarithms of the calibrated probabilities, finite also where these underflow."""
         logits = self._logits(X)
-        return np.asarray(log_softmax(self.calibrator_.transform(logits), axis=1))
+        return np.asarray(log_softmax(self._calibrated(logits), axis=1))
 
     def decision_function(self, X: Any) -> Vector:
         """Return the calibrated logits, (N, K); for two classes (N,), the log-odds of the second."""
         logits = self._logits(X)
-        calibrated = np.asarray(self.calibrator_.transform(logits))
+        calibrated = self._calibrated(logits)
         return calibrated[:, 1] - calibrated[:, 0] if len(self.classes_) == 2 else calibrated
 
     def set_output(self, *, transform: str | None = None) -> Self:

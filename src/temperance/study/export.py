@@ -9,7 +9,7 @@ from pathlib import Path
 
 from temperance.files import check_writable, write_atomically
 from temperance.study.protocol import FitKey
-from temperance.study.results import Results
+from temperance.study.results import METRICS, Results
 from temperance.study.store import SCORES
 from temperance.validation import InputError
 
@@ -27,9 +27,11 @@ def export_results(results: Results, path: str | Path, *, overwrite: bool = Fals
     check_writable(path, overwrite=overwrite)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*FitKey._fields, *SCORES])
+    names = [name for name in results.metrics if name not in METRICS]
+    writer.writerow([*FitKey._fields, *SCORES, *names])
     for score in results.scores:
-        writer.writerow([*score.fit, *(_shown(getattr(score, column)) for column in SCORES)])
+        values = [*(getattr(score, column) for column in SCORES), *(score.metrics.get(m, "") for m in names)]
+        writer.writerow([*score.fit, *map(_shown, values)])
     content = text.getvalue().encode()
     # Without the time in its header: the same results give the same bytes.
     packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content

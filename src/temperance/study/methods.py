@@ -1,29 +1,30 @@
-"""The methods of a study: those of the registry, in the order of the paper's tables."""
+"""The methods of a study, in the order of the paper's tables; those from outside come last."""
 
 from __future__ import annotations
 
-from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Calibrator
-from temperance.validation import InputError
+from collections.abc import Iterable
 
-__all__ = ["DEFAULT", "METHODS", "UNCALIBRATED", "check_methods", "make_method"]
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED
+from temperance.calibrators.outside import Methods, find_methods
+from temperance.calibrators.registry import Method
+from temperance.validation import InputError
 
 _PAPER = ("ts", "ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece")
 
 METHODS: tuple[str, ...] = (*_PAPER, *(key for key in CALIBRATORS if key not in _PAPER))
-DEFAULT: tuple[str, ...] = tuple(key for key in METHODS if CALIBRATORS[key].in_study)
 
 
-def check_methods(keys: list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    """Return keys in the order of tables, each once; raise if one is none of a method."""
-    unknown = [key for key in keys if key not in METHODS]
-    if unknown or not keys:
-        got = repr(unknown[0]) if unknown else "none"
-        raise InputError(f"the methods must be some of {', '.join(METHODS)}; got {got}.")
-    return tuple(key for key in METHODS if key in keys)
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names of methods in the order of tables, each once."""
+    given = dict.fromkeys(names)
+    return [*(key for key in METHODS if key in given), *(key for key in given if key not in METHODS)]
 
 
-def make_method(key: str, random_state: int) -> Calibrator:
-    """Build the calibrator of a method; the seed is for those that are random."""
-    method = CALIBRATORS[key]
-    calibrator: Calibrator = method(**({"random_state": random_state} if method.is_random else {}))
-    return calibrator
+def study_methods(given: Methods | None) -> dict[str, Method]:
+    """Return the methods to study by name, by default those of the registry that are meant for it."""
+    chosen = find_methods([key for key in METHODS if CALIBRATORS[key].in_study] if given is None else given)
+    if not chosen or UNCALIBRATED in chosen:
+        raise InputError(
+            f"methods must name at least one method, and none {UNCALIBRATED!r}, which is always studied."
+        )
+    return {key: chosen[key] for key in in_order(chosen)}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from temperance.study.methods import UNCALIBRATED
+from temperance.calibrators import UNCALIBRATED
 from temperance.validation import InputError
 
 __all__ = ["BESIDE", "DRAWS", "METRICS", "SIZES", "PaperTask", "check_in_paper", "paper_figures", "recognise"]

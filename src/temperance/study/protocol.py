@@ -8,15 +8,16 @@ methods are fitted once for each draw, and deterministic methods once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators import CALIBRATORS, UNCALIBRATED
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
+from temperance.metrics.outside import Metric
 from temperance.study.tasks import TaskFile
 
 __all__ = ["FitKey", "WorkUnit", "plan"]
@@ -32,6 +33,14 @@ class FitKey(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Outside:
+    """Methods and metrics that users have handed to a study: they travel with the work."""
+
+    methods: Mapping[str, Method] = field(default_factory=dict)
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class WorkUnit:
     """One subsample of a task, and the methods to fit to it: a piece of work."""
 
@@ -40,6 +49,13 @@ class WorkUnit:
     draw: int
     seed: int
     methods: tuple[str, ...]
+    outside: Outside = field(default_factory=Outside)
+
+    def calibrator(self, method: str) -> Any:
+        """Build the unfitted calibrator of a method; None for the uncalibrated classifier."""
+        if method == UNCALIBRATED:
+            return None
+        return (self.outside.methods.get(method) or CALIBRATORS[method]).seeded(self.random_state())
 
     def rows(self) -> NDArray[np.intp]:
         """Return which validation rows are fitted to, in the order of the file."""
@@ -48,7 +64,7 @@ class WorkUnit:
         return np.sort(self._chance(0).permutation(self.task.rows)[: self.n])
 
     def random_state(self) -> int:
-        """Return the seed for methods with chance in their fit."""
+        """Return the random seed of this unit's fits."""
         return int(self._chance(1).integers(2**31))
 
     def fits(self) -> list[FitKey]:
@@ -61,26 +77,28 @@ class WorkUnit:
 
 def plan(
     tasks: Sequence[TaskFile],
-    methods: Sequence[str],
+    methods: Mapping[str, Method],
     sizes: Sequence[int],
     draws: int,
     seed: int,
     done: Collection[FitKey] = (),
+    metrics: Mapping[str, Metric] | None = None,
 ) -> Iterator[WorkUnit]:
     """Yield the work that is left, draw by draw: a study that is stopped has all tasks, with fewer draws."""
+    strangers = {key: method for key, method in methods.items() if CALIBRATORS.get(key) is not method}
+    outside = Outside(strangers, metrics or {})
     for task in tasks:
-        yield from _left(WorkUnit(task, 0, 0, seed, (UNCALIBRATED,)), done)
-    random = tuple(method for method in methods if CALIBRATORS[method].is_random)
+        yield from _left(WorkUnit(task, 0, 0, seed, (UNCALIBRATED,), outside), done)
+    random = tuple(key for key, method in methods.items() if method.is_random)
     for draw in range(draws):
         for task in tasks:
             for n in sorted({min(size, task.rows) for size in sizes}):
                 once_is_enough = draw > 0 and n == task.rows
-                yield from _left(
-                    WorkUnit(task, n, draw, seed, random if once_is_enough else tuple(methods)), done
-                )
+                keys = random if once_is_enough else tuple(methods)
+                yield from _left(WorkUnit(task, n, draw, seed, keys, outside), done)
 
 
 def _left(unit: WorkUnit, done: Collection[FitKey]) -> Iterator[WorkUnit]:
     methods = tuple(fit.method for fit in unit.fits() if fit not in done)
     if methods:
-        yield WorkUnit(unit.task, unit.n, unit.draw, unit.seed, methods)
+        yield replace(unit, methods=methods)

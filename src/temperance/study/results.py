@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Vector
-from temperance.study.methods import METHODS, UNCALIBRATED
+from temperance.study.methods import in_order
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
@@ -67,7 +68,7 @@ class Results:
     def methods(self) -> list[str]:
         """Methods with results, in the order of tables; the uncalibrated classifier is not among them."""
         found = {score.fit.method for score in self.scores} - {UNCALIBRATED}
-        return [key for key in METHODS if key in found]
+        return in_order(sorted(found))
 
     @cached_property
     def _by_fit(self) -> dict[tuple[str, int, str], list[Score]]:
@@ -75,6 +76,11 @@ class Results:
         for score in self.scores:
             groups.setdefault((score.fit.task, score.fit.n, score.fit.method), []).append(score)
         return groups
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics with results: ours, and those from outside."""
+        return (*METRICS, *sorted({name for score in self.scores for name in score.metrics}))
 
     def datasets(self) -> dict[str, list[TaskFile]]:
         """Return the tasks of each data set, both by name."""
@@ -92,14 +98,14 @@ class Results:
 
     def draws(self, task: TaskFile, method: str, n: int, metric: str) -> Vector:
         """Return a score for each draw that succeeded."""
-        check_choice("metric", metric, tuple(METRICS))
+        check_choice("metric", metric, self.metrics)
         if n not in self.sizes:
             raise InputError(
                 f"the number of rows must be one of the study, {', '.join(map(str, self.sizes))}; got {n}."
             )
         fitted = 0 if method == UNCALIBRATED else min(n, task.rows)
         scores = self._by_fit.get((task.name, fitted, method), [])
-        values = np.array([getattr(score, METRICS[metric]) for score in scores], np.float64)
+        values = np.array([_value(score, metric) for score in scores], np.float64)
         return values[~np.isnan(values)]
 
     def summary(self, task: TaskFile, method: str, n: int, metric: str) -> MeanOverDraws | None:
@@ -125,6 +131,12 @@ class Results:
     def failures(self) -> list[Score]:
         """Return the fits that gave no scores."""
         return [score for score in self.scores if np.isnan(score.nll)]
+
+
+def _value(score: Score, metric: str) -> float:
+    if metric in METRICS:
+        return float(getattr(score, METRICS[metric]))
+    return score.metrics.get(metric, float("nan"))
 
 
 def _time(method: str, scores: list[Score]) -> MethodTime:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from temperance.calibrators.outside import Methods
+from temperance.metrics.outside import Metrics, named_metrics
 from temperance.study.cluster import check_scheduler, run_on_cluster
-from temperance.study.methods import DEFAULT, check_methods
+from temperance.study.methods import study_methods
 from temperance.study.protocol import plan
 from temperance.study.results import Results
 from temperance.study.store import ResultStore
@@ -27,7 +29,8 @@ def run_study(
     tasks: Sequence[TaskFile],
     folder: str | Path,
     *,
-    methods: Sequence[str] | None = None,
+    methods: Methods | None = None,
+    metrics: Metrics | None = None,
     sizes: Sequence[int] = SIZES,
     draws: int = 50,
     seed: int = 0,
@@ -43,15 +46,17 @@ def run_study(
         As `find_tasks` returns them.
     folder : path
         Where results are kept. What is there already is not done again.
-    methods : sequence of str, optional
-        By default those of the registry and ETS with the Brier score; the paper's training takes long and
-        must be asked for, as `lts-sgd`.
+    methods : sequence or mapping, optional
+        As for `compare`. By default those of the registry and ETS with the Brier score; the paper's training
+        takes long and must be asked for, as `lts-sgd`.
+    metrics : sequence or mapping, optional
+        Functions of (probs, labels), or a mapping of names to these, beside ECE, NLL and Brier score.
     sizes : sequence of int
         Numbers of validation rows; all rows where a task has fewer.
     draws : int
         Subsamples of each size.
     seed : int
-        For all chance.
+        Random seed.
     jobs : int
         Worker processes. Results do not depend on it.
     scheduler : str, optional
@@ -63,7 +68,7 @@ def run_study(
     -----
     The workers are new processes, so that a script that calls this needs `if __name__ == "__main__":`.
     """
-    chosen = DEFAULT if methods is None else check_methods(tuple(methods))
+    chosen, extra = study_methods(methods), named_metrics(metrics)
     if not sizes:
         raise InputError("sizes must name a number of rows at least; got none.")
     for size in sizes:
@@ -74,7 +79,7 @@ def run_study(
         check_scheduler(scheduler)
     store = ResultStore.create(folder, seed)
     store.add_tasks(tasks, sizes)
-    units = list(plan(tasks, chosen, sizes, draws, seed, store.fits()))
+    units = list(plan(tasks, chosen, sizes, draws, seed, store.fits(), extra))
     made, to_make = 0, sum(len(unit.methods) for unit in units)
     if progress is not None:
         progress(0, to_make)

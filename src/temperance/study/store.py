@@ -6,8 +6,9 @@ result is its primary key, so that work that was done twice is there once.
 
 from __future__ import annotations
 
+import math
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
@@ -42,6 +43,10 @@ CREATE TABLE IF NOT EXISTS size (n INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS task (
   name TEXT PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL,
   rows INTEGER NOT NULL, test_rows INTEGER NOT NULL, classes INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS metric (
+  task TEXT NOT NULL, n INTEGER NOT NULL, draw INTEGER NOT NULL, method TEXT NOT NULL,
+  name TEXT NOT NULL, value REAL, PRIMARY KEY (task, n, draw, method, name)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS score (
   task TEXT NOT NULL, n INTEGER NOT NULL, draw INTEGER NOT NULL, method TEXT NOT NULL,
@@ -124,9 +129,12 @@ class ResultStore:
 
     def add(self, scores: Iterable[Score]) -> None:
         """Write the results of a work unit, all or none."""
-        rows = [(*score.fit, *(getattr(score, name) for name in SCORES)) for score in scores]
+        made = list(scores)
+        rows = [(*score.fit, *(getattr(score, name) for name in SCORES)) for score in made]
+        more = [(*score.fit, *item) for score in made for item in score.metrics.items()]
         with self._connected() as connection, connection:
             connection.executemany(_INSERT, rows)
+            connection.executemany("INSERT OR IGNORE INTO metric VALUES (?, ?, ?, ?, ?, ?)", more)
 
     def fits(self) -> set[FitKey]:
         """Return the names of all results."""
@@ -137,7 +145,11 @@ class ResultStore:
         """Return all results, by name."""
         with self._connected() as connection:
             rows = connection.execute("SELECT * FROM score ORDER BY task, n, draw, method").fetchall()
-        return [_score(row) for row in rows]
+            metrics: dict[FitKey, dict[str, float]] = {}
+            if "metric" in _names(connection):  # which earlier stores have not
+                for *key, name, value in connection.execute("SELECT * FROM metric"):
+                    metrics.setdefault(FitKey(*key), {})[name] = math.nan if value is None else value
+        return [_score(row, metrics) for row in rows]
 
     def tasks(self) -> list[TaskFile]:
         """Return the tasks, by name."""
@@ -183,10 +195,11 @@ def _task_row(task: TaskFile) -> tuple[object, ...]:
     return tuple(str(task.path) if name == "path" else getattr(task, name) for name in _TASK)
 
 
-def _score(row: tuple[object, ...]) -> Score:
+def _score(row: tuple[object, ...], metrics: Mapping[FitKey, Mapping[str, float]]) -> Score:
     # SQLite has no nan and keeps it as null.
     values = {
         name: float("nan") if value is None else value for name, value in zip(SCORES, row[4:], strict=True)
     }
     values["converged"] = bool(values["converged"])
-    return Score(FitKey(*row[:4]), **values)  # type: ignore[arg-type]
+    key = FitKey(*row[:4])  # type: ignore[arg-type]
+    return Score(key, **values, metrics=metrics.get(key, {}))  # type: ignore[arg-type]

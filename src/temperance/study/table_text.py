@@ -14,8 +14,7 @@ from itertools import compress
 
 import numpy as np
 
-from temperance.calibrators import method_style
-from temperance.study.methods import UNCALIBRATED
+from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.study.paper import DRAWS as PAPER_DRAWS
 from temperance.study.tables import Entry, Group, Row, Table, Unit
 from temperance.study.tasks import TaskFile

@@ -18,9 +18,10 @@ from typing import Literal
 
 import numpy as np
 
+from temperance.calibrators import UNCALIBRATED
 from temperance.study import paper as _paper
-from temperance.study.methods import UNCALIBRATED, check_methods
-from temperance.study.results import METRICS, MeanOverDraws, Results
+from temperance.study.methods import in_order
+from temperance.study.results import MeanOverDraws, Results
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError, check_choice
 
@@ -63,6 +64,11 @@ UNITS: dict[str, Unit] = {
     "brier": Unit("Brier score", 1.0, 4, 3),
 }
 """As in the paper, but for ratios of NLL and Brier score, whose fourth decimal says nothing over tasks."""
+
+
+def unit_of(metric: str) -> Unit:
+    """Return how a metric is shown; one from outside, as it is."""
+    return UNITS.get(metric, Unit(metric, 1.0, 4, 3))
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ class Table:
     @property
     def unit(self) -> Unit:
         """How the numbers are shown."""
-        return UNITS[self.metric]
+        return unit_of(self.metric)
 
     def rows(self, kind: Kind) -> list[Row]:
         """Return the rows of a kind in the groups."""
@@ -151,13 +157,13 @@ def make_table(
     paper : bool
         Put the paper's figures beside the tasks that are the paper's, and with `errors` what ours differ by.
     """
-    check_choice("metric", metric, tuple(METRICS))
+    check_choice("metric", metric, results.metrics)
     if not results.tasks or not results.sizes:
         raise InputError(f"the study in {results.folder} must have tasks; it has none. Run it first.")
     size = results.sizes[0] if n is None else n
     if paper:
         _paper.check_in_paper(size, metric)
-    reader = _ScoreReader(results, metric, size, UNITS[metric])
+    reader = _ScoreReader(results, metric, size, unit_of(metric))
     columns = (UNCALIBRATED, *_choose(reader, methods))
     groups, every_row = [], []
     for dataset, tasks in results.datasets().items():
@@ -198,7 +204,7 @@ def _choose(reader: _ScoreReader, methods: Sequence[str] | None) -> tuple[str, .
     if methods is None:
         tasks = reader.results.tasks
         return tuple(key for key in studied if any(reader.entry(task, key) for task in tasks))
-    chosen = check_methods(tuple(methods))
+    chosen = tuple(in_order(methods))
     for key in chosen:
         if key not in studied:
             raise InputError(

@@ -18,7 +18,6 @@ from temperance.core.arrays import Indices, Vector
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay, colour_of, marker_of
 from temperance.display.optima import LEAST_ROWS, as_rows, temperatures
 from temperance.display.temperature_axes import Whiskers
-from temperance.study.methods import make_method
 from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
 from temperance.study.tasks import LoadedTask, TaskFile, load_task
@@ -199,7 +198,7 @@ def _fitted(
     """Fit a method as the study does: to the same rows, with the same chance. By default to all rows."""
     unit = WorkUnit(task, task.rows if n is None else n, draw, results.seed, (method,))
     rows = load_task(task).val.take(unit.rows())
-    calibrator = make_method(method, unit.random_state())
+    calibrator = unit.calibrator(method)
     assert isinstance(calibrator, TemperatureCalibrator)
     try:
         with warnings.catch_warnings():

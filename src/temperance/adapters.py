@@ -1,0 +1,111 @@
+"""Calibrators of other packages as methods: `pip install "temperance[rivals]"`.
+
+Each has `fit(logits, labels)` and `predict_proba(logits)`, so that `compare`, the study and
+`CalibratedClassifier` take it, by the names under which this package announces them:
+`sklearn-temperature` (scikit-learn 1.8 and later), `sklearn-sigmoid`, `sklearn-isotonic`, `probmetrics-svs`
+and `probmetrics-sms`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+
+from temperance.core.arrays import Indices, Matrix, Vector
+from temperance.loaders import import_optional
+
+__all__ = ["ProbmetricsCalibration", "SklearnCalibration", "isotonic", "sigmoid", "sms", "svs", "temperature"]
+
+
+class _LogitsAsScores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted classifier whose inputs are its own scores."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_classes = n_classes
+
+    @property
+    def classes_(self) -> Indices:
+        return np.arange(self.n_classes)
+
+    def fit(self, logits: Matrix, labels: Indices) -> Self:
+        return self
+
+    def decision_function(self, logits: Matrix) -> Matrix:
+        return logits[:, 1] - logits[:, 0] if self.n_classes == 2 else logits
+
+
+class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
+    """Calibration by scikit-learn's `CalibratedClassifierCV`, fitted to logits.
+
+    A class without rows gets probability 0, as there. `sigmoid` and `isotonic` treat each class against the
+    rest, and may change the predicted class.
+
+    Parameters
+    ----------
+    method : "temperature", "sigmoid" or "isotonic"
+
+    Examples
+    --------
+    >>> from temperance.adapters import SklearnCalibration
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=500, n_classes=3)
+    >>> cal = SklearnCalibration("sigmoid").fit(task.logits, task.labels)
+    >>> cal.predict_proba(task.logits[:4]).shape
+    (4, 3)
+    """
+
+    def __init__(self, method: str = "sigmoid") -> None:
+        self.method = method
+
+    def fit(self, logits: Matrix, labels: Indices, sample_weight: Vector | None = None) -> Self:
+        """Fit to labelled rows."""
+        self.n_classes_ = logits.shape[1]
+        scores, every = FrozenEstimator(_LogitsAsScores(self.n_classes_)), np.arange(len(labels))
+        # One split, in which all rows calibrate: the scores were not trained on them.
+        self.classifier_ = CalibratedClassifierCV(
+            scores, method=self.method, cv=[(every, every)], ensemble=True
+        )
+        self.classifier_.fit(logits, labels, sample_weight=sample_weight)
+        return self
+
+    def predict_proba(self, logits: Matrix) -> Matrix:
+        """Return calibrated probabilities, (N, K)."""
+        probs = np.zeros((len(logits), self.n_classes_))
+        probs[:, self.classifier_.classes_] = self.classifier_.predict_proba(logits)
+        return probs
+
+
+class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
+    """Calibration by a method of probmetrics: "svs", "sms" or any other name of its `get_calibrator`."""
+
+    def __init__(self, method: str = "sms") -> None:
+        self.method = method
+
+    def _logits(self, logits: Any) -> Any:
+        distributions = import_optional("probmetrics.distributions", "rivals", "this method")
+        torch = import_optional("torch", "torch", "this method")
+        return distributions.CategoricalLogits(torch.from_numpy(np.array(logits, np.float64)))
+
+    def fit(self, logits: Matrix, labels: Indices) -> Self:
+        """Fit to labelled rows."""
+        calibrators = import_optional("probmetrics.calibrators", "rivals", "this method")
+        torch = import_optional("torch", "torch", "this method")
+        quiet = {f"{self.method}_print_init_info": False} if self.method in ("svs", "sms") else {}
+        self.calibrator_ = calibrators.get_calibrator(self.method, **quiet)
+        self.calibrator_.fit_torch(self._logits(logits), torch.from_numpy(np.array(labels, np.int64)))
+        return self
+
+    def predict_proba(self, logits: Matrix) -> Matrix:
+        """Return calibrated probabilities, (N, K)."""
+        return np.asarray(self.calibrator_.predict_proba_torch(self._logits(logits)).get_probs())
+
+
+temperature = SklearnCalibration("temperature")
+sigmoid = SklearnCalibration("sigmoid")
+isotonic = SklearnCalibration("isotonic")
+svs = ProbmetricsCalibration("svs")
+sms = ProbmetricsCalibration("sms")
