@@ -27,6 +27,9 @@ class _LogitsAsScores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, n_classes: int) -> None:
         self.n_classes = n_classes
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
     @property
     def classes_(self) -> Indices:
         return np.arange(self.n_classes)
