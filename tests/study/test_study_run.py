@@ -73,7 +73,7 @@ def test_bad_logits_are_spoken_of_with_their_file(tmp_path):
     data["logits_test"][3, 1] = np.nan
     np.savez(tmp_path / "a__b.npz", **data)
     (task,) = find_tasks([tmp_path])
-    with pytest.raises(InputError, match=r"a__b\.npz, logits_test.*NaN in 1 rows"):
+    with pytest.raises(InputError, match=r"a__b\.npz, logits_test.*NaN in 1 row \(first: row 3\)"):
         load_task(task)
 
 
