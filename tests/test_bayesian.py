@@ -17,7 +17,7 @@ from temperance import (
     metrics,
 )
 from temperance.calibrators import bayes_design
-from temperance.core.features import shape_features
+from temperance.calibrators.bayes_design import shape_features_of
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
@@ -47,7 +47,7 @@ def cal(large):
 
 def dense_model(cal, logits):
     """Return the regressors of log T written out, [1, shape, indicator of each class]."""
-    shape = (shape_features(LogitRows(logits), cal.reference_) - cal.centre_) / cal.spread_
+    shape = (shape_features_of(LogitRows(logits), cal.reference_) - cal.centre_) / cal.spread_
     one_hot = np.eye(cal.n_classes_)[logits.argmax(axis=1)]
     return np.column_stack([np.ones(len(logits)), shape, one_hot])
 
@@ -216,7 +216,8 @@ def test_absurd_confidence_is_a_matter_of_scale(large, factor):
 
 
 def test_temperatures_stay_within_a_factor_of_the_reference_on_any_row(cal):
-    limits = cal.reference_ / bayes_design.SPREAD, cal.reference_ * bayes_design.SPREAD
+    factor = bayes_design.RANGE_FACTOR_OF_BAYES
+    limits = cal.reference_ / factor, cal.reference_ * factor
     np.testing.assert_allclose(cal.temperature_limits_, limits, rtol=1e-12)
     rng = np.random.default_rng(0)
     wild = rng.standard_normal((500, 5)) * np.exp(20 * rng.standard_normal((500, 1)))

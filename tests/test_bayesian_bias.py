@@ -9,8 +9,7 @@ from scipy.special import log_softmax, softmax
 
 import temperance
 from temperance import BayesianTemperatureScaling, InputError, metrics
-from temperance.calibrators.bayes_design import interacting
-from temperance.core.features import shape_features
+from temperance.calibrators.bayes_design import interacting, shape_features_of
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 from temperance.population import weak_population, write_population
@@ -120,7 +119,7 @@ def test_the_fit_is_the_posterior_mode_of_another_solver():
     z, y, *_ = shifted_task(3, seed=1, n_rows=150)
     cal = BayesianTemperatureScaling(class_bias=True, prior="weak").fit(z, y)
     weak = weak_population()
-    shape = (shape_features(LogitRows(z), cal.reference_) - cal.centre_) / cal.spread_
+    shape = (shape_features_of(LogitRows(z), cal.reference_) - cal.centre_) / cal.spread_
     X = np.column_stack([np.ones(150), shape, np.eye(3)[z.argmax(axis=1)]])
     unit = interacting(3, cal.reference_).scale  # of the logits, where the prior has its scale
     inputs = np.hstack([np.ones((150, 1)), (z - z.mean(axis=1, keepdims=True)) / unit])
@@ -175,7 +174,7 @@ def test_masked_classes_are_refused_at_fit_and_at_use(six):
     masked = logits[:100].copy()
     for row in (7, 11):
         masked[row, (labels[row] + 1) % 6] = -np.inf
-    message = r"finite for BayesianTemperatureScaling\(class_bias=True\).*-inf in 2 rows, the first is row 7"
+    message = r"finite for BayesianTemperatureScaling\(class_bias=True\).*-inf in 2 rows \(first: row 7\)"
     with pytest.raises(InputError, match=message):
         BayesianTemperatureScaling(class_bias=True).fit(masked, labels[:100])
     for use in ("predict", "predict_proba", "transform"):

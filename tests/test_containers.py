@@ -174,9 +174,12 @@ def test_logits_from_probs_keeps_the_container_and_refuses_what_are_no_probabili
         assert isinstance(logits, torch.Tensor)
         assert logits.dtype == probs.dtype
         np.testing.assert_allclose(logits.double(), np.log([[0.25, 0.75]]), rtol=PRECISION[dtype])
-    with pytest.raises(InputError, match=r"rows sum to 1; row 1 sums to 1\.5"):
+    with pytest.raises(
+        InputError, match=r"sum to 1; found other sums, such as 1\.5, in 1 row \(first: row 1\)"
+    ):
         logits_from_probs([[0.5, 0.5], [1.0, 0.5]])
-    with pytest.raises(InputError, match=r"from 0 to 1.*row 0 is not.*\[-1, 2\].*If these are logits"):
+    message = r"from 0 to 1.*such as \[-1, 2\], in 1 row \(first: row 0\)\. If these are logits"
+    with pytest.raises(InputError, match=message):
         logits_from_probs([[-1.0, 2.0]])
 
 
@@ -193,5 +196,5 @@ def test_probabilities_are_calibrated_as_the_logits_they_came_from(task, fit, fi
 
 
 def test_a_sparse_matrix_is_refused_with_the_way_out(task):
-    with pytest.raises(InputError, match=r"dense array; got a sparse csr_array. Pass logits.toarray\(\)"):
+    with pytest.raises(InputError, match=r"dense array; found a sparse csr_array. Pass logits.toarray\(\)"):
         TemperatureScaling().fit(scipy.sparse.csr_array(task.logits), task.labels)

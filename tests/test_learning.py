@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax
 
 from temperance import BayesianTemperatureScaling, InputError
-from temperance.calibrators.bayes_design import design
+from temperance.calibrators.bayes_design import build_design
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
@@ -157,7 +157,7 @@ def test_with_its_prior_put_back_a_summary_has_the_penalised_maximum():
     precision = np.diag([weak.intercept_scale**-2, *weak.covariance.diagonal() ** -1])
     theta = np.linalg.solve(summary.information + precision, summary.linear)  # its mean is 0
     rows = LogitRows(task.logits, task.labels)
-    X = design(InMemoryFitData(rows), weak).predictor(rows).features
+    X = build_design(InMemoryFitData(rows), weak).predictor(rows).features
 
     def loss(theta):
         log_p = log_softmax(task.logits / np.exp(X @ theta)[:, None], axis=1)

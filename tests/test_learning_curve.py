@@ -120,5 +120,5 @@ def test_beyond_many_classes_methods_with_a_weight_for_each_are_left_out_and_few
 
 @pytest.mark.parametrize("sizes", [[401], [500], [0], [20.5]])
 def test_a_size_that_would_fit_the_rows_that_judge_is_refused(alone, sizes):
-    with pytest.raises(InputError, match=r"sizes must be a whole number from 1 to 400, .*; got"):
+    with pytest.raises(InputError, match=r"sizes must be a whole number from 1 to 400, .*; found"):
         learning_curve(alone, sizes=sizes)

@@ -153,9 +153,9 @@ def _with(content, name, value):
 @pytest.mark.parametrize(
     ("method", "name", "value", "message"),
     [
-        ("ts", "temperature", 0.0, "temperature must lie between 1e-08 and 1e\\+08; got 0"),
-        ("ts", "temperature", -1.0, "temperature must lie between 1e-08 and 1e\\+08; got -1"),
-        ("ets", "temperature", -1.0, "temperature must lie between 1e-08 and 1e\\+08; got -1"),
+        ("ts", "temperature", 0.0, "temperature must lie between 1e-08 and 1e\\+08; found 0"),
+        ("ts", "temperature", -1.0, "temperature must lie between 1e-08 and 1e\\+08; found -1"),
+        ("ets", "temperature", -1.0, "temperature must lie between 1e-08 and 1e\\+08; found -1"),
         ("ets", "weights", [0.5, 0.6, -0.1], "weights must be >= 0 and sum to 1"),
         ("ets", "weights", [0.5, 0.6, 0.1], "weights must be >= 0 and sum to 1"),
         ("hts", "temperature_limits", [2.0, 1.0], "temperature_limits must be lower <= upper"),

@@ -11,7 +11,7 @@ from scipy.special import softmax
 
 from temperance import metrics
 from temperance.calibrators import TemperatureCalibrator
-from temperance.calibrators.bayes_design import SPREAD as BAYES_SPREAD
+from temperance.calibrators.bayes_design import RANGE_FACTOR_OF_BAYES
 
 phases = (Phase.explicit, Phase.generate, Phase.shrink)
 few = settings(deadline=None, max_examples=6, derandomize=True, database=None, phases=phases)
@@ -90,7 +90,7 @@ def test_temperatures_are_positive_and_near_the_best_single_one(method, fit, cas
     assert np.isfinite(temperature).all()
     assert (temperature > 0).all()
     if method == "bayes":  # its own single temperature, and further from it: the prior holds T as well
-        limits = cal.reference_ / BAYES_SPREAD, cal.reference_ * BAYES_SPREAD
+        limits = cal.reference_ / RANGE_FACTOR_OF_BAYES, cal.reference_ * RANGE_FACTOR_OF_BAYES
         np.testing.assert_allclose(cal.temperature_limits_, limits, rtol=1e-9)
         assert (temperature >= limits[0] * (1 - 1e-9)).all()
         assert (temperature <= limits[1] * (1 + 1e-9)).all()

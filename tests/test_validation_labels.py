@@ -1,4 +1,4 @@
-"""Labels, weights and options that cannot be used are refused, with what must hold and what was got."""
+"""Labels, weights and options that cannot be used are refused, with what must hold and what was found."""
 
 import warnings
 
@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from temperance import InputError, make_calibrator
 
-WANTED = "labels must be integer column indices from 0 to 3, one for each row; got "
+WANTED = "labels must be integer column indices from 0 to 3, one for each row; found "
 
 
 def replaced(labels, row, value):
@@ -20,12 +20,12 @@ def replaced(labels, row, value):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda y: replaced(y, 5, 4), r"4 in row 5 \(1 such rows\)"),
-        (lambda y: replaced(y, [8, 9], -1), r"-1 in row 8 \(2 such rows\)"),
+        (lambda y: replaced(y, 5, 4), r"such as 4, in 1 row \(first: row 5\)"),
+        (lambda y: replaced(y, [8, 9], -1), r"such as -1, in 2 rows \(first: row 8\)"),
         (lambda y: y.astype(float), r"float64.*labels\.astype\(int\)"),
         (lambda y: np.array(["cat", "dog"])[y % 2], "<U3 such as '(cat|dog)'.*index of its column"),
         (lambda y: np.array(["cat", "dog"], object)[y % 2], "object such as '(cat|dog)'"),
-        (lambda y: np.eye(4, dtype=int)[y], r"shape \(300, 4\), as of one-hot rows.*argmax\(axis=1\)"),
+        (lambda y: np.eye(4, dtype=int)[y], r"shape \(300, 4\), like one-hot rows.*argmax\(axis=1\)"),
         (lambda y: y[:, None], r"shape \(300, 1\).*labels\.ravel\(\)"),
         (lambda y: y[:, None, None], "3 dimensions"),
         (lambda y: y[:-1], "299 labels for 300 rows"),
@@ -53,10 +53,10 @@ def test_any_kind_of_integers_serves_as_labels(method, fit, task, kind):
         (lambda w: w[:-1], r"shape \(299,\) for 300 rows"),
         (lambda w: w[:, None], r"shape \(300, 1\) for 300 rows"),
         (lambda w: 1.0, r"shape \(\) for 300 rows"),
-        (lambda w: replaced(w, [2, 4], -0.5), r"-0\.5 in row 2 \(2 such rows\)"),
-        (lambda w: replaced(w, 6, np.nan), r"nan in row 6 \(1 such rows\)"),
-        (lambda w: replaced(w, 6, np.inf), r"inf in row 6 \(1 such rows\)"),
-        (lambda w: 0 * w, "all 300 are zero"),
+        (lambda w: replaced(w, [2, 4], -0.5), r"such as -0\.5, in 2 rows \(first: row 2\)"),
+        (lambda w: replaced(w, 6, np.nan), r"such as nan, in 1 row \(first: row 6\)"),
+        (lambda w: replaced(w, 6, np.inf), r"such as inf, in 1 row \(first: row 6\)"),
+        (lambda w: 0 * w, "found 0 in all 300 rows"),
         (lambda w: np.full(300, "heavy"), "heavy|<U5"),
     ],
 )
@@ -68,33 +68,33 @@ def test_weights_that_are_no_counts_are_refused(method, make, task, spoil, messa
 @pytest.mark.parametrize(
     ("method", "option", "value", "message"),
     [
-        ("ets", "loss", "ece", "loss must be one of 'nll', 'brier'; got 'ece'"),
-        ("pts", "loss", "brier", "loss must be one of 'nll', 'ece'; got 'brier'"),
-        ("pts", "loss", None, "loss must be one of .* got None"),
+        ("ets", "loss", "ece", "loss must be one of 'nll', 'brier'; found 'ece'"),
+        ("pts", "loss", "brier", "loss must be one of 'nll', 'ece'; found 'brier'"),
+        ("pts", "loss", None, "loss must be one of .* found None"),
         *(
-            (key, "solver", "adam", "solver must be one of 'exact', 'sgd'; got 'adam'")
+            (key, "solver", "adam", "solver must be one of 'exact', 'sgd'; found 'adam'")
             for key in ("lts", "hts", "hnlts", "pts", "pts-ece")
         ),
-        ("bts", "bins", 1, "bins must be a whole number >= 2; got 1"),
-        ("bts", "bins", 0, "bins must be .*got 0"),
-        ("bts", "bins", 2.5, "bins must be a whole number >= 2; got 2.5"),
-        ("bts", "bins", True, "bins must be a whole number >= 2; got True"),
-        ("bts", "bins", "50", "bins must be a whole number >= 2; got '50'"),
-        ("bts", "top", 0, "top must be a number between 0 and 1; got 0"),
-        ("bts", "top", 1.0, "top must be a number between 0 and 1; got 1.0"),
-        ("bts", "top", float("nan"), "top must be a number between 0 and 1; got nan"),
-        ("bts", "top", "high", "top must be a number between 0 and 1; got 'high'"),
-        ("pts", "top_k", 0, "top_k must be a whole number > 0; got 0"),
-        ("pts", "hidden", (5, 0), "hidden must be a whole number > 0; got 0"),
-        ("pts", "hidden", (5, 2.5), "hidden must be a whole number > 0; got 2.5"),
+        ("bts", "bins", 1, "bins must be a whole number >= 2; found 1"),
+        ("bts", "bins", 0, "bins must be .*found 0"),
+        ("bts", "bins", 2.5, "bins must be a whole number >= 2; found 2.5"),
+        ("bts", "bins", True, "bins must be a whole number >= 2; found True"),
+        ("bts", "bins", "50", "bins must be a whole number >= 2; found '50'"),
+        ("bts", "top", 0, "top must be a number between 0 and 1; found 0"),
+        ("bts", "top", 1.0, "top must be a number between 0 and 1; found 1.0"),
+        ("bts", "top", float("nan"), "top must be a number between 0 and 1; found nan"),
+        ("bts", "top", "high", "top must be a number between 0 and 1; found 'high'"),
+        ("pts", "top_k", 0, "top_k must be a whole number > 0; found 0"),
+        ("pts", "hidden", (5, 0), "hidden must be a whole number > 0; found 0"),
+        ("pts", "hidden", (5, 2.5), "hidden must be a whole number > 0; found 2.5"),
         ("pts", "hidden", 5, "hidden must be .*got 5"),
         ("pts", "hidden", "55", "hidden must be .*got '5"),
-        ("pts", "weight_decay", -1.0, "weight_decay must be a number >= 0; got -1.0"),
-        ("pts", "weight_decay", float("inf"), "weight_decay must be a number >= 0; got inf"),
-        ("pts", "weight_decay", "much", "weight_decay must be a number >= 0; got 'much'"),
-        ("pts", "random_state", "seed", "random_state must be a whole number.* got 'seed'"),
-        ("pts", "random_state", 1.5, "random_state must be a whole number.* got 1.5"),
-        ("pts", "random_state", -1, "random_state must be .*got -1"),
+        ("pts", "weight_decay", -1.0, "weight_decay must be a number >= 0; found -1.0"),
+        ("pts", "weight_decay", float("inf"), "weight_decay must be a number >= 0; found inf"),
+        ("pts", "weight_decay", "much", "weight_decay must be a number >= 0; found 'much'"),
+        ("pts", "random_state", "seed", "random_state must be a whole number.* found 'seed'"),
+        ("pts", "random_state", 1.5, "random_state must be a whole number.* found 1.5"),
+        ("pts", "random_state", -1, "random_state must be .*found -1"),
     ],
 )
 def test_options_out_of_range_are_refused_at_fit(task, method, option, value, message):

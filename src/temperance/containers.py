@@ -95,7 +95,7 @@ def _refuse(values: Any) -> None:
     """Raise for containers whose numbers NumPy would take in silence, and get wrong or take long to get."""
     if _is_dask(values):
         raise InputError(
-            "the numbers must be in memory here; got a Dask collection. Pass its .compute(), or what is "
+            "the numbers must be in memory here; found a Dask collection. Pass its .compute(), or what is "
             "needed of it."
         )
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -118,12 +118,12 @@ def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any
     _refuse(logits)
     if hasattr(logits, "toarray"):
         raise InputError(
-            f"logits must be a dense array; got a sparse {type(logits).__name__}. Pass logits.toarray()."
+            f"logits must be a dense array; found a sparse {type(logits).__name__}. Pass logits.toarray()."
         )
     try:
         array = np.asarray(logits)
     except ValueError:
-        raise InputError("logits must be an (N, K) array; got rows of different lengths.") from None
+        raise InputError("logits must be an (N, K) array; found rows of different lengths.") from None
     if array.dtype.name == "bfloat16":
         return BFloat16(array.view(np.uint16)), lambda result: result
     if array.dtype.kind in "iub":
@@ -131,7 +131,7 @@ def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any
     if array.dtype.kind != "f":
         example = str(array.flat[0])[:20] if array.size else ""
         raise InputError(
-            f"logits must be floating point numbers; got {array.dtype} such as {example!r}. "
+            f"logits must be floating point numbers; found {array.dtype} such as {example!r}. "
             "Pass the classifier's scores, one column for each class."
         )
     return array, lambda result: result

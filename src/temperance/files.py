@@ -10,7 +10,7 @@ import math
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,7 +18,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["atomic_file", "check_writable", "scratch_array", "sha256", "write_atomically"]
+from temperance.errors import OutputExistsError
+
+__all__ = ["atomic_file", "check_writable", "filled_array", "scratch_array", "sha256", "write_atomically"]
 
 # A scratch array of this many bytes or more lives on disk.
 MEMORY_LIMIT = 1 << 30
@@ -57,7 +59,7 @@ def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
     if target.exists() and not target.is_file():
         raise FileExistsError(f"{given} is a device or a pipe, not a file. Choose another name.")
     if target.exists() and not overwrite:
-        raise FileExistsError(f"{given} exists already. Choose another name, or pass overwrite=True.")
+        raise OutputExistsError(given)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {given.parent} does not exist. Make it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
@@ -76,6 +78,15 @@ def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     with tempfile.TemporaryFile() as file:
         _reserve(file.fileno(), size)
         return np.memmap(file, dtype=kind, mode="r+", shape=shape)
+
+
+def filled_array(shape: tuple[int, ...], dtype: DTypeLike, blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """Return a scratch array of the rows that come block by block."""
+    out, start = scratch_array(shape, dtype), 0
+    for block in blocks:
+        out[start : start + len(block)] = block
+        start += len(block)
+    return out
 
 
 def _reserve(file: int, size: int) -> None:

@@ -22,15 +22,16 @@ from scipy.linalg import block_diag
 from temperance.calibrators.bayes_design import (
     MOST_CLASSES,
     Design,
-    design,
+    build_design,
     interacting,
+    mean_log_entropy,
     offset_blocks,
     temperature_blocks,
 )
 from temperance.containers import as_numpy, open_logits
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import maximise_evidence
-from temperance.core.features import SHAPE_FEATURES, mean_log_entropy
+from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fisher import fisher_scoring
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
@@ -73,10 +74,10 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
     opened = open_logits(logits)
     n_rows, n_classes = opened.values.shape
     columns = check_labels(as_numpy(labels), n_rows, n_classes)
-    rows = LogitRows(opened.values, columns, inspect=inspector(opened.values))
+    rows = LogitRows(opened.values, columns, inspect=inspector(opened.values, columns))
     weak = weak_population()
     sample = InMemoryFitData(rows)
-    parts = design(sample, weak)
+    parts = build_design(sample, weak)
     stored = Linear(parts.predictor(rows).features)
     mean = np.concatenate([[parts.expected], weak.mean])
     precision = block_diag(weak.intercept_scale**-2.0, np.linalg.inv(weak.covariance))

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import CALIBRATORS
-from temperance.calibrators.base import Calibrator, Shape, TemperatureCalibrator
-from temperance.core.fisher import Solution
+from temperance.calibrators.base import Calibrator, TemperatureCalibrator, model_of
+from temperance.calibrators.model import Model, Shape
+from temperance.core.solution import Solution, parse_message
 from temperance.files import write_atomically
 from temperance.validation import InputError
 
@@ -41,9 +42,9 @@ _FIT_FIELDS: dict[str, type] = {
 }
 
 
-def save(calibrator: Calibrator, path: str | Path, *, overwrite: bool = False) -> None:
+def save(calibrator: Calibrator | Model, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a fitted calibrator to `path`."""
-    text = json.dumps(_to_dict(calibrator), indent=1, allow_nan=False, default=_plain) + "\n"
+    text = json.dumps(_to_dict(model_of(calibrator)), indent=1, allow_nan=False, default=_plain) + "\n"
     write_atomically(path, text.encode(), overwrite=overwrite)
 
 
@@ -53,11 +54,10 @@ def _plain(option: Any) -> Any:
     raise InputError(f"options must be numbers or strings to be saved; got {option!r}.")
 
 
-def _to_dict(calibrator: Calibrator) -> dict[str, Any]:
-    parameters = {name: value.tolist() for name, value in calibrator.parameters().items()}
-    solution = calibrator.solution_
+def _to_dict(model: Model) -> dict[str, Any]:
+    solution = model.solution
     fit: dict[str, Any] = {
-        "rows": calibrator.n_rows_,
+        "rows": model.n_rows,
         "loss": solution.value,
         "gradient_norm": solution.gradient_norm,
         "iterations": solution.iterations,
@@ -65,16 +65,16 @@ def _to_dict(calibrator: Calibrator) -> dict[str, Any]:
         "converged": solution.converged,
         "message": solution.message,
     }
-    if isinstance(calibrator, TemperatureCalibrator):
-        fit["temperature_quantiles"] = calibrator.temperature_quantiles_.tolist()
+    if model.temperature_quantiles is not None:
+        fit["temperature_quantiles"] = model.temperature_quantiles.tolist()
     return {
         "format": FORMAT,
         "version": VERSION,
-        "method": calibrator.key,
-        "classes": calibrator.n_classes_,
-        "options": calibrator.options_,
-        "parameters": parameters,
-        "standard_errors": {name: np.asarray(e).tolist() for name, e in calibrator.standard_errors_.items()},
+        "method": model.key,
+        "classes": model.n_classes,
+        "options": model.options,
+        "parameters": {name: value.tolist() for name, value in model.formula.arrays().items()},
+        "standard_errors": {name: np.asarray(e).tolist() for name, e in model.standard_errors.items()},
         "fit": fit,
     }
 
@@ -148,80 +148,86 @@ class _FileReader:
         if type(classes) is not int or classes < 2:
             raise self._fail(f"classes must be a whole number from 2; got {classes!r}")
         calibrator = self._build(CALIBRATORS[method].build)
-        calibrator.n_classes_ = calibrator.n_features_in_ = classes
-        self._restore(calibrator)
+        calibrator.model_ = self._model(calibrator, classes)
+        calibrator.n_features_in_ = classes
         return calibrator
 
     def _build(self, kind: Callable[..., Calibrator]) -> Calibrator:
         options = self._object(self.data["options"], "options")
         self._names(options, kind().get_params(), "options")
-        values = {name: tuple(v) if isinstance(v, list) else v for name, v in options.items()}
-        calibrator = kind(**values)
-        calibrator.options_ = calibrator.get_params()
+        calibrator = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in options.items()})
         try:
             calibrator._check_options()
         except (InputError, TypeError) as error:
             raise self._fail(f"options: {error}") from None
         return calibrator
 
-    def _restore(self, calibrator: Calibrator) -> None:
-        shapes = calibrator._shapes()
+    def _model(self, calibrator: Calibrator, classes: int) -> Model:
+        shapes = calibrator._shapes(classes)
         parameters = self._object(self.data["parameters"], "parameters")
         self._names(parameters, shapes, "parameters")
-        arrays = {name: self._array(parameters[name], shapes[name], name, calibrator) for name in shapes}
+        arrays = {name: self._array(parameters[name], shape, name) for name, shape in shapes.items()}
+        formula = calibrator.formula_type.from_arrays(arrays)
         try:
-            calibrator._check_parameters(arrays)
+            formula.check()
         except InputError as error:
             raise self._fail(str(error).rstrip(".")) from None
-        calibrator._restore(arrays)
-        errors = self._object(self.data["standard_errors"], "standard_errors")
-        calibrator.standard_errors_ = {}
-        for name, value in errors.items():
+        fit, quantiles = dict(self._object(self.data["fit"], "fit")), None
+        if isinstance(calibrator, TemperatureCalibrator):
+            quantiles = self._array(fit.pop("temperature_quantiles", None), (3,), "temperature_quantiles")
+        return Model(
+            calibrator.key,
+            repr(calibrator).removesuffix("()"),
+            formula,
+            calibrator.get_params(),
+            classes,
+            n_rows=fit.get("rows", 0),
+            solution=self._solution(fit),
+            standard_errors=self._standard_errors(shapes),
+            temperature_quantiles=quantiles,
+        )
+
+    def _standard_errors(self, shapes: Mapping[str, Shape]) -> dict[str, NDArray[np.float64]]:
+        errors = {}
+        for name, value in self._object(self.data["standard_errors"], "standard_errors").items():
             if name not in shapes:
                 raise self._fail(f"standard_errors has the unknown {name}")
-            array = self._array(value, shapes[name], f"standard error of {name}", calibrator)
-            if (array < 0).any():
-                raise self._fail(f"standard error of {name} must be >= 0; got {array.min():g}")
-            calibrator.standard_errors_[name] = array
-        self._restore_fit(calibrator)
+            errors[name] = self._array(value, shapes[name], f"standard error of {name}")
+            if (errors[name] < 0).any():
+                raise self._fail(f"standard error of {name} must be >= 0; got {errors[name].min():g}")
+        return errors
 
-    def _array(self, value: Any, shape: Shape, name: str, calibrator: Calibrator) -> NDArray[np.float64]:
-        expected = tuple(calibrator.n_classes_ if size == "K" else size for size in shape)
+    def _array(self, value: Any, shape: Shape, name: str) -> NDArray[np.float64]:
         if not _is_numeric(value):
             raise self._fail(f"{name} must hold numbers only")
         try:
             array = np.array(value, np.float64)
         except (ValueError, OverflowError):
-            raise self._fail(f"{name} must have the shape {expected}") from None
-        if array.shape != expected:
-            raise self._fail(f"{name} must have the shape {expected}; got {array.shape}")
+            raise self._fail(f"{name} must have the shape {shape}") from None
+        if array.shape != shape:
+            raise self._fail(f"{name} must have the shape {shape}; got {array.shape}")
         if not np.isfinite(array).all():
             raise self._fail(f"{name} must be finite")
         return array
 
-    def _restore_fit(self, calibrator: Calibrator) -> None:
-        fit = dict(self._object(self.data["fit"], "fit"))
-        if isinstance(calibrator, TemperatureCalibrator):
-            quantiles = fit.pop("temperature_quantiles", None)
-            calibrator.temperature_quantiles_ = self._array(
-                quantiles, (3,), "temperature_quantiles", calibrator
-            )
+    def _solution(self, fit: dict[str, Any]) -> Solution:
         self._names(fit, _FIT_FIELDS, "fit")
         for name, kind in _FIT_FIELDS.items():
             # Other languages write a float that is whole as an integer.
             if type(fit[name]) is not kind and not (kind is float and type(fit[name]) is int):
                 raise self._fail(f"fit: {name} must be {kind.__name__}; got {fit[name]!r}")
-            if kind is int and fit[name] < (name == "rows"):
-                raise self._fail(f"fit: {name} must not be so small; got {fit[name]!r}")
-        calibrator.n_rows_ = fit["rows"]
-        calibrator.solution_ = Solution(
-            parameters=np.empty(0),  # the solver's own; what came of them is in the calibrator's parameters
+            least = int(name == "rows")
+            if kind is int and fit[name] < least:
+                raise self._fail(f"fit.{name} must be at least {least}; got {fit[name]!r}")
+        solver, status = parse_message(fit["message"], converged=fit["converged"])
+        return Solution(
+            parameters=np.empty(0),  # the solver's own; what came of them is in the formula
             value=float(fit["loss"]),
             gradient_norm=float(fit["gradient_norm"]),
             iterations=fit["iterations"],
             passes=fit["passes"],
-            converged=fit["converged"],
-            message=fit["message"],
+            status=status,
+            solver=solver,
         )
 
 

@@ -18,8 +18,9 @@ from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import block_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.data import RowFile
+from temperance.errors import rows_from
 from temperance.files import scratch_array
-from temperance.validation import InputError, counted_from, inspector
+from temperance.validation import inspector
 
 __all__ = ["predict_file", "probabilities_of_file", "probability_dtype", "probability_shape"]
 
@@ -61,10 +62,9 @@ def predict_file(calibrator: Calibrator | None, file: RowFile) -> Iterator[NDArr
     rows *= max(1, PART_BYTES // (8 * rows * n_classes))
     start = 0
     for part in file.logit_blocks(rows):
-        try:
-            yield _predict(calibrator, part, n_rows * n_classes)
-        except InputError as error:
-            raise file.stored.file_error(f"{counted_from(start)}{error}") from None
+        with file.stored.naming_file(), rows_from(start):
+            probs = _predict(calibrator, part, n_rows * n_classes)
+        yield probs
         start += len(part)
 
 

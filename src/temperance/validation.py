@@ -1,22 +1,21 @@
 """Every check of user input, and every message about it.
 
-A message says what must hold, what was got, and what to do. All of them are `InputError`, a
+A message says what must hold, what was found, and what to do. All of them are `InputError`, a
 `ValueError`, so that a caller can tell bad input from a fault of the program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.core.blocks import BFloat16, Scratch, block_rows, working_dtype
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
-
-if TYPE_CHECKING:
-    from temperance.core.logit_rows import LogitRows
+from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError
 
 __all__ = [
     "InputError",
@@ -30,7 +29,6 @@ __all__ = [
     "check_seed",
     "check_temperatures",
     "check_unmasked",
-    "counted_from",
     "inspector",
 ]
 
@@ -38,22 +36,11 @@ _LARGEST = 2.0**63  # beyond it NumPy has no whole number, and no option has a u
 _SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
 
 
-class InputError(ValueError):
-    """The input does not meet what the function asks for; the message says what to do."""
-
-
-def counted_from(start: float) -> str:
-    """Return the words that make the row of a message one of all rows; nan where nobody has counted them."""
-    if np.isnan(start):
-        return "in one of the parts, counted from its first row: "
-    return f"in the rows from {start:.0f} on, counted from there: " if start else ""
-
-
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of `choices`."""
     if value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise InputError(f"{name} must be one of {listed}; got {value!r}.")
+        raise InputError(f"{name} must be one of {listed}; found {value!r}.")
 
 
 def check_number(
@@ -63,7 +50,9 @@ def check_number(
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
     if not (is_number and -_LARGEST < value < _LARGEST and holds(value)):
-        raise InputError(f"{name} must be a {'whole number' if whole else 'number'} {wanted}; got {value!r}.")
+        raise InputError(
+            f"{name} must be a {'whole number' if whole else 'number'} {wanted}; found {value!r}."
+        )
 
 
 def check_seed(name: str, value: object) -> None:
@@ -76,14 +65,14 @@ def check_temperatures(name: str, values: NDArray[np.float64]) -> None:
     """Raise unless all `values` are temperatures that a fit can give."""
     if not ((values >= TEMPERATURE_MIN / 100) & (values <= TEMPERATURE_MAX * 100)).all():
         lowest, highest = TEMPERATURE_MIN / 100, TEMPERATURE_MAX * 100
-        raise InputError(f"{name} must lie between {lowest:g} and {highest:g}; got {values.tolist()}.")
+        raise InputError(f"{name} must lie between {lowest:g} and {highest:g}; found {values.tolist()}.")
 
 
 def check_limits(limits: NDArray[np.float64]) -> None:
     """Raise unless `limits` are a lower and an upper temperature."""
     check_temperatures("temperature_limits", limits)
     if limits[0] > limits[1]:
-        raise InputError(f"temperature_limits must be lower <= upper; got {limits.tolist()}.")
+        raise InputError(f"temperature_limits must be lower <= upper; found {limits.tolist()}.")
 
 
 def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
@@ -92,45 +81,50 @@ def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
     shape = values.shape
     if len(shape) not in (1, 2):
         raise InputError(
-            f"{wanted}; got {len(shape)} dimensions, shape {shape}. Put the classes last and pass "
+            f"{wanted}; found {len(shape)} dimensions, shape {shape}. Put the classes last and pass "
             "logits.reshape(-1, K)."
         )
     if len(shape) == 2 and shape[1] < 2:
         raise InputError(
-            f"{wanted}; got {shape[1]} column. For a binary classifier with one score pass logits[:, 0], "
+            f"{wanted}; found {shape[1]} column. For a binary classifier with one score pass logits[:, 0], "
             "the logit of the second class."
         )
 
 
-def inspector(values: NDArray[Any] | BFloat16) -> Callable[[LogitRows], None]:
+def inspector(
+    values: NDArray[Any] | BFloat16, labels: NDArray[np.intp] | None = None
+) -> Callable[[LogitRows], None]:
     """Return the check of the rows' largest logits, which the first pass over them runs.
 
-    It costs nothing while all is well; `values` are read again, to say where, only when they are not.
+    It costs nothing while all is well. When it is not, all `values` are read again, to say where: the pass
+    may have read some of their rows only.
     """
 
     def inspect(rows: LogitRows) -> None:
-        if not np.isfinite(rows.peak).all():
+        masked_label = rows.labels is not None and not np.isfinite(rows.label_gap).all()
+        if masked_label or not np.isfinite(rows.peak).all():
             _raise_for_not_finite(values)
-        if rows.labels is not None and not np.isfinite(rows.label_gap).all():
-            bad = np.flatnonzero(~np.isfinite(rows.label_gap))
+        if masked_label:
+            gap = (rows if labels is None else LogitRows(values, labels)).label_gap
             raise InputError(
-                f"the logit of a row's own label must not be -inf; it is in row {bad[0]} of those read "
-                f"({bad.size} such rows). A class that occurs is possible: unmask it, or correct the label."
+                "the logit of a row's own label must not be -inf; found -inf",
+                rows=np.flatnonzero(np.isneginf(gap)),
+                advice="A class that occurs is possible: unmask it, or correct the label.",
             )
 
     return inspect
 
 
 def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
-    wanted = "logits must be finite, but for -inf at an impossible class"
+    wanted = "logits must be finite, or -inf for an impossible class"
     for what, is_bad, advice in (
         ("NaN", lambda z: np.isnan(z).any(axis=1), "Drop these rows or find out where they come from."),
-        ("+inf", lambda z: (z == np.inf).any(axis=1), "Drop these rows or limit the logits."),
+        ("+inf", lambda z: (z == np.inf).any(axis=1), "Drop these rows or clip the logits."),
         ("-inf in every class", lambda z: (z == -np.inf).all(axis=1), "A row needs a possible class."),
     ):
         bad = _rows_where(values, is_bad)
         if bad.size:
-            raise InputError(f"{wanted}; got {what} in {bad.size} rows, the first is row {bad[0]}. {advice}")
+            raise InputError(f"{wanted}; found {what}", rows=bad, advice=advice)
 
 
 def check_unmasked(values: NDArray[Any] | BFloat16, row_means: NDArray[np.float64], method: str) -> None:
@@ -139,12 +133,11 @@ def check_unmasked(values: NDArray[Any] | BFloat16, row_means: NDArray[np.float6
         return
     bad = _rows_where(values, lambda z: np.isneginf(z).any(axis=1))
     if not bad.size:
-        raise InputError(
-            "logits must be small enough to add up; the sum of a row overflows. Scale them down."
-        )
+        raise InputError("the logits of a row must have a finite sum; found an overflow. Scale them down.")
     raise InputError(
-        f"logits must be finite for {method}, which weighs every one of them; got -inf in {bad.size} rows, "
-        f"the first is row {bad[0]}. Use bayes, TS, HTS, BTS or ETS, which allow impossible classes."
+        f"logits must be finite for {method}, which weighs every one of them; found -inf",
+        rows=bad,
+        advice="Use bayes, TS, HTS, BTS or ETS, which allow impossible classes.",
     )
 
 
@@ -164,32 +157,35 @@ def check_labels(labels: ArrayLike, n_rows: int, n_classes: int) -> NDArray[np.i
     """Return `labels` as column indices: one integer from 0 to n_classes - 1 for each row."""
     array = np.asarray(labels)
     wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one for each row"
-    if array.ndim == 2 and array.shape[1] == 1:
-        raise InputError(f"{wanted}; got shape {array.shape}. Pass labels.ravel().")
-    if array.ndim == 2:
-        raise InputError(
-            f"{wanted}; got shape {array.shape}, as of one-hot rows. Pass labels.argmax(axis=1)."
-        )
-    if array.ndim != 1:
-        raise InputError(f"{wanted}; got {array.ndim} dimensions.")
-    if len(array) != n_rows:
-        raise InputError(f"{wanted}; got {len(array)} labels for {n_rows} rows. Check that they match.")
-    if array.dtype.kind == "f":
-        raise InputError(f"{wanted}; got {array.dtype}. If they are whole numbers, pass labels.astype(int).")
-    if array.dtype.kind not in "iub":
-        example = array.flat[0] if array.size else ""
-        raise InputError(
-            f"{wanted}; got {array.dtype} such as {str(example)!r}. "
-            "Replace each name by the index of its column in the logits."
-        )
+    if problem := _problem_with_labels(array, n_rows):
+        raise InputError(f"{wanted}; found {problem}")
     outside = np.flatnonzero((array < 0) | (array >= n_classes))
     if outside.size:
-        first = int(outside[0])
         raise InputError(
-            f"{wanted}; got {int(array[first])} in row {first} ({outside.size} such rows). "
-            "Drop the rows without a known class, or check that labels and columns match."
+            f"{wanted}; found other numbers, such as {int(array[outside[0]])},",
+            rows=outside,
+            advice="Drop the rows without a known class, or check that labels and columns match.",
         )
     return array.astype(np.intp, copy=False)
+
+
+def _problem_with_labels(array: NDArray[Any], n_rows: int) -> str:
+    """Return what is wrong with the shape or the type, and what to do; nothing if all is well."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        return f"shape {array.shape}. Pass labels.ravel()."
+    if array.ndim == 2:
+        return f"shape {array.shape}, like one-hot rows. Pass labels.argmax(axis=1)."
+    if array.ndim != 1:
+        return f"{array.ndim} dimensions."
+    if len(array) != n_rows:
+        return f"{len(array)} labels for {n_rows} rows. Check that they match."
+    if array.dtype.kind == "f":
+        return f"{array.dtype}. If they are whole numbers, pass labels.astype(int)."
+    if array.dtype.kind not in "iub":
+        example = str(array.flat[0]) if array.size else ""
+        advice = "Replace each name by the index of its column in the logits."
+        return f"{array.dtype} such as {example!r}. {advice}"
+    return ""
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
@@ -199,21 +195,19 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     wanted = "sample_weight must be one finite number >= 0 for each row, not all of them 0"
     given = np.asarray(sample_weight)
     if given.dtype.kind not in "fiub":
-        raise InputError(f"{wanted}; got {given.dtype}.")
+        raise InputError(f"{wanted}; found {given.dtype}.")
     weights = given.astype(np.float64, copy=False)
     if weights.shape != (n_rows,):
-        raise InputError(f"{wanted}; got shape {weights.shape} for {n_rows} rows.")
+        raise InputError(f"{wanted}; found shape {weights.shape} for {n_rows} rows.")
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if bad.size:
-        raise InputError(f"{wanted}; got {weights[bad[0]]} in row {bad[0]} ({bad.size} such rows).")
+        raise InputError(f"{wanted}; found other numbers, such as {weights[bad[0]]},", rows=bad)
     if not weights.any():
-        raise InputError(f"{wanted}; all {n_rows} are zero.")
+        raise InputError(f"{wanted}; found 0 in all {n_rows} rows.")
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not 1e-100 < total < 1e100:
-        raise InputError(
-            f"sample_weight must add up to a number of ordinary size; got {total:g}. Scale the weights."
-        )
+        raise InputError(f"sample_weight must have a sum from 1e-100 to 1e100; found {total:g}. Rescale it.")
     return weights
 
 
@@ -222,30 +216,30 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
     array = np.asarray(probs)
     wanted = "probabilities must be an (N, K) array of numbers from 0 to 1 whose rows sum to 1"
     if array.dtype.kind not in "fiub":
-        raise InputError(f"{wanted}; got {array.dtype}.")
+        raise InputError(f"{wanted}; found {array.dtype}.")
     if array.dtype.kind != "f":
         array = array.astype(np.float64)
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
-        raise InputError(f"{wanted}, or (N,) for the second of two classes; got shape {array.shape}.")
+        raise InputError(f"{wanted}, or (N,) for the second of two classes; found shape {array.shape}.")
     if len(array) == 0:
-        raise InputError(f"{wanted}; got no rows.")
+        raise InputError(f"{wanted}; found no rows.")
     table = array.reshape(len(array), -1)
     outside = _rows_where(table, lambda p: ~((p >= 0) & (p <= 1)).all(axis=1))
     if outside.size:
-        first = int(outside[0])
         raise InputError(
-            f"{wanted}; row {first} is not ({outside.size} such rows): {_excerpt(array[first])}. "
-            "If these are logits, calibrate them first or pass their softmax."
+            f"{wanted}; found other numbers, such as {_excerpt(array[outside[0]])},",
+            rows=outside,
+            advice="If these are logits, calibrate them first or pass their softmax.",
         )
     if array.ndim == 1:
         return np.column_stack([1 - array, array])
     sums = array.sum(axis=1, dtype=np.float64)
     off = np.flatnonzero(np.abs(sums - 1) > _SUM_TOLERANCE.get(array.dtype.itemsize, 1e-6))
     if off.size:
-        first = int(off[0])
         raise InputError(
-            f"{wanted}; row {first} sums to {sums[first]:.6g} ({off.size} such rows). "
-            "Divide each row by its sum, or pass the softmax of the logits."
+            f"{wanted}; found other sums, such as {sums[off[0]]:.6g},",
+            rows=off,
+            advice="Divide each row by its sum, or pass the softmax of the logits.",
         )
     return array
 

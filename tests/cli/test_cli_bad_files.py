@@ -112,7 +112,7 @@ ROWS = {
     "unknown suffix": (
         put("val.xlsx", b"x"),
         ("fit", "val.xlsx", "-o", "out.json"),
-        "got the suffix '.xlsx'",
+        "found the suffix '.xlsx'",
     ),
     "object array": (
         put("val.npz", logits=np.array([[{}, 1]])),
@@ -122,8 +122,12 @@ ROWS = {
     "code in npz": (code_in_npz, FIT, "val.npz, logits: holds Python objects"),
     "words": (put("val.npz", logits=np.array([["a", "b"]])), FIT, "val.npz, logits: must hold numbers"),
     "missing key": (put("val.npz", a=LOGITS, b=LOGITS), FIT, "must have an array named logits or probs"),
-    "unnamed key": (put("val.npz", a=LOGITS), FIT, "does not say whether it holds, under 'a', logits"),
-    "no labels": (lambda: np.savez("val.npz", logits=LOGITS), FIT, "val.npz: has no labels"),
+    "unnamed key": (put("val.npz", a=LOGITS), FIT, "val.npz, a: does not say whether it holds logits"),
+    "no labels": (
+        lambda: np.savez("val.npz", logits=LOGITS),
+        FIT,
+        "val.npz: must have labels; found logits. Pass --labels FILE",
+    ),
     "labels out of range": (put("val.npz", logits=LOGITS, labels=LABELS + 1), FIT, "val.npz, labels: ", "4"),
     "labels below 0": (put("val.npz", logits=LOGITS, labels=LABELS - 1), FIT, "val.npz, labels: ", "-1"),
     "too few labels": (
@@ -137,30 +141,38 @@ ROWS = {
     "labels in two columns": (put("val.npz", logits=LOGITS, labels=LOGITS), FIT, "val.npz, labels"),
     "NaN": (put("val.npz", logits=with_value(3, np.nan)), FIT, "val.npz, logits: ", "NaN", "row 3"),
     "+inf": (put("val.npz", logits=with_value(3, np.inf)), FIT, "val.npz, logits: ", "+inf", "row 3"),
-    "one column": (put("val.npz", logits=LOGITS[:, :1]), FIT, "val.npz, logits: ", "got shape (12, 1)"),
+    "one column": (put("val.npz", logits=LOGITS[:, :1]), FIT, "val.npz, logits: ", "found shape (12, 1)"),
     "three dimensions": (put("val.npz", logits=LOGITS[None]), FIT, "val.npz, logits: ", "(1, 12, 4)"),
-    "no rows": (put("val.npz", logits=LOGITS[:0], labels=LABELS[:0]), FIT, "got no rows"),
+    "no rows": (put("val.npz", logits=LOGITS[:0], labels=LABELS[:0]), FIT, "Save at least one row"),
     "npy without --input": (
         save("val.npy", LOGITS),
         ("fit", "val.npy", "-o", "out.json"),
-        "Say --input logits or --input probs",
+        "Pass --input logits or --input probs",
     ),
     "npy without --labels": (
         save("val.npy", LOGITS),
         ("fit", "val.npy", "--input", "logits", "-o", "out.json"),
-        "--labels FILE",
+        "Pass --labels FILE",
     ),
     "truncated npy": (
         put("val.npy", b"\x93NUMPY\x01\x00"),
         ("fit", "val.npy", "--input", "logits", "-o", "out.json"),
         "val.npy",
     ),
-    "kind against key": (GOOD, (*FIT, "--input", "probs"), "holds logits, and --input says probs"),
-    "part of a plain file": (GOOD, (*FIT, "--part", "val"), "has no part 'val': it is not a task file"),
+    "kind against key": (
+        GOOD,
+        (*FIT, "--input", "probs"),
+        "found logits. Leave --input out",
+    ),
+    "part of a plain file": (
+        GOOD,
+        (*FIT, "--part", "val"),
+        "not a task file. Leave --part out",
+    ),
     "wrong part of a task file": (
         put("val.npz", logits_val=LOGITS, labels_val=LABELS),
         (*FIT, "--part", "test"),
-        "no part 'test': it has val",
+        "must have the part 'test'; found val. Leave --part out",
     ),
     "missing labels file": (GOOD, (*FIT, "--labels", "no.npy"), "no.npy: there is no such file"),
     "bad cell in csv": (
@@ -213,7 +225,11 @@ CALIBRATED = {
         "sum",
     ),
     "not probabilities to calibrate": (put("val.npz", probs=2 * PROBS), APPLY, "val.npz, probs: ", "sum"),
-    "no labels to judge by": (lambda: np.savez("val.npz", logits=LOGITS), EVALUATE, "val.npz: has no labels"),
+    "no labels to judge by": (
+        lambda: np.savez("val.npz", logits=LOGITS),
+        EVALUATE,
+        "val.npz: must have labels; found logits. Pass --labels FILE",
+    ),
     "calibrator that is not there": (
         GOOD,
         ("apply", "no.json", "val.npz", "-o", "out.npz"),
@@ -277,6 +293,11 @@ COMPARED = {
         ("compare", "val.npz", "test.npz", "-m", "ts", "--report", "out.html"),
         "classes",
     ),
+    "test without labels": (
+        both(GOOD, lambda: np.savez("test.npz", logits=LOGITS)),
+        ("compare", "val.npz", "test.npz"),
+        "test.npz: must have labels; found logits. Pass --test-labels FILE.",
+    ),
     "test that is not there": (GOOD, ("compare", "val.npz", "test.npz"), "test.npz: there is no such file"),
 }
 
@@ -292,7 +313,11 @@ WRITTEN = {
         ("compare", "val.npz", "--report", "no/out.html"),
         "folder no does not exist",
     ),
-    "calibrator that exists": (both(GOOD, put("out.json", b"old")), FIT, "out.json exists", "--force"),
+    "calibrator that exists": (
+        both(GOOD, put("out.json", b"old")),
+        FIT,
+        "out.json exists already. Choose another name, or pass --force.",
+    ),
     "probabilities that exist": (both(GOOD, put("out.npz", b"old")), APPLY, "out.npz exists", "--force"),
     "calibrator as a folder": (
         both(GOOD, lambda: Path("out.json").mkdir()),

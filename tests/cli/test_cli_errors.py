@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from running import half_written
 
+import temperance
 from temperance import __version__
 from temperance.calibrators import TemperatureScaling
+from temperance.cli.program import _as_option, cli
 
 USAGE = {
     "unknown command": (("guess",), "No such command 'guess'", "temperance --help"),
@@ -123,9 +125,24 @@ def test_rows_that_are_bad_at_the_end_of_a_file_leave_the_old_probabilities(run,
     np.save("new.npy", logits)
     Path("out.npy").write_text("old")
     command = ("apply", "cal.json", "new.npy", "--input", "logits", "-o", "out.npy", "--force")
-    run(*command).failed(2, "new.npy", "NaN")
+    run(*command).failed(2, "new.npy", "found NaN in at least 1 row (first: row 299998)")
     assert Path("out.npy").read_text() == "old"
     assert not half_written(folder)
+
+
+def test_every_argument_that_an_error_advises_to_change_is_an_option():
+    """The names of all remedies in the library, and what the command line calls them."""
+    package = Path(temperance.__file__).parent
+    found = {
+        name
+        for path in package.rglob("*.py")
+        for name in re.findall(r'(?:Remedy\(|spelling\()[\'"](\w+)[\'"]', path.read_text(encoding="utf-8"))
+    }
+    assert found == {"part", "kind", "labels", "test_labels", "overwrite"}
+    parameters = [*cli.commands["fit"].params, *cli.commands["compare"].params]
+    options = {option for parameter in parameters for option in parameter.opts}
+    assert {_as_option(name, None) for name in found} <= options
+    assert [_as_option("kind", "probs"), _as_option("overwrite", True)] == ["--input probs", "--force"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")

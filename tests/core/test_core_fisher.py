@@ -13,6 +13,7 @@ from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, ObjectivePoint
 from temperance.core.predictors import Grouped, Linear
+from temperance.core.solution import Solver, Status
 
 OPTIMUM = np.array([1.0, -2.0])
 CURVATURE = np.array([[2.0, 0.6], [0.6, 1.0]])
@@ -139,7 +140,7 @@ def test_the_iteration_limit_gives_no_convergence():
     objective = temperature_problem()
     solution = fisher_scoring(objective, np.array([2.0]), max_iterations=2)
     assert not solution.converged
-    assert solution.message == "not converged after 2 iterations"
+    assert solution.status is Status.ITERATION_LIMIT
     assert solution.iterations == 2
     assert solution.covariance is None
     np.testing.assert_allclose(solution.value, objective(solution.parameters).value, rtol=1e-14)
@@ -191,7 +192,8 @@ def test_many_parameters_use_lbfgs_and_say_so(monkeypatch):
     monkeypatch.setattr(fisher, "LARGEST_FISHER", 1)
     bowl = Bowl()
     solution = solve(bowl, np.zeros(2), n_rows=10)
-    assert solution.message.startswith("L-BFGS, for more than 1 parameters: ")
+    assert solution.solver is Solver.LBFGS_MANY_PARAMETERS
+    assert solution.message == "L-BFGS, for too many parameters: converged"
     np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-6)
     assert solution.passes == len(bowl.points)
     monkeypatch.setattr(fisher, "LARGEST_FISHER", 2)

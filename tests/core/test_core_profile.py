@@ -5,15 +5,14 @@ import pytest
 from core_reference import log_entropy
 from scipy.stats import entropy
 
-from temperance.core import blocks
-from temperance.core.features import (
+from temperance.calibrators.bayes_design import (
     LEAST_SPREAD,
-    LOG_ENTROPY_FLOOR,
-    SHAPE_FEATURES,
     mean_log_entropy,
-    shape_features,
+    shape_features_of,
     standards,
 )
+from temperance.core import blocks
+from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 
@@ -53,7 +52,7 @@ def naive(z, beta):
 @pytest.mark.parametrize("beta", [0.3, 1.0, 2.5])
 def test_a_profile_is_that_of_the_definition(kernel, dtype, n_classes, masked, beta):
     z = logits(n_classes, dtype, masked)
-    got = LogitRows(z).row_shape(beta)
+    got = LogitRows(z).shape_at(beta)
     log_h, third, mean = naive(z, beta)
     exact = log_h > -60
     assert exact.sum() >= N_ROWS / 3
@@ -68,9 +67,7 @@ def test_a_profile_is_that_of_the_definition(kernel, dtype, n_classes, masked, b
 def test_the_entropy_of_ordinary_rows_is_that_of_scipy():
     z = logits(5, np.float64)[:30]
     p = np.exp(z - z.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(
-        np.exp(LogitRows(z).row_shape(1.0).log_entropy), entropy(p, axis=1), rtol=1e-10
-    )
+    np.testing.assert_allclose(np.exp(LogitRows(z).shape_at(1.0).log_entropy), entropy(p, axis=1), rtol=1e-10)
 
 
 def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
@@ -78,10 +75,10 @@ def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
     z = np.array(
         [[1.0, 4.0, 2.0], [4.0, 4.0, 4.0], [hidden, 3.0, 1.0], [hidden, 5.0, hidden], [0.0, 7.0, 7.0]]
     )
-    got = LogitRows(z).row_shape(2.0)
+    got = LogitRows(z).shape_at(2.0)
     np.testing.assert_allclose(got.gap_to_third, [6, 0, 4, 0, 14])
     np.testing.assert_allclose(got.gap_to_mean, [2 * (4 - 7 / 3), 0, 2, 0, 2 * (7 - 14 / 3)], atol=1e-12)
-    pair = LogitRows(np.array([[1.0, 4.0], [2.0, 2.0]])).row_shape(1.0)
+    pair = LogitRows(np.array([[1.0, 4.0], [2.0, 2.0]])).shape_at(1.0)
     np.testing.assert_allclose(pair.gap_to_third, [3, 0])  # the second, where there is no third
 
 
@@ -90,10 +87,10 @@ def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_leaves_them_alone
     z = logits(n_classes, np.float64, 0.3)
     before = z.copy()
     rows = LogitRows(z)
-    whole = rows.row_shape(0.7)
+    whole = rows.shape_at(0.7)
     assert rows.passes == 1
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * n_classes * 8)
-    in_blocks = LogitRows(z).row_shape(0.7)
+    in_blocks = LogitRows(z).shape_at(0.7)
     for name in ("log_entropy", "third", "mean"):
         np.testing.assert_allclose(getattr(in_blocks, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(z, before)
@@ -102,8 +99,8 @@ def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_leaves_them_alone
 def test_a_constant_added_to_a_row_and_the_order_of_its_classes_do_not_matter():
     z = logits(7, np.float64)
     order = np.random.default_rng(0).permutation(7)
-    plain = LogitRows(z).row_shape(1.3)
-    other = LogitRows(z[:, order] + 50 * np.cos(np.arange(N_ROWS))[:, None]).row_shape(1.3)
+    plain = LogitRows(z).shape_at(1.3)
+    other = LogitRows(z[:, order] + 50 * np.cos(np.arange(N_ROWS))[:, None]).shape_at(1.3)
     for name in ("log_entropy", "third", "mean"):
         np.testing.assert_allclose(getattr(other, name), getattr(plain, name), rtol=1e-9, atol=1e-9)
 
@@ -112,7 +109,7 @@ def test_a_constant_added_to_a_row_and_the_order_of_its_classes_do_not_matter():
 @CLASSES
 def test_the_features_are_those_of_their_names(dtype, n_classes):
     z = logits(n_classes, dtype)
-    got = shape_features(LogitRows(z), 2.0)
+    got = shape_features_of(LogitRows(z), 2.0)
     log_h, third, mean = naive(z, 0.5)
     h = np.maximum(log_h - np.log(np.log(n_classes)), LOG_ENTROPY_FLOOR)
     want = np.column_stack([h, h**2 / 10, np.log(1 + third), np.log(1 + mean)])
@@ -121,12 +118,12 @@ def test_the_features_are_those_of_their_names(dtype, n_classes):
 
 
 def test_the_features_of_equal_logits_are_0():
-    np.testing.assert_allclose(shape_features(LogitRows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
+    np.testing.assert_allclose(shape_features_of(LogitRows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
 
 
 def test_the_features_are_finite_for_rows_surer_than_any_number_can_say():
     z = np.array([[1e6, 0.0, 0.0], [1e300, 0.0, -1e300], [3.0, -np.inf, -np.inf]])
-    features = shape_features(LogitRows(z), 1.0)
+    features = shape_features_of(LogitRows(z), 1.0)
     assert np.isfinite(features).all()
     np.testing.assert_array_equal(features[:, 0], LOG_ENTROPY_FLOOR)
 
@@ -134,13 +131,16 @@ def test_the_features_are_finite_for_rows_surer_than_any_number_can_say():
 def test_scaled_logits_have_the_same_features_at_the_scaled_temperature():
     z = logits(6, np.float64)
     np.testing.assert_allclose(
-        shape_features(LogitRows(64 * z), 64.0), shape_features(LogitRows(z), 1.0), rtol=1e-10, atol=1e-10
+        shape_features_of(LogitRows(64 * z), 64.0),
+        shape_features_of(LogitRows(z), 1.0),
+        rtol=1e-10,
+        atol=1e-10,
     )
 
 
 def test_standards_are_the_weighted_mean_and_a_little_more_than_the_deviation():
     z = logits(5, np.float64)
-    features = shape_features(LogitRows(z), 1.5)
+    features = shape_features_of(LogitRows(z), 1.5)
     centre, spread = standards(InMemoryFitData(LogitRows(z)), 1.5)
     np.testing.assert_allclose(centre, features.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(spread, features.std(axis=0) + LEAST_SPREAD, rtol=1e-12)
@@ -170,4 +170,6 @@ def test_a_mask_that_is_a_low_number_is_a_mask(mask, dtype):
     z = logits(7, dtype)
     z[::3, 2] = z[::2, 5] = -np.inf
     low = np.where(np.isfinite(z), z, dtype(mask))
-    np.testing.assert_array_equal(shape_features(LogitRows(low), 2.0), shape_features(LogitRows(z), 2.0))
+    np.testing.assert_array_equal(
+        shape_features_of(LogitRows(low), 2.0), shape_features_of(LogitRows(z), 2.0)
+    )

@@ -129,7 +129,7 @@ def test_the_bits_of_a_row_do_not_depend_on_the_rows_beside_it(kernel, n_classes
     z = rng.normal(scale=3, size=(700, n_classes)).astype(dtype)
 
     def results(rows):
-        moments, shape = rows.moments(0.7), rows.row_shape(0.5)
+        moments, shape = rows.moments(0.7), rows.shape_at(0.5)
         weights = np.arange(n_classes, dtype=float)
         found = [moments.log_s, moments.mu, moments.v, rows.uncertainty().log_entropy, shape.mean]
         return [*found, rows.mean(), rows.project(weights), rows.largest(2), rows.softmax(0.3)]

@@ -89,7 +89,7 @@ def test_a_file_that_shrinks_while_it_is_read():
     np.save("val.npy", LOGITS)
     rows = open_rows("val.npy", kind="logits", need_labels=False)
     os.truncate("val.npy", 150)
-    with pytest.raises(InputError, match=r"val\.npy: the file ends before the array does"):
+    with pytest.raises(InputError, match=r"val\.npy: the file must hold the whole array; it ends before"):
         list(rows.blocks(2))
 
 
@@ -104,9 +104,9 @@ def test_a_file_that_shrinks_while_it_is_read():
             "the first line must name the columns, as logit_0,logit_1,label; it holds num",
         ),
         ("\n1,2\n", "the first line must name the columns, as logit_0,logit_1,label; it is empty"),
-        ("logit_0;logit_1\n1;2\n", "columns must be separated by commas; got 'logit_0;logit_1'"),
-        ("logit_0,logit_1\n1,2\n\n3,x\n", "logits: line 4, column 'logit_1' must hold a number; got 'x'"),
-        ("logit_0,logit_1\n1,2\n,3\n", "logits: line 3, column 'logit_0' must hold a number; got ''"),
+        ("logit_0;logit_1\n1;2\n", "columns must be separated by commas; found 'logit_0;logit_1'"),
+        ("logit_0,logit_1\n1,2\n\n3,x\n", "logits: line 4, column 'logit_1' must hold a number; found 'x'"),
+        ("logit_0,logit_1\n1,2\n,3\n", "logits: line 3, column 'logit_0' must hold a number; found ''"),
         (
             "logit_0,logit_1\n1,2\n1,2,3\n",
             "logits: line 3 must have 2 cells, as the first line has; it has 3",
@@ -117,10 +117,10 @@ def test_a_file_that_shrinks_while_it_is_read():
             "must have columns logit_0 to logit_{K-1} for K classes; it has 2, and logit_1 is",
         ),
         ("logit_0,logits_0\n1,2\n", "columns 'logit_0' and 'logits_0' are the same"),
-        ("logit_0,logit_0\n1,2\n", "must name each column once; got 'logit_0' more than once"),
-        ("label,labels,logit_0\n1,2,3\n", "must have one column of labels; got both"),
-        ("logit_0,logit_1\n", "got no rows, shape (0, 2)"),
-        ("cat,dog\n1,red\n", "line 2, column 'dog' must hold a number; got 'red'"),
+        ("logit_0,logit_0\n1,2\n", "must name each column once; found 'logit_0' more than once"),
+        ("label,labels,logit_0\n1,2,3\n", "must have one column of labels; found both"),
+        ("logit_0,logit_1\n", "found shape (0, 2). Save at least one row"),
+        ("cat,dog\n1,red\n", "line 2, column 'dog' must hold a number; found 'red'"),
     ],
 )
 def test_a_wrong_csv(text, words):
@@ -133,7 +133,7 @@ def test_a_wrong_csv(text, words):
 )
 def test_a_wrong_label_in_a_csv(cell, got):
     write("val.csv", f"logit_0,logit_1,label\n1,2,0\n\n3,4,{cell}\n".encode())
-    refused("val.csv, labels: line 4, column 'label' must hold a", f"number; got {got}", path="val.csv")
+    refused("val.csv, labels: line 4, column 'label' must hold a", f"number; found {got}", path="val.csv")
 
 
 def test_a_csv_in_another_encoding():
@@ -154,7 +154,7 @@ def test_a_wrong_parquet():
         need_labels=False,
     )
     frame.assign(logit_1=list("abcdef")).to_parquet("val.parquet")
-    refused("val.parquet, logits: column 'logit_1' must hold numbers; got", path="val.parquet")
+    refused("val.parquet, logits: column 'logit_1' must hold numbers; found", path="val.parquet")
     write("val.parquet", b"PAR1" + b"\0" * 100 + b"PAR1")
     refused("val.parquet: is not a Parquet file, or a damaged one", path="val.parquet")
 
@@ -166,7 +166,7 @@ def test_wrong_lists_in_a_parquet():
     save([[1.0, 2.0], [3.0, 4.0, 5.0]])
     refused(
         "the lists in column 'logits' must be of one length",
-        "got 2 and 3",
+        "found 2 and 3",
         path="val.pq",
         read=True,
         need_labels=False,
@@ -176,7 +176,7 @@ def test_wrong_lists_in_a_parquet():
     save([[1.0, 2.0], None])
     refused("column 'logits' must have a number in every row", path="val.pq", read=True, need_labels=False)
     save([["a", "b"]])
-    refused("column 'logits' must hold numbers; got string", path="val.pq")
+    refused("column 'logits' must hold numbers; found string", path="val.pq")
 
 
 # ---- .safetensors
@@ -261,7 +261,7 @@ def test_a_pt_with_numpy_arrays_says_how_to_save_them():
 
 def test_a_pt_of_other_things():
     torch.save([torch.zeros(2)] * 3, "val.pt")
-    refused("must hold a dict of tensors, one tensor, or logits and labels; got a list", path="val.pt")
+    refused("must hold a dict of tensors, one tensor, or logits and labels; found a list", path="val.pt")
     torch.save({"logits": torch.eye(3).to_sparse()}, "val.pt")
     refused("val.pt, logits: is a tensor of float32 and layout sparse_coo, which is not read", path="val.pt")
     torch.save({"logits": torch.zeros(3, 2).to(torch.float8_e4m3fn)}, "val.pt")

@@ -43,7 +43,7 @@ def test_an_empty_file(suffix):
 def test_an_unknown_suffix_lists_the_known_ones():
     write("val.pkl", b"x")
     known = ".npz, .npy, .csv, .parquet, .pq, .safetensors, .pt, .pth"
-    refused(f"val.pkl: must be one of {known}; got the suffix '.pkl'", path="val.pkl")
+    refused(f"val.pkl: must be one of {known}; found the suffix '.pkl'", path="val.pkl")
 
 
 def test_a_file_that_may_not_be_read(monkeypatch):
@@ -63,9 +63,9 @@ def test_a_file_of_something_else(suffix):
 
 
 def test_options_that_do_not_exist():
-    with pytest.raises(InputError, match=r"part must be one of 'val', 'test'; got 'train'"):
+    with pytest.raises(InputError, match=r"part must be one of 'val', 'test'; found 'train'"):
         open_rows("val.npz", part="train")
-    with pytest.raises(InputError, match=r"kind must be one of 'logits', 'probs'; got 'odds'"):
+    with pytest.raises(InputError, match=r"kind must be one of 'logits', 'probs'; found 'odds'"):
         open_rows("val.npz", kind="odds")
 
 
@@ -74,18 +74,16 @@ def test_options_that_do_not_exist():
 
 def test_a_file_that_does_not_say_what_it_holds():
     np.save("val.npy", LOGITS)
-    says = (
-        "val.npy does not say whether it holds logits or probabilities. Say --input logits or --input probs."
-    )
-    refused(says, path="val.npy")
+    says = "does not say whether it holds logits or probabilities. Pass kind='logits' or kind='probs'."
+    refused(f"val.npy: {says}", path="val.npy")
     np.savez("val.npz", outputs=LOGITS, labels=LABELS)
-    refused("val.npz does not say whether it holds, under 'outputs', logits or prob", path="val.npz")
+    refused(f"val.npz, outputs: {says}", path="val.npz")
 
 
 def test_a_file_that_says_otherwise():
     np.savez("val.npz", logits=LOGITS, labels=LABELS)
     refused(
-        "val.npz, logits: holds logits, and --input says probs. Leave --input out",
+        "val.npz, logits: must hold probs, as asked for; found logits. Leave kind out, or choose another",
         path="val.npz",
         kind="probs",
     )
@@ -93,9 +91,9 @@ def test_a_file_that_says_otherwise():
 
 def test_a_file_without_scores():
     np.savez("val.npz", a=LOGITS, b=LOGITS, labels=LABELS)
-    refused("must have an array named logits or probs; it holds a, b, labels. Rename one", path="val.npz")
+    refused("must have an array named logits or probs; found a, b, labels. Rename one", path="val.npz")
     np.savez("val.npz", labels=LABELS)
-    refused("must have an array named logits or probs; it holds labels", path="val.npz", kind="logits")
+    refused("must have an array named logits or probs; found labels", path="val.npz", kind="logits")
     with zipfile.ZipFile("val.npz", "w") as archive:
         archive.writestr("readme.txt", "nothing")
     refused("val.npz: holds no arrays", path="val.npz")
@@ -105,29 +103,33 @@ def test_a_file_without_scores():
 
 def test_a_file_without_labels():
     np.savez("val.npz", logits=LOGITS, target=LABELS)
-    refused("val.npz: has no labels; it holds logits, target.", "--labels FILE", path="val.npz")
+    refused("val.npz: must have labels; found logits, target. Pass labels='FILE'.", path="val.npz")
     np.savez("val.npz", logits_val=LOGITS, logits_test=LOGITS)
-    refused("has no labels_test; it holds logits_val, logits_test", path="val.npz", part="test")
+    refused("must have labels_test; found logits_val, logits_test", path="val.npz", part="test")
 
 
 def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
     np.savez("task.npz", logits_val=LOGITS, logits_test=LOGITS, labels_val=LABELS, labels_test=LABELS)
-    refused("task.npz: has two sets of rows, val and test. Say --part val or --part test", path="task.npz")
+    refused("task.npz: has two sets of rows, val and test. Pass part='val' or part='test'.", path="task.npz")
     np.savez("val.npz", logits=LOGITS, labels=LABELS)
-    refused("has no part 'val': it is not a task file; it holds logits, labels", path="val.npz", part="val")
+    refused(
+        "must have the part 'val'; found logits, labels: it is not a task file. Leave part out",
+        path="val.npz",
+        part="val",
+    )
     np.savez("half.npz", logits_val=LOGITS, labels_val=LABELS)
-    refused("has no part 'test': it has val", path="half.npz", part="test")
+    refused("must have the part 'test'; found val. Leave part out", path="half.npz", part="test")
 
 
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (LABELS[:-1], "got 5 labels for 6 rows"),
-        (LABELS + 1, "got 3 in row 2 (2 such rows)"),
-        (LABELS - 1, "got -1 in row 0"),
-        (LABELS.astype(float), "got float64. If they are whole numbers"),
-        (np.eye(K)[LABELS], "as of one-hot rows"),
-        (np.array(list("abcdef")), "must hold numbers; got <U1"),
+        (LABELS[:-1], "found 5 labels for 6 rows"),
+        (LABELS + 1, "found other numbers, such as 3, in 2 rows (first: row 2)"),
+        (LABELS - 1, "found other numbers, such as -1, in 2 rows (first: row 0)"),
+        (LABELS.astype(float), "found float64. If they are whole numbers"),
+        (np.eye(K)[LABELS], "like one-hot rows"),
+        (np.array(list("abcdef")), "must hold numbers; found <U1"),
         (np.array(list("abcdef"), object), "holds Python objects, which only a pickle can hold"),
     ],
 )
@@ -142,7 +144,7 @@ def test_a_file_of_labels_that_does_not_fit():
     refused("y.npy: labels must be integer column indices from 0 to 2", path="val.npz", labels="y.npy")
     refused("nowhere.npy: there is no such file", path="val.npz", labels="nowhere.npy")
     np.savez("y.npz", a=LABELS, b=LABELS)
-    refused("y.npz: must have an array named labels; it holds a, b", path="val.npz", labels="y.npz")
+    refused("y.npz: must have an array named labels; found a, b", path="val.npz", labels="y.npz")
     write("y.csv", b"y\n0\n")
     refused("y.csv: must have a column named label", path="val.npz", labels="y.csv")
 
@@ -153,12 +155,12 @@ def test_a_file_of_labels_that_does_not_fit():
 @pytest.mark.parametrize(
     ("array", "words"),
     [
-        (np.zeros((2, 3, 4)), "got shape (2, 3, 4). Put the classes last"),
-        (np.zeros((5, 1)), "got shape (5, 1). For a binary classifier with one score save (N,)"),
-        (np.zeros((0, 3)), "got no rows, shape (0, 3)"),
-        (np.array(3.0), "must be an array with rows; got a single number"),
-        (np.array([["a", "b"]]), "must hold numbers; got <U1"),
-        (np.zeros((2, 2), complex), "must hold numbers; got complex128"),
+        (np.zeros((2, 3, 4)), "found shape (2, 3, 4). Put the classes last"),
+        (np.zeros((5, 1)), "found shape (5, 1). For a binary classifier with one score save (N,)"),
+        (np.zeros((0, 3)), "found shape (0, 3). Save at least one row"),
+        (np.array(3.0), "must be an array with rows; found a single number"),
+        (np.array([["a", "b"]]), "must hold numbers; found <U1"),
+        (np.zeros((2, 2), complex), "must hold numbers; found complex128"),
         (np.zeros(3, [("a", "f4")]), "must hold numbers"),
         (
             np.array([[1, None]]),
@@ -178,17 +180,16 @@ def test_probabilities_that_are_none_are_named_with_file_key_and_row():
     probs[4] = 3
     np.savez("val.npz", probs=probs)
     rows = open_rows("val.npz", need_labels=False)
-    with pytest.raises(InputError, match=r"^val.npz, probs: probabilities must be .*row 4 is not"):
+    message = r"^val.npz, probs: probabilities must be .*such as \[3, 3\], in at least 1 row \(first: row 4\)"
+    with pytest.raises(InputError, match=message):
         rows.logits()
-    with pytest.raises(
-        InputError, match=r"^val.npz, probs: among the rows from 3 on, counted from there: .*row 1 is"
-    ):
+    with pytest.raises(InputError, match=message):  # counted from the first row, not from the block's
         list(rows.logit_blocks(3))
 
 
 def test_blocks_need_a_size():
     np.save("val.npy", LOGITS)
-    with pytest.raises(InputError, match="rows must be a whole number >= 1; got 0"):
+    with pytest.raises(InputError, match="rows must be a whole number >= 1; found 0"):
         open_rows("val.npy", kind="logits", need_labels=False).blocks(0)
 
 

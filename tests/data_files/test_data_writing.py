@@ -83,9 +83,9 @@ def test_what_is_not_complete_leaves_nothing(tmp_path, suffix, fault):
                 raise KeyboardInterrupt("stopped")
 
     words = {
-        "too few": "23 rows must be written; got 20",
-        "too many": r"shape \(23, 3\); got one of shape \(4, 3\) after 20 rows",
-        "too wide": r"got one of shape \(3, 4\)",
+        "too few": "23 rows must be written; found 20",
+        "too many": r"shape \(23, 3\); found one of shape \(4, 3\) after 20 rows",
+        "too wide": r"found one of shape \(3, 4\)",
         "interrupted": "stopped",
     }
     with pytest.raises(KeyboardInterrupt if fault == "interrupted" else ValueError, match=words[fault]):
@@ -97,7 +97,7 @@ def test_what_is_not_complete_leaves_nothing(tmp_path, suffix, fault):
 def test_what_cannot_be_written_is_refused_before_any_work(tmp_path):
     for call in (check_output, lambda path, **options: write(path, PROBS, **options)):
         with pytest.raises(
-            InputError, match=r"a\.pt: must be one of \.npz, \.npy, .* to be written; got '\.pt'"
+            InputError, match=r"a\.pt: must be one of \.npz, \.npy, .* to be written; found '\.pt'"
         ):
             call(tmp_path / "a.pt")
         with pytest.raises(FileNotFoundError, match="does not exist"):
@@ -105,9 +105,9 @@ def test_what_cannot_be_written_is_refused_before_any_work(tmp_path):
     check_output(tmp_path / "a.parquet", labels=True)
     with pytest.raises(InputError, match=r"a\.npy: a \.npy holds one array .* Write a \.npz"):
         write(tmp_path / "a.npy", PROBS, labels=LABELS)
-    with pytest.raises(InputError, match=r"key must be one of 'logits', 'probs'; got 'odds'"):
+    with pytest.raises(InputError, match=r"key must be one of 'logits', 'probs'; found 'odds'"):
         write(tmp_path / "a.npz", PROBS, key="odds")
-    with pytest.raises(ValueError, match=r"labels must be one for each of the 23 rows; got shape \(22,\)"):
+    with pytest.raises(ValueError, match=r"labels must be one for each of the 23 rows; found shape \(22,\)"):
         write(tmp_path / "a.npz", PROBS, labels=LABELS[:-1])
     assert not list(tmp_path.iterdir())
     (tmp_path / "a.npz").write_bytes(b"old")

@@ -138,18 +138,18 @@ def test_what_cannot_be_shown_is_refused_in_words(display, comparison):
         display.from_comparison(comparison, "ts")
     with pytest.raises(InputError, match=r"at least one of none, ts, .*; got none"):
         display.from_comparison(comparison, [])
-    with pytest.raises(InputError, match="bins must be a whole number of at least 1; got 0"):
+    with pytest.raises(InputError, match="bins must be a whole number of at least 1; found 0"):
         display.from_comparison(comparison, bins=0)
-    with pytest.raises(InputError, match="bins must be a whole number of at least 1; got 0"):
+    with pytest.raises(InputError, match="bins must be a whole number of at least 1; found 0"):
         display.from_probs(PROBS, LABELS, bins=0)
     with pytest.raises(InputError, match="probabilities must be"):
         display.from_probs(3 * PROBS, LABELS)
 
 
 def test_other_bad_options_are_refused_in_words(comparison, curve):
-    with pytest.raises(InputError, match=r"level must be a number between 0 and 1, such as 0.95; got 95"):
+    with pytest.raises(InputError, match=r"level must be a number between 0 and 1, such as 0.95; found 95"):
         ReliabilityDisplay.from_comparison(comparison, level=95)
-    with pytest.raises(InputError, match=r"metric must be one of 'accuracy', .*; got 'auc'"):
+    with pytest.raises(InputError, match=r"metric must be one of 'accuracy', .*; found 'auc'"):
         ScoresDisplay.from_comparison(comparison, "auc")
     with pytest.raises(InputError, match="among ts, lts; got 'none'"):
         LearningCurveDisplay.from_curve(curve, ["none"])

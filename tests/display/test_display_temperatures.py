@@ -212,7 +212,7 @@ def test_what_cannot_be_shown_is_refused_in_words(display, comparison, rows, cal
     z, y = rows.logits, rows.labels
     with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; got 'lts'"):
         display.from_comparison(comparison, ["lts"])
-    with pytest.raises(InputError, match=r"level must be .*; got 1"):
+    with pytest.raises(InputError, match=r"level must be .*; found 1"):
         display.from_calibrators({}, z, y, level=1)
     with pytest.raises(InputError, match="needs labelled rows; got none"):
         display.from_calibrators({}, z[:0], y[:0])
@@ -225,7 +225,7 @@ def test_what_cannot_be_shown_is_refused_in_words(display, comparison, rows, cal
     with pytest.raises(NotFittedError):
         display.from_calibrators({"ts": TemperatureScaling()}, z, y)
     name = "bins" if display is TemperatureDisplay else "most"
-    with pytest.raises(InputError, match=f"{name} must be a whole number of at least 1; got 0"):
+    with pytest.raises(InputError, match=f"{name} must be a whole number of at least 1; found 0"):
         display.from_calibrators({}, z, y, **{name: 0})
 
 

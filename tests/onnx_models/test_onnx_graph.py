@@ -8,19 +8,21 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from operations import CONSTANTS, OPERATIONS, X
 from serving import NAMES, serve, session
 from sklearn.exceptions import NotFittedError
 
 from temperance import InputError, TemperatureScaling, __version__
+from temperance.calibrators.temperature import SingleTemperatureFormula
 from temperance.onnx import to_onnx
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.ops import OnnxOps
 
 
-def run(build, x, path, *, opset=OLDEST_OPSET, parameters=None):
+def run(build, x, path, *, opset=OLDEST_OPSET):
     """Return what the nodes of `build(x, ops)` compute."""
     graph = Graph(x.dtype, opset=opset)
-    result = build(Array(graph, "x"), OnnxOps(graph, parameters or {}))
+    result = build(Array(graph, "x"), OnnxOps(graph))
     kind = NAMES[x.dtype]
     out = graph.cast(result, kind, output="y")
     model = helper.make_model(
@@ -66,44 +68,18 @@ def test_softplus_neither_overflows_nor_loses_digits(dtype, tmp_path):
     np.testing.assert_allclose(got, np.logaddexp(0, x.astype(np.float64)), rtol=8 * np.finfo(dtype).eps)
 
 
-X = np.array([[1.0, 3.0, 3.0, -2.0], [0.5, -np.inf, 0.25, 0.5]])
-TABLE = np.arange(8.0).reshape(4, 2)
-OPERATIONS = {
-    "sum": (lambda x, o: o.sum(o.clip(x, -1.0, 2.0)), [[4.0], [0.25]]),
-    "max": (lambda x, o: o.max(x), [[3.0], [0.5]]),
-    "argmax": (lambda x, o: o.argmax(x), [[1], [0]]),
-    "at": (lambda x, o: o.at(x, o.argmax(x)), [[3.0], [0.5]]),
-    "one_hot": (lambda x, o: o.one_hot(o.argmax(x), 4), [[0, 1, 0, 0], [1, 0, 0, 0]]),
-    "largest": (lambda x, o: o.largest(x, 2), [[3.0, 3.0], [0.5, 0.5]]),
-    "count": (lambda x, o: o.count(o.greater(x, 0.4)), [[3], [2]]),
-    "is_finite": (
-        lambda x, o: o.where(o.is_finite(x), x, 7.0),
-        [[1.0, 3.0, 3.0, -2.0], [0.5, 7.0, 0.25, 0.5]],
-    ),
-    "take": (lambda x, o: o.take(o.parameter("table"), o.argmax(x)), [[2.0, 3.0], [0.0, 1.0]]),
-    "take of a vector": (lambda x, o: o.take(o.parameter("vector"), o.argmax(x)), [[6.0], [5.0]]),
-    "matmul": (lambda x, o: o.matmul(o.relu(x), o.parameter("table")), [[18.0, 25.0], [4.0, 5.25]]),
-    "transpose": (
-        lambda x, o: o.matmul(o.max(x) * 1.0, o.transpose(o.parameter("column"))),
-        [[3.0, 6.0], [0.5, 1.0]],
-    ),
-    "concat": (lambda x, o: o.concat([o.max(x), o.sum(o.relu(x))]), [[3.0, 7.0], [0.5, 1.25]]),
-    "one of a vector": (lambda x, o: o.max(x) / o.parameter("vector", 2), [[3 / 7], [0.5 / 7]]),
-    "signs": (lambda x, o: 1.0 - 2.0 / (-o.max(x) + np.float64(1.0)), [[2.0], [-3.0]]),
-    "sqrt": (lambda x, o: o.sqrt(o.max(x) * o.max(x)), [[3.0], [0.5]]),
-    "clip by numbers": (lambda x, o: o.clip(x, o.parameter("vector", 0), np.inf), np.full((2, 4), 5.0)),
-}
-PARAMETERS = {"table": TABLE, "vector": np.arange(5.0, 9.0), "column": np.array([[1.0], [2.0]])}
-
-
 @DTYPES
 @pytest.mark.parametrize("opset", [11, 13, 18])
-@pytest.mark.parametrize(("build", "wanted"), OPERATIONS.values(), ids=OPERATIONS)
-def test_every_operation_is_the_same_in_every_opset(build, wanted, opset, dtype, tmp_path):
-    got = run(build, X.astype(dtype), tmp_path / "f.onnx", opset=opset, parameters=PARAMETERS)
-    np.testing.assert_allclose(got, np.asarray(wanted, dtype), rtol=1e-6)
-    none = run(build, X[:0].astype(dtype), tmp_path / "f.onnx", opset=opset, parameters=PARAMETERS)
-    assert none.shape == (0, np.shape(wanted)[1])
+def test_every_operation_is_the_same_in_every_opset(opset, dtype, tmp_path):
+    for name, (build, wanted) in OPERATIONS.items():
+
+        def with_constants(x, ops, build=build):
+            return build(x, ops, {key: x.graph.constant(value) for key, value in CONSTANTS.items()})
+
+        got = run(with_constants, X.astype(dtype), tmp_path / "f.onnx", opset=opset)
+        np.testing.assert_allclose(got, np.asarray(wanted, dtype), rtol=1e-6, err_msg=name)
+        none = run(with_constants, X[:0].astype(dtype), tmp_path / "f.onnx", opset=opset)
+        assert none.shape == (0, np.shape(wanted)[1]), name
 
 
 # ---- the file
@@ -173,7 +149,9 @@ def test_a_file_is_replaced_only_if_told(written, calibrator_of):
 
 
 def test_a_model_that_fails_the_check_is_not_written(calibrator_of, tmp_path, monkeypatch):
-    monkeypatch.setattr(TemperatureScaling, "_formula", lambda self, z, ops: ops.graph.node("Nonsense", z))
+    monkeypatch.setattr(
+        SingleTemperatureFormula, "calibrate", lambda self, rows: rows.ops.graph.node("Nonsense", rows.z)
+    )
     with pytest.raises(onnx.checker.ValidationError, match="Nonsense"):
         calibrator_of("ts").to_onnx(tmp_path / "cal.onnx")
     assert list(tmp_path.iterdir()) == []

@@ -6,8 +6,8 @@ import torch
 from compared import COMPARED
 
 from temperance.calibrators import TemperatureCalibrator
-from temperance.core.formulas import gaps_of, sum_of_others
-from temperance.torch.ops import TorchOps
+from temperance.core.tensor_rows import TensorRows
+from temperance.torch.ops import TORCH
 
 # Of probabilities. Float32 is NumPy's own error: sums of numbers of 1e4 that cancel to a few.
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
@@ -53,10 +53,8 @@ def test_temperatures_and_their_spread_agree(variant, dtype, calibrator):
 
 def test_a_confident_row_keeps_the_digits_of_its_doubt():
     z = torch.tensor([[0.0, -40.0, -45.0, -60.0]])
-    ops = TorchOps({}, torch.float32)
-    gaps = gaps_of(z, 4, ops)
     exact = np.exp(-40.0) + np.exp(-45.0) + np.exp(-60.0)
-    np.testing.assert_allclose(sum_of_others(gaps.d, gaps.is_top, ops), [[exact]], rtol=1e-6)
+    np.testing.assert_allclose(TensorRows(z, 4, TORCH).log_confidence(), [[-exact]], rtol=1e-6)
 
 
 def hostile(n_classes, masks):

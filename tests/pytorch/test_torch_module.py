@@ -4,6 +4,7 @@ import copy
 import io
 import shutil
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from compared import COMPARED
 from torch import nn
 
 from temperance import InputError, TemperatureScaling
+from temperance.torch import CalibratorModule
 from temperance.torch import module as module_file
 
 
@@ -42,10 +44,10 @@ def test_a_state_goes_through_a_file_to_another_module(key, calibrator, tmp_path
 
 
 def test_every_number_used_is_of_the_state(calibrator):
-    one, other = calibrator("ts"), copy.deepcopy(calibrator("ts"))
-    other.temperature_ = 7.0
-    module = one.to_torch()
-    module.load_state_dict(other.to_torch().state_dict())
+    model = calibrator("ts").model_
+    other = replace(model, formula=replace(model.formula, temperature=7.0))
+    module = calibrator("ts").to_torch()
+    module.load_state_dict(CalibratorModule(other).state_dict())
     torch.testing.assert_close(module(rows(5)), rows(5) / 7)
 
 
@@ -165,7 +167,7 @@ def test_it_is_exported_for_any_number_of_rows(variant, calibrator):
 
 
 def test_it_says_what_it_is(calibrator):
-    assert "EntropyTemperatureScaling(), n_classes=5, dim=1" in repr(calibrator("hts").to_torch(dim=1))
+    assert "EntropyTemperatureScaling, n_classes=5, dim=1" in repr(calibrator("hts").to_torch(dim=1))
 
 
 def test_without_pytorch_the_extra_is_named(calibrator, monkeypatch):

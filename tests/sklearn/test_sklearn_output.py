@@ -57,7 +57,7 @@ def test_the_wish_is_copied_and_pickled_and_nonsense_is_refused(task, table):
     assert isinstance(clone(cal).fit(table, task.labels).transform(table), pandas.DataFrame)
     cal.fit(table, task.labels)
     assert isinstance(pickle.loads(pickle.dumps(cal)).transform(table), pandas.DataFrame)
-    with pytest.raises(InputError, match="one of 'default', 'pandas', 'polars'; got 'table'"):
+    with pytest.raises(InputError, match="one of 'default', 'pandas', 'polars'; found 'table'"):
         cal.set_output(transform="table")
 
 

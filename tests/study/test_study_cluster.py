@@ -40,7 +40,7 @@ def test_an_address_where_nobody_answers_is_refused_before_anything_is_written(
     address, task_folder, tmp_path
 ):
     pytest.importorskip("distributed")
-    with pytest.raises(InputError, match=f"must be the address of a Dask scheduler.*got '{address}'"):
+    with pytest.raises(InputError, match=f"must be the address of a Dask scheduler.*found '{address}'"):
         run_study(find_tasks([task_folder]), tmp_path / "out", scheduler=address)
     assert not (tmp_path / "out").exists()
 

@@ -90,7 +90,7 @@ def test_tasks_are_found_in_folders_and_files_and_described(task_folder):
 def test_a_folder_without_tasks_is_refused_and_so_are_two_of_one_name(tmp_path, task_folder):
     (tmp_path / "notes.txt").write_text("no task")
     np.savez(tmp_path / "rows.npz", logits=np.zeros((3, 2)), labels=[0, 1, 0])
-    with pytest.raises(InputError, match=r"must hold task files.*got 1 data files, none of them a task"):
+    with pytest.raises(InputError, match=r"must hold task files.*found 1 data files, none of them a task"):
         find_tasks([tmp_path])
     assert len(find_tasks([task_folder, task_folder / "dogs__net.npz"])) == 3, (
         "a file that is given twice is one"

@@ -1,8 +1,7 @@
 """What all calibrators share: the scikit-learn contract, the containers, the checks.
 
-A method's own file adds its formula: `_fit` (labelled rows -> fitted attributes), `_temperature` (rows
--> T) and `_temperature_formula`, the same for frameworks. Its fitted numbers are listed in `_shapes`, which
-is all that saving, loading and exporting need to know.
+A method's own file adds its formula and its fit: `_fit` (labelled rows -> fitted model). The estimator holds
+the model, which is frozen; its numbers are attributes with a trailing underscore.
 """
 
 from __future__ import annotations
@@ -11,32 +10,37 @@ import textwrap
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import TransformerTags
 
+from temperance import loaders
+from temperance.calibrators.applying import apply
+from temperance.calibrators.model import Formula, Model, Shape
 from temperance.calibrators.output import OutputMixin, column_names
-from temperance.containers import Logits, as_numpy, framework_of, open_logits
-from temperance.core.arrays import Floats, Vector
-from temperance.core.fisher import Solution
+from temperance.containers import as_numpy, framework_of, open_logits
+from temperance.core.arrays import AnyArray, Vector
 from temperance.core.fit_data import FitData, InMemoryFitData
-from temperance.core.formulas import divide
 from temperance.core.logit_rows import LogitRows
-from temperance.core.ops import Array, Ops
+from temperance.core.solution import Solution
 from temperance.validation import InputError, check_labels, check_sample_weight, inspector
 
 if TYPE_CHECKING:
     from temperance.torch import CalibratorModule
 
-__all__ = ["Calibrator", "TemperatureCalibrator"]
+__all__ = ["Calibrator", "TemperatureCalibrator", "model_of"]
 
-Shape = tuple[int | str, ...]
+QUANTILES = np.array([0.05, 0.5, 0.95])
+"""Shares of the rows of a fit at which its temperatures are kept."""
+
+
+_SET_BY_FIT = ("model_", "n_features_in_", "feature_names_in_")
 
 
 class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
@@ -44,6 +48,37 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
 
     key: ClassVar[str]
     """The name in the registry and in saved files: the paper's acronym."""
+
+    formula_type: ClassVar[type[Formula]]
+    """What holds the fitted numbers, and the formula."""
+
+    model_: Model
+    """The fitted model: a frozen value. Other attributes with a trailing underscore are read from it."""
+
+    n_classes_: int
+    n_rows_: int
+    options_: Mapping[str, Any]
+    """The hyper-parameters of the fit, which `set_params` does not change."""
+    solution_: Solution
+    standard_errors_: Mapping[str, Vector]
+    n_parameters_: float
+    """How many parameters the rows have determined: with a prior, fewer than there are."""
+
+    def __getattr__(self, name: str) -> Any:
+        model = self.__dict__.get("model_")
+        if model is not None and name.endswith("_"):
+            for holder in (model, model.formula):
+                value = getattr(holder, name[:-1], None)
+                if value is not None:
+                    return value
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.endswith("_") and not name.startswith("_") and name not in _SET_BY_FIT:
+            raise AttributeError(
+                f"{name} is a number of the fitted model, which cannot be changed. Fit again."
+            )
+        super().__setattr__(name, value)
 
     @property
     def supports_masked_classes(self) -> bool:
@@ -54,18 +89,6 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
     def keeps_class(self) -> bool:
         """Whether the predicted class is always the classifier's own."""
         return True
-
-    @property
-    def n_parameters_(self) -> float:
-        """How many parameters the rows have determined: with a prior, fewer than there are."""
-        return float(self.solution_.parameters.size)
-
-    n_classes_: int
-    n_rows_: int
-    options_: dict[str, Any]
-    """The hyper-parameters of the fit, which `set_params` does not change."""
-    solution_: Solution
-    standard_errors_: dict[str, Vector]
 
     def fit(self, logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to the logits and labels of rows that the classifier was not trained on.
@@ -80,20 +103,16 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
             A weight k counts as the row repeated k times.
         """
         self._check_options()
-        sample = _open_fit_data(logits, labels, sample_weight)
-        self._forget()
-        self.n_classes_ = self.n_features_in_ = sample.n_classes
-        self.n_rows_ = sample.n_rows
+        data = _open_fit_data(logits, labels, sample_weight)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit
+        model = self._fit(data)
+        # What follows the solver may read the rows again.
+        self.model_ = replace(model, solution=replace(model.solution, passes=data.passes))
+        self.n_features_in_ = data.n_classes
         names = column_names(logits)
         if names is not None:
             self.feature_names_in_ = names
-        self.options_ = self.get_params()
-        self.standard_errors_ = {}
-        try:
-            self._fit(sample)
-        except BaseException:
-            self._forget()  # half a fit is none
-            raise
         if not self.solution_.converged:
             warnings.warn(
                 f"{type(self).__name__} did not converge: {self.solution_.message}. With too few rows for "
@@ -109,44 +128,48 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
-    def _forget(self) -> None:
-        """Remove what an earlier fit has left: all that ends in _."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in vars(self)
+
+    def _check_fitted(self) -> None:
+        model_of(self)
 
     def _check_options(self) -> None:
         """Raise if a hyper-parameter is not valid."""
 
     @abstractmethod
-    def _fit(self, sample: FitData) -> None:
-        """Set the fitted attributes and `solution_`."""
+    def _fit(self, data: FitData) -> Model:
+        """Fit the method to labelled rows."""
 
-    @abstractmethod
-    def _transform(self, rows: LogitRows) -> Floats:
-        """Return calibrated logits, (N, K)."""
-
-    @abstractmethod
-    def _predict_proba(self, rows: LogitRows) -> Floats:
-        """Return calibrated probabilities, (N, K)."""
-
-    @abstractmethod
-    def _formula(self, z: Array, ops: Ops) -> Array:
-        """Return what `_transform` gives, of logits (..., K): once, for every framework that has the ops."""
-
-    def _decision_formula(self, z: Array, ops: Ops) -> Array:
-        """Return numbers of which the largest is at the predicted class."""
-        return z
-
-    def _predict(self, rows: LogitRows) -> NDArray[np.intp]:
-        """Return the column of the largest logit."""
-        return rows.top
+    def _model(
+        self,
+        data: FitData,
+        formula: Formula,
+        solution: Solution,
+        *,
+        standard_errors: Mapping[str, AnyArray] | None = None,
+        temperature_quantiles: Vector | None = None,
+    ) -> Model:
+        """Return the model of a fit with the options of this estimator."""
+        return Model(
+            self.key,
+            repr(self).removesuffix("()"),
+            formula,
+            self.get_params(),
+            data.n_classes,
+            data.n_rows,
+            solution,
+            standard_errors or {},
+            temperature_quantiles,
+        )
 
     def transform(self, logits: Any) -> Any:
         """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities (ETS, bayes).
 
         For the (N,) logits of a binary classifier, the log-odds of class 1.
         """
-        return self._apply("transform", logits)
+        result = self._apply("transform", logits)
+        return result if framework_of(logits) else self._tabled(result, logits)
 
     def predict_proba(self, logits: Any) -> Any:
         """Return calibrated probabilities, (N, K)."""
@@ -161,57 +184,48 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
 
     def _apply(self, method: str, logits: Any) -> Any:
         """Return what `method` gives for these logits, in a container like theirs."""
-        framework = framework_of(logits)
+        model, framework = model_of(self), framework_of(logits)
         if framework is not None:
-            return import_module(f"temperance.{framework}").apply(self, method, logits)
-        opened, rows = self._open(logits)
-        result = getattr(self, f"_{method}")(rows)
-        rows.check()  # the temperature of TS needs no row, but bad ones are spoken of all the same
-        if method == "transform" and opened.binary:
-            result = result[:, 1] - result[:, 0]
-        result = opened.wrap(result)
-        return self._tabled(result, logits) if method == "transform" else result
+            return loaders.load(f"{framework} apply")(model, method, logits)
+        return apply(model, method, logits)
 
     def summary(self) -> str:
         """Describe the fitted calibrator in words and numbers."""
-        self._check_fitted()
+        model_of(self)
         lines = self._summary().splitlines()
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
     def _repr_html_(self) -> str:
-        from temperance.report.notebook import calibrator_html
-
-        return calibrator_html(self)
+        html: str = loaders.load("calibrator html")(self)
+        return html
 
     def _repr_mimebundle_(self, **formats: Any) -> dict[str, str]:
         # A notebook asks for this first; scikit-learn's own shows the options and not what was learnt.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     @abstractmethod
+    def _shapes(self, n_classes: int) -> Mapping[str, Shape]:
+        """Return the names and shapes of the fitted numbers of these options."""
+
+    @abstractmethod
     def _summary(self) -> str:
         """Return the lines of the summary, of any length."""
 
-    @abstractmethod
-    def _shapes(self) -> Mapping[str, Shape]:
-        """Name the fitted numbers and their shapes; "K" is the number of classes, other letters any size."""
-
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted calibrator as a JSON file; `temperance.load` reads it back to the bit."""
-        from temperance.persistence import save
-
-        save(self, path, overwrite=overwrite)
+        loaders.load("save")(self, path, overwrite=overwrite)
 
     def to_torch(self, dim: int = -1) -> CalibratorModule:
         """Return `transform` as a PyTorch module: `torch.nn.Sequential(model, cal.to_torch())`.
 
         `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels.
         """
-        self._check_fitted()
+        model = model_of(self)
         try:
-            from temperance.torch import CalibratorModule
+            module: CalibratorModule = loaders.load("torch module")(model, dim)
         except ImportError as error:
             raise ImportError('to_torch needs PyTorch: pip install "temperance[torch]"') from error
-        return CalibratorModule(self, dim)
+        return module
 
     def to_onnx(
         self,
@@ -230,66 +244,47 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         the file of a classifier, `model`, it calibrates the logits in its `output`, which `probabilities`
         replace: see `temperance.onnx.append_to_onnx` for the options.
         """
-        self._check_fitted()
-        from temperance.onnx import append_to_onnx, to_onnx
-
-        if model is None:
-            if output is not None or from_probs or keep:
-                raise InputError(
-                    "output, from_probs and keep are about a classifier: name its file with model=..., or "
-                    "leave them out."
-                )
-            to_onnx(self, path, dtype=dtype, overwrite=overwrite)
-            return
-        append_to_onnx(
-            self, model, path, output=output, from_probs=from_probs, keep=keep, overwrite=overwrite
-        )
-
-    def _open(self, logits: Any) -> tuple[Logits, LogitRows]:
-        opened = open_logits(logits)
-        self._check_columns(opened.values.shape[1])
-        return opened, LogitRows(opened.values, inspect=inspector(opened.values))
-
-    def _check_columns(self, n_classes: int) -> None:
-        self._check_fitted()
-        if n_classes != self.n_classes_:
+        fitted = model_of(self)
+        if model is not None:
+            options = {"output": output, "from_probs": from_probs, "keep": keep, "overwrite": overwrite}
+            loaders.load("onnx append")(fitted, model, path, **options)
+        elif output is not None or from_probs or keep:
             raise InputError(
-                f"this {type(self).__name__} was fitted on {self.n_classes_} classes, so logits must have "
-                f"{self.n_classes_} columns; got {n_classes}. Use the calibrator of this classifier."
+                "output, from_probs and keep are about a classifier: name its file with model=..., or "
+                "leave them out."
             )
+        else:
+            loaders.load("onnx model")(fitted, path, dtype=dtype, overwrite=overwrite)
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "n_classes_"):
-            raise NotFittedError(
-                f"this {type(self).__name__} is not fitted yet. Call fit(logits, labels) first, or read a "
-                "fitted one with temperance.load(path)."
-            )
-
-    def parameters(self) -> dict[str, NDArray[Any]]:
+    def parameters(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name, as they are saved and exported."""
-        self._check_fitted()
-        return {name: np.asarray(getattr(self, f"{name}_")) for name in self._shapes()}
+        return model_of(self).formula.arrays()
 
-    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        """Raise if numbers of the right shapes cannot be those of a fitted calibrator."""
 
-    def _restore(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        """Set the fitted numbers from what `parameters` gave; shapes and types are checked by then."""
-        for name, value in parameters.items():
-            setattr(self, f"{name}_", value if value.ndim else float(value))
+def model_of(fitted: Calibrator | Model) -> Model:
+    """Return the fitted model of a calibrator; raise if it has none."""
+    if isinstance(fitted, Model):
+        return fitted
+    if "model_" not in vars(fitted):
+        raise NotFittedError(
+            f"this {type(fitted).__name__} is not fitted yet. Call fit(logits, labels) first, or read a "
+            "fitted one with temperance.load(path)."
+        )
+    return fitted.model_
 
 
 def _open_fit_data(logits: Any, labels: Any, sample_weight: Any) -> FitData:
     if framework_of(logits) == "dask":
-        sample: FitData = import_module("temperance.dask").open_fit_data(logits, labels, sample_weight)
-        return sample
+        data: FitData = loaders.load("dask fit data")(logits, labels, sample_weight)
+        return data
     opened = open_logits(logits)
     n_rows, n_classes = opened.values.shape
     if n_rows == 0:
         raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
     columns = check_labels(as_numpy(labels), n_rows, n_classes)
     weights = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
-    return InMemoryFitData(LogitRows(opened.values, columns, inspect=inspector(opened.values)), weights)
+    inspect = inspector(opened.values, columns)
+    return InMemoryFitData(LogitRows(opened.values, columns, inspect=inspect), weights)
 
 
 class TemperatureCalibrator(Calibrator):
@@ -302,29 +297,9 @@ class TemperatureCalibrator(Calibrator):
     temperature_quantiles_: Vector
     """5 %, 50 % and 95 % quantiles of T over the rows of the fit."""
 
-    @abstractmethod
-    def _temperature(self, rows: LogitRows) -> Vector:
-        """Return T of each row."""
-
-    @abstractmethod
-    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
-        """Return T of each row, (..., 1) or one number for all."""
-
-    def _formula(self, z: Array, ops: Ops) -> Array:
-        return divide(z, self._temperature_formula(z, ops), ops)
-
     def temperature(self, logits: Any) -> Any:
         """Return T(z) of each row, (N,)."""
         return self._apply("temperature", logits)
-
-    def _transform(self, rows: LogitRows) -> Floats:
-        return rows.scaled(1 / self._temperature(rows))
-
-    def _predict_proba(self, rows: LogitRows) -> Floats:
-        return rows.softmax(1 / self._temperature(rows))
-
-    def _set_quantiles(self, objective: Any, theta: Vector) -> None:
-        self.temperature_quantiles_ = objective.temperature_quantiles(theta, np.array([0.05, 0.5, 0.95]))
 
     def _headline(self, formula: str) -> str:
         errors = "; \u00b1 is one standard error" if self.standard_errors_ else ""

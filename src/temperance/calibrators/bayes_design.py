@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.calibrators.single_temperature import fit_single_temperature, one_temperature, right_and_wrong
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import Block, maximise_evidence
-from temperance.core.features import shape_features, standards, sum_of_log_entropy
-from temperance.core.fit_data import FitData
+from temperance.core.features import LOG_ENTROPY_FLOOR, shape_features
+from temperance.core.fit_data import FitData, weighted_sum
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.offsets import Inputs
@@ -28,9 +29,12 @@ __all__ = [
     "MOST_CLASSES",
     "MOST_INTERACTING",
     "Design",
-    "design",
+    "build_design",
     "interacting",
+    "mean_log_entropy",
     "offset_blocks",
+    "shape_features_of",
+    "standards",
     "temperature_blocks",
 ]
 
@@ -40,8 +44,9 @@ MOST_CLASSES = 2000
 # Classes up to which a bias may depend on all logits: the square of it is a number of parameters.
 MOST_INTERACTING = 32
 INPUT_SPREAD = 5.0  # near the standard deviation of a logit at T0
+LEAST_SPREAD = 0.05  # added to a standard deviation, so that rows all alike are not blown up
 # T(z) stays within this factor of T0. Wider than for other methods: here the prior holds it.
-SPREAD = 30.0
+RANGE_FACTOR_OF_BAYES = 30.0
 # Rows that determine T0: a reference, not a result, so that a part of many rows is enough.
 REFERENCE_ROWS = 8192
 
@@ -66,13 +71,13 @@ class Design:
 
     def predictor(self, rows: LogitRows) -> ByClass:
         """Return log T of some rows as a function of the coefficients."""
-        features = (shape_features(rows, self.reference) - self.centre) / self.spread
+        features = (shape_features_of(rows, self.reference) - self.centre) / self.spread
         stored = np.column_stack([np.ones(rows.n_rows), features])
         return ByClass(stored, self.group_of_class[rows.top], len(self.class_of_group))
 
     def link(self) -> Log:
         """Return the link, with the limits of T(z)."""
-        low, high = self.reference / SPREAD, self.reference * SPREAD
+        low, high = self.reference / RANGE_FACTOR_OF_BAYES, self.reference * RANGE_FACTOR_OF_BAYES
         return Log(max(low, TEMPERATURE_MIN), min(high, TEMPERATURE_MAX))
 
     def start(self, population: Population, n_offsets: int) -> Vector:
@@ -81,34 +86,63 @@ class Design:
         return np.concatenate([[np.log(self.reference)], population.mean, rest])
 
 
-def design(sample: FitData, population: Population) -> Design:
+def build_design(data: FitData, population: Population) -> Design:
     """Find T0, then the features of the rows at it and the classes that they predict."""
-    (right, _), log_entropy, predicted = sample.total(_first_look)
-    expected = float(population.intercept @ [1.0, log_entropy / sample.total_weight])
-    step = max(1, sample.n_rows // REFERENCE_ROWS)
-    some = sample if step == 1 else sample.every(step)
-    reference, level_tau = _reference(some if some.total_weight else sample, population, expected)
-    centre, spread = standards(sample, reference)
+    (right, _), log_entropy, predicted = data.total(_first_look)
+    expected = float(population.intercept @ [1.0, log_entropy / data.total_weight])
+    step = max(1, data.n_rows // REFERENCE_ROWS)
+    some = data if step == 1 else data.every(step)
+    reference, level_tau = _reference(some if some.total_weight else data, population, expected)
+    centre, spread = standards(data, reference)
     return Design(reference, level_tau, centre, spread, expected, int(right), *_groups(predicted))
+
+
+def shape_features_of(rows: LogitRows, reference: float) -> Matrix:
+    """Return the features of each row, (N, 4), at the reference temperature."""
+    features: Matrix = shape_features(NumpyRows(rows, ""), reference)
+    return features
+
+
+def standards(data: FitData, reference: float) -> tuple[Vector, Vector]:
+    """Return what to subtract from the features and what to divide them by."""
+
+    def sums(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum(shape_features_of(rows, reference), weights),)
+
+    def squares(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum((shape_features_of(rows, reference) - centre) ** 2, weights),)
+
+    centre = data.total(sums)[0] / data.total_weight
+    variance = data.total(squares)[0] / data.total_weight
+    return centre, np.sqrt(variance) + LEAST_SPREAD
+
+
+def mean_log_entropy(data: FitData) -> float:
+    """Return the mean of the rows' log entropy: how sure the classifier is, by its own account."""
+    return float(data.total(_sum_of_log_entropy)[0]) / data.total_weight
+
+
+def _sum_of_log_entropy(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    return (weighted_sum(np.maximum(rows.uncertainty().log_entropy, LOG_ENTROPY_FLOOR), weights),)
 
 
 def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], ...]:
     """Return rows right and wrong, the sum of log entropies, and how often each class is predicted."""
     top = rows.top if weights is None else rows.top[weights > 0]
     predicted = np.bincount(top, minlength=rows.n_classes)
-    return *right_and_wrong(rows, weights), *sum_of_log_entropy(rows, weights), predicted
+    return *right_and_wrong(rows, weights), *_sum_of_log_entropy(rows, weights), predicted
 
 
-def _reference(sample: FitData, population: Population, expected: float) -> tuple[float, float]:
+def _reference(data: FitData, population: Population, expected: float) -> tuple[float, float]:
     """Return T0 and the tau of its prior: of two modes, near the prior or near the rows, the higher."""
-    objective = sample.objective(one_temperature)
+    objective = data.objective(one_temperature)
     block = intercept_block(population, expected)
-    best = np.log(fit_single_temperature(sample, exact=False).temperature)
+    best = np.log(fit_single_temperature(data, exact=False).temperature)
     found = []
     for start in (expected, best):
         off = ((start - expected) / population.intercept_scale) ** 2
         tau = (population.freedom + off) / (population.freedom + 1)
-        posterior = maximise_evidence(objective, [block], np.array([start]), sample.n_rows, max(tau, 1.0))
+        posterior = maximise_evidence(objective, [block], np.array([start]), data.n_rows, max(tau, 1.0))
         off = ((posterior.mode[0] - expected) / population.intercept_scale) ** 2
         tail = (population.freedom + 1) / 2 * np.log1p(off / population.freedom)
         found.append((objective(posterior.mode).value * objective.total_weight + tail, posterior))

@@ -2,31 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.calibrators.base import Shape, TemperatureCalibrator
+from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
 from temperance.calibrators.descriptions import estimate
+from temperance.calibrators.model import Model, Shape, TemperatureFormula
+from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Indices, Vector
+from temperance.core.features import RowFeatures
 from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
-from temperance.core.formulas import gaps_of, sum_of_others
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
-from temperance.core.ops import Array, Ops
+from temperance.core.ops import Array, Index
 from temperance.core.predictors import Grouped
 from temperance.validation import InputError, check_number, check_temperatures
 
-__all__ = ["BinwiseTemperatureScaling"]
+__all__ = ["BinwiseFormula", "BinwiseTemperatureScaling"]
 
 
-def _confidence(rows: LogitRows) -> Vector:
-    return np.exp(rows.uncertainty().log_confidence)
+def _bin(edges: Array, rows: RowFeatures) -> Index:
+    """Return the bin of each row; logarithms keep the digits of a confidence near 1."""
+    return rows.ops.searchsorted(rows.ops.log(edges), rows.log_confidence())
+
+
+@dataclass(frozen=True, eq=False)
+class BinwiseFormula(TemperatureFormula):
+    """T(z) = temperatures[bin of the confidence]."""
+
+    edges: Array
+    temperatures: Array
+
+    def temperature_of(self, rows: RowFeatures) -> Array:
+        """Return T of each row."""
+        return rows.ops.take(self.temperatures, _bin(self.edges, rows))
+
+    def check(self) -> None:
+        """Raise if the edges or temperatures cannot be those of a fit."""
+        check_temperatures("temperatures", self.temperatures)
+        if (np.diff(self.edges) < 0).any() or not (self.edges[0] >= 0 and self.edges[-1] <= 1):
+            raise InputError(f"edges must lie between 0 and 1 and not fall; got {self.edges.tolist()}.")
+
+
+def _bins_of(edges: Vector, rows: LogitRows) -> Indices:
+    bins: Indices = _bin(edges, NumpyRows(rows, ""))[:, 0]
+    return bins
+
+
+def _confidence_below(top: float, rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vector | None]:
+    confidence = np.exp(rows.uncertainty().log_confidence)
+    below = confidence <= top
+    return confidence[below], None if weights is None else weights[below]
+
+
+def _likelihood(edges: Vector, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
+    return LogLikelihood(rows, Grouped(_bins_of(edges, rows), len(edges) + 1), Log(), weights)
+
+
+def _weight_of_bins(edges: Vector, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    return (np.bincount(_bins_of(edges, rows), weights, len(edges) + 1).astype(np.float64),)
 
 
 class BinwiseTemperatureScaling(TemperatureCalibrator):
@@ -61,6 +101,7 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "bts"
+    formula_type = BinwiseFormula
     edges_: Vector
     temperatures_: Vector
 
@@ -72,68 +113,43 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         check_number("bins", self.bins, ">= 2", lambda bins: bins >= 2, whole=True)
         check_number("top", self.top, "between 0 and 1", lambda top: 0 < top < 1)
 
-    def _fit(self, sample: FitData) -> None:
-        self.edges_ = self._edges(sample)
-        anchor = fit_single_temperature(sample, exact=False)
-        objective = sample.objective(self._likelihood)
-        low, high = np.log(limits_around(anchor.temperature))
+    def _fit(self, data: FitData) -> Model:
+        edges = self._edges(data)
+        single = fit_single_temperature(data, exact=False)
+        objective = data.objective(partial(_likelihood, edges))
+        low, high = np.log(limits_around(single.temperature))
         bounds = np.full(self.bins, low), np.full(self.bins, high)
-        start = np.full(self.bins, np.log(anchor.temperature))
-        warn_of(anchor, sample.n_rows)
-        if anchor.degenerate_reason:
-            self.solution_, theta = anchor.solution, start
-        else:
-            self.solution_ = solve(objective, start, sample.n_rows, bounds=bounds)
-            theta = self.solution_.parameters
-        used = sample.total(self._weight_of_bins)[0] > 0
-        self.temperatures_ = np.where(used, Log().temperature(theta), 1.0)
-        self._set_quantiles(objective, theta)
-        if self.solution_.covariance is not None and self.solution_.covariance.shape[0] == self.bins:
-            errors = self.temperatures_ * np.sqrt(self.solution_.covariance.diagonal())
-            self.standard_errors_ = {"temperatures": np.where(used, errors, 0.0)}
+        start = np.full(self.bins, np.log(single.temperature))
+        warn_of(single, data.n_rows)
+        solution, theta = single.solution, start
+        if not single.degenerate_reason:
+            solution = solve(objective, start, data.n_rows, bounds=bounds)
+            theta = solution.parameters
+        used = data.total(partial(_weight_of_bins, edges))[0] > 0
+        temperatures = np.where(used, Log().temperature(theta), 1.0)
+        errors = {}
+        if solution.covariance is not None and len(solution.covariance) == self.bins:
+            deviations = temperatures * np.sqrt(solution.covariance.diagonal())
+            errors["temperatures"] = np.where(used, deviations, 0.0)
+        return self._model(
+            data,
+            BinwiseFormula(edges, temperatures),
+            solution,
+            standard_errors=errors,
+            temperature_quantiles=objective.temperature_quantiles(theta, QUANTILES),
+        )
 
-    def _edges(self, sample: FitData) -> Vector:
+    def _edges(self, data: FitData) -> Vector:
         """Return quantiles of the confidences below `top`, such that equal weights fall between them."""
-        found = sample.quantiles(self._confidence_below_top, np.arange(1, self.bins - 1) / (self.bins - 1))
+        shares = np.arange(1, self.bins - 1) / (self.bins - 1)
+        found = data.quantiles(partial(_confidence_below, self.top), shares)
         # An edge lies midway to the next confidence, so that the last bit of one decides nothing.
         following = np.where(np.isnan(found.following), self.top, found.following)
         edges = np.append((found.values + following) / 2, self.top)
         return np.where(np.isnan(edges), self.top, edges)  # no row is below
 
-    def _confidence_below_top(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vector | None]:
-        confidence = _confidence(rows)
-        below = confidence <= self.top
-        return confidence[below], None if weights is None else weights[below]
-
-    def _likelihood(self, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
-        return LogLikelihood(rows, Grouped(self._bin(rows), self.bins), Log(), weights)
-
-    def _weight_of_bins(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-        return (np.bincount(self._bin(rows), weights, self.bins).astype(np.float64),)
-
-    def _bin(self, rows: LogitRows) -> NDArray[np.intp]:
-        return np.searchsorted(self.edges_, _confidence(rows), side="left")
-
-    def _temperature(self, rows: LogitRows) -> Vector:
-        return self.temperatures_[self._bin(rows)]
-
-    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
-        gaps = gaps_of(z, self.n_classes_, ops)
-        r = sum_of_others(gaps.d, gaps.is_top, ops)
-        # 1 / (1 + r) > edge, in a form that keeps the digits of a confidence near 1
-        edges = ops.parameter("edges")
-        bins = ops.count(ops.greater((1.0 - edges) / edges, r))
-        return ops.take(ops.parameter("temperatures"), bins)
-
-    def _shapes(self) -> Mapping[str, Shape]:
-        bins = self.options_["bins"]
-        return {"edges": (bins - 1,), "temperatures": (bins,)}
-
-    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        check_temperatures("temperatures", parameters["temperatures"])
-        edges = parameters["edges"]
-        if (np.diff(edges) < 0).any() or not (edges[0] >= 0 and edges[-1] <= 1):
-            raise InputError(f"edges must lie between 0 and 1 and not fall; got {edges.tolist()}.")
+    def _shapes(self, n_classes: int) -> dict[str, Shape]:
+        return {"edges": (self.bins - 1,), "temperatures": (self.bins,)}
 
     def _summary(self) -> str:
         errors = self.standard_errors_.get("temperatures", [None] * len(self.temperatures_))

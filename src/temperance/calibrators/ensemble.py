@@ -5,25 +5,42 @@ p = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K,      w >= 0, w_1 + w_2 + w_3 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.calibrators.base import Calibrator, Shape
+from temperance.calibrators.base import Calibrator
 from temperance.calibrators.descriptions import confidence_in_words
+from temperance.calibrators.model import Formula, Model, Shape
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Vector
+from temperance.core.features import RowFeatures
 from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
-from temperance.core.formulas import gaps_of, log_mixture, log_sum, log_weight
-from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import ALMOST_ZERO, BrierMixture, LogMixture, mixture_weights
-from temperance.core.ops import Array, Ops
+from temperance.core.ops import Array
 from temperance.validation import InputError, check_choice, check_temperatures
 
-__all__ = ["EnsembleTemperatureScaling"]
+__all__ = ["EnsembleFormula", "EnsembleTemperatureScaling"]
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleFormula(Formula):
+    """p = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K."""
+
+    temperature: Array
+    weights: Array
+
+    def calibrate(self, rows: RowFeatures) -> Array:
+        """Return outputs of the mixture."""
+        return rows.mixture((1.0 / self.temperature, 1.0, ALMOST_ZERO), self.weights)
+
+    def check(self) -> None:
+        """Raise if temperature or weights cannot be those of a fit."""
+        check_temperatures("temperature", np.asarray(self.temperature))
+        if (self.weights < 0).any() or abs(self.weights.sum() - 1) > 1e-9:
+            raise InputError(f"weights must be >= 0 and sum to 1; got {self.weights.tolist()}.")
 
 
 class EnsembleTemperatureScaling(Calibrator):
@@ -55,6 +72,7 @@ class EnsembleTemperatureScaling(Calibrator):
     """
 
     key: ClassVar[str] = "ets"
+    formula_type = EnsembleFormula
     temperature_: float
     weights_: Vector
 
@@ -64,25 +82,27 @@ class EnsembleTemperatureScaling(Calibrator):
     def _check_options(self) -> None:
         check_choice("loss", self.loss, ("nll", "brier"))
 
-    def _fit(self, sample: FitData) -> None:
-        anchor = fit_single_temperature(sample, exact=False)
-        warn_of(anchor, sample.n_rows)
-        if anchor.degenerate_reason:
-            self.temperature_, self.weights_ = anchor.temperature, np.array([1.0, 0.0, 0.0])
-            self.solution_ = anchor.solution
-            return
-        objective = sample.objective(LogMixture if self.loss == "nll" else BrierMixture)
-        low, high = np.log(limits_around(anchor.temperature))
+    def _fit(self, data: FitData) -> Model:
+        single = fit_single_temperature(data, exact=False)
+        warn_of(single, data.n_rows)
+        if single.degenerate_reason:
+            alone = EnsembleFormula(single.temperature, np.array([1.0, 0.0, 0.0]))
+            return self._model(data, alone, single.solution)
+        objective = data.objective(LogMixture if self.loss == "nll" else BrierMixture)
+        low, high = np.log(limits_around(single.temperature))
         bounds = np.array([low, 0.0, 0.0]), np.array([high, 1.0, 1.0])
         # The loss may have several optima: near temperature scaling, and of a sharp tempered part that the
         # uniform one makes up for (noisy labels). At u = 0, q tells nothing any more: so both of its ends
         # are tried.
-        middle = np.array([np.log(anchor.temperature), 0.0, 0.0])
+        middle = np.array([np.log(single.temperature), 0.0, 0.0])
         starts = middle + np.array([[0, 0.1, 0], [0, 0.1, 1], [-0.9, 0.35, 0.9], [-1.8, 0.35, 0.9]])
-        solutions = [solve(objective, start, sample.n_rows, bounds=bounds) for start in starts]
-        self.solution_ = min(solutions, key=lambda solution: solution.value)
-        self.temperature_ = float(np.exp(self.solution_.parameters[0]))
-        self.weights_ = mixture_weights(self.solution_.parameters)
+        solutions = [solve(objective, start, data.n_rows, bounds=bounds) for start in starts]
+        solution = min(solutions, key=lambda solution: solution.value)
+        formula = EnsembleFormula(float(np.exp(solution.parameters[0])), mixture_weights(solution.parameters))
+        return self._model(data, formula, solution)
+
+    def _shapes(self, n_classes: int) -> dict[str, Shape]:
+        return {"temperature": (), "weights": (3,)}
 
     def temperature(self, logits: Any) -> Any:
         """Raise: a mixture has no temperature of a row."""
@@ -90,35 +110,6 @@ class EnsembleTemperatureScaling(Calibrator):
             "EnsembleTemperatureScaling mixes probabilities, so a row has no temperature; its tempered part "
             "has temperature_. Use TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
         )
-
-    def _predict_proba(self, rows: LogitRows) -> NDArray[np.floating[Any]]:
-        return rows.mixture(self._betas(rows), self.weights_)
-
-    def _transform(self, rows: LogitRows) -> NDArray[np.floating[Any]]:
-        return rows.log_mixture(self._betas(rows), self.weights_)
-
-    def _formula(self, z: Array, ops: Ops) -> Array:
-        gaps = gaps_of(z, self.n_classes_, ops)
-
-        def part(i: int, beta: Array | float) -> Array:
-            scaled = gaps.d * beta
-            return scaled + (log_weight(ops.parameter("weights", i), ops) - log_sum(scaled, gaps.is_top, ops))
-
-        betas = (1.0 / ops.parameter("temperature"), 1.0, ALMOST_ZERO)
-        mixed = log_mixture((part(i, beta) for i, beta in enumerate(betas)), ops)
-        return ops.where(ops.is_finite(z), mixed, z)
-
-    def _betas(self, rows: LogitRows) -> NDArray[np.float64]:
-        return np.broadcast_to([1 / self.temperature_, 1.0, ALMOST_ZERO], (rows.n_rows, 3))
-
-    def _shapes(self) -> Mapping[str, Shape]:
-        return {"temperature": (), "weights": (3,)}
-
-    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        check_temperatures("temperature", parameters["temperature"])
-        weights = parameters["weights"]
-        if (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
-            raise InputError(f"weights must be >= 0 and sum to 1; got {weights.tolist()}.")
 
     def _summary(self) -> str:
         tempered, raw, uniform = (f"{100 * w:.1f} %" for w in self.weights_)

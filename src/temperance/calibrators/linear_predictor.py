@@ -8,35 +8,89 @@ treated as one at the floor, at fit and at use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.calibrators.base import Shape, TemperatureCalibrator
-from temperance.calibrators.descriptions import class_weights_in_words, entropy_weight_in_words, estimate
+from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
+from temperance.calibrators.descriptions import (
+    class_weights_in_words,
+    entropy_weight_in_words,
+    estimate,
+)
+from temperance.calibrators.model import Model, Shape, TemperatureFormula
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
-from temperance.core import formulas
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
-from temperance.core.features import LOG_ENTROPY_FLOOR
-from temperance.core.fisher import Solution, solve
+from temperance.core.features import RowFeatures, normalised_log_entropy
+from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
+from temperance.core.numpy_ops import NUMPY
 from temperance.core.objective import LogLikelihood
-from temperance.core.ops import Array, Ops
+from temperance.core.ops import Array
 from temperance.core.predictors import Linear
 from temperance.validation import check_choice, check_limits, check_unmasked
 
-__all__ = ["LinearPredictorCalibrator", "log_normalised_entropy"]
+__all__ = ["LinearFormula", "LinearPredictorCalibrator", "log_normalised_entropy"]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFormula(TemperatureFormula):
+    """T = softplus(a); a method without one of the two terms has None for its weight."""
+
+    intercept: Array
+    temperature_limits: Array
+    entropy_weight: Array | None = None
+    class_weights: Array | None = None
+
+    def temperature_of(self, rows: RowFeatures) -> Array:
+        """Return T of each row."""
+        a = self.intercept
+        if self.entropy_weight is not None:
+            h = normalised_log_entropy(rows.log_entropy(), rows.n_classes, rows.ops)
+            a = a + h * self.entropy_weight
+        if self.class_weights is not None:
+            a = a + rows.project(self.class_weights)
+        return self.link().temperature(a, rows.ops)
+
+    def link(self) -> Softplus:
+        """Return the link, with the limits of T(z)."""
+        return Softplus(self.temperature_limits[0], self.temperature_limits[1])
+
+    def check(self) -> None:
+        """Raise if the limits cannot be those of a fit."""
+        check_limits(self.temperature_limits)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Which terms a has: all that builds its likelihood for some rows."""
+
+    entropy: bool
+    logits: bool
+    link: Softplus
+
+    def likelihood(self, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
+        columns = [np.ones(rows.n_rows)]
+        if self.entropy:
+            columns.append(log_normalised_entropy(rows))
+        predictor = Linear(np.column_stack(columns), rows if self.logits else None)
+        return LogLikelihood(rows, predictor, self.link, weights)
 
 
 def log_normalised_entropy(rows: LogitRows) -> Vector:
     """Return log(H / log K) of each row, not below the floor."""
-    normalised = rows.uncertainty().log_entropy - np.log(np.log(rows.n_classes))
-    return np.maximum(normalised, LOG_ENTROPY_FLOOR)
+    h: Vector = normalised_log_entropy(rows.uncertainty().log_entropy, rows.n_classes, NUMPY)
+    return h
+
+
+def _require_unmasked(name: str, rows: LogitRows, weights: Vector | None) -> tuple[()]:
+    check_unmasked(rows.values, rows.mean(), name)
+    return ()
 
 
 class LinearPredictorCalibrator(TemperatureCalibrator):
@@ -49,6 +103,8 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         the exact solver is judged against, slower by far.
     """
 
+    key: ClassVar[str]
+    formula_type = LinearFormula
     uses_entropy: ClassVar[bool]
     uses_logits: ClassVar[bool]
     formula: ClassVar[str]
@@ -69,105 +125,64 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def _check_options(self) -> None:
         check_choice("solver", self.solver, ("exact", "sgd"))
 
-    def _fit(self, sample: FitData) -> None:
+    def _fit(self, data: FitData) -> Model:
         if self.solver == "sgd":
-            sample.require_in_memory("solver='sgd' takes rows at random")
+            data.require_in_memory("solver='sgd' takes rows at random")
         if self.uses_logits:
-            sample.total(self._check_unmasked)
-        anchor = fit_single_temperature(sample, exact=False)
-        self.temperature_limits_ = np.array(limits_around(anchor.temperature))
-        start = np.zeros(sum(self._named_sizes().values()))
-        start[0] = self._link().inverse(anchor.temperature)
-        objective = sample.objective(self._likelihood)
-        warn_of(anchor, sample.n_rows)
-        if anchor.degenerate_reason:
-            self.solution_, theta = anchor.solution, start
-        else:
-            self.solution_ = (
-                descend(objective) if self.solver == "sgd" else solve(objective, start, sample.n_rows)
-            )
-            theta = self.solution_.parameters
-            self._set_errors(self.solution_)
-        self._restore(self._named(theta))
-        self._set_quantiles(objective, theta)
+            data.total(partial(_require_unmasked, type(self).__name__))
+        single = fit_single_temperature(data, exact=False)
+        limits = np.array(limits_around(single.temperature))
+        terms = _Terms(self.uses_entropy, self.uses_logits, Softplus(*limits))
+        start = np.zeros(1 + self.uses_entropy + self.uses_logits * data.n_classes)
+        start[0] = terms.link.inverse(single.temperature)
+        objective = data.objective(terms.likelihood)
+        warn_of(single, data.n_rows)
+        solution, theta = single.solution, start
+        if not single.degenerate_reason:
+            exact = self.solver == "exact"
+            solution = solve(objective, start, data.n_rows) if exact else descend(objective)
+            theta = solution.parameters
+        return self._model(
+            data,
+            LinearFormula(temperature_limits=limits, **self._split(self._centred(theta, data.n_classes))),
+            solution,
+            standard_errors=self._errors(solution.covariance, len(theta), data.n_classes),
+            temperature_quantiles=objective.temperature_quantiles(theta, QUANTILES),
+        )
 
-    def _check_unmasked(self, rows: LogitRows, weights: Vector | None) -> tuple[()]:
-        check_unmasked(rows.values, rows.mean(), type(self).__name__)
-        return ()
+    def _centred(self, theta: Vector, n_classes: int) -> Vector:
+        """Make the mean of w_L zero: a constant added to all class weights changes nothing."""
+        if not self.uses_logits:
+            return theta
+        weights = theta[-n_classes:]
+        return np.concatenate([theta[:-n_classes], weights - weights.mean()])
 
-    def _likelihood(self, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
-        return LogLikelihood(rows, self._predictor(rows), self._link(), weights)
-
-    def _predictor(self, rows: LogitRows) -> Linear:
-        columns = [np.ones(rows.n_rows)]
+    def _split(self, vector: Vector) -> dict[str, Any]:
+        """Name the parts of a vector [b, w_H, w_L]."""
+        parts: dict[str, Any] = {"intercept": float(vector[0])}
         if self.uses_entropy:
-            columns.append(log_normalised_entropy(rows))
-        return Linear(np.column_stack(columns), rows if self.uses_logits else None)
-
-    def _link(self) -> Softplus:
-        return Softplus(*self.temperature_limits_)
-
-    def _temperature(self, rows: LogitRows) -> Vector:
-        theta = [np.atleast_1d(getattr(self, f"{name}_")) for name in self._named_sizes()]
-        a = self._predictor(rows).predict(np.concatenate(theta))
+            parts["entropy_weight"] = float(vector[1])
         if self.uses_logits:
-            check_unmasked(rows.values, a, type(self).__name__)
-        return self._link().temperature(a)
-
-    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
-        a = ops.parameter("intercept")
-        if self.uses_entropy:
-            gaps = formulas.gaps_of(z, self.n_classes_, ops)
-            h = formulas.log_normalised_entropy(gaps, 1.0, ops)
-            a = a + h * ops.parameter("entropy_weight")
-        if self.uses_logits:
-            x = formulas.centred(z, self.n_classes_, ops)
-            a = a + ops.sum(x * ops.parameter("class_weights"))
-        return formulas.softplus_link(a, ops)
-
-    def _named_sizes(self) -> dict[str, int]:
-        sizes = {"intercept": 1}
-        if self.uses_entropy:
-            sizes["entropy_weight"] = 1
-        if self.uses_logits:
-            sizes["class_weights"] = self.n_classes_
-        return sizes
-
-    def _named(self, theta: Vector) -> dict[str, Vector]:
-        """Split the vector [b, w_H, w_L]; a constant added to w_L changes nothing, so its mean is made 0."""
-        parts = self._split(theta)
-        if self.uses_logits:
-            parts["class_weights"] = parts["class_weights"] - parts["class_weights"].mean()
+            parts["class_weights"] = vector[len(parts) :]
         return parts
 
-    def _split(self, vector: Vector) -> dict[str, Vector]:
-        names = self._named_sizes()
-        parts = np.split(vector, np.cumsum(list(names.values()))[:-1])
-        return {
-            name: part if name == "class_weights" else part[0]
-            for name, part in zip(names, parts, strict=True)
-        }
-
-    def _set_errors(self, solution: Solution) -> None:
-        if solution.covariance is None:
-            return
-        covariance = solution.covariance
+    def _errors(self, covariance: Matrix | None, n_parameters: int, n_classes: int) -> dict[str, Any]:
+        if covariance is None or len(covariance) != n_parameters:
+            return {}
         if self.uses_logits:
-            # The covariance of the weights less their mean; what the solver holds the mean by drops out.
-            K = self.n_classes_
+            # The covariance of the weights minus their mean; what the solver holds the mean by drops out.
             centre = np.eye(len(covariance))
-            centre[-K:, -K:] -= 1 / K
+            centre[-n_classes:, -n_classes:] -= 1 / n_classes
             covariance = centre @ covariance @ centre
-        self.standard_errors_ = self._split(np.sqrt(covariance.diagonal()))
+        return {name: np.asarray(e) for name, e in self._split(np.sqrt(covariance.diagonal())).items()}
 
-    def _shapes(self) -> Mapping[str, Shape]:
-        shapes: dict[str, Shape] = dict.fromkeys(self._named_sizes(), ())
+    def _shapes(self, n_classes: int) -> dict[str, Shape]:
+        shapes: dict[str, Shape] = {"intercept": (), "temperature_limits": (2,)}
+        if self.uses_entropy:
+            shapes["entropy_weight"] = ()
         if self.uses_logits:
-            shapes["class_weights"] = ("K",)
-        return {**shapes, "temperature_limits": (2,)}
-
-    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        check_limits(parameters["temperature_limits"])
+            shapes["class_weights"] = (n_classes,)
+        return shapes
 
     def _summary(self) -> str:
         errors = self.standard_errors_

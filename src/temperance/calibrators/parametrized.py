@@ -3,39 +3,121 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.calibrators.base import Shape, TemperatureCalibrator
+from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
+from temperance.calibrators.model import Model, Shape, TemperatureFormula
+from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
-from temperance.core.arrays import Matrix, Vector
+from temperance.core.arrays import AnyArray, Matrix, Vector
 from temperance.core.descent import descend
 from temperance.core.ece_loss import EceLoss
-from temperance.core.fisher import Solution, fisher_scoring, lbfgs
-from temperance.core.fit_data import FitData, weighted_sum
-from temperance.core.formulas import centred, softplus_link
+from temperance.core.features import RowFeatures
+from temperance.core.fisher import fisher_scoring, lbfgs
+from temperance.core.fit_data import Build, FitData, weighted_sum
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.ops import Array, Ops
-from temperance.validation import (
-    InputError,
-    check_choice,
-    check_limits,
-    check_number,
-    check_seed,
-    check_unmasked,
-)
+from temperance.core.ops import Array
+from temperance.core.solution import Solution, Solver
+from temperance.validation import InputError, check_choice, check_limits, check_number, check_seed
 
-__all__ = ["ParametrizedTemperatureScaling"]
-
+__all__ = ["NetworkFormula", "ParametrizedTemperatureScaling"]
 
 # The rectifiers' kinks promise more than they keep: a step that lowers the mean loss by less ends the fit.
 STALL = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkFormula(TemperatureFormula):
+    """T(z) = softplus(MLP(x)), x the largest logits, standardised."""
+
+    input_mean: Array
+    input_scale: Array
+    temperature_limits: Array
+    coefs: tuple[Array, ...]
+    intercepts: tuple[Array, ...]
+
+    def temperature_of(self, rows: RowFeatures) -> Array:
+        """Return T of each row."""
+        ops = rows.ops
+        a = (rows.topk(self.input_mean.shape[0]) - self.input_mean) / self.input_scale
+        for i, (weights, biases) in enumerate(zip(self.coefs, self.intercepts, strict=True)):
+            a = ops.matmul(ops.relu(a) if i else a, weights) + biases
+        return Softplus(self.temperature_limits[0], self.temperature_limits[1]).temperature(a, ops)
+
+    def check(self) -> None:
+        """Raise if the numbers cannot be those of a fit."""
+        check_limits(self.temperature_limits)
+        if not (self.input_scale > 1e-100).all():
+            raise InputError(f"input_scale must be > 0; got {self.input_scale.min():g}.")
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the fitted numbers by name: those of a layer have its number in their name."""
+        named = {name: getattr(self, name) for name in ("input_mean", "input_scale", "temperature_limits")}
+        for i, (weights, biases) in enumerate(zip(self.coefs, self.intercepts, strict=True), start=1):
+            named |= {f"layer_{i}_weights": weights, f"layer_{i}_biases": biases}
+        return named
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
+        """Build from what `arrays` gave."""
+        layers = range(1, 1 + sum(name.endswith("_biases") for name in arrays))
+        return cls(
+            arrays["input_mean"],
+            arrays["input_scale"],
+            arrays["temperature_limits"],
+            tuple(arrays[f"layer_{i}_weights"] for i in layers),
+            tuple(arrays[f"layer_{i}_biases"] for i in layers),
+        )
+
+    def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
+        """Return the same formula with the numbers in another framework's arrays."""
+        return self.from_arrays(arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """What goes into the network: the largest logits, minus a mean and over a scale."""
+
+    mean: Vector
+    scale: Vector
+
+    def largest(self, rows: LogitRows) -> Matrix:
+        return NumpyRows(rows, ParametrizedTemperatureScaling.__name__).topk(len(self.mean))
+
+    def sums(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum(self.largest(rows), weights),)
+
+    def squares(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum((self.largest(rows) - self.mean) ** 2, weights),)
+
+    def standardised(self, rows: LogitRows) -> Matrix:
+        return (self.largest(rows) - self.mean) / self.scale
+
+
+def _standardise(data: FitData, count: int) -> _Inputs:
+    """Return the inputs with mean 0 and standard deviation 1."""
+    raw = _Inputs(np.zeros(count), np.ones(count))
+    centred = _Inputs(data.total(raw.sums)[0] / data.total_weight, raw.scale)
+    deviation = np.sqrt(data.total(centred.squares)[0] / data.total_weight)
+    return _Inputs(centred.mean, np.where(deviation > 0, deviation, 1.0))
+
+
+def _objective(
+    kind: type[LogLikelihood],
+    inputs: _Inputs,
+    hidden: tuple[int, ...],
+    link: Softplus,
+    rows: LogitRows,
+    weights: Vector | None,
+) -> LogLikelihood:
+    return kind(rows, Network(inputs.standardised(rows), hidden), link, weights)
 
 
 class ParametrizedTemperatureScaling(TemperatureCalibrator):
@@ -82,10 +164,11 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "pts"
+    formula_type = NetworkFormula
     input_mean_: Vector
     input_scale_: Vector
-    coefs_: list[Matrix]
-    intercepts_: list[Vector]
+    coefs_: tuple[Matrix, ...]
+    intercepts_: tuple[Vector, ...]
     temperature_limits_: Vector
 
     def __init__(
@@ -121,126 +204,64 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         check_number("weight_decay", self.weight_decay, ">= 0", lambda decay: decay >= 0)
         check_seed("random_state", self.random_state)
 
-    def _fit(self, sample: FitData) -> None:
+    def _fit(self, data: FitData) -> Model:
         if self.solver == "sgd":
-            sample.require_in_memory("solver='sgd' takes rows at random")
-        self._standardise(sample)
-        network = self._network(np.empty((0, len(self.input_mean_))))
-        anchor = fit_single_temperature(sample, exact=False)
-        self.temperature_limits_ = np.array(limits_around(anchor.temperature))
-        start = network.start(
-            self._link().inverse(anchor.temperature), np.random.default_rng(self.random_state)
+            data.require_in_memory("solver='sgd' takes rows at random")
+        hidden, count = tuple(self.hidden), min(self.top_k, data.n_classes)
+        # The paper took the inputs as they are.
+        inputs = (
+            _standardise(data, count) if self.solver == "exact" else _Inputs(np.zeros(count), np.ones(count))
         )
-        warn_of(anchor, sample.n_rows)
-        if anchor.degenerate_reason:
-            theta, self.solution_ = network.constant(start), anchor.solution
+        network = Network(np.empty((0, count)), hidden)
+        single = fit_single_temperature(data, exact=False)
+        limits = limits_around(single.temperature)
+        link = Softplus(*limits)
+        likelihood = partial(_objective, LogLikelihood, inputs, hidden, link)
+        start = network.start(link.inverse(single.temperature), np.random.default_rng(self.random_state))
+        warn_of(single, data.n_rows)
+        if single.degenerate_reason:
+            theta, solution = network.constant(start), single.solution
         else:
-            self.solution_ = self._solve(sample, network, start)
-            theta = self.solution_.parameters
-        layers = list(network.layers(theta))
-        self.coefs_, self.intercepts_ = [w.copy() for w, _ in layers], [b.copy() for _, b in layers]
-        self._set_quantiles(sample.objective(self._likelihood), theta)
+            ece_loss = partial(_objective, EceLoss, inputs, hidden, link)
+            solution = self._solve(data, network, start, likelihood, ece_loss)
+            theta = solution.parameters
+        coefs, intercepts = zip(*((w.copy(), b.copy()) for w, b in network.layers(theta)), strict=True)
+        return self._model(
+            data,
+            NetworkFormula(inputs.mean, inputs.scale, np.array(limits), coefs, intercepts),
+            solution,
+            temperature_quantiles=data.objective(likelihood).temperature_quantiles(theta, QUANTILES),
+        )
 
-    def _standardise(self, sample: FitData) -> None:
-        """Set what is taken off the inputs and what divides them; the paper took them as they are."""
-        count = min(self.top_k, sample.n_classes)
-        self.input_mean_, self.input_scale_ = np.zeros(count), np.ones(count)
-        if self.solver == "exact":
-            self.input_mean_ = sample.total(self._sum_of_inputs)[0] / sample.total_weight
-            spread = np.sqrt(sample.total(self._sum_of_squares)[0] / sample.total_weight)
-            self.input_scale_ = np.where(spread > 0, spread, 1.0)
-
-    def _sum_of_inputs(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-        return (weighted_sum(self._largest(rows), weights),)
-
-    def _sum_of_squares(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-        return (weighted_sum((self._largest(rows) - self.input_mean_) ** 2, weights),)
-
-    def _likelihood(self, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
-        return LogLikelihood(rows, self._network(self._largest(rows)), self._link(), weights)
-
-    def _ece_loss(self, rows: LogitRows, weights: Vector | None) -> EceLoss:
-        return EceLoss(rows, self._network(self._largest(rows)), self._link(), weights)
-
-    def _solve(self, sample: FitData, network: Network, start: Vector) -> Solution:
+    def _solve(
+        self, data: FitData, network: Network, start: Vector, likelihood: Build, ece_loss: Build
+    ) -> Solution:
         if self.solver == "sgd":
-            loss = sample.objective(self._likelihood if self.loss == "nll" else self._ece_loss)
+            loss = data.objective(likelihood if self.loss == "nll" else ece_loss)
             usual = network.usual_start(np.random.default_rng(self.random_state))
             return descend(loss, usual, self.random_state or 0)
-        decay = network.decay(self.weight_decay / sample.total_weight)
+        decay = network.decay(self.weight_decay / data.total_weight)
         # On all rows at once: a subsample would choose the local optimum by the order of the rows.
-        likelihood = sample.objective(self._likelihood, Prior(network.constant(start), decay))
-        solution = fisher_scoring(likelihood, start, stall=STALL)
+        penalised = data.objective(likelihood, Prior(network.constant(start), decay))
+        solution = fisher_scoring(penalised, start, stall=STALL)
         if self.loss == "nll":
             return solution
-        objective = sample.objective(self._ece_loss, Prior(solution.parameters, decay))
+        objective = data.objective(ece_loss, Prior(solution.parameters, decay))
         # The loss jumps where a row changes bins, so the end is where no step lowers it, not a zero gradient.
-        found = lbfgs(objective, solution.parameters, "L-BFGS on the ECE loss")
-        return replace(found, converged=True, message="L-BFGS on the ECE loss, until no step lowered it")
+        return lbfgs(objective, solution.parameters, Solver.LBFGS_KINKS)
 
-    def _largest(self, rows: LogitRows) -> Matrix:
-        largest = rows.largest(len(self.input_mean_)).astype(np.float64)
-        check_unmasked(rows.values, largest.sum(axis=1), type(self).__name__)
-        return largest
-
-    def _network(self, inputs: Matrix) -> Network:
-        hidden = tuple(self.options_["hidden"])
-        return Network((inputs - self.input_mean_) / self.input_scale_, hidden)
-
-    def _link(self) -> Softplus:
-        return Softplus(*self.temperature_limits_)
-
-    def _temperature(self, rows: LogitRows) -> Vector:
-        layers = zip(self.coefs_, self.intercepts_, strict=True)
-        theta = np.concatenate([part.ravel() for layer in layers for part in layer])
-        return self._link().temperature(self._network(self._largest(rows)).predict(theta))
-
-    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
-        inputs = ops.largest(centred(z, self.n_classes_, ops), len(self.input_mean_))
-        a = (inputs - ops.parameter("input_mean")) / ops.parameter("input_scale")
-        layers = len(self.coefs_)
-        for i in range(1, layers + 1):
-            weights, biases = (ops.parameter(f"layer_{i}_{part}") for part in ("weights", "biases"))
-            a = ops.matmul(a, weights) + biases
-            a = ops.relu(a) if i < layers else a
-        return softplus_link(a, ops)
-
-    def _shapes(self) -> Mapping[str, Shape]:
-        inputs = min(self.options_["top_k"], self.n_classes_)
+    def _shapes(self, n_classes: int) -> dict[str, Shape]:
+        inputs = min(self.top_k, n_classes)
         shapes: dict[str, Shape] = {
             "input_mean": (inputs,),
             "input_scale": (inputs,),
             "temperature_limits": (2,),
         }
-        sizes = (inputs, *self.options_["hidden"], 1)
+        sizes = (inputs, *self.hidden, 1)
         for i in range(len(sizes) - 1):
             shapes[f"layer_{i + 1}_weights"] = (sizes[i], sizes[i + 1])
             shapes[f"layer_{i + 1}_biases"] = (sizes[i + 1],)
         return shapes
-
-    def parameters(self) -> dict[str, NDArray[Any]]:
-        """Return the fitted numbers by name, as they are saved and exported."""
-        self._check_fitted()
-        named = {
-            "input_mean": self.input_mean_,
-            "input_scale": self.input_scale_,
-            "temperature_limits": self.temperature_limits_,
-        }
-        for i, (weights, biases) in enumerate(zip(self.coefs_, self.intercepts_, strict=True), start=1):
-            named |= {f"layer_{i}_weights": weights, f"layer_{i}_biases": biases}
-        return named
-
-    def _restore(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        fixed = ("input_mean", "input_scale", "temperature_limits")
-        super()._restore({name: parameters[name] for name in fixed})
-        layers = range(1, len(self.options_["hidden"]) + 2)
-        self.coefs_ = [parameters[f"layer_{i}_weights"] for i in layers]
-        self.intercepts_ = [parameters[f"layer_{i}_biases"] for i in layers]
-
-    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        check_limits(parameters["temperature_limits"])
-        if not (parameters["input_scale"] > 1e-100).all():
-            raise InputError(f"input_scale must be > 0; got {parameters['input_scale'].min():g}.")
 
     def _summary(self) -> str:
         inputs = len(self.input_mean_)

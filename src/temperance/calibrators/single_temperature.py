@@ -2,8 +2,8 @@
 
 A function T(z) may drift to 0 or to infinity on rows that happen to be all right or all wrong; such a T is
 a matter of chance, and on the next row it is a disaster. All methods therefore keep T(z) within a factor
-of `SPREAD` of the best single temperature. On data that determine T(z) the limits do not bind, so for many
-rows the best single temperature of some thousand of them is good enough to set them by.
+of `RANGE_FACTOR` of the best single temperature. On data that determine T(z) the limits do not bind, so for
+many rows the best single temperature of some thousand of them is good enough to set them by.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.core.fisher import Solution, solve
+from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Linear
+from temperance.core.solution import Solution
 
 __all__ = [
-    "SPREAD",
+    "RANGE_FACTOR",
     "SingleTemperatureFit",
     "fit_single_temperature",
     "limits_around",
@@ -39,7 +40,7 @@ TELLING_ROWS = 10
 
 # Chosen on the public tasks among 4, 10, 20, 50 and 1000: with all rows, 10 changes nothing for a network;
 # with 50 or 200 rows it divides the loss of the methods that diverge by up to a thousand.
-SPREAD = 10.0
+RANGE_FACTOR = 10.0
 
 
 _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
@@ -59,23 +60,23 @@ class SingleTemperatureFit:
     degenerate_reason: str | None
 
 
-def fit_single_temperature(sample: FitData, *, exact: bool) -> SingleTemperatureFit:
+def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFit:
     """Fit one temperature: to all rows if `exact`, else to a subsample where that tells enough."""
-    step = sample.n_rows // START_ROWS
+    step = data.n_rows // START_ROWS
     counts = None
     if not exact and step >= 4:
-        some = sample.every(step)
+        some = data.every(step)
         counts = _count(some)
-        sample, counts = (some, counts) if min(counts) >= TELLING_ROWS else (sample, None)
-    objective = sample.objective(one_temperature)
-    start = np.array([np.log(_typical_gap(sample))])
-    solution = solve(objective, start, sample.n_rows, bounds=_BOUNDS)
-    right, wrong = counts or _count(sample)
-    reason = _degenerate_reason(sample.n_rows, right, wrong, solution)
+        data, counts = (some, counts) if min(counts) >= TELLING_ROWS else (data, None)
+    objective = data.objective(one_temperature)
+    start = np.array([np.log(_typical_gap(data))])
+    solution = solve(objective, start, data.n_rows, bounds=_BOUNDS)
+    right, wrong = counts or _count(data)
+    reason = _degenerate_reason(data.n_rows, right, wrong, solution)
     if reason is not None:
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
-        prior = Prior(np.zeros(1), np.full((1, 1), 1 / sample.total_weight))
-        solution = solve(objective.with_prior(prior), np.zeros(1), sample.n_rows, bounds=_BOUNDS)
+        prior = Prior(np.zeros(1), np.full((1, 1), 1 / data.total_weight))
+        solution = solve(objective.with_prior(prior), np.zeros(1), data.n_rows, bounds=_BOUNDS)
     return SingleTemperatureFit(float(Log().temperature(solution.parameters)[0]), solution, right, reason)
 
 
@@ -98,8 +99,8 @@ def _degenerate_reason(n_rows: int, right: int, wrong: int, solution: Solution) 
     return None
 
 
-def _count(sample: FitData) -> tuple[int, int]:
-    right, wrong = sample.total(right_and_wrong)[0].tolist()
+def _count(data: FitData) -> tuple[int, int]:
+    right, wrong = data.total(right_and_wrong)[0].tolist()
     return right, wrong
 
 
@@ -111,19 +112,19 @@ def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np
     return (np.array([right.sum(), (~right).sum()]),)
 
 
-def warn_of(anchor: SingleTemperatureFit, n_rows: int) -> None:
+def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     """Tell the user what is wrong with the labels, if anything."""
-    if anchor.degenerate_reason is not None:
+    if single.degenerate_reason is not None:
         message = (
-            f"{anchor.degenerate_reason}. One temperature for all rows, {anchor.temperature:.4g}, held near "
+            f"{single.degenerate_reason}. One temperature for all rows, {single.temperature:.4g}, held near "
             "1 by a weak prior, is used. Add labelled rows until some are right and some are wrong."
         )
-    elif not anchor.right:
+    elif not single.right:
         message = (
-            f"All {n_rows} rows are classified wrong. The temperature {anchor.temperature:.4g} fits "
+            f"All {n_rows} rows are classified wrong. The temperature {single.temperature:.4g} fits "
             "them, but check that labels and columns match."
         )
-    elif anchor.temperature <= TEMPERATURE_MIN * (1 + 1e-9):
+    elif single.temperature <= TEMPERATURE_MIN * (1 + 1e-9):
         message = f"The temperature is at its lower limit, {TEMPERATURE_MIN:g}: scale the logits up."
     else:
         return
@@ -137,9 +138,9 @@ def warn_if_all_wrong(right: int, n_rows: int) -> None:
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def _typical_gap(sample: FitData) -> float:
+def _typical_gap(data: FitData) -> float:
     """Return the mean gap between the top logit and the others: at this T no row is saturated."""
-    some = sample.every(max(1, sample.n_rows // SCALE_ROWS))
+    some = data.every(max(1, data.n_rows // SCALE_ROWS))
     gap = -float(some.total(_sum_of_means)[0]) / some.n_rows
     return float(np.clip(gap, 1e-4, 1e4)) if gap > 0 else 1.0
 
@@ -150,4 +151,4 @@ def _sum_of_means(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
 
 def limits_around(temperature: float) -> tuple[float, float]:
     """Return the range that T(z) is kept in."""
-    return temperature / SPREAD, temperature * SPREAD
+    return temperature / RANGE_FACTOR, temperature * RANGE_FACTOR

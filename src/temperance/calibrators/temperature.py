@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.calibrators.base import Shape, TemperatureCalibrator
+from temperance.calibrators.base import TemperatureCalibrator
 from temperance.calibrators.descriptions import confidence_in_words, estimate
+from temperance.calibrators.model import Model, Shape, TemperatureFormula
 from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
+from temperance.core.features import RowFeatures
 from temperance.core.fit_data import FitData
-from temperance.core.logit_rows import LogitRows
-from temperance.core.ops import Array, Ops
+from temperance.core.ops import Array
 from temperance.validation import check_temperatures
 
-__all__ = ["TemperatureScaling"]
+__all__ = ["SingleTemperatureFormula", "TemperatureScaling"]
+
+
+@dataclass(frozen=True, eq=False)
+class SingleTemperatureFormula(TemperatureFormula):
+    """T(z) = T_0."""
+
+    temperature: Array
+
+    def temperature_of(self, rows: RowFeatures) -> Array:
+        """Return the one temperature."""
+        return self.temperature
+
+    def check(self) -> None:
+        """Raise if the temperature cannot be that of a fit."""
+        check_temperatures("temperature", np.asarray(self.temperature))
 
 
 class TemperatureScaling(TemperatureCalibrator):
@@ -46,30 +61,26 @@ class TemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "ts"
+    formula_type = SingleTemperatureFormula
     temperature_: float
 
-    def _fit(self, sample: FitData) -> None:
-        anchor = fit_single_temperature(sample, exact=True)
-        warn_of(anchor, sample.n_rows)
-        self.temperature_ = anchor.temperature
-        self.temperature_quantiles_ = np.full(3, anchor.temperature)
-        self.solution_ = anchor.solution
-        if anchor.solution.covariance is not None:
+    def _fit(self, data: FitData) -> Model:
+        single = fit_single_temperature(data, exact=True)
+        warn_of(single, data.n_rows)
+        errors = {}
+        if single.solution.covariance is not None:
             # log T is what was estimated; dT = T dlog T
-            error = anchor.temperature * np.sqrt(anchor.solution.covariance[0, 0])
-            self.standard_errors_ = {"temperature": np.asarray(error)}
+            errors["temperature"] = np.asarray(single.temperature * np.sqrt(single.solution.covariance[0, 0]))
+        return self._model(
+            data,
+            SingleTemperatureFormula(single.temperature),
+            single.solution,
+            standard_errors=errors,
+            temperature_quantiles=np.full(3, single.temperature),
+        )
 
-    def _temperature(self, rows: LogitRows) -> NDArray[np.float64]:
-        return np.full(rows.n_rows, self.temperature_)
-
-    def _temperature_formula(self, z: Array, ops: Ops) -> Array:
-        return ops.parameter("temperature")
-
-    def _shapes(self) -> Mapping[str, Shape]:
+    def _shapes(self, n_classes: int) -> dict[str, Shape]:
         return {"temperature": ()}
-
-    def _check_parameters(self, parameters: Mapping[str, NDArray[Any]]) -> None:
-        check_temperatures("temperature", parameters["temperature"])
 
     def _summary(self) -> str:
         value = estimate(self.temperature_, self.standard_errors_.get("temperature"))

@@ -17,7 +17,6 @@ from temperance.cli.inputs import (
     force_option,
     kind_option,
     methods_option,
-    naming_file,
     seed_option,
 )
 from temperance.cli.output import Output, on_one_line, output_options
@@ -89,11 +88,23 @@ def compare(
         check_writable(report, overwrite=force)
     files = {"validation": RowOptions("val", kind=kind, labels=labels).open(val)}
     if test is not None or "test" in parts(val):
-        files["test"] = RowOptions("test", kind=kind, labels=test_labels).open(test or val)
+        files["test"] = _open_test(test or val, kind, test_labels)
     settings = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
     comparison = run_comparison(output, files, keys, settings)
     sources = sources_of(files) if report is not None or output.as_json else []
     show_comparison(output, comparison, report, sources, force=force)
+
+
+def _open_test(path: Path, kind: str | None, labels: Path | None) -> RowFile:
+    """Open the test rows, whose labels have an option of their own."""
+    from temperance.errors import InputError, Remedy
+
+    try:
+        return RowOptions("test", kind=kind, labels=labels).open(path)
+    except InputError as error:
+        if error.remedy == Remedy("labels", ("FILE",)):
+            error.remedy = Remedy("test_labels", ("FILE",))
+        raise
 
 
 def _keys(methods: str) -> list[str]:
@@ -121,7 +132,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 
     assert file.labels is not None  # they were asked for
     logits = file.logits()
-    with naming_file(file):
+    with file.stored.naming_file():
         LabelledRows.open(logits, file.labels).has_masks()
     return logits, file.labels
 

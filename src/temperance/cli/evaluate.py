@@ -12,7 +12,6 @@ from temperance.cli.inputs import (
     bins_option,
     confidence_option,
     input_options,
-    naming_file,
     seed_option,
 )
 from temperance.cli.output import Output, output_options
@@ -60,7 +59,7 @@ def evaluate(
     with output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
         report("intervals", 0.3)
-        with naming_file(rows):
+        with rows.stored.naming_file():
             result = metrics.evaluate(
                 probs, rows.labels, bins=bins, confidence=confidence, draws=draws, random_state=seed,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share),

@@ -16,7 +16,6 @@ from temperance.cli.inputs import (
     force_option,
     input_options,
     methods_option,
-    naming_file,
 )
 from temperance.cli.output import Output, on_one_line, output_options
 
@@ -69,7 +68,7 @@ def fit(
     with output.progress(f"Fitting {method}") as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report("", 0.1)
-        with naming_file(rows):
+        with rows.stored.naming_file():
             calibrator.fit(logits, rows.labels)
     calibrator.save(out, overwrite=force)
     told = list(dict.fromkeys(str(warning.message) for warning in caught))
@@ -99,7 +98,7 @@ def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
         if not equals or name not in known:
             names = ", ".join(known) or "none"
             raise InputError(
-                f"--set takes NAME=VALUE; NAME for {method} is one of: {names}. Got {setting!r}."
+                f"--set must be NAME=VALUE, with NAME for {method} one of: {names}; found {setting!r}."
             )
         try:
             options[name] = json.loads(value)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -24,7 +23,6 @@ __all__ = [
     "input_options",
     "kind_option",
     "methods_option",
-    "naming_file",
     "seed_option",
     "studied_methods_option",
 ]
@@ -125,15 +123,4 @@ def check_apart(out: Path, *inputs: Path | None) -> None:
 
     for path in inputs:
         if path is not None and path.exists() and out.exists() and path.samefile(out):
-            raise InputError(f"the output must be another file than the input; got {out} for both.")
-
-
-@contextmanager
-def naming_file(rows: RowFile) -> Iterator[None]:
-    """Name the file in what the library says against its rows."""
-    from temperance.validation import InputError
-
-    try:
-        yield
-    except InputError as error:
-        raise rows.stored.file_error(str(error)) from None
+            raise InputError(f"the output must be another file than the input; found {out} for both.")

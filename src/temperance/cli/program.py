@@ -45,6 +45,11 @@ Files: .npz with logits (or probs) and labels; also .npy, .csv, .parquet,
 .safetensors and .pt. Exit codes: 0 done, 2 bad usage or input, 1 failed.
 """
 
+# The options that are not called as the arguments of the library that they set.
+OPTIONS = {"kind": "--input", "overwrite": "--force", "test_labels": "--test-labels"}
+# What the system says of a path that the user chose.
+USAGE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+
 
 class _InOrder(click.Group):
     """Commands in the order in which they are used."""
@@ -121,21 +126,24 @@ def _usage(error: click.ClickException) -> str:
 
 def _explain(error: Exception) -> tuple[str, int]:
     """Return what to tell of an error: the user's are sentences already, ours say what they are."""
-    from temperance.validation import InputError
+    from temperance.errors import InputError, OutputExistsError
 
-    if isinstance(error, InputError):
-        return str(error), 2
-    if isinstance(error, FileExistsError):
-        return str(error).replace("pass overwrite=True", "say --force"), 2
-    if isinstance(error, (FileNotFoundError, IsADirectoryError, PermissionError, NotADirectoryError)):
-        return _file_trouble(error), 2
+    if isinstance(error, (InputError, OutputExistsError)):
+        return error.worded(_as_option), 2
     if isinstance(error, ImportError):
         return str(error), 2
     if isinstance(error, OSError):
-        return _file_trouble(error), 2 if error.errno == errno.ENAMETOOLONG else 1
+        is_usage = isinstance(error, USAGE_ERRORS) or error.errno == errno.ENAMETOOLONG
+        return _file_trouble(error), 2 if is_usage else 1
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; apply and evaluate read a file block by block", 1
     return f"this should not have happened ({type(error).__name__}: {error}); please report it", 1
+
+
+def _as_option(argument: str, value: object) -> str:
+    """Write an argument of the library as the option that sets it."""
+    option = OPTIONS.get(argument, f"--{argument}")
+    return option if value in (None, True) else f"{option} {value}"
 
 
 def _file_trouble(error: OSError) -> str:

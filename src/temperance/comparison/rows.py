@@ -44,7 +44,7 @@ class LabelledRows:
 
     def has_masks(self) -> bool:
         """Say whether any logit is -inf; raise if one is not allowed at all."""
-        rows = LogitRows(self.logits, self.labels, inspect=inspector(self.logits))
+        rows = LogitRows(self.logits, self.labels, inspect=inspector(self.logits, self.labels))
         return not bool(np.isfinite(rows.mean()).all())
 
 

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.core.fisher import Solution
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import Index, LogitRows, Moments
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
+from temperance.core.solution import Solution, Solver, Status
 
 __all__ = ["descend"]
 
@@ -59,8 +59,8 @@ def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0
         gradient_norm=float(np.linalg.norm(here.gradient)),
         iterations=epochs,
         passes=objective.passes + epochs,
-        converged=True,
-        message="SGD: the learning rate reached its floor",
+        status=Status.LEARNING_RATE_FLOOR,
+        solver=Solver.SGD,
     )
 
 

@@ -13,15 +13,16 @@ many directions of the block the rows decide. The two steps alternate until the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.fisher import Objective, Solution, fisher_scoring
+from temperance.core.fisher import Objective, fisher_scoring
 from temperance.core.objective import Prior
+from temperance.core.solution import Solution, Status
 
 __all__ = ["Block", "Posterior", "maximise_evidence"]
 
@@ -89,11 +90,14 @@ def maximise_evidence(
     step = n_rows // max(WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER * len(start))
     few = objective.every(step) if step >= 2 else objective
     thinned = step >= 2 and few.total_weight > 0
+    settled = False
     if thinned:
-        start, taus = _rounds(few, blocks, start, taus)
-    start, taus = _rounds(objective, blocks, start, taus, most=1 if thinned else ROUNDS)
+        start, taus, settled = _rounds(few, blocks, start, taus)
+    start, taus, settled_on_all = _rounds(objective, blocks, start, taus, most=1 if thinned else ROUNDS)
     fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
     solution = fisher_scoring(fitted, start)
+    if solution.converged and not (settled or settled_on_all):
+        solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
     covariance = _covariance(fitted, solution)
     sizes = _effective(blocks, taus, covariance)
     names = [block.name for block in blocks]
@@ -108,15 +112,16 @@ def maximise_evidence(
 
 def _rounds(
     objective: PenalisedObjective, blocks: list[Block], theta: Vector, taus: Vector, most: int = ROUNDS
-) -> tuple[Vector, Vector]:
+) -> tuple[Vector, Vector, bool]:
+    """Return coefficients, widths, and whether the widths have settled."""
     for _ in range(most):
         fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
         solution = fisher_scoring(fitted, theta, ROUND_TOLERANCE)
         theta = solution.parameters
         before, taus = taus, _updated(blocks, taus, theta, _covariance(fitted, solution))
         if np.abs(np.log(taus / before)).max() < SETTLED:
-            break
-    return theta, taus
+            return theta, taus, True
+    return theta, taus, False
 
 
 def _prior(blocks: list[Block], taus: Vector, total_weight: float) -> Prior:

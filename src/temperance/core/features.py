@@ -1,6 +1,10 @@
-"""What the shape of a row tells of its temperature, alike for any number of classes in any order.
+"""Named features of rows, which all formulas are written over, and the shape of a row.
 
-At a reference temperature T0, which makes classifiers of different scale alike:
+What a formula may ask of its rows is in `RowFeatures`; it has two implementations: passes over logits in
+NumPy (`calibrators.numpy_rows`) and whole arrays in PyTorch or ONNX (`core.tensor_rows`).
+
+The shape of a row is alike for any number of classes in any order. At a reference temperature T0, which makes
+classifiers of different scale alike:
 
     h = log(H / log K)      its square      log(1 + gap to the third logit)      log(1 + gap to the mean)
 
@@ -9,55 +13,80 @@ with H the entropy (h not below `LOG_ENTROPY_FLOOR`) and gaps measured from the 
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from temperance.core.arrays import Matrix, Vector
-from temperance.core.fit_data import FitData, weighted_sum
-from temperance.core.logit_rows import LogitRows
+from temperance.core.ops import Array, Index, Ops
 
 __all__ = [
     "LOG_ENTROPY_FLOOR",
     "SHAPE_FEATURES",
-    "mean_log_entropy",
+    "RowFeatures",
+    "RowShape",
+    "normalised_log_entropy",
     "shape_features",
-    "standards",
-    "sum_of_log_entropy",
 ]
-
 
 SHAPE_FEATURES = ("log entropy", "its square", "gap to third", "gap to mean")
 LOG_ENTROPY_FLOOR = -20.0
-LEAST_SPREAD = 0.05  # added to a standard deviation, so that rows all alike are not blown up
 
 
-def shape_features(rows: LogitRows, temperature: float) -> Matrix:
-    """Return the features of each row, (N, 4), at the reference temperature."""
-    shape = rows.row_shape(1 / temperature)
-    entropy = np.maximum(shape.log_entropy - np.log(np.log(rows.n_classes)), LOG_ENTROPY_FLOOR)
-    return np.column_stack(
-        [entropy, entropy**2 / 10, np.log1p(shape.gap_to_third), np.log1p(shape.gap_to_mean)]
-    )
+@dataclass(frozen=True)
+class RowShape:
+    """The shape of a row at an inverse temperature: log entropy, and gaps from the largest logit."""
+
+    log_entropy: Array
+    gap_to_third: Array
+    gap_to_mean: Array
 
 
-def mean_log_entropy(sample: FitData) -> float:
-    """Return the mean of the rows' log entropy: how sure the classifier is, by its own account."""
-    return float(sample.total(sum_of_log_entropy)[0]) / sample.total_weight
+class RowFeatures(Protocol):
+    """Rows of logits, as formulas see them. What is one number for each row has the shape (..., 1)."""
+
+    n_classes: int
+    ops: Ops
+
+    @property
+    def top(self) -> Index:
+        """The column of each row's largest logit."""
+
+    def log_entropy(self) -> Array:
+        """Return log H; it may be floored where log(H / log K) would be below `LOG_ENTROPY_FLOOR`."""
+
+    def log_confidence(self) -> Array:
+        """Return the logarithm of the largest probability."""
+
+    def shape_at(self, beta: Array) -> RowShape:
+        """Return the shape of beta z."""
+
+    def topk(self, k: int) -> Array:
+        """Return the k largest logits minus the row's mean, in descending order."""
+
+    def project(self, weights: Array) -> Array:
+        """Return (z - mean z) . weights."""
+
+    def divide(self, temperature: Array) -> Array:
+        """Return the output of softmax(z / T)."""
+
+    def mixture(
+        self,
+        betas: Sequence[Array],
+        weights: Array,
+        bias: Array | None = None,
+        interactions: Array | None = None,
+    ) -> Array:
+        """Return the output of sum_j w_j softmax(beta_j z + bias + M (z - mean z)), M the interactions."""
 
 
-def sum_of_log_entropy(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-    """Return the sum of the rows' log entropies, none below the floor."""
-    return (weighted_sum(np.maximum(rows.uncertainty().log_entropy, LOG_ENTROPY_FLOOR), weights),)
+def normalised_log_entropy(log_entropy: Array, n_classes: int, ops: Ops) -> Array:
+    """Return log(H / log K), not below the floor."""
+    return ops.clip(log_entropy - math.log(math.log(n_classes)), LOG_ENTROPY_FLOOR, math.inf)
 
 
-def standards(sample: FitData, reference: float) -> tuple[Vector, Vector]:
-    """Return what to take off the features and what to divide them by."""
-
-    def sums(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-        return (weighted_sum(shape_features(rows, reference), weights),)
-
-    def squares(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-        return (weighted_sum((shape_features(rows, reference) - centre) ** 2, weights),)
-
-    centre = sample.total(sums)[0] / sample.total_weight
-    variance = sample.total(squares)[0] / sample.total_weight
-    return centre, np.sqrt(variance) + LEAST_SPREAD
+def shape_features(rows: RowFeatures, reference: Array) -> Array:
+    """Return the features of each row, (..., 4), at the reference temperature."""
+    shape, ops = rows.shape_at(1.0 / reference), rows.ops
+    h = normalised_log_entropy(shape.log_entropy, rows.n_classes, ops)
+    return ops.concat([h, h * h / 10.0, ops.log1p(shape.gap_to_third), ops.log1p(shape.gap_to_mean)])

@@ -19,8 +19,9 @@ from scipy.optimize import minimize
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.objective import ObjectivePoint
+from temperance.core.solution import Solution, Solver, Status
 
-__all__ = ["Objective", "Solution", "fisher_scoring", "lbfgs", "solve"]
+__all__ = ["Objective", "fisher_scoring", "lbfgs", "solve"]
 
 Bounds = tuple[Vector, Vector]
 
@@ -35,6 +36,8 @@ ROWS_PER_PARAMETER = 20
 SUSPICIOUS = 1.2  # all rows' value over that of a subsample, at the optimum of the subsample
 SMALL_FISHER = 500  # parameters whose matrix is cheap, even where rows too few make it singular
 LARGEST_FISHER = 4096  # parameters; beyond, the matrix costs more than the steps that it saves
+
+_ENDINGS = {0: Status.CONVERGED, 1: Status.ITERATION_LIMIT}  # of SciPy's L-BFGS-B; others: no step went down
 
 
 class Objective(Protocol):
@@ -58,25 +61,6 @@ class Objective(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Solution:
-    """Where the solver ended, and how.
-
-    `value` and `gradient_norm` are those of the last point that was evaluated; when converged, the
-    parameters are one step further, and that step promised to lower the value by less than the tolerance.
-    `covariance` is the inverse of the Fisher information of all rows, where it exists.
-    """
-
-    parameters: Vector
-    value: float
-    gradient_norm: float
-    iterations: int
-    passes: int
-    converged: bool
-    message: str
-    covariance: Matrix | None = None
-
-
 def solve(
     objective: Objective,
     start: Vector,
@@ -88,9 +72,9 @@ def solve(
     """Minimise from `start`: on ever larger subsamples where there are many rows, then on all of them."""
     n_parameters = len(start)
     if n_parameters > LARGEST_FISHER:
-        return lbfgs(objective, start, f"L-BFGS, for more than {LARGEST_FISHER} parameters", bounds)
+        return lbfgs(objective, start, Solver.LBFGS_MANY_PARAMETERS, bounds)
     if n_parameters > max(n_rows, SMALL_FISHER):
-        return lbfgs(objective, start, "L-BFGS, for more parameters than rows", bounds)
+        return lbfgs(objective, start, Solver.LBFGS_FEW_ROWS, bounds)
     enough = max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * n_parameters)
     step = min(objective.thinning, n_rows // enough)
     few = objective.every(step) if step >= 4 else objective
@@ -141,23 +125,19 @@ def fisher_scoring(
                 float(np.linalg.norm(gradient[free])),
                 iteration,
                 objective.passes,
-                converged=True,
-                message="converged",
+                Status.CONVERGED,
                 covariance=factor.covariance() / objective.total_weight,
             )
         found = _line_search(objective, theta, here, step, lower, upper)
         if found is None and damping >= MOST_DAMPING:
-            return lbfgs(objective, theta, "L-BFGS, as no step along the Fisher direction went down", bounds)
+            return lbfgs(objective, theta, Solver.LBFGS_NO_DESCENT, bounds)
         fraction, moved, there = found or (0.0, theta, here)
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
         before = promised if fraction == 1 else None
         theta, here = moved, there
     norm = float(np.linalg.norm(here.gradient))
-    message = f"not converged after {max_iterations} iterations"
-    return Solution(
-        theta, here.value, norm, max_iterations, objective.passes, converged=False, message=message
-    )
+    return Solution(theta, here.value, norm, max_iterations, objective.passes, Status.ITERATION_LIMIT)
 
 
 def _is_close(promised: float, before: float | None, tolerance: float) -> bool:
@@ -224,8 +204,8 @@ def _line_search(
     return None
 
 
-def lbfgs(objective: Objective, start: Vector, reason: str, bounds: Bounds | None = None) -> Solution:
-    """Minimise from `start` by gradients alone; the message begins with the `reason`."""
+def lbfgs(objective: Objective, start: Vector, reason: Solver, bounds: Bounds | None = None) -> Solution:
+    """Minimise from `start` by gradients alone, for the `reason` that the solver is named by."""
 
     def value_and_gradient(at: Vector) -> tuple[float, Vector]:
         here = objective(at)
@@ -234,12 +214,13 @@ def lbfgs(objective: Objective, start: Vector, reason: str, bounds: Bounds | Non
     options = {"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000}
     box = None if bounds is None else list(zip(*bounds, strict=True))
     result = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    stuck = Status.STALLED if reason is Solver.LBFGS_KINKS else Status.LINE_SEARCH_FAILED
     return Solution(
         parameters=np.asarray(result.x),
         value=float(result.fun),
         gradient_norm=float(np.linalg.norm(result.jac)),
         iterations=int(result.nit),
         passes=objective.passes,
-        converged=bool(result.success),
-        message=f"{reason}: {result.message}",
+        status=_ENDINGS.get(result.status, stuck),
+        solver=reason,
     )

@@ -41,6 +41,11 @@ class FitData(Protocol):
     n_classes: int
     total_weight: float
 
+    @property
+    def passes(self) -> int:
+        """How often all rows were read so far."""
+        ...
+
     def every(self, step: int) -> FitData:
         """Return every `step`-th row."""
         ...
@@ -69,6 +74,11 @@ class InMemoryFitData:
         self.rows, self.weights = rows, weights
         self.n_rows, self.n_classes = rows.n_rows, rows.n_classes
         self.total_weight = float(rows.n_rows if weights is None else weights.sum())
+
+    @property
+    def passes(self) -> int:
+        """How often all rows were read so far."""
+        return self.rows.passes
 
     def every(self, step: int) -> InMemoryFitData:
         """Return every `step`-th row."""

@@ -9,19 +9,23 @@ is 0.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
 from temperance.core.arrays import Vector
+from temperance.core.numpy_ops import NUMPY
+from temperance.core.ops import Array, Ops
 
 __all__ = ["TEMPERATURE_MAX", "TEMPERATURE_MIN", "Beta", "Link", "Log", "Softplus"]
 
 # Any temperature at all: logits that are 1e4 times too large or too small lie inside with a margin.
 TEMPERATURE_MIN = 1e-6
 TEMPERATURE_MAX = 1e6
+
+_LARGEST_LOG = 50.0  # keeps exp from overflowing; far beyond the limits above
 
 
 @dataclass(frozen=True)
@@ -32,63 +36,66 @@ class Beta:
     first: Vector
 
 
-class Link(Protocol):
-    """What turns a predictor into a temperature."""
+@dataclass(frozen=True)
+class Link(ABC):
+    """What turns a predictor into a temperature, within its limits."""
 
-    def temperature(self, a: Vector) -> Vector:
-        """T of each predictor."""
-        ...
+    lower: Array = TEMPERATURE_MIN
+    upper: Array = TEMPERATURE_MAX
 
+    @abstractmethod
+    def unlimited(self, a: Array, ops: Ops) -> Array:
+        """Return T without the limits."""
+
+    @abstractmethod
+    def slope(self, a: Vector, beta: Vector) -> Vector:
+        """Return d beta / d a without the limits."""
+
+    @abstractmethod
     def inverse(self, temperature: float) -> float:
         """Return the predictor of a temperature."""
-        ...
+
+    def temperature(self, a: Array, ops: Ops = NUMPY) -> Array:
+        """Return T of each predictor."""
+        return ops.clip(self.unlimited(a, ops), self.lower, self.upper)
 
     def beta(self, a: Vector) -> Beta:
-        """1/T of each predictor, with its derivative."""
-        ...
+        """Return 1/T of each predictor, with its derivative."""
+        T = self.temperature(a)
+        beta = 1 / T
+        return Beta(beta, np.where((self.lower < T) & (self.upper > T), self.slope(a, beta), 0.0))
 
 
 @dataclass(frozen=True)
-class Softplus:
+class Softplus(Link):
     """T = log(1 + exp(a))."""
 
-    lower: float = TEMPERATURE_MIN
-    upper: float = TEMPERATURE_MAX
+    def unlimited(self, a: Array, ops: Ops) -> Array:
+        """Return T without the limits."""
+        return ops.softplus(a)
 
-    def temperature(self, a: Vector) -> Vector:
-        """T of each predictor."""
-        return np.clip(-log_expit(-np.asarray(a, np.float64)), self.lower, self.upper)
+    def slope(self, a: Vector, beta: Vector) -> Vector:
+        """Return d beta / d a."""
+        return -np.asarray(expit(a), np.float64) * beta**2
 
     def inverse(self, temperature: float) -> float:
         """Return the predictor of a temperature."""
         # log(exp(T) - 1) = T + log(1 - exp(-T)), which does not overflow
         return float(temperature + np.log(-np.expm1(-temperature)))
 
-    def beta(self, a: Vector) -> Beta:
-        """1/T of each predictor, with its derivative."""
-        T = self.temperature(a)
-        slope = np.where((self.lower < T) & (self.upper > T), expit(a), 0.0)
-        beta = 1 / T
-        return Beta(beta, -slope * beta**2)
-
 
 @dataclass(frozen=True)
-class Log:
+class Log(Link):
     """T = exp(a)."""
 
-    lower: float = TEMPERATURE_MIN
-    upper: float = TEMPERATURE_MAX
+    def unlimited(self, a: Array, ops: Ops) -> Array:
+        """Return T without the limits."""
+        return ops.exp(ops.clip(a, -_LARGEST_LOG, _LARGEST_LOG))
 
-    def temperature(self, a: Vector) -> Vector:
-        """T of each predictor."""
-        return np.clip(np.exp(np.clip(a, -50.0, 50.0)), self.lower, self.upper)
+    def slope(self, a: Vector, beta: Vector) -> Vector:
+        """Return d beta / d a."""
+        return -beta
 
     def inverse(self, temperature: float) -> float:
         """Return the predictor of a temperature."""
         return float(np.log(temperature))
-
-    def beta(self, a: Vector) -> Beta:
-        """1/T of each predictor, with its derivative."""
-        T = self.temperature(a)
-        moving = np.where((self.lower < T) & (self.upper > T), 1 / T, 0.0)
-        return Beta(1 / T, -moving)

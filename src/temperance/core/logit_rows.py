@@ -17,8 +17,9 @@ from temperance.core import backend, blocks
 from temperance.core.arrays import Floats, Vector
 from temperance.core.blocks import BFloat16, Scratch
 from temperance.core.entropy import log_entropy
+from temperance.core.features import RowShape
 
-__all__ = ["IMPOSSIBLE", "Index", "LogitRows", "Moments", "RowShape", "Uncertainty"]
+__all__ = ["IMPOSSIBLE", "Index", "LogitRows", "Moments", "Uncertainty"]
 
 Index = slice | NDArray[np.intp]
 
@@ -44,15 +45,6 @@ class Uncertainty:
 
     log_entropy: Vector
     log_confidence: Vector
-
-
-@dataclass(frozen=True)
-class RowShape:
-    """The shape of a row at its inverse temperature, whatever its number of classes and their order."""
-
-    log_entropy: Vector  # at least as exact as float32 where it is above -60
-    gap_to_third: Vector  # gap from the largest logit to the third
-    gap_to_mean: Vector  # and to the mean of the possible classes
 
 
 class LogitRows:
@@ -176,12 +168,12 @@ class LogitRows:
         self._pass(work)
         return Uncertainty(entropy, -np.log1p(r, dtype=np.float64))
 
-    def row_shape(self, beta: float) -> RowShape:
+    def shape_at(self, beta: float) -> RowShape:
         """Return the shape of beta z: its entropy, and the gaps from the top to other logits."""
-        result: RowShape = self._keep(("profile", beta), lambda: self._row_shape(beta))
+        result: RowShape = self._keep(("shape", beta), lambda: self._shape_at(beta))
         return result
 
-    def _row_shape(self, beta: float) -> RowShape:
+    def _shape_at(self, beta: float) -> RowShape:
         b = self._column(beta)
         r, mu, v = np.empty((3, self.n_rows), self.dtype)
         gaps = np.empty((2, self.n_rows))

@@ -16,7 +16,8 @@ from temperance.core.fit_data import Build, Values
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import PartialSums
 from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
-from temperance.validation import InputError, check_labels, check_sample_weight, counted_from, inspector
+from temperance.errors import rows_from
+from temperance.validation import check_labels, check_sample_weight, inspector
 
 __all__ = [
     "Work",
@@ -39,10 +40,8 @@ Work = Callable[[LogitRows, Vector | None], Any]
 
 def sum_of_weights(weights: NDArray[Any], start: int) -> float:
     """Return the weight of a part, each number checked."""
-    try:
+    with rows_from(start):
         return float(_checked_weights(np.asarray(weights), len(weights)).sum())
-    except InputError as error:
-        raise InputError(f"{counted_from(start)}{error}") from None
 
 
 def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
@@ -59,16 +58,13 @@ def run_on_part(work: Callable[[LogitRows, Vector | None, Any], Any], part: Any,
     logits, labels, weights, start = part
     if not len(logits):
         return None
-    with threads(1), kernels_of_size(size):  # the threads are the engine's
-        try:
-            opened = open_logits(np.asarray(logits))
-            n_rows, n_classes = opened.values.shape
-            columns = check_labels(np.asarray(labels), n_rows, n_classes)
-            counted = None if weights is None else _checked_weights(np.asarray(weights), n_rows)
-            rows = LogitRows(opened.values, columns, inspect=inspector(opened.values))
-            return work(rows, counted, part)
-        except InputError as error:
-            raise InputError(f"{counted_from(start)}{error}") from None
+    with threads(1), kernels_of_size(size), rows_from(start):  # the threads are the engine's
+        opened = open_logits(np.asarray(logits))
+        n_rows, n_classes = opened.values.shape
+        columns = check_labels(np.asarray(labels), n_rows, n_classes)
+        counted = None if weights is None else _checked_weights(np.asarray(weights), n_rows)
+        rows = LogitRows(opened.values, columns, inspect=inspector(opened.values, columns))
+        return work(rows, counted, part)
 
 
 def run(work: Work, part: Any, size: int) -> Any:

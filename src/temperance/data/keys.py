@@ -11,7 +11,7 @@ from pathlib import Path
 
 from temperance.data.formats import open_members
 from temperance.data.lazy_array import LazyArray, file_error
-from temperance.validation import InputError
+from temperance.errors import Remedy
 
 __all__ = ["KINDS", "PARTS", "choose_labels", "choose_part", "choose_scores", "parts_of"]
 
@@ -32,17 +32,13 @@ def choose_part(path: Path, members: dict[str, LazyArray], part: str | None) -> 
     """Return the part to read; None for a file that is not a task file."""
     there = parts_of(members)
     if part is not None and part not in there:
-        has = (
-            f"it has {' and '.join(there)}"
-            if there
-            else f"it is not a task file; it holds {_listed(members)}"
-        )
-        raise file_error(path, "", f"has no part {part!r}: {has}. Leave --part out, or choose another file.")
-    if part is None and len(there) == 2 and not any(kind in members for kind in KINDS):
-        raise file_error(path, "", "has two sets of rows, val and test. Say --part val or --part test.")
-    if part is None and len(there) == 1 and not any(kind in members for kind in KINDS):
-        return there[0]
-    return part
+        has = " and ".join(there) or f"{_listed(members)}: it is not a task file"
+        raise file_error(path, f"must have the part {part!r}; found {has}.", remedy=Remedy("part"))
+    if part is not None or not there or any(kind in members for kind in KINDS):
+        return part
+    if len(there) == 2:
+        raise file_error(path, "has two sets of rows, val and test.", remedy=Remedy("part", PARTS))
+    return there[0]
 
 
 def choose_scores(
@@ -57,20 +53,15 @@ def choose_scores(
         (found, stored), *_ = named.items()  # logits first
         if kind is None:
             return found, stored
-        raise stored.file_error(
-            f"holds {found}, and --input says {kind}. Leave --input out, or choose another file."
-        )
+        raise stored.file_error(f"must hold {kind}, as asked for; found {found}.", Remedy("kind"))
     others = [stored for key, stored in members.items() if key != "labels"]
     if len(others) != 1:
         raise file_error(
-            path, "", f"must have an array named logits or probs; it holds {_listed(members)}. Rename one."
+            path, f"must have an array named logits or probs; found {_listed(members)}. Rename one."
         )
     if kind is None:
-        under = f", under {others[0].key!r}," if others[0].key else ""
-        raise InputError(
-            f"{path} does not say whether it holds{under} logits or probabilities. "
-            "Say --input logits or --input probs."
-        )
+        sentence = "does not say whether it holds logits or probabilities."
+        raise others[0].file_error(sentence, Remedy("kind", KINDS))
     return kind, others[0]
 
 
@@ -82,9 +73,8 @@ def choose_labels(
         return _in_labels_file(Path(other), part)
     key = f"labels_{part}" if part else "labels"
     if key not in members:
-        raise file_error(
-            path, "", f"has no {key}; it holds {_listed(members)}. Name a file that has them: --labels FILE."
-        )
+        remedy = Remedy("labels", ("FILE",))
+        raise file_error(path, f"must have {key}; found {_listed(members)}.", remedy=remedy)
     return members[key]
 
 
@@ -97,4 +87,4 @@ def _in_labels_file(path: Path, part: str | None) -> LazyArray:
     if len(members) == 1 and path.suffix.lower() != ".csv":
         return next(iter(members.values()))
     what = "a column named label" if path.suffix.lower() == ".csv" else "an array named labels"
-    raise file_error(path, "", f"must have {what}; it holds {_listed(members)}. Rename it.")
+    raise file_error(path, f"must have {what}; found {_listed(members)}. Rename it.")

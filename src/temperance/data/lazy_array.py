@@ -8,24 +8,43 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.files import scratch_array
-from temperance.validation import InputError, check_number
+from temperance.errors import InputError, Remedy
+from temperance.files import filled_array
+from temperance.validation import check_number
 
-__all__ = ["FILL_BYTES", "LazyArray", "Mapped", "UnreadableArray", "file_error"]
+__all__ = ["FILL_BYTES", "LazyArray", "Mapped", "UnreadableArray", "damage_explained", "file_error"]
 
 FILL_BYTES = 1 << 24  # read at a time where the whole array is wanted
 
 
-def file_error(path: Path, key: str, sentence: str) -> InputError:
+def file_error(path: Path, sentence: str, key: str = "", remedy: Remedy | None = None) -> InputError:
     """Return an error about a file, or about what it holds under `key`."""
-    return InputError(f"{path}, {key}: {sentence}" if key else f"{path}: {sentence}")
+    return InputError(sentence, remedy=remedy, where=_place(path, key))
+
+
+@contextmanager
+def damage_explained(
+    path: Path, explain: Callable[[Exception], str], key: str = "", *, of: Any = Exception
+) -> Iterator[None]:
+    """Turn errors of a reader into one about the file: damage can break it anywhere, and with any error."""
+    try:
+        yield
+    except InputError:
+        raise
+    except of as error:
+        raise file_error(path, explain(error), key) from error
+
+
+def _place(path: Path, key: str) -> str:
+    return f"{path}, {key}" if key else f"{path}"
 
 
 class LazyArray(ABC):
@@ -38,9 +57,18 @@ class LazyArray(ABC):
         # What comes out has the byte order of this machine.
         self.dtype = dtype.newbyteorder("=")
 
-    def file_error(self, sentence: str) -> InputError:
+    def file_error(self, sentence: str, remedy: Remedy | None = None) -> InputError:
         """Return an error about this array."""
-        return file_error(self.path, self.key, sentence)
+        return file_error(self.path, sentence, self.key, remedy)
+
+    @contextmanager
+    def naming_file(self) -> Iterator[None]:
+        """Name the file and the key in errors about numbers that came from here."""
+        try:
+            yield
+        except InputError as error:
+            error.where = _place(self.path, self.key)
+            raise
 
     def check_numbers(self) -> None:
         """Raise unless these are rows of numbers."""
@@ -51,10 +79,10 @@ class LazyArray(ABC):
             )
         if self.dtype.kind not in "fiub":
             raise self.file_error(
-                f"must hold numbers; got {self.dtype}. Save an array of floats, or of integers for labels."
+                f"must hold numbers; found {self.dtype}. Save an array of floats, or of integers for labels."
             )
         if not self.shape:
-            raise self.file_error("must be an array with rows; got a single number.")
+            raise self.file_error("must be an array with rows; found a single number.")
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Yield all rows in order, `rows` of them at a time, the last time what is left."""
@@ -71,13 +99,8 @@ class LazyArray(ABC):
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]: ...
 
     def _array(self) -> NDArray[Any]:
-        out = scratch_array(self.shape, self.dtype)
-        row_bytes = self.dtype.itemsize * math.prod(self.shape[1:])
-        start = 0
-        for block in self._blocks(max(1, FILL_BYTES // max(1, row_bytes))):
-            out[start : start + len(block)] = block
-            start += len(block)
-        return out
+        row_bytes = max(1, self.dtype.itemsize * math.prod(self.shape[1:]))
+        return filled_array(self.shape, self.dtype, self._blocks(max(1, FILL_BYTES // row_bytes)))
 
 
 class UnreadableArray(LazyArray):
@@ -142,5 +165,5 @@ class Mapped(LazyArray):
         file.seek(self._offset + first * self._held.itemsize)
         flat = np.fromfile(file, self._held, count)
         if len(flat) < count:
-            raise self.file_error("the file ends before the array does. It was cut short; copy it again.")
+            raise self.file_error("the file must hold the whole array; it ends before. Copy it again.")
         return flat

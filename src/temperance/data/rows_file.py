@@ -1,7 +1,6 @@
 """A file of logits or probabilities, with its labels: what the commands read.
 
-Which keys it has is in keys.py. Messages speak of the options of the command line, which are the arguments
-of `open_rows`: --part, --input (kind) and --labels.
+Which keys it has is in keys.py.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from temperance.containers import logits_from_probs
 from temperance.data.formats import open_members
 from temperance.data.keys import KINDS, PARTS, choose_labels, choose_part, choose_scores, parts_of
 from temperance.data.lazy_array import FILL_BYTES, LazyArray
-from temperance.files import scratch_array
-from temperance.validation import InputError, check_choice, check_labels
+from temperance.errors import rows_from
+from temperance.files import filled_array
+from temperance.validation import check_choice, check_labels
 
 __all__ = ["RowFile", "open_rows", "parts"]
 
@@ -56,31 +56,17 @@ class RowFile:
         """Yield logits, in order and as `blocks` does; of probabilities their logarithms."""
         start = 0
         for block in self.blocks(rows):
-            yield (
-                self._logarithms(block, start)
-                if self.kind == "probs"
-                else block.astype(self.dtype, copy=False)
-            )
+            with self.stored.naming_file(), rows_from(start):
+                logits = logits_from_probs(block) if self.kind == "probs" else block
+            yield logits.astype(self.dtype, copy=False)
             start += len(block)
 
     def logits(self) -> NDArray[Any]:
         """Return all logits; those of probabilities are computed block by block into scratch space."""
         if self.kind == "logits" and self.stored.dtype.kind == "f":
             return self.array()
-        out = scratch_array(self.shape, self.dtype)
         row_bytes = self.dtype.itemsize * (self.shape[1] if len(self.shape) == 2 else 1)
-        start = 0
-        for block in self.logit_blocks(max(1, FILL_BYTES // row_bytes)):
-            out[start : start + len(block)] = block
-            start += len(block)
-        return out
-
-    def _logarithms(self, block: NDArray[Any], start: int) -> NDArray[Any]:
-        try:
-            return np.asarray(logits_from_probs(block))
-        except InputError as error:
-            among = f"among the rows from {start} on, counted from there: " if start else ""
-            raise self.stored.file_error(f"{among}{error}") from None
+        return filled_array(self.shape, self.dtype, self.logit_blocks(max(1, FILL_BYTES // row_bytes)))
 
 
 def open_rows(
@@ -141,19 +127,19 @@ def _check_scores(stored: LazyArray, kind: str) -> None:
     stored.check_numbers()
     shape = stored.shape
     wanted = f"{kind} must be an (N, K) array, a row for each prediction and a column for each class"
+    advice = ""
     if len(shape) > 2:
-        raise stored.file_error(f"{wanted}; got shape {shape}. Put the classes last and save reshape(-1, K).")
-    if len(shape) == 2 and shape[1] < 2:
+        advice = "Put the classes last and save reshape(-1, K)."
+    elif len(shape) == 2 and shape[1] < 2:
         advice = "For a binary classifier with one score save (N,), the score of the second class."
-        raise stored.file_error(f"{wanted}; got shape {shape}. {advice}")
-    if shape[0] == 0:
-        raise stored.file_error(f"{wanted}; got no rows, shape {shape}.")
+    elif shape[0] == 0:
+        advice = "Save at least one row."
+    if advice:
+        raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
 
 
 def _read_labels(stored: LazyArray, shape: tuple[int, ...]) -> NDArray[np.intp]:
     # Members of a zip archive lie where they come to lie; compiled loops want labels at whole addresses.
     array = np.require(stored.array(), requirements="A")
-    try:
+    with stored.naming_file():
         return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2)
-    except InputError as error:
-        raise stored.file_error(str(error)) from None

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temperance.data.formats.columns import STEMS
 from temperance.data.lazy_array import file_error
-from temperance.data.optional import import_optional
 from temperance.files import atomic_file, check_writable
+from temperance.loaders import import_optional
 from temperance.validation import check_choice
 
 __all__ = ["WRITERS", "Writer", "check_output", "open_writer"]
@@ -60,7 +60,7 @@ class Writer:
         rows = np.ascontiguousarray(block, self._dtype)
         if rows.shape[1:] != self._shape[1:] or self._written + len(rows) > self._shape[0]:
             raise ValueError(
-                f"blocks must make up an array of shape {self._shape}; got one of shape {rows.shape} "
+                f"blocks must make up an array of shape {self._shape}; found one of shape {rows.shape} "
                 f"after {self._written} rows."
             )
         if len(rows):
@@ -70,7 +70,7 @@ class Writer:
     def finish(self) -> None:
         """Raise unless all rows are there."""
         if self._written != self._shape[0]:
-            raise ValueError(f"{self._shape[0]} rows must be written; got {self._written}.")
+            raise ValueError(f"{self._shape[0]} rows must be written; found {self._written}.")
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def open_writer(
     check_choice("key", key, tuple(STEMS))
     held = None if labels is None else np.asarray(labels, np.int64)
     if held is not None and held.shape != shape[:1]:
-        raise ValueError(f"labels must be one for each of the {shape[0]} rows; got shape {held.shape}.")
+        raise ValueError(f"labels must be one for each of the {shape[0]} rows; found shape {held.shape}.")
     table = _TableLayout(path, key, shape, np.dtype(dtype), held)
     with atomic_file(path, overwrite=overwrite) as file, WRITERS[path.suffix.lower()](file, table) as put:
         writer = Writer(put, shape, table.dtype)
@@ -116,11 +116,11 @@ def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = Fa
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in WRITERS:
-        raise file_error(path, "", f"must be one of {', '.join(WRITERS)} to be written; got {path.suffix!r}.")
+        raise file_error(path, f"must be one of {', '.join(WRITERS)} to be written; found {path.suffix!r}.")
     if labels and suffix == ".npy":
-        raise file_error(path, "", "a .npy holds one array and cannot take the labels too. Write a .npz.")
+        raise file_error(path, "a .npy holds one array and cannot take the labels too. Write a .npz.")
     if suffix in (".parquet", ".pq"):
-        import_optional("pyarrow.parquet", "io", path)
+        import_optional("pyarrow.parquet", "io", f"{path}: a {path.suffix} file")
     check_writable(path, overwrite=overwrite)
 
 
@@ -172,8 +172,9 @@ def _csv(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
 
 @contextmanager
 def _parquet(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
-    arrow = import_optional("pyarrow", "io", table.path)
-    parquet = import_optional("pyarrow.parquet", "io", table.path)
+    import pyarrow as arrow
+    from pyarrow import parquet
+
     kind = arrow.from_numpy_dtype(table.dtype)
     fields = [(name, kind) for name in table.columns()]
     if table.labels is not None:

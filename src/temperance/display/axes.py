@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 from temperance.comparison import UNCALIBRATED
 from temperance.core.arrays import Vector
 from temperance.display.colours import colour_of, marker_of
+from temperance.loaders import import_optional
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -37,20 +37,14 @@ REFERENCE: dict[str, Any] = {"color": "0.4", "linewidth": 1.0}
 
 def pyplot() -> ModuleType:
     """Return `matplotlib.pyplot`, or say how to get it."""
-    return _of_matplotlib("pyplot")
+    return import_optional("matplotlib.pyplot", "plot", "a picture")
 
 
 def blank_figure(width: float, height: float) -> Figure:
     """Return a figure to be saved, of which pyplot knows nothing: it has no window, and needs no closing."""
-    figure: Figure = _of_matplotlib("figure").Figure(figsize=(width, height), layout="constrained")
+    module = import_optional("matplotlib.figure", "plot", "a picture")
+    figure: Figure = module.Figure(figsize=(width, height), layout="constrained")
     return figure
-
-
-def _of_matplotlib(name: str) -> ModuleType:
-    try:
-        return import_module(f"matplotlib.{name}")
-    except ImportError as error:
-        raise ImportError('pictures need matplotlib: pip install "temperance[plot]"') from error
 
 
 def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.4) -> Axes:

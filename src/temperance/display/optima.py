@@ -43,7 +43,7 @@ class Optima:
 
 def as_rows(rows: LabelledRows) -> LogitRows:
     """Return the rows for a pass over all of them, which also checks them."""
-    return LogitRows(rows.logits, rows.labels, inspect=inspector(rows.logits))
+    return LogitRows(rows.logits, rows.labels, inspect=inspector(rows.logits, rows.labels))
 
 
 def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:

@@ -24,6 +24,8 @@ from onnx import (
 )
 
 from temperance.calibrators import Calibrator
+from temperance.calibrators.base import model_of
+from temperance.calibrators.model import Model
 from temperance.files import check_writable
 from temperance.onnx.contents import names_in, readers_in, side_files
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
@@ -43,7 +45,7 @@ OLDEST_IR = 4  # since which a constant need not be an input as well
 
 
 def append_to_onnx(
-    calibrator: Calibrator,
+    calibrator: Calibrator | Model,
     model: str | Path,
     path: str | Path,
     *,
@@ -75,25 +77,25 @@ def append_to_onnx(
         Whether a file that exists may be replaced.
     """
     check_writable(path, overwrite=overwrite)
-    classifier = _read(Path(model))
+    fitted, classifier = model_of(calibrator), _read(Path(model))
     _check_folder(classifier, Path(model), Path(path))
     classifier, opset = _with_known_opset(classifier, Path(model))
     found = _find_output(classifier, output)
-    kind, is_single = _check_output(found, calibrator.n_classes_)
+    kind, is_single = _check_output(found, fitted.n_classes)
     taken = set(names_in(classifier.graph))
     name = _free_name(taken)
     graph = Graph(WORKING[kind], opset=opset, taken=taken)
     softmax = _softmax_behind(classifier, found.name)
     source = Array(graph, softmax[-1].input[0] if softmax else found.name)
     in_probs = from_probs and not softmax
-    _add_nodes(calibrator, graph, source, kind, name, from_probs=in_probs, is_single=is_single)
+    _add_nodes(fitted, graph, source, kind, name, from_probs=in_probs, is_single=is_single)
     graph.drop_unused(name)
-    _replace_output(classifier, found, name, calibrator.n_classes_, keep=keep)
+    _replace_output(classifier, found, name, fitted.n_classes, keep=keep)
     _remove_unread(classifier, softmax)
     classifier.graph.node.extend(graph.nodes)
     classifier.graph.initializer.extend(graph.constants)
     classifier.ir_version = max(classifier.ir_version, OLDEST_IR)
-    describe(classifier, calibrator)
+    describe(classifier, fitted)
     write_model(classifier, path, overwrite=overwrite, full_check=False)
     return name
 
@@ -216,7 +218,7 @@ def _free_name(taken: set[str]) -> str:
 
 
 def _add_nodes(
-    calibrator: Calibrator,
+    fitted: Model,
     graph: Graph,
     x: Array,
     kind: int,
@@ -235,10 +237,10 @@ def _add_nodes(
     if from_probs:
         x = graph.node("Log", x)
     if working == kind:
-        calibrate(calibrator, graph, x, name)
+        calibrate(fitted, graph, x, name)
         return
     inner = f"{graph.prefix}_{name}"
-    calibrate(calibrator, graph, x, inner)
+    calibrate(fitted, graph, x, inner)
     graph.cast(Array(graph, inner), kind, output=name)
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-__all__ = ["OLDEST_OPSET", "Array", "Graph"]
+from temperance.core.arrays import AnyArray
+
+__all__ = ["OLDEST_OPSET", "Array", "Constant", "Graph"]
 
 # Since this one axes may be counted from the end and floats compared; all else that is used is older.
 OLDEST_OPSET = 11
@@ -42,7 +44,7 @@ class Graph:
         self.nodes.append(helper.make_node(operator, names, outputs, name, **attributes))
         return Array(self, outputs[0])
 
-    def constant(self, values: Any) -> Array:
+    def constant(self, values: Any) -> Constant:
         """Return a constant: floats in the type of the graph, whole numbers as int64; equal ones are one."""
         given = np.asarray(values)
         array = given.astype(np.int64 if given.dtype.kind in "iu" else self.dtype)
@@ -50,11 +52,7 @@ class Graph:
         if key not in self._known:
             self._known[key] = f"{self.prefix}_constant_{len(self.constants)}"
             self.constants.append(numpy_helper.from_array(array, self._known[key]))
-        return Array(self, self._known[key])
-
-    def rank(self, constant: Array) -> int:
-        """Return how many axes a constant has."""
-        return next(len(tensor.dims) for tensor in self.constants if tensor.name == constant.name)
+        return Constant(self, self._known[key], given)
 
     def reduce(self, operator: str, x: Array) -> Array:
         """Add a node that makes one number of each row, (..., 1)."""
@@ -125,6 +123,17 @@ class Array:
 
     def __neg__(self) -> Array:
         return self.graph.node("Neg", self)
+
+
+class Constant(Array):
+    """An array whose numbers are known."""
+
+    def __init__(self, graph: Graph, name: str, values: AnyArray) -> None:
+        super().__init__(graph, name)
+        self.values, self.shape = values, values.shape
+
+    def __getitem__(self, index: int) -> Constant:
+        return self.graph.constant(self.values[index])
 
 
 def _free_prefix(taken: set[str]) -> str:

@@ -14,6 +14,9 @@ from onnx import ModelProto, checker, helper
 
 import temperance
 from temperance.calibrators import Calibrator
+from temperance.calibrators.base import model_of
+from temperance.calibrators.model import Model
+from temperance.core.tensor_rows import TensorRows
 from temperance.files import atomic_file, check_writable
 from temperance.onnx.graph import Array, Graph
 from temperance.onnx.ops import OnnxOps
@@ -28,7 +31,7 @@ METHOD = "temperance.method"
 
 
 def to_onnx(
-    calibrator: Calibrator, path: str | Path, *, dtype: Any = "float32", overwrite: bool = False
+    calibrator: Calibrator | Model, path: str | Path, *, dtype: Any = "float32", overwrite: bool = False
 ) -> None:
     """Write a fitted calibrator as an ONNX model: `logits` (batch, K) in, `probabilities` (batch, K) out.
 
@@ -55,12 +58,12 @@ def to_onnx(
     >>> [output.name for output in onnx.load(path).graph.output]
     ['probabilities']
     """
-    kind = _float_type(dtype)
+    fitted, kind = model_of(calibrator), _float_type(dtype)
     check_writable(path, overwrite=overwrite)
     graph = Graph(kind)
-    calibrate(calibrator, graph, Array(graph, "logits"), "probabilities")
+    calibrate(fitted, graph, Array(graph, "logits"), "probabilities")
     graph.drop_unused("probabilities")
-    shape, element = ("batch", calibrator.n_classes_), helper.np_dtype_to_tensor_dtype(kind)
+    shape, element = ("batch", fitted.n_classes), helper.np_dtype_to_tensor_dtype(kind)
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
@@ -68,14 +71,14 @@ def to_onnx(
             [helper.make_tensor_value_info("logits", element, shape)],
             [helper.make_tensor_value_info("probabilities", element, shape)],
             graph.constants,
-            doc_string=f"{type(calibrator).__name__}: logits to calibrated probabilities",
+            doc_string=f"{fitted.name}: logits to calibrated probabilities",
         ),
         producer_name="temperance",
         producer_version=temperance.__version__,
         opset_imports=[helper.make_opsetid("", graph.opset)],
         ir_version=IR_VERSION,
     )
-    describe(model, calibrator)
+    describe(model, fitted)
     write_model(model, path, overwrite=overwrite, full_check=True)
 
 
@@ -89,18 +92,19 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
     return kind
 
 
-def calibrate(calibrator: Calibrator, graph: Graph, logits: Array, output: str) -> None:
+def calibrate(fitted: Model, graph: Graph, logits: Array, output: str) -> None:
     """Add the nodes that make calibrated probabilities, under the name `output`, of logits."""
-    ops = OnnxOps(graph, calibrator.parameters())
-    calibrated = calibrator._formula(logits - ops.max(logits), ops)
-    graph.node("Softmax", calibrated, output=output, axis=-1)
+    ops = OnnxOps(graph)
+    arrays = {name: graph.constant(values) for name, values in fitted.formula.arrays().items()}
+    rows = TensorRows(logits - ops.max(logits), fitted.n_classes, ops)
+    graph.node("Softmax", fitted.formula.with_arrays(arrays).calibrate(rows), output=output, axis=-1)
 
 
-def describe(model: ModelProto, calibrator: Calibrator) -> None:
+def describe(model: ModelProto, fitted: Model) -> None:
     """Add to the metadata what the model was calibrated by."""
     about = {
-        METHOD: calibrator.key,
-        "temperance.classes": str(calibrator.n_classes_),
+        METHOD: fitted.key,
+        "temperance.classes": str(fitted.n_classes),
         "temperance.version": temperance.__version__,
     }
     for key, value in about.items():

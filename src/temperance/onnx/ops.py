@@ -10,14 +10,12 @@ ONNX has no log1p. With u = 1 + x as it is rounded, and x >= 0,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import TensorProto
 
-from temperance.onnx.graph import Array, Graph
+from temperance.onnx.graph import Array, Constant, Graph
 
 __all__ = ["OnnxOps"]
 
@@ -25,13 +23,8 @@ __all__ = ["OnnxOps"]
 class OnnxOps:
     """Each operation adds its nodes to the graph and returns the array that they will compute."""
 
-    def __init__(self, graph: Graph, parameters: Mapping[str, NDArray[Any]]) -> None:
-        self.graph, self.parameters = graph, parameters
-
-    def parameter(self, name: str, item: int | None = None) -> Array:
-        """Return fitted numbers, or one of a vector."""
-        values = self.parameters[name]
-        return self.graph.constant(values if item is None else values[item])
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
 
     def _array(self, x: Array | float) -> Array:
         return x if isinstance(x, Array) else self.graph.constant(float(x))
@@ -73,7 +66,7 @@ class OnnxOps:
         """Return x where the mask is true, else y."""
         return self.graph.node("Where", mask, self._array(x), self._array(y))
 
-    def is_finite(self, x: Array) -> Array:
+    def isfinite(self, x: Array) -> Array:
         """Say where x is neither infinite nor NaN."""
         return self.graph.node("Less", self.graph.node("Abs", x), self._array(math.inf))
 
@@ -93,19 +86,30 @@ class OnnxOps:
         """Return the arrays side by side on the last axis."""
         return self.graph.node("Concat", *arrays, axis=-1)
 
+    def dot(self, x: Array, y: Array) -> Array:
+        """Return the sum of x y over the last axis, (..., 1)."""
+        return self.sum(x * y)
+
+    def split(self, x: Array, at: int) -> tuple[Array, Array]:
+        """Return the first `at` columns, and the others."""
+        whole = self.graph.constant
+        zero, middle, end = (whole(np.array([edge])) for edge in (0, at, np.iinfo(np.int64).max))
+        axis = whole(np.array([-1]))
+        return self.graph.node("Slice", x, zero, middle, axis), self.graph.node("Slice", x, middle, end, axis)
+
     def matmul(self, x: Array, matrix: Array) -> Array:
         """Return x @ matrix."""
         return self.graph.node("MatMul", x, matrix)
 
     def transpose(self, matrix: Array) -> Array:
-        """Return the transposed of a matrix."""
+        """Return the transpose of a matrix."""
         return self.graph.node("Transpose", matrix, perm=[1, 0])
 
     def argmax(self, x: Array) -> Array:
         """Return where the largest is; of equal ones, the first."""
         return self.graph.reduce("ArgMax", x)
 
-    def at(self, x: Array, index: Array) -> Array:
+    def gather(self, x: Array, index: Array) -> Array:
         """Return x at the index of its row, (..., 1)."""
         return self.graph.node("GatherElements", x, index, axis=-1)
 
@@ -113,21 +117,22 @@ class OnnxOps:
         """Say which of `size` places the index is, (..., size)."""
         return self.graph.node("Equal", index, self.graph.constant(np.arange(size)))
 
-    def largest(self, x: Array, count: int) -> Array:
-        """Return the `count` largest of each row in falling order, (..., count)."""
+    def topk(self, x: Array, k: int) -> Array:
+        """Return the `k` largest of each row in descending order, (..., k)."""
         # Without rows TopK ends the process in onnxruntime 1.18: one is added, and taken off again.
         whole = self.graph.constant
         zero, last = whole(np.array([0])), whole(np.array([-1]))
         padded = self.graph.node("Pad", x, whole(np.array([0, 0, 1, 0])))
-        found = self.graph.node("TopK", padded, whole(np.array([count])), n_outputs=2, axis=-1)
+        found = self.graph.node("TopK", padded, whole(np.array([k])), n_outputs=2, axis=-1)
         return self.graph.node("Slice", found, zero, last, zero)
 
-    def count(self, mask: Array) -> Array:
-        """Return how many are true in each row."""
-        return self.graph.reduce("ReduceSum", self.graph.cast(mask, TensorProto.INT64))
+    def searchsorted(self, edges: Array, x: Array) -> Array:
+        """Return how many of the edges are below each x."""
+        below = self.graph.cast(self.greater(x, edges), TensorProto.INT64)
+        return self.graph.reduce("ReduceSum", below)
 
-    def take(self, table: Array, index: Array) -> Array:
+    def take(self, table: Constant, index: Array) -> Array:
         """Return the row of a table at each index: (..., m) of (n, m), and (..., 1) of (n,)."""
-        if self.graph.rank(table) == 1:
+        if len(table.shape) == 1:
             return self.graph.node("Gather", table, index, axis=0)
         return self.graph.node("GatherND", table, index)

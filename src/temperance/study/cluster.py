@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Generator, Iterable
 
+from temperance.loaders import import_optional
 from temperance.study.protocol import WorkUnit
 from temperance.study.scoring import Score, run_work_unit
 from temperance.study.workers import limit_threads
@@ -20,17 +21,14 @@ _WAIT = 10.0  # seconds for an answer
 
 def check_scheduler(address: str) -> None:
     """Raise unless there is Dask here, and somebody listens at the address."""
+    addressing = import_optional("distributed.comm.addressing", "dask", "a cluster")
     try:
-        from distributed.comm.addressing import get_address_host_port
-    except ImportError as error:
-        raise ImportError('a cluster needs Dask: pip install "temperance[dask]"') from error
-    try:
-        host, port = get_address_host_port(address, strict=True)
+        host, port = addressing.get_address_host_port(address, strict=True)
         socket.create_connection((host, port), timeout=_WAIT).close()
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
             "the scheduler must be the address of a Dask scheduler, as tcp://host:8786; "
-            f"got {address!r} ({error})."
+            f"found {address!r} ({error})."
         ) from None
 
 

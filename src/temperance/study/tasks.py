@@ -65,7 +65,7 @@ def find_tasks(paths: Iterable[str | Path]) -> list[TaskFile]:
     for first, second in pairwise(tasks):
         if first.name == second.name:
             raise InputError(
-                f"two tasks must not have one name; got {first.path} and {second.path}. Rename one."
+                f"two tasks must not have one name; found {first.path} and {second.path}. Rename one."
             )
     for first, second in pairwise(sorted(tasks, key=lambda task: task.sha256)):
         if first.sha256 == second.sha256:
@@ -82,7 +82,7 @@ def _files(path: Path) -> list[Path]:
     tasks = [file for file in found if parts(file)]
     if not tasks:
         raise InputError(
-            f"{path} must hold task files, {_NEEDED}; got {len(found)} data files, none of them a task."
+            f"{path} must hold task files, {_NEEDED}; found {len(found)} data files, none of them a task."
         )
     return tasks
 
@@ -92,12 +92,12 @@ def _describe(path: Path) -> TaskFile:
     missing = [name for name in ("labels_val", "labels_test") if name not in members]
     if set(parts_of(members)) != {"val", "test"} or missing:
         lacks = f"without {' and '.join(missing)}" if missing else "without logits or probs for both"
-        raise InputError(f"{path} must be a task file, {_NEEDED}; got {', '.join(sorted(members))}, {lacks}.")
+        raise InputError(f"{path} must be a task file {_NEEDED}; found {', '.join(sorted(members))} {lacks}.")
     val, test = (open_rows(path, part=part) for part in ("val", "test"))
     classes = {file.shape[1] if len(file.shape) == 2 else 2 for file in (val, test)}
     if len(classes) != 1:
         raise InputError(
-            f"{path}: validation and test rows must have the same classes; got {val.shape} and {test.shape}."
+            f"{path}: val and test rows must have the same classes; found {val.shape} and {test.shape}."
         )
     return TaskFile(path.stem, path, sha256(path), val.shape[0], test.shape[0], classes.pop())
 
@@ -116,9 +116,7 @@ def load_task(task: TaskFile) -> LoadedTask:
 
 def _checked(file: RowFile) -> LabelledRows:
     assert file.labels is not None  # they were asked for
-    try:
+    with file.stored.naming_file():
         rows = LabelledRows.open(file.logits(), file.labels)
         rows.has_masks()
-    except InputError as error:
-        raise file.stored.file_error(str(error)) from None
     return rows

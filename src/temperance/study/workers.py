@@ -41,7 +41,7 @@ def run_on_workers(units: Iterable[WorkUnit], jobs: int) -> Generator[list[Score
             if deaths == _MOST_DEATHS:
                 raise ChildProcessError(
                     f"the worker processes died {deaths} times in a row, at {queue[0].task.name}, "
-                    f"N = {queue[0].n}. Was there not enough memory? Try fewer --jobs; what was done is kept."
+                    f"N = {queue[0].n}. They may lack memory: use fewer jobs. What was done is kept."
                 ) from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -11,7 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from temperance.calibrators import Calibrator
-from temperance.torch.ops import NO_DOUBLES, TorchOps
+from temperance.calibrators.base import model_of
+from temperance.calibrators.model import Model
+from temperance.core.tensor_rows import TensorRows
+from temperance.torch.ops import NO_DOUBLES, TORCH
 from temperance.torch.rows import as_rows, is_binary
 
 __all__ = ["CalibratorModule"]
@@ -44,20 +46,21 @@ class CalibratorModule(nn.Module):
     torch.Size([2, 3])
     """
 
-    def __init__(self, calibrator: Calibrator, dim: int = -1) -> None:
+    def __init__(self, calibrator: Calibrator | Model, dim: int = -1) -> None:
         super().__init__()
-        parameters = calibrator.parameters()
-        self._calibrator = copy.copy(calibrator)  # another fit of the user's leaves it as it is
+        self._model = model_of(calibrator)
         self.dim = dim
-        for name, values in parameters.items():
+        for name, values in self._model.formula.arrays().items():
             self.register_buffer(name, torch.from_numpy(np.array(values, np.float64, order="C")))
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return calibrated logits."""
-        dim = -1 if is_binary(logits, self._calibrator) else self.dim
-        z = as_rows(logits, self._calibrator, dim)
-        result: Tensor = self._calibrator._formula(z, TorchOps(dict(self.named_buffers()), z.dtype))
-        if is_binary(logits, self._calibrator):
+        dim = -1 if is_binary(logits, self._model) else self.dim
+        z = as_rows(logits, self._model, dim)
+        arrays = {name: held.to(z.dtype) for name, held in self.named_buffers()}
+        formula = self._model.formula.with_arrays(arrays)
+        result: Tensor = formula.calibrate(TensorRows(z, self._model.n_classes, TORCH))
+        if is_binary(logits, self._model):
             result = result[..., 1] - result[..., 0]
         else:
             result = result.movedim(-1, dim)
@@ -65,7 +68,7 @@ class CalibratorModule(nn.Module):
 
     def extra_repr(self) -> str:
         """Say which calibrator it is."""
-        return f"{self._calibrator!r}, n_classes={self._calibrator.n_classes_}, dim={self.dim}"
+        return f"{self._model.name}, n_classes={self._model.n_classes}, dim={self.dim}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         if fn(torch.empty(0)).device.type in NO_DOUBLES:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from temperance.calibrators import Calibrator
+from temperance.calibrators.base import model_of
+from temperance.calibrators.model import Model
 from temperance.files import check_writable, write_atomically
 from temperance.torch.module import CalibratorModule
 
@@ -18,16 +20,16 @@ __all__ = ["save_program"]
 class _Probabilities(nn.Module):
     """Logits (batch, K) to probabilities; the largest is taken off first, as in `temperance.onnx.model`."""
 
-    def __init__(self, calibrator: Calibrator) -> None:
+    def __init__(self, model: Model) -> None:
         super().__init__()
-        self.calibrator = CalibratorModule(calibrator)
+        self.calibrator = CalibratorModule(model)
 
     def forward(self, logits: Tensor) -> Tensor:
         calibrated: Tensor = self.calibrator(logits - logits.amax(dim=-1, keepdim=True))
         return calibrated.softmax(dim=-1)
 
 
-def save_program(calibrator: Calibrator, path: str | Path, *, overwrite: bool = False) -> None:
+def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a program that takes float32 logits (batch, K), of any batch, and gives probabilities.
 
     Examples
@@ -42,10 +44,11 @@ def save_program(calibrator: Calibrator, path: str | Path, *, overwrite: bool = 
     >>> torch.export.load(path).module()(torch.zeros(1, 3))
     tensor([[0.3333, 0.3333, 0.3333]])
     """
+    model = model_of(calibrator)
     check_writable(path, overwrite=overwrite)
-    example = torch.zeros(2, calibrator.n_classes_)
+    example = torch.zeros(2, model.n_classes)
     shapes = {"logits": {0: torch.export.Dim("batch")}}
-    program = torch.export.export(_Probabilities(calibrator).eval(), (example,), dynamic_shapes=shapes)
+    program = torch.export.export(_Probabilities(model).eval(), (example,), dynamic_shapes=shapes)
     content = io.BytesIO()
     torch.export.save(program, content)
     write_atomically(path, content.getvalue(), overwrite=overwrite)

@@ -32,22 +32,21 @@ def open_members(path: str | Path) -> dict[str, LazyArray]:
     try:
         members = FORMATS[path.suffix.lower()](path)
     except OSError as error:
-        raise file_error(path, "", f"cannot be read: {error.strerror or error}.") from error
+        raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
     if not members:
-        raise file_error(path, "", "holds no arrays. It needs one of logits or of probs.")
+        raise file_error(path, "holds no arrays. It needs one of logits or of probs.")
     return members
 
 
 def _check_file(path: Path) -> None:
     if not path.exists():
-        raise file_error(path, "", "there is no such file. Check its name and folder.")
+        raise file_error(path, "there is no such file. Check its name and folder.")
     if path.is_dir():
-        raise file_error(path, "", "is a folder. Give the name of a file in it.")
+        raise file_error(path, "is a folder. Give the name of a file in it.")
     if path.suffix.lower() not in FORMATS:
         raise file_error(
             path,
-            "",
-            f"must be one of {', '.join(FORMATS)}; got the suffix {path.suffix!r}. Save it as one of them.",
+            f"must be one of {', '.join(FORMATS)}; found the suffix {path.suffix!r}. Save it as one of them.",
         )
     if path.stat().st_size == 0:
-        raise file_error(path, "", "is empty. Copy or save it again.")
+        raise file_error(path, "is empty. Copy or save it again.")

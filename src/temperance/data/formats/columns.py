@@ -35,12 +35,12 @@ def group(path: Path, names: list[str]) -> dict[str, Columns]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise file_error(
-            path, "", f"must name each column once; got {', '.join(map(repr, twice))} more than once."
+            path, f"must name each column once; found {', '.join(map(repr, twice))} more than once."
         )
     found: dict[str, Columns] = {}
     labels = [name for name in names if name in ("label", "labels")]
     if len(labels) > 1:
-        raise file_error(path, "", "must have one column of labels; got both 'label' and 'labels'. Drop one.")
+        raise file_error(path, "must have one column of labels; found both 'label' and 'labels'. Drop one.")
     if labels:
         found["labels"] = Columns((labels[0],), flat=True)
     for key, stem in STEMS.items():
@@ -61,13 +61,12 @@ def _scores(path: Path, stem: str, names: list[str]) -> Columns | None:
             continue
         number = int(match[1])
         if number in numbered:
-            raise file_error(path, "", f"columns {numbered[number]!r} and {name!r} are the same. Drop one.")
+            raise file_error(path, f"columns {numbered[number]!r} and {name!r} are the same. Drop one.")
         numbered[number] = name
     missing = [number for number in range(len(numbered)) if number not in numbered]
     if missing:
         raise file_error(
             path,
-            "",
             f"must have columns {stem}_0 to {stem}_{{K-1}} for K classes; it has {len(numbered)}, and "
             f"{stem}_{missing[0]} is not among them. Give one column for each class.",
         )

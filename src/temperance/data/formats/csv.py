@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import Columns, group
-from temperance.data.lazy_array import LazyArray, file_error
-from temperance.validation import InputError
+from temperance.data.lazy_array import LazyArray, damage_explained, file_error
+from temperance.errors import InputError
 
 __all__ = ["members"]
 
@@ -31,28 +31,23 @@ def members(path: Path) -> dict[str, LazyArray]:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[list[str], TextIO]]:
     """Open the table behind its first line, and return the names of that."""
-    try:
-        # utf-8-sig: spreadsheets begin a file with a mark of its encoding.
-        with path.open(encoding="utf-8-sig") as file:
-            yield _names(path, file.readline()), file
-    except UnicodeDecodeError as error:
-        raise file_error(
-            path, "", f"is not text in UTF-8 ({error.reason}). Save it as CSV in UTF-8."
-        ) from error
+    wrong = "is not text in UTF-8 ({}). Save it as CSV in UTF-8."
+    # utf-8-sig: spreadsheets begin a file with a mark of its encoding.
+    with damage_explained(path, wrong.format, of=UnicodeDecodeError), path.open(encoding="utf-8-sig") as file:
+        yield _names(path, file.readline()), file
 
 
 def _names(path: Path, line: str) -> list[str]:
     names = [name.strip() for name in _cells(line)]
     if not any(names):
-        raise file_error(path, "", f"the first line must name the columns, as {_EXAMPLE}; it is empty.")
+        raise file_error(path, f"the first line must name the columns, as {_EXAMPLE}; it is empty.")
     if all(_is_number(name) for name in names):
         raise file_error(
             path,
-            "",
             f"the first line must name the columns, as {_EXAMPLE}; it holds numbers only. Add such a line.",
         )
     if len(names) == 1 and (";" in line or "\t" in line):
-        raise file_error(path, "", f"columns must be separated by commas; got {line.strip()[:60]!r}.")
+        raise file_error(path, f"columns must be separated by commas; found {line.strip()[:60]!r}.")
     return names
 
 
@@ -130,6 +125,6 @@ class _CsvArray(LazyArray):
 
     def _not(self, line: int, column: int, wanted: str, got: str) -> InputError:
         return self.file_error(
-            f"line {line}, column {self._names[column]!r} must hold {wanted}; got {got[:40]!r}. "
+            f"line {line}, column {self._names[column]!r} must hold {wanted}; found {got[:40]!r}. "
             f"Correct it, or name the columns of the scores, as {_EXAMPLE}, so that others are left alone."
         )

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from temperance.data.lazy_array import LazyArray, Mapped, file_error
+from temperance.data.lazy_array import LazyArray, Mapped, damage_explained, file_error
 
 __all__ = ["Header", "members", "read_header"]
 
@@ -41,22 +41,17 @@ def members(path: Path) -> dict[str, LazyArray]:
 
 def read_header(path: Path, key: str, file: IO[bytes], total: int) -> Header:
     """Read the header of a .npy of `total` bytes; `file` is then at its first number."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about files of Python 2, which read as well
-            header = _parse(file)
-    # Damage can break the parser anywhere, and with any error.
-    except Exception as error:
-        raise file_error(
-            path, key, f"is not a .npy array, or a damaged one ({error}). Copy or save it again."
-        ) from error
+    wrong = "is not a .npy array, or a damaged one ({}). Copy or save it again."
+    with damage_explained(path, wrong.format, key), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about files of Python 2, which read as well
+        header = _parse(file)
     # Of objects it is the type that is wrong, and their pickle may have any size.
     if not header.dtype.hasobject and header.size + header.data_bytes != total:
         raise file_error(
             path,
-            key,
             f"is damaged: an array of shape {header.shape} and type {header.dtype} takes "
             f"{header.data_bytes} bytes, and there are {total - header.size}. Copy or save it again.",
+            key,
         )
     return header
 

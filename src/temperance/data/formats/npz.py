@@ -10,7 +10,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.npy import Header, read_header
-from temperance.data.lazy_array import FILL_BYTES, LazyArray, Mapped, file_error
+from temperance.data.lazy_array import FILL_BYTES, LazyArray, Mapped, damage_explained
 from temperance.files import scratch_array
-from temperance.validation import InputError
 
 __all__ = ["members"]
 
@@ -57,17 +56,10 @@ def members(path: Path) -> dict[str, LazyArray]:
     return found
 
 
-@contextmanager
-def _damage_named(path: Path, key: str) -> Iterator[None]:
-    try:
-        yield
-    except InputError:
-        raise
-    except _DAMAGE as error:
-        what = "is not a zip archive, as a .npz is, or a damaged one"
-        raise file_error(
-            path, key, f"{'is damaged' if key else what} ({error}). Copy it again, or save it by np.savez."
-        ) from error
+def _damage_named(path: Path, key: str) -> AbstractContextManager[None]:
+    what = "is damaged" if key else "is not a zip archive, as a .npz is, or a damaged one"
+    wrong = f"{what} ({{}}). Copy it again, or save it by np.savez."
+    return damage_explained(path, wrong.format, key, of=_DAMAGE)
 
 
 @contextmanager
@@ -125,7 +117,7 @@ class _Member(LazyArray):
     def _numbers(self, stream: IO[bytes], size: int) -> NDArray[Any]:
         data = stream.read(size)
         if len(data) < size:
-            raise self.file_error("the archive ends before the array does. It was cut short; copy it again.")
+            raise self.file_error("the archive must hold the whole array; it ends before. Copy it again.")
         return np.frombuffer(data, self._header.dtype).astype(self.dtype, copy=False)
 
     def _is_mapped(self) -> bool:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import Columns, group
-from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error
-from temperance.data.optional import import_optional
-from temperance.validation import InputError
+from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained
+from temperance.loaders import import_optional
 
 __all__ = ["members"]
 
@@ -32,22 +31,19 @@ def members(path: Path) -> dict[str, LazyArray]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    parquet = import_optional("pyarrow.parquet", "io", path)
-    try:
-        with parquet.ParquetFile(path, **_OPTIONS) as file:
-            yield file
-    except InputError:
-        raise
-    # Damage can break the reader anywhere, and with any error.
-    except Exception as error:
-        first = str(error).partition("\n")[0][:200]
-        raise file_error(
-            path, "", f"is not a Parquet file, or a damaged one ({first}). Copy it again."
-        ) from error
+    parquet = import_optional("pyarrow.parquet", "io", f"{path}: a {path.suffix} file")
+    with damage_explained(path, _damage), parquet.ParquetFile(path, **_OPTIONS) as file:
+        yield file
+
+
+def _damage(error: Exception) -> str:
+    first = str(error).partition("\n")[0][:200]
+    return f"is not a Parquet file, or a damaged one ({first}). Copy it again."
 
 
 def _stored(path: Path, key: str, columns: Columns, file: Any, schema: Any, n_rows: int) -> LazyArray:
-    types = import_optional("pyarrow.types", "io", path)
+    from pyarrow import types
+
     kinds = [schema.field(name).type for name in columns.names]
     width = None if columns.flat else len(kinds)
     if len(kinds) == 1 and _is_list(types, kinds[0]):
@@ -56,7 +52,7 @@ def _stored(path: Path, key: str, columns: Columns, file: Any, schema: Any, n_ro
     for name, kind in zip(columns.names, kinds, strict=True):
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
             return UnreadableArray(
-                path, key, f"column {name!r} must hold numbers; got {kind}. Change it, or leave it out."
+                path, key, f"column {name!r} must hold numbers; found {kind}. Change it, or leave it out."
             )
     dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
     shape = (n_rows,) if width is None else (n_rows, width)
@@ -124,12 +120,13 @@ class _ParquetArray(LazyArray):
         name = self._names[0]
         self._refuse_nulls(column, name)
         values = self._numbers(column.flatten(), name)
-        compute = import_optional("pyarrow.compute", "io", self.path)
+        from pyarrow import compute
+
         lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
         if not (lengths == self.shape[1]).all():
             raise self.file_error(
                 f"the lists in column {name!r} must be of one length, one number for each class; "
-                f"got {self.shape[1]} and {lengths[lengths != self.shape[1]][0]}."
+                f"found {self.shape[1]} and {lengths[lengths != self.shape[1]][0]}."
             )
         return values.reshape(len(column), self.shape[1])
 

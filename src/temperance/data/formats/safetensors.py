@@ -1,7 +1,9 @@
 """.safetensors: the length of a header (8 bytes), the header as JSON, then the numbers.
 
-Read here and not by the safetensors package: its NumPy reader has no bfloat16 and cannot read a part of
-the rows, and the whole format is this page.
+Read here and not by the safetensors package: the slices that its NumPy reader gives fail for bfloat16
+("data type 'bfloat16' not understood", as of 0.8), and it refuses a whole file for one tensor of a type that
+it does not know. It maps the file and keeps what a pass has read in memory, but copies an array that is
+wanted as a whole.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.blocks import BFloat16
-from temperance.data.lazy_array import LazyArray, Mapped, UnreadableArray, file_error
+from temperance.data.lazy_array import LazyArray, Mapped, UnreadableArray, damage_explained, file_error
 
 __all__ = ["members"]
 
@@ -44,7 +46,6 @@ def members(path: Path) -> dict[str, LazyArray]:
         if total < 8 or length > total - 8:
             raise file_error(
                 path,
-                "",
                 f"is not a .safetensors file, or was cut short: its header should have {length} bytes, "
                 f"and the file has {total}. Copy or save it again.",
             )
@@ -53,13 +54,12 @@ def members(path: Path) -> dict[str, LazyArray]:
 
 
 def _header(path: Path, text: bytes) -> dict[str, Any]:
-    try:
-        header = json.loads(text)
+    wrong = "has a damaged header ({}). Copy or save the file again."
     # RecursionError: damage can look like brackets within brackets.
-    except (ValueError, RecursionError) as error:
-        raise file_error(path, "", f"has a damaged header ({error}). Copy or save the file again.") from error
+    with damage_explained(path, wrong.format, of=(ValueError, RecursionError)):
+        header = json.loads(text)
     if not isinstance(header, dict):
-        raise file_error(path, "", "has a header that is not a JSON object. Copy or save the file again.")
+        raise file_error(path, "has a header that is not a JSON object. Copy or save the file again.")
     header.pop("__metadata__", None)
     return header
 
@@ -73,9 +73,9 @@ def _tensor(path: Path, key: str, entry: Any, start: int, total: int) -> LazyArr
     if end - begin != size or start + end > total:
         raise file_error(
             path,
-            key,
             f"is damaged: shape {shape} of {name} takes {size} bytes; the header places it at bytes {begin} "
             f"to {end} of the {total - start} that there are. Copy or save the file again.",
+            key,
         )
     kind = _Widened if name == "BF16" else Mapped
     return kind(path, key, shape, held, start + begin)
@@ -91,8 +91,8 @@ def _entry(path: Path, key: str, entry: Any) -> tuple[tuple[int, ...], str, tupl
         pass
     raise file_error(
         path,
-        key,
         "must have a dtype, a shape and two data_offsets in the header. Copy or save the file again.",
+        key,
     )
 
 

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error
-from temperance.data.optional import import_optional
-from temperance.validation import InputError
+from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained, file_error
+from temperance.loaders import import_optional
 
 __all__ = ["members"]
 
@@ -42,7 +41,7 @@ def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
 
 
 def _tensors(path: Path, content: Any) -> dict[str, Any]:
-    torch = import_optional("torch", "torch", path)
+    torch = import_optional("torch", "torch", f"{path}: a {path.suffix} file")
     if isinstance(content, torch.Tensor):
         return {"": content}
     if isinstance(content, (list, tuple)) and len(content) == 2:
@@ -50,24 +49,18 @@ def _tensors(path: Path, content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
         kind = type(content).__name__
         raise file_error(
-            path, "", f"must hold a dict of tensors, one tensor, or logits and labels; got a {kind}. {_HOW}"
+            path, f"must hold a dict of tensors, one tensor, or logits and labels; found a {kind}. {_HOW}"
         )
     return {str(key): value for key, value in content.items() if isinstance(value, torch.Tensor)}
 
 
 def _load(path: Path) -> Any:
-    torch = import_optional("torch", "torch", path)
+    torch = import_optional("torch", "torch", f"{path}: a {path.suffix} file")
     # Files of PyTorch before 1.6 are no zip archives and cannot be mapped.
     mapped = _is_zip(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about how the file was pickled
-            return torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped)
-    except InputError:
-        raise
-    # Damage can break the reader anywhere, and with any error.
-    except Exception as error:
-        raise file_error(path, "", _why(error)) from error
+    with damage_explained(path, _why), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about how the file was pickled
+        return torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped)
 
 
 def _is_zip(path: Path) -> bool:

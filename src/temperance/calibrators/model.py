@@ -1,0 +1,91 @@
+"""A fitted model: a frozen value that estimators hold, files store, and PyTorch, ONNX and Dask run.
+
+A `Formula` is the fitted numbers of a method and what it computes with them, written once over the features
+of rows (`core.features`). PyTorch and ONNX replace the numbers by their own arrays (`with_arrays`) and run
+the same formula. A `Model` adds what is known of the fit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from temperance.core.arrays import AnyArray, Vector
+from temperance.core.features import RowFeatures
+from temperance.core.ops import Array
+from temperance.core.solution import Solution
+
+__all__ = ["Formula", "Model", "Shape", "TemperatureFormula"]
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Formula(ABC):
+    """The fitted numbers of a method, each a field, and its formula."""
+
+    @property
+    def keeps_class(self) -> bool:
+        """Whether the predicted class is always the classifier's own."""
+        return True
+
+    @abstractmethod
+    def calibrate(self, rows: RowFeatures) -> Array:
+        """Return calibrated outputs of the rows, (..., K)."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise if numbers of the right shapes cannot be those of a fit."""
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the fitted numbers by name, as they are saved and exported."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: np.asarray(value) for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
+        """Build from what `arrays` gave."""
+        return cls(**{name: value if value.ndim else float(value) for name, value in arrays.items()})
+
+    def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
+        """Return the same formula with the numbers in another framework's arrays."""
+        return replace(self, **arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureFormula(Formula):
+    """A formula of the Adaptive Temperature Scaling family: softmax(z / T(z))."""
+
+    @abstractmethod
+    def temperature_of(self, rows: RowFeatures) -> Array:
+        """Return T of each row, (..., 1), or one number for all."""
+
+    def calibrate(self, rows: RowFeatures) -> Array:
+        """Return outputs of z / T(z)."""
+        return rows.divide(self.temperature_of(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What a fit has found: the formula with its numbers, the options, and how the solver ended."""
+
+    key: str
+    name: str
+    formula: Formula
+    options: Mapping[str, Any]
+    n_classes: int
+    n_rows: int
+    solution: Solution
+    standard_errors: Mapping[str, AnyArray] = field(default_factory=dict)
+    temperature_quantiles: Vector | None = None
+    """5 %, 50 % and 95 % quantiles of T over the rows of the fit; None without a T."""
+
+    @property
+    def n_parameters(self) -> float:
+        """How many parameters the rows have determined: with a prior, fewer than there are."""
+        effective = getattr(self.formula, "effective_parameters", None)
+        return float(self.solution.parameters.size if effective is None else effective.sum())

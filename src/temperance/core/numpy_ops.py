@@ -1,0 +1,94 @@
+"""The operations of `core.ops` on NumPy arrays of shape (N, ...): for formulas over features of rows.
+
+Products have the same bits for a row whatever rows stand beside it, which BLAS does not promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import log_expit
+
+from temperance.core.arrays import AnyArray, Indices, Matrix, Vector
+from temperance.core.blocks import row_products
+from temperance.core.network import SILENT
+from temperance.core.ops import Ops
+
+__all__ = ["NUMPY", "NumpyOps"]
+
+
+class NumpyOps:
+    """Operations on arrays in memory."""
+
+    exp: Any = np.exp
+    log1p: Any = np.log1p
+    sqrt: Any = np.sqrt
+    isfinite: Any = np.isfinite
+    greater: Any = np.greater
+    clip: Any = staticmethod(np.clip)
+    where: Any = staticmethod(np.where)
+    transpose: Any = staticmethod(np.transpose)
+
+    def log(self, x: Vector) -> Vector:
+        """Return log x; -inf of 0, without a warning."""
+        with np.errstate(divide="ignore"):
+            return np.log(x)
+
+    def softplus(self, x: Vector) -> Vector:
+        """Return log(1 + exp x)."""
+        result: Vector = -log_expit(-np.asarray(x, np.float64))
+        return result
+
+    def relu(self, x: Matrix) -> Matrix:
+        """Return max(x, 0), with what is 0 but for rounding as 0."""
+        return np.where(x < SILENT, 0.0, x)
+
+    def sum(self, x: Matrix) -> Matrix:
+        """Return the sum over the last axis."""
+        return np.sum(x, axis=-1, keepdims=True)
+
+    def dot(self, x: Matrix, y: Matrix) -> Matrix:
+        """Return the sum of x y over the last axis."""
+        product: Vector = row_products(x, y) if y.ndim == 1 else np.einsum("ij,ij->i", x, y)
+        return product[:, None]
+
+    def matmul(self, x: Matrix, matrix: Matrix) -> Matrix:
+        """Return x @ matrix."""
+        return row_products(x, matrix)
+
+    def concat(self, arrays: Sequence[Matrix]) -> Matrix:
+        """Return the arrays side by side."""
+        return np.concatenate(arrays, axis=-1)
+
+    def split(self, x: Matrix, at: int) -> tuple[Matrix, Matrix]:
+        """Return the first columns, and the others."""
+        return x[..., :at], x[..., at:]
+
+    def argmax(self, x: Matrix) -> Indices:
+        """Return where the largest is."""
+        return np.argmax(x, axis=-1, keepdims=True)
+
+    def gather(self, x: Matrix, index: Indices) -> Matrix:
+        """Return x at the index of its row."""
+        return np.take_along_axis(x, index, axis=-1)
+
+    def one_hot(self, index: Indices, size: int) -> AnyArray:
+        """Say which of `size` places the index is."""
+        return np.arange(size) == index
+
+    def topk(self, x: Matrix, k: int) -> Matrix:
+        """Return the `k` largest of each row in descending order."""
+        return np.sort(x, axis=-1)[..., : -k - 1 : -1]
+
+    def take(self, table: Matrix, index: Indices) -> Matrix:
+        """Return the row of a table at each index."""
+        return table[index] if table.ndim == 1 else table[index[..., 0]]
+
+    def searchsorted(self, edges: Vector, x: Vector) -> Indices:
+        """Return how many of the edges are below each x."""
+        return np.searchsorted(edges, x, side="left")
+
+
+NUMPY: Ops = NumpyOps()

@@ -1,0 +1,166 @@
+"""Features of rows computed from whole arrays of logits, over `ops`: what PyTorch and ONNX run.
+
+With t the top class (of equal logits, the first) and d = z - z_t, as in `kernels`:
+
+    r = sum_{k != t} exp(beta d_k)     log s = log1p(r)     H = log s - beta sum d exp(beta d) / s
+
+The top is left out of r, so nothing cancels when a row is confident. A masked class (-inf) has a finite d
+from the start, far below all others: to mend a NaN afterwards would leave it in the derivative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from temperance.core.features import LOG_ENTROPY_FLOOR, RowShape
+from temperance.core.logit_rows import IMPOSSIBLE
+from temperance.core.ops import Array, Index, Mask, Ops
+
+__all__ = ["TensorRows"]
+
+LOWEST = -1e18  # stands for -inf: times any beta its exponential is 0, and no product of it overflows
+
+
+@dataclass(frozen=True)
+class _Gaps:
+    """The top of each row, and the gaps of all classes to it."""
+
+    top: Index
+    is_top: Mask
+    d: Array
+
+
+def _gaps_of(z: Array, n_classes: int, ops: Ops) -> _Gaps:
+    top = ops.argmax(z)
+    d = ops.clip(z - ops.gather(z, top), LOWEST, math.inf)
+    return _Gaps(top, ops.one_hot(top, n_classes), d)
+
+
+class TensorRows:
+    """Logits (..., K); outputs are calibrated logits or log-probabilities."""
+
+    def __init__(self, z: Array, n_classes: int, ops: Ops) -> None:
+        self.z, self.n_classes, self.ops = z, n_classes, ops
+        self._found: _Gaps | None = None
+
+    @property
+    def _gaps(self) -> _Gaps:
+        if self._found is None:
+            self._found = _gaps_of(self.z, self.n_classes, self.ops)
+        return self._found
+
+    @property
+    def top(self) -> Index:
+        """The column of each row's largest logit."""
+        return self._gaps.top
+
+    def _others(self, scaled: Array, gaps: _Gaps) -> Array:
+        """Return exp of the scaled gaps, with 0 for the top."""
+        return self.ops.where(gaps.is_top, 0.0, self.ops.exp(scaled))
+
+    def _log_sum(self, scaled: Array, gaps: _Gaps) -> Array:
+        """Return log sum exp of scaled gaps."""
+        return self.ops.log1p(self.ops.sum(self._others(scaled, gaps)))
+
+    def log_confidence(self) -> Array:
+        """Return the logarithm of the largest probability."""
+        return -self._log_sum(self._gaps.d, self._gaps)
+
+    def log_entropy(self) -> Array:
+        """Return log H."""
+        return self._log_entropy(self._gaps.d)
+
+    def _log_entropy(self, scaled: Array) -> Array:
+        ops = self.ops
+        e = self._others(scaled, self._gaps)
+        r = ops.sum(e)
+        entropy = ops.log1p(r) - ops.sum(scaled * e) / (r + 1.0)
+        # The floor comes first: the logarithm of 0 has no derivative.
+        return ops.log(ops.clip(entropy, math.log(self.n_classes) * math.exp(LOG_ENTROPY_FLOOR), math.inf))
+
+    def shape_at(self, beta: Array) -> RowShape:
+        """Return the shape of beta z."""
+        scaled = self._gaps.d * beta
+        return RowShape(self._log_entropy(scaled), self._gap_to_third(scaled), self._gap_to_mean(scaled))
+
+    def _possible(self, scaled: Array) -> Mask:
+        return self.ops.greater(scaled, -IMPOSSIBLE)
+
+    def _gap_to_third(self, scaled: Array) -> Array:
+        """Return the gap to the third logit; without a third class to the second, and without a second 0."""
+        ops, is_at = self.ops, self._gaps.is_top
+        gap = ops.gather(scaled, self.top)
+        for _ in range(min(2, self.n_classes - 1)):
+            scaled = ops.where(is_at, LOWEST, scaled)
+            at = ops.argmax(scaled)
+            is_at = ops.one_hot(at, self.n_classes)
+            found = ops.gather(scaled, at)
+            gap = ops.where(self._possible(found), found, gap)
+        return -gap
+
+    def _gap_to_mean(self, scaled: Array) -> Array:
+        """Return the gap to the mean of the possible classes."""
+        ops, possible = self.ops, self._possible(scaled)
+        number = ops.sum(ops.where(possible, scaled * 0.0 + 1.0, 0.0))
+        return -ops.sum(ops.where(possible, scaled, 0.0)) / number
+
+    def _centred(self) -> Array:
+        """Return z - mean z: a row with a masked class is NaN throughout."""
+        ops = self.ops
+        d = self.z - ops.gather(self.z, ops.argmax(self.z))  # a constant added to the row costs no digits
+        mean = ops.sum(d) / float(self.n_classes)
+        return d - ops.where(ops.isfinite(mean), mean, math.nan)
+
+    def topk(self, k: int) -> Array:
+        """Return the k largest logits minus the row's mean, in descending order."""
+        return self.ops.topk(self._centred(), k)
+
+    def project(self, weights: Array) -> Array:
+        """Return (z - mean z) . weights."""
+        return self.ops.dot(self._centred(), weights)
+
+    def divide(self, temperature: Array) -> Array:
+        """Return z / T; a masked class stays at -inf, and out of the derivative by T."""
+        ops, possible = self.ops, self.ops.isfinite(self.z)
+        return ops.where(possible, ops.where(possible, self.z, 0.0) / temperature, self.z)
+
+    def mixture(
+        self,
+        betas: Sequence[Array],
+        weights: Array,
+        bias: Array | None = None,
+        interactions: Array | None = None,
+    ) -> Array:
+        """Return log sum_j w_j softmax(beta_j z + bias + M (z - mean z)); a masked class stays at -inf."""
+        ops = self.ops
+        offsets = None if bias is None else self._offsets(bias, interactions)
+        total = None
+        for j, beta in enumerate(betas):
+            term = self._log_softmax(self._gaps.d * beta, offsets) + self._log_weight(weights[j])
+            total = term if total is None else self._log_add(total, term)
+        return ops.where(ops.isfinite(self.z), total, self.z)
+
+    def _log_weight(self, weight: Array | float) -> Array | float:
+        if isinstance(weight, float):
+            return math.log(weight)
+        # Of a weight of 0 a number so low that its part adds nothing: -inf minus -inf would be NaN.
+        return self.ops.clip(self.ops.log(weight), LOWEST, 0.0)
+
+    def _offsets(self, bias: Array, interactions: Array | None) -> Array:
+        x = self._centred()
+        if interactions is None:
+            return bias + x * 0.0  # NaN for a row with a masked class, which has no bias of its own
+        return bias + self.ops.matmul(x, self.ops.transpose(interactions))
+
+    def _log_softmax(self, scaled: Array, offsets: Array | None) -> Array:
+        if offsets is None:
+            return scaled - self._log_sum(scaled, self._gaps)
+        gaps = _gaps_of(scaled + offsets, self.n_classes, self.ops)
+        return gaps.d - self._log_sum(gaps.d, gaps)
+
+    def _log_add(self, x: Array, y: Array) -> Array:
+        ops, larger = self.ops, self.ops.greater(y, x)
+        low, high = ops.where(larger, x, y), ops.where(larger, y, x)
+        return high + ops.log1p(ops.exp(low - high))

@@ -1,0 +1,113 @@
+"""What is raised for input that cannot be used: facts first, and then their words.
+
+A message says what must hold, what was found and where, and what to do. The rows at fault and the argument
+to change are kept as facts, so that whoever knows more can put them better: the reader of a block counts its
+rows from the first of all, and the command line calls an argument by its option.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["InputError", "OutputExistsError", "Remedy", "rows_from"]
+
+Spelling = Callable[[str, object], str]
+"""How to write an argument with a value, or alone if the value is None."""
+
+
+def _in_python(argument: str, value: object) -> str:
+    return argument if value is None else f"{argument}={value!r}"
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """An argument to pass with one of some values; without values, one to leave out."""
+
+    argument: str
+    values: tuple[object, ...] = ()
+
+    def worded(self, spelling: Spelling) -> str:
+        """Return the advice as a sentence."""
+        if not self.values:
+            return f"Leave {spelling(self.argument, None)} out, or choose another file."
+        return f"Pass {' or '.join(spelling(self.argument, value) for value in self.values)}."
+
+
+class InputError(ValueError):
+    """The input does not meet what the function asks for; the message says what to do.
+
+    Parameters
+    ----------
+    fact : str
+        What must hold and what was found: a sentence, its full stop left out if `rows` are given.
+    rows : sequence of int
+        The rows at fault, in order. They become `row`, the first of them, and `n_bad_rows`.
+    advice : str
+        What to do, as a sentence.
+    remedy : Remedy
+        The argument to change.
+    where : str
+        The file, and the array in it.
+    """
+
+    def __init__(
+        self, fact: str, *, rows: Any = (), advice: str = "", remedy: Remedy | None = None, where: str = ""
+    ) -> None:
+        super().__init__(fact)
+        self.fact, self.advice, self.remedy, self.where = fact, advice, remedy, where
+        self.row = int(rows[0]) if len(rows) else None
+        self.n_bad_rows = len(rows)
+        self.other_rows_unread = self.rows_before_unknown = False
+
+    def __str__(self) -> str:
+        return self.worded(_in_python)
+
+    def worded(self, spelling: Spelling) -> str:
+        """Return the message, with arguments in this spelling."""
+        fact = f"{self.where}: {self.fact}" if self.where else self.fact
+        remedy = self.remedy.worded(spelling) if self.remedy else ""
+        return " ".join(filter(None, (f"{fact}{self._rows_worded()}", self.advice, remedy)))
+
+    def _rows_worded(self) -> str:
+        if self.row is None:
+            return ""
+        number = f"{'at least ' * self.other_rows_unread}{self.n_bad_rows} row{'s' * (self.n_bad_rows != 1)}"
+        unknown = " of one part; how many rows come before that part is unknown"
+        return f" in {number} (first: row {self.row}{unknown * self.rows_before_unknown})."
+
+
+class OutputExistsError(FileExistsError):
+    """There is a file already where one is to be written, at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return self.worded(_in_python)
+
+    def worded(self, spelling: Spelling) -> str:
+        """Return the message, with arguments in this spelling."""
+        return f"{self.path} exists already. Choose another name, or pass {spelling('overwrite', True)}."
+
+
+@contextmanager
+def rows_from(start: float) -> Iterator[None]:
+    """Count the rows in errors from the first of all rows, of which a part is read here.
+
+    `start` is the row with which the part begins; nan if nobody has counted the rows before it.
+    """
+    try:
+        yield
+    except InputError as error:
+        error.other_rows_unread = True
+        if math.isnan(start):
+            error.rows_before_unknown = True
+        elif error.row is not None:
+            error.row += int(start)
+        raise

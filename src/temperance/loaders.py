@@ -1,0 +1,52 @@
+"""What a lower layer reaches in a higher one, loaded when first used: the only module that imports by name.
+
+A calibrator can save itself, become a PyTorch or ONNX model and take Dask arrays; a comparison can write a
+report. The layers that do this rest on calibrators and comparisons, so importing them there would be a
+circle. `tests/test_architecture.py` holds that each entry is used from below, and draws it as a dotted line.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from temperance.errors import InputError
+
+__all__ = ["LOADERS", "MissingPackageError", "import_optional", "load"]
+
+LOADERS: dict[str, tuple[str, str]] = {
+    "save": ("temperance.persistence", "save"),
+    "calibrator html": ("temperance.report.notebook", "calibrator_html"),
+    "comparison html": ("temperance.report.notebook", "comparison_html"),
+    "report": ("temperance.report", "save_report"),
+    "dask apply": ("temperance.dask", "apply"),
+    "dask fit data": ("temperance.dask", "open_fit_data"),
+    "dask probabilities": ("temperance.dask", "map_probabilities"),
+    "torch apply": ("temperance.torch", "apply"),
+    "torch module": ("temperance.torch", "CalibratorModule"),
+    "onnx model": ("temperance.onnx", "to_onnx"),
+    "onnx append": ("temperance.onnx", "append_to_onnx"),
+}
+"""Name of a capability: the module that has it, and its name there."""
+
+
+def load(capability: str) -> Any:
+    """Return the function or class behind a capability."""
+    module, name = LOADERS[capability]
+    return getattr(import_module(module), name)
+
+
+class MissingPackageError(InputError, ImportError):
+    """A package is not installed; the message says how to install it."""
+
+
+def import_optional(module: str, extra: str, user: str) -> ModuleType:
+    """Return a module of another package, or say which extra brings it to its `user`."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingPackageError(
+            f'{user} needs the package {package}: pip install "temperance[{extra}]"'
+        ) from error

@@ -1,0 +1,104 @@
+"""Errors carry facts: the rows at fault, the argument to change, the file. Their words follow from these."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from temperance import InputError
+from temperance.core.logit_rows import LogitRows
+from temperance.errors import OutputExistsError, Remedy, rows_from
+from temperance.files import check_writable
+from temperance.loaders import MissingPackageError, import_optional
+from temperance.validation import check_labels, inspector
+
+N = 5000
+
+
+@pytest.fixture
+def masked_label():
+    """Rows of which two have the logit -inf at their own label."""
+    logits, labels = np.zeros((N, 3)), np.arange(N) % 3
+    for row in (170, 4200):
+        logits[row, labels[row]] = -np.inf
+    return logits, labels
+
+
+def test_a_message_is_what_must_hold_what_was_found_and_what_to_do():
+    error = InputError("x must be 1; found 2", rows=[7, 9], advice="Mend them.", where="a.npz, logits")
+    assert str(error) == "a.npz, logits: x must be 1; found 2 in 2 rows (first: row 7). Mend them."
+    assert str(InputError("x must be 1; found 2.", remedy=Remedy("x", (1,)))) == (
+        "x must be 1; found 2. Pass x=1."
+    )
+    assert str(InputError("x must be 1; found 2.")) == "x must be 1; found 2."
+
+
+def test_rows_of_a_part_are_counted_from_the_first_of_all():
+    with pytest.raises(InputError) as caught, rows_from(4096):
+        check_labels(np.where(np.arange(10) == 7, 9, 0), 10, 3)
+    assert caught.value.row == 4103
+    assert "such as 9, in at least 1 row (first: row 4103). Drop" in str(caught.value)
+
+
+def test_parts_of_parts_add_up():
+    with pytest.raises(InputError, match=r"\(first: row 111\)"), rows_from(100), rows_from(10):
+        raise InputError("x", rows=[1])
+
+
+def test_what_is_not_about_rows_stays_as_it_is():
+    with pytest.raises(InputError, match=r"^x must be 1\.$"), rows_from(4096):
+        raise InputError("x must be 1.")
+
+
+def test_a_part_that_begins_nobody_knows_where_says_so():
+    words = r"\(first: row 7 of one part; how many rows come before that part is unknown\)"
+    with pytest.raises(InputError, match=words), rows_from(float("nan")):
+        raise InputError("x", rows=[7])
+
+
+@pytest.mark.parametrize("step", [1, 10])
+def test_a_masked_label_is_named_by_its_row_in_the_whole_array_also_on_a_subsample(masked_label, step):
+    logits, labels = masked_label
+    rows = LogitRows(logits, labels, inspect=inspector(logits, labels)).every(step)
+    with pytest.raises(InputError, match=r"found -inf in 2 rows \(first: row 170\)\. A class that occurs"):
+        rows.check()
+
+
+def test_a_row_that_is_worse_is_named_first(masked_label):
+    logits, labels = masked_label
+    logits[4999] = np.inf  # not in the subsample
+    rows = LogitRows(logits, labels, inspect=inspector(logits, labels)).every(10)
+    with pytest.raises(InputError, match=r"found \+inf in 1 row \(first: row 4999\)"):
+        rows.check()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("x must be 1", rows=[3], advice="Mend it.", remedy=Remedy("part", ("val",)), where="a"),
+        OutputExistsError("a.npz"),
+        MissingPackageError("a picture needs more."),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_come_back_from_another_process_with_their_facts(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
+
+
+def test_a_file_in_the_way_is_a_fact_of_its_error(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+    with pytest.raises(FileExistsError) as caught:
+        check_writable(path)
+    assert isinstance(caught.value, OutputExistsError)
+    assert caught.value.path == path
+    assert str(caught.value) == f"{path} exists already. Choose another name, or pass overwrite=True."
+
+
+@pytest.mark.parametrize("kind", [InputError, ImportError])
+def test_a_missing_package_is_bad_input_and_a_failed_import(kind):
+    with pytest.raises(kind, match=r'^a dream needs the package nowhere: pip install "temperance\[sleep\]"$'):
+        import_optional("nowhere.to_be_found", "sleep", "a dream")
