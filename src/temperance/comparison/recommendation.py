@@ -22,6 +22,9 @@ from temperance.metrics import Estimate
 __all__ = ["Difference", "Recommendation", "recommend"]
 
 
+NEGLIGIBLE = 1e-6  # of the NLL: two solvers of one problem differ by more than their rows' error
+
+
 @dataclass(frozen=True)
 class Difference:
     """A mean difference of two methods over the same rows, and its standard error."""
@@ -59,7 +62,8 @@ def recommend(results: Mapping[str, MethodResult], weights: Vector | None) -> Re
     behind = {
         name: Difference.of(result.row_nll - results[best].row_nll, share) for name, result in results.items()
     }
-    within = [name for name, difference in behind.items() if difference.value <= difference.error]
+    slack = NEGLIGIBLE * means[best]
+    within = [name for name, difference in behind.items() if difference.value <= difference.error + slack]
     chosen = min(within, key=lambda name: (results[name].n_parameters, means[name]))
     gain = Difference.of(results[UNCALIBRATED].row_nll - results[chosen].row_nll, share)
     if chosen == best:
