@@ -228,3 +228,20 @@ def test_many_rows_are_solved_on_a_subsample_first(monkeypatch):
     solution = solve(all_rows, np.array([3.0]), 10_000)
     np.testing.assert_allclose(solution.parameters, direct.parameters, atol=1e-8)
     assert solution.passes <= 4 < direct.passes
+
+
+def test_in_units_of_its_scale_every_parameter_has_the_same_curvature():
+    curvature = 10.0 ** np.arange(-4, 5)
+
+    class Bowl:
+        passes, total_weight, noise, thinning = 0, 1.0, 0.0, 1
+
+        def __call__(self, theta):
+            gradient = curvature * (theta - 1)
+            return ObjectivePoint(float((theta - 1) @ gradient) / 2, lambda with_fisher: (gradient, None))
+
+    start = np.zeros(len(curvature))
+    solution = lbfgs(Bowl(), start, "test", scale=1 / np.sqrt(curvature))
+    np.testing.assert_allclose(solution.parameters, 1.0, rtol=1e-5)
+    assert solution.converged
+    assert solution.iterations <= 3 < lbfgs(Bowl(), start, "test").iterations
