@@ -1,6 +1,7 @@
 """Imports point one way, importing is light, and every public name is there and explained."""
 
 import ast
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -13,131 +14,59 @@ import pytest
 import temperance
 from temperance import CALIBRATORS, make_calibrator
 from temperance.calibrators import Calibrator
+from temperance.loaders import LOADERS
 
 PACKAGE = Path(temperance.__file__).resolve().parent
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-# What a part of the package may import when it is imported itself, besides itself.
-ALLOWED = {
-    "errors": set(),
-    "loaders": {"errors"},
-    "validation": {"core", "errors"},
-    "containers": {"validation", "core"},
-    "files": {"errors"},
-    "core": set(),
-    "metrics": {"validation", "containers", "core", "files"},
-    "data": {"validation", "containers", "core", "errors", "files", "loaders"},
-    "population": {"validation", "core", "files"},
-    "calibrators": {"validation", "containers", "core", "population"},
-    "dask": {"validation", "containers", "core", "errors"},
-    "learning": {"validation", "calibrators", "containers", "core", "population"},
-    "persistence": {"validation", "calibrators", "core", "files"},
-    "onnx": {"validation", "calibrators", "core", "files"},
-    "torch": {"validation", "calibrators", "core", "files"},
-    "comparison": {"validation", "calibrators", "containers", "core", "metrics"},
-    "display": {"validation", "calibrators", "comparison", "core", "metrics", "loaders"},
-    "streaming": {"validation", "calibrators", "containers", "core", "data", "errors", "files"},
-    "sklearn": {"validation", "calibrators", "containers", "core"},
-    "report": {"calibrators", "comparison", "core", "display", "files", "metrics"},
-    "study": {
-        "validation",
-        "calibrators",
-        "comparison",
-        "core",
-        "data",
-        "display",
-        "files",
-        "metrics",
-        "loaders",
-    },
-    "cli": set(),
-    "__main__": {"cli"},
-    "__init__": set(),
-}
-# What a part may import inside a function, when it is asked for.
-LATER = {
-    "calibrators": {"onnx", "persistence", "report", "torch"},
-    "comparison": {"report"},
-    "dask": {"calibrators"},
-    "cli": {
-        "validation",
-        "calibrators",
-        "comparison",
-        "core",
-        "data",
-        "errors",
-        "files",
-        "metrics",
-        "onnx",
-        "persistence",
-        "report",
-        "streaming",
-        "study",
-        "torch",
-    },
-    "__init__": {
-        "validation",
-        "calibrators",
-        "comparison",
-        "containers",
-        "data",
-        "display",
-        "metrics",
-        "persistence",
-        "sklearn",
-    },
-}
-# Two dashes that are no option of ours: a style sheet's variable, and an option of pip.
-NO_OPTIONS = {"var(--ink)", ". Update it: pip install --upgrade onnx"}
 HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas", "sklearn.linear_model"]
 
 
-def part_of(path):
-    """Return the first name under the package: a module or a folder of modules."""
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+spec = importlib.util.spec_from_file_location(
+    "import_graph", PROJECT.parent / "benchmarks" / "import_graph.py"
+)
+graph = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(graph)
 
 
-def imported_parts(nodes):
-    """Return the parts of the package that some statements import."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            bare = node.module == "temperance"
-            names = [f"temperance.{alias.name}" for alias in node.names] if bare else [node.module]
-        else:
-            continue
-        yield from (name.split(".")[1] for name in names if name.startswith("temperance."))
+def test_imports_point_to_lower_layers_and_none_is_by_name():
+    assert graph.violations() == []
 
 
-def at_module_level(tree):
-    """Yield the statements that run on import, without those for type checkers alone."""
-    for node in tree.body:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            continue
-        yield from ast.walk(node)
+def test_every_part_has_a_layer():
+    parts = {graph.part_of(path) for path in MODULES} - {"__init__", "__main__"}
+    assert parts == {part for layer in graph.LAYERS for part in layer}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_one_way(path):
-    part, tree = part_of(path), ast.parse(path.read_text(encoding="utf-8"))
-    assert part in ALLOWED, f"say in ALLOWED what {part} may import"
-    on_import = set(imported_parts(at_module_level(tree))) - {part}
-    assert on_import <= ALLOWED[part]
-    at_all = set(imported_parts(ast.walk(tree))) - {part}
-    assert at_all <= ALLOWED[part] | LATER.get(part, set())
+def test_every_loader_is_used_from_below():
+    used = graph.loaded_on_use()
+    assert {high for _, high in used} == {module.split(".")[1] for module, _ in LOADERS.values()}
+    assert all(graph.layer_of(low) < graph.layer_of(high) for low, high in used)
 
 
-def test_the_allowed_imports_have_no_cycle():
-    done = set()
-    while len(done) < len(ALLOWED):
-        free = {part for part, below in ALLOWED.items() if part not in done and below <= done}
-        assert free, f"a cycle among {set(ALLOWED) - done}"
-        done |= free
+def test_the_page_shows_the_graph_of_the_imports():
+    assert graph.draw() in graph.PAGE.read_text(encoding="utf-8")
+
+
+def test_an_upward_import_is_seen_wherever_it_stands():
+    tree = ast.parse("def f():\n    if True:\n        from temperance.cli import output\n    __import__('x')")
+    assert graph.imported_names(tree) == ["temperance.cli"]
+    assert graph.calls_by_name(tree) == [4]
+    assert graph.layer_of("core") < graph.layer_of("calibrators") < graph.layer_of("cli")
+
+
+def test_no_module_is_called_private():
+    assert [path.name for path in MODULES if path.name.startswith("_") and "__" not in path.name] == []
+
+
+def test_no_function_is_longer_than_forty_lines():
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                length = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+                assert length <= 40, f"{path.name}: {node.name} has {length} lines"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

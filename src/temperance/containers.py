@@ -11,12 +11,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance import loaders
 from temperance.core.blocks import BFloat16
 from temperance.validation import InputError, check_logits_shape, check_probabilities
 
@@ -73,7 +73,7 @@ def logits_from_probs(probs: Any) -> Any:
            [ 0.        ,        -inf]])
     """
     if framework_of(probs) == "dask":
-        return import_module("temperance.dask").map_probabilities(logits_from_probs, probs)
+        return loaders.load("dask probabilities")(logits_from_probs, probs)
     array = as_numpy(probs)
     checked = check_probabilities(array)
     with np.errstate(divide="ignore"):

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,9 +30,6 @@ from temperance.core.fit_data import FitData, InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 from temperance.core.solution import Solution
 from temperance.validation import InputError, check_labels, check_sample_weight, inspector
-
-if TYPE_CHECKING:
-    from temperance.torch import CalibratorModule
 
 __all__ = ["Calibrator", "TemperatureCalibrator", "model_of"]
 
@@ -215,17 +212,16 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         """Write the fitted calibrator as a JSON file; `temperance.load` reads it back to the bit."""
         loaders.load("save")(self, path, overwrite=overwrite)
 
-    def to_torch(self, dim: int = -1) -> CalibratorModule:
+    def to_torch(self, dim: int = -1) -> Any:
         """Return `transform` as a PyTorch module: `torch.nn.Sequential(model, cal.to_torch())`.
 
         `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels.
         """
         model = model_of(self)
         try:
-            module: CalibratorModule = loaders.load("torch module")(model, dim)
+            return loaders.load("torch module")(model, dim)
         except ImportError as error:
             raise ImportError('to_torch needs PyTorch: pip install "temperance[torch]"') from error
-        return module
 
     def to_onnx(
         self,

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -47,4 +46,8 @@ def kernels_for(size: int) -> ModuleType:
     chosen = _kernel.get() or os.environ.get("TEMPERANCE_KERNEL")
     if chosen is None:
         chosen = "compiled" if (_size.get() or size) >= COMPILED_FROM and find_spec("numba") else "numpy"
-    return import_module("temperance.core.compiled") if chosen == "compiled" else kernels
+    if chosen != "compiled":
+        return kernels
+    from temperance.core import compiled  # which imports Numba
+
+    return compiled
