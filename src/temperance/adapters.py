@@ -66,19 +66,19 @@ class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, logits: Matrix, labels: Indices, sample_weight: Vector | None = None) -> Self:
         """Fit to labelled rows."""
-        self.n_classes_ = logits.shape[1]
-        scores, every = FrozenEstimator(_LogitsAsScores(self.n_classes_)), np.arange(len(labels))
+        self.present_, columns = np.unique(labels, return_inverse=True)
+        scores, every = FrozenEstimator(_LogitsAsScores(len(self.present_))), np.arange(len(labels))
         # One split, in which all rows calibrate: the scores were not trained on them.
         self.classifier_ = CalibratedClassifierCV(
             scores, method=self.method, cv=[(every, every)], ensemble=True
         )
-        self.classifier_.fit(logits, labels, sample_weight=sample_weight)
+        self.classifier_.fit(logits[:, self.present_], columns, sample_weight=sample_weight)
         return self
 
     def predict_proba(self, logits: Matrix) -> Matrix:
         """Return calibrated probabilities, (N, K)."""
-        probs = np.zeros((len(logits), self.n_classes_))
-        probs[:, self.classifier_.classes_] = self.classifier_.predict_proba(logits)
+        probs = np.zeros(logits.shape)
+        probs[:, self.present_] = self.classifier_.predict_proba(logits[:, self.present_])
         return probs
 
 
