@@ -10,7 +10,7 @@ import textwrap
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -200,9 +200,9 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         # A notebook asks for this first; scikit-learn's own shows the options and not what was learnt.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
-    @abstractmethod
     def _shapes(self, n_classes: int) -> Mapping[str, Shape]:
-        """Return the names and shapes of the fitted numbers of these options."""
+        """Return the names and shapes of the fitted numbers of these options: by default, single numbers."""
+        return {item.name: () for item in fields(self.formula_type)}
 
     @abstractmethod
     def _summary(self) -> str:
@@ -296,6 +296,12 @@ class TemperatureCalibrator(Calibrator):
     def temperature(self, logits: Any) -> Any:
         """Return T(z) of each row, (N,)."""
         return self._apply("temperature", logits)
+
+    def _summary(self) -> str:
+        numbers = [
+            f"{name} = {np.array2string(value, precision=4)}" for name, value in self.parameters().items()
+        ]
+        return "\n".join([self._headline(type(self).__name__), *numbers, self._describe_fit()])
 
     def _headline(self, formula: str) -> str:
         errors = "; \u00b1 is one standard error" if self.standard_errors_ else ""

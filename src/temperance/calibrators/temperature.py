@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.calibrators.base import TemperatureCalibrator
 from temperance.calibrators.descriptions import confidence_in_words, estimate
-from temperance.calibrators.model import Model, Shape, TemperatureFormula
+from temperance.calibrators.model import Model, TemperatureFormula
 from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
 from temperance.core.features import RowFeatures
 from temperance.core.fit_data import FitData
@@ -78,9 +78,6 @@ class TemperatureScaling(TemperatureCalibrator):
             standard_errors=errors,
             temperature_quantiles=np.full(3, single.temperature),
         )
-
-    def _shapes(self, n_classes: int) -> dict[str, Shape]:
-        return {"temperature": ()}
 
     def _summary(self) -> str:
         value = estimate(self.temperature_, self.standard_errors_.get("temperature"))
