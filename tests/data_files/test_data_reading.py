@@ -13,7 +13,7 @@ import torch
 from saved import SAVERS
 
 from temperance import TemperatureScaling, data, files, logits_from_probs
-from temperance.data import open_rows, parts, stored
+from temperance.data import lazy_array, open_rows, parts
 from temperance.data.formats import open_members
 
 N, K = 23, 4
@@ -81,7 +81,7 @@ def test_every_format_can_be_a_file_of_labels(saved, tmp_path):
 def test_arrays_on_disk_are_the_same_as_in_memory(saved, monkeypatch):
     path = saved(logits=LOGITS, labels=LABELS)
     monkeypatch.setattr(files, "MEMORY_LIMIT", 16)
-    monkeypatch.setattr(stored, "FILL_BYTES", 100)
+    monkeypatch.setattr(lazy_array, "FILL_BYTES", 100)
     array = open_rows(path).array()
     np.testing.assert_array_equal(array.astype(np.float32), LOGITS)
 

@@ -105,6 +105,7 @@ def test_an_error_ends_the_workers(task_folder, tmp_path):
     assert len(ResultStore(tmp_path).scores()) >= 1, "what was done is kept"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_folder, tmp_path):
     words = ["--methods", ",".join(METHODS), "--sizes", ",".join(map(str, SIZES)), "--draws", str(DRAWS)]
