@@ -42,7 +42,7 @@ def test_parts_of_any_size_give_the_parameters_of_the_whole(key, fit, task, weig
     assert (parts.n_rows_, parts.n_classes_) == task.logits.shape
 
 
-@pytest.mark.parametrize("key", ["hts", "bts", "ets"])
+@pytest.mark.parametrize("key", ["hts", "bts", pytest.param("ets", marks=pytest.mark.slow)])
 def test_threads_give_the_same_bits(key, fit, task, weights):
     one_by_one = fit(key, in_parts(task.logits), task.labels, weights)
     with dask.config.set(scheduler="threads"):
@@ -65,9 +65,13 @@ def test_options_of_bayes(options, fit, task):
     assert largest_difference(whole, fit("bayes", in_parts(task.logits), task.labels, **options)) < 1e-8
 
 
-def test_the_brier_score_of_ets_and_a_binary_classifier(fit, task):
+@pytest.mark.slow
+def test_the_brier_score_of_ets(fit, task):
     whole = fit("ets", task.logits, task.labels, loss="brier")
     assert largest_difference(whole, fit("ets", in_parts(task.logits), task.labels, loss="brier")) < 1e-8
+
+
+def test_a_binary_classifier(fit, task):
     score, label = task.logits[:, 1] - task.logits[:, 0], task.labels % 2
     assert largest_difference(fit("hts", score, label), fit("hts", in_parts(score), label)) < 1e-8
 
