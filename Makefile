@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task test test-browser check lint types coverage wheel bench prior bayes-evaluation bayes-ablation study clean
+.PHONY: help demo demo-task test test-slow test-browser check lint types coverage wheel bench prior bayes-evaluation bayes-ablation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
 	@echo "test   set up, run the tests"
+	@echo "test-slow  the tests left out of that: statistics, stress, memory, clusters"
 	@echo "test-browser  open the report in Chromium, which is installed where that is possible"
 	@echo "check  lint, types, the built wheel on its own, the report in Chromium, tests"
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
@@ -31,17 +32,22 @@ demo: $(VENV)/ready
 demo-task: $(VENV)/ready
 	$(BIN)/python benchmarks/train_demo.py --out src/temperance/data/demo.npz --overwrite
 
-# pytest takes all cores, so that each of its workers should take one.
-WORKERS := TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# pytest uses all cores, so each of its workers should use one. Tests start many Python processes: without
+# stored bytecode, each of them compiles the libraries again.
+BYTECODE := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode
+WORKERS := $(BYTECODE) TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 test: $(VENV)/ready
-	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal
+	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=10
+
+test-slow: $(VENV)/ready
+	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=10 -m slow
 
 # Chromium comes from Debian where we may install it; elsewhere the tests are skipped and say why.
 test-browser: $(VENV)/ready
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || true
-	$(BIN)/python -m pytest -q -m browser tests/browser
+	$(BYTECODE) $(BIN)/python -m pytest -q -m browser tests/browser
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -98,7 +98,7 @@ def test_more_than_one_temperature_is_recommended_where_the_entropy_matters():
     assert "no simpler method is within one standard error" in result.reason
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(i, marks=pytest.mark.slow) for i in (3, 4, 5))])
 def test_the_recommendation_follows_the_rule_of_one_standard_error(seed):
     task = simulate(400, 4, entropy_slope=0.15, class_spread=0.1, random_state=seed)
     results = compare(task.logits, task.labels, methods=["ts", "hts", "lts"], folds=3, **QUICK)
@@ -136,8 +136,10 @@ def test_cross_validation_never_judges_a_row_by_a_fit_that_saw_it(plain, monkeyp
         assert not np.isin(rows[:, 0], seen[fit_number][:, 0]).any()
 
 
-@pytest.mark.parametrize("method", ["ts", "lts", "hts", "hnlts", "ets", "bts"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("method", "weighted"),
+    [("ts", False), *((key, True) for key in ("ts", "lts", "hts", "hnlts", "ets", "bts"))],
+)
 def test_the_judgement_is_that_of_folds_fitted_by_hand(method, weighted, plain):
     weights = np.random.default_rng(0).integers(1, 4, 2000).astype(float) if weighted else None
     result = compare(

@@ -1,5 +1,7 @@
 """The examples run as they are."""
 
+import contextlib
+import importlib.util
 import re
 import runpy
 import subprocess
@@ -43,14 +45,33 @@ def test_a_pytorch_network_is_calibrated_and_served_with_onnxruntime(capsys, mon
 
 
 @pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
+def test_tokens_are_calibrated(capsys):
+    """With 1000 of its 50,000 tokens, in this process."""
+    pytest.importorskip("torch")
+    source = (EXAMPLES / "tokens.py").read_text()
+    smaller = source.replace("LENGTH = 50_000", "LENGTH = 1_000")
+    assert smaller != source
+    exec(compile(smaller, "tokens.py", "exec"), {"__name__": "__main__"})
+    told = numbers(capsys.readouterr().out)
+    assert told["before"][0] > told["after"][0] + 0.2
+    assert told["before"][1] > 3 * told["after"][1]
+
+
+def numbers(text):
+    """Return the numbers of each line that has a name."""
+    return {
+        name: [float(number) for number in re.findall(r"[0-9.]+", line)]
+        for name, _, line in (line.partition(": ") for line in text.splitlines())
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 @pytest.mark.skipif(sys.platform != "linux", reason="it measures the memory as Linux tells it")
 def test_fifty_thousand_tokens_are_calibrated_in_bounded_memory():
     pytest.importorskip("torch")
     ran = subprocess.run([sys.executable, EXAMPLES / "tokens.py"], capture_output=True, text=True, check=True)
-    told = {
-        name: [float(number) for number in re.findall(r"[0-9.]+", line)]
-        for name, _, line in (line.partition(": ") for line in ran.stdout.splitlines())
-    }
+    told = numbers(ran.stdout)
     assert "collected (1000, 50000) torch.bfloat16" in ran.stdout
     (nll_before, ece_before), (nll_after, ece_after) = told["before"], told["after"]
     assert nll_after < nll_before - 0.5
@@ -68,6 +89,26 @@ def test_the_pipeline_is_better_calibrated_and_decides_the_same(capsys):
     assert "best of 6: {'calibrator': " in told
 
 
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
+def test_a_cluster_calibrates(capsys, monkeypatch):
+    """With a tenth of the rows, and Dask's threads instead of its cluster."""
+    pytest.importorskip("distributed")
+    spec = importlib.util.spec_from_file_location("dask_cluster", EXAMPLES / "dask_cluster.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    for name, value in {"ROWS": 10_000, "CLASSES": 10, "IN_A_PART": 2_500}.items():
+        monkeypatch.setattr(example, name, value)
+    for name in ("LocalCluster", "Client"):
+        monkeypatch.setattr(example, name, lambda *_, **__: contextlib.nullcontext())
+    example.main()
+    told = capsys.readouterr().out
+    temperature, confidence, right = (float(n) for n in re.findall(r"(\d+\.\d+)", told))
+    assert "10 classes, fitted on 10000 rows" in told
+    assert temperature == pytest.approx(2, abs=0.15)
+    assert confidence == pytest.approx(right, abs=1.5)  # three standard errors
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 def test_a_cluster_calibrates_what_it_never_sends():
     pytest.importorskip("distributed")

@@ -61,6 +61,7 @@ def test_a_known_population_is_found_again(learned):
     assert np.all((widths > 0.5 * DEVIATION[1:]) & (widths < 1.2 * DEVIATION[1:]))
 
 
+@pytest.mark.slow
 def test_the_width_is_that_of_the_truth_and_not_of_what_is_known_of_it():
     # Each task is known as well as tasks are alike: the noise neither adds to the width nor hides it.
     tasks = [draw_task(i, precision=25.0) for i in range(40)]
@@ -69,6 +70,7 @@ def test_the_width_is_that_of_the_truth_and_not_of_what_is_known_of_it():
     assert np.all((widths > 0.4 * DEVIATION) & (widths < 1.3 * DEVIATION)), widths / DEVIATION
 
 
+@pytest.mark.slow
 def test_tasks_that_say_little_count_for_little(learned):
     vague = [draw_task(i, precision=1e-3) for i in range(100, 115)]
     with_vague = learn_population([*TASKS, *vague])
@@ -76,7 +78,7 @@ def test_tasks_that_say_little_count_for_little(learned):
     assert np.all(np.abs(learned.intercept - with_vague.intercept) < 0.02)
 
 
-@pytest.mark.parametrize("where", [0, 1, 3])
+@pytest.mark.parametrize("where", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 3))])
 def test_a_wild_data_set_hardly_moves_the_rest(learned, where):
     wild = draw_task(99)
     far = np.linalg.solve(wild.information, wild.linear)
@@ -95,6 +97,7 @@ def test_the_same_task_twice_in_its_data_set_changes_nothing(learned):
     same(learn_population(twice), learned)
 
 
+@pytest.mark.slow
 def test_a_data_set_with_many_tasks_weighs_as_much_as_one_with_one():
     one_set = [replace(draw_task(i), dataset="large") for i in range(200, 215)]
     for task in one_set:
@@ -188,6 +191,7 @@ def test_a_summary_refuses_what_is_no_task():
         summarise_task("a", "b", np.full((50, 3), np.nan), task.labels)
 
 
+@pytest.mark.slow
 def test_a_prior_learned_from_tasks_knows_the_temperature_of_the_next(tmp_path):
     summaries = [task_of(10 + i, 2.5 * np.exp(0.1 * np.cos(3 * i)), 1000) for i in range(5)]
     learned = learn_population(summaries)

@@ -14,7 +14,7 @@ from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.bayes_design import RANGE_FACTOR_OF_BAYES
 
 phases = (Phase.explicit, Phase.generate, Phase.shrink)
-few = settings(deadline=None, max_examples=6, derandomize=True, database=None, phases=phases)
+few = settings(deadline=None, max_examples=4, derandomize=True, database=None, phases=phases)
 
 # The ECE loss jumps where a row changes bins, so a rounding error may end its descent elsewhere: PTSe is
 # held to what it promises at use, not to the same fit from sums in another order.

@@ -1,11 +1,14 @@
 """On data whose truth is known, each method finds it, as closely as its standard errors say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from compared import COMPARED
 from scipy.special import expit, softmax, xlogy
 
 from temperance import make_calibrator, metrics
+from temperance.calibrators.binwise import BinwiseFormula
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 
@@ -150,10 +153,12 @@ def test_bts_puts_equal_numbers_of_rows_into_the_bins_below_the_top_one():
 def test_a_confidence_equal_to_an_edge_belongs_to_the_bin_below_it():
     task = simulate(500, 5)
     cal = make_calibrator("bts", bins=6).fit(task.logits, task.labels)
-    confidence = np.exp(LogitRows(task.logits).uncertainty().log_confidence)
-    row = int(np.argsort(confidence)[250])
-    cal.edges_ = np.array([0.1, confidence[row], 0.997, 0.998, 0.999])
-    cal.temperatures_ = np.arange(1.0, 7.0)
+    log_confidence = LogitRows(task.logits).uncertainty().log_confidence
+    row = int(np.argsort(log_confidence)[250])
+    edge = np.exp(log_confidence[row])
+    edge = edge if np.log(edge) >= log_confidence[row] else np.nextafter(edge, 1)  # equal, but for rounding
+    formula = BinwiseFormula(np.array([0.1, edge, 0.997, 0.998, 0.999]), np.arange(1.0, 7.0))
+    cal.model_ = replace(cal.model_, formula=formula)
     assert cal.temperature(task.logits)[row] == 2.0
 
 

@@ -21,7 +21,7 @@ def noisy_labels(seed):
     return logits, (p.cumsum(axis=1) < rng.random((3000, 1))).sum(axis=1)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])
 @pytest.mark.parametrize("loss", ["nll", "brier"])
 def test_ets_reaches_what_another_solver_finds_from_many_starts(loss, seed):
     logits, labels = noisy_labels(seed)

@@ -1,6 +1,7 @@
 """What a fitted calibrator says of itself, in words that follow from its numbers."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from temperance import (
     LinearTemperatureScaling,
     TemperatureScaling,
 )
+from temperance.calibrators.temperature import SingleTemperatureFormula
 from temperance.data import simulate
 
 
@@ -34,8 +36,18 @@ def test_ts_says_which_way_the_confidence_errs_and_how_far(factor, words):
 def test_ts_says_when_the_confidence_is_right():
     task = simulate(5_000, 5, temperature=1.0, entropy_slope=0.0, class_spread=0.0)
     calibrator = TemperatureScaling().fit(task.logits, task.labels)
-    calibrator.temperature_ = 1.001
+    nearly = replace(calibrator.model_, formula=SingleTemperatureFormula(1.001))
+    calibrator.model_ = nearly
     assert "right as it is, on average" in calibrator.summary()
+
+
+def test_a_fitted_number_cannot_be_changed_by_hand():
+    task = simulate(200, 3)
+    calibrator = TemperatureScaling().fit(task.logits, task.labels)
+    with pytest.raises(AttributeError, match="temperature_ is a number of the fitted model"):
+        calibrator.temperature_ = 2.0
+    with pytest.raises(AttributeError, match="cannot assign"):
+        calibrator.model_.formula.temperature = 2.0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,14 @@ from running import Done
 
 from temperance import load
 from temperance.cli import main
+from temperance.comparison import compare
 from temperance.data import simulate
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch):
+    """Let comparisons draw 20 times where nobody says how often, in the commands as in the library."""
+    monkeypatch.setitem(compare.__kwdefaults__, "draws", 20)
 
 
 @pytest.fixture(scope="session")

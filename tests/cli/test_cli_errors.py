@@ -1,5 +1,6 @@
 """Bad usage is exit code 2, what fails is 1; both are one sentence."""
 
+import contextlib
 import errno
 import re
 from pathlib import Path
@@ -145,14 +146,24 @@ def test_every_argument_that_an_error_advises_to_change_is_an_option():
     assert [_as_option("kind", "probs"), _as_option("overwrite", True)] == ["--input probs", "--force"]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("words", [("evaluate", "test.npz", "--draws", "5"), ("--help",)])
-def test_standard_output_that_is_full_is_a_failure(words, files, start):
-    with open("/dev/full", "w") as full:  # noqa: PTH123
-        process = start(*words, stdout=full)
+FULL = Path("/dev/full")
+NO_ROOM = "temperance: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
+def test_standard_output_that_is_full_is_a_failure(files, run, monkeypatch):
+    with contextlib.suppress(OSError), FULL.open("w") as full, monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", full)
+        done = run("evaluate", "test.npz", "--draws", "5")
+    assert (done.code, done.err) == (1, NO_ROOM)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
+def test_a_process_whose_standard_output_is_full_says_so_once(files, start):
+    with FULL.open("w") as full:
+        process = start("--help", stdout=full)
         _, err = process.communicate()
-    assert process.returncode == 1
-    assert re.fullmatch(r"temperance: \[Errno 28\] No space left on device\n", err.decode())
+    assert (process.returncode, err.decode()) == (1, NO_ROOM)
 
 
 def test_python_m_temperance_is_the_same_program(start):

@@ -109,9 +109,9 @@ def test_bash_takes_the_script(run):
 
 COMPLETIONS = {
     "methods": (("fit", "val.npz", "-m", ""), list(CALIBRATORS)),
-    "some methods": (("fit", "val.npz", "--method", "h"), ["hts", "hnlts"]),
-    "methods after a comma": (("compare", "val.npz", "-m", "ts,h"), ["ts,hts", "ts,hnlts"]),
-    "methods after two commas": (("compare", "val.npz", "-m", "ts,hts,ba"), ["ts,hts,bayes"]),
+    "some methods": (("fit", "val.npz", "--method", "h"), ["hts", "hnlts", "hts-sgd", "hnlts-sgd"]),
+    "methods after a comma": (("compare", "val.npz", "-m", "ts,e"), ["ts,ets", "ts,ets-brier"]),
+    "methods after two commas": (("compare", "val.npz", "-m", "ts,hts,bt"), ["ts,hts,bts"]),
     "commands": (("com",), ["compare", "completion"]),
     "options": (("evaluate", "test.npz", "--dr"), ["--draws"]),
     "choices": (("evaluate", "test.npz", "--input", ""), ["logits", "probs"]),
@@ -130,18 +130,18 @@ def test_tab_completes(words, wanted, run, monkeypatch):
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_tab_completes_in_other_shells(shell, run, monkeypatch):
-    for name, value in completed(shell, "compare", "val.npz", "-m", "ts,hn").items():
+    for name, value in completed(shell, "compare", "val.npz", "-m", "ts,bt").items():
         monkeypatch.setenv(name, value)
     lines = run().succeeded().out.splitlines()
-    assert lines[:2] == {"zsh": ["plain", "ts,hnlts"], "fish": ["plain,ts,hnlts"]}[shell]
+    assert lines[:2] == {"zsh": ["plain", "ts,bts"], "fish": ["plain,ts,bts"]}[shell]
 
 
 def test_tab_completes_in_a_process_of_its_own(folder):
     done = subprocess.run(
         [sys.executable, "-m", "temperance"],
-        env=os.environ | completed("bash", "compare", "val.npz", "-m", "ts,hn"),
+        env=os.environ | completed("bash", "compare", "val.npz", "-m", "ts,bt"),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert (done.stdout, done.stderr) == ("plain,ts,hnlts\n", "")
+    assert (done.stdout, done.stderr) == ("plain,ts,bts\n", "")

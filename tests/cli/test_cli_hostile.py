@@ -115,7 +115,7 @@ ODD = {
     "two rows": lambda z, y: (z[:2], y[:2]),
     "two classes": lambda z, y: (z[:50, :2], y[:50] % 2),
     "one class": lambda z, y: (z[:50], np.zeros(50, int)),
-    "many classes": lambda z, y: (np.random.default_rng(0).standard_normal((60, 1000)), np.arange(60)),
+    "many classes": lambda z, y: (np.random.default_rng(0).standard_normal((60, 300)), np.arange(60)),
     "huge": lambda z, y: (z[:50] * 1e30, y[:50]),
     "tiny": lambda z, y: (z[:50] * 1e-9, y[:50]),
     "all the same": lambda z, y: (np.zeros((50, 4)), y[:50]),

@@ -14,7 +14,7 @@ import pytest
 from running import half_written
 
 OLD = b"the old file"
-ROWS, CLASSES = 90_000, 100  # 36 MB: three parts
+ROWS, CLASSES = 45_000, 100  # 18 MB: two parts
 
 
 @pytest.fixture
@@ -48,10 +48,15 @@ def wait_for_half_written(process, folder):
     pytest.fail(f"the command ended before it wrote: {process.communicate()}")
 
 
-def test_a_command_killed_at_any_moment_leaves_the_old_file_or_the_new_one(large, finished, run):
-    # Before anything is written, at many moments while it is, and as late as can be.
-    size = len(finished)
-    moments = [-1, 0, *(int(share * size) for share in (0.1, 0.5, 0.9, 0.999, 1))]
+# Before anything is written, at many moments while it is, and as late as can be.
+MANY = (-1, 0, 0.1, 0.5, 0.9, 0.999, 1)
+
+
+@pytest.mark.parametrize(
+    "shares", [(-1, 0.5), pytest.param(MANY, marks=pytest.mark.slow)], ids=["two moments", "many moments"]
+)
+def test_a_command_killed_at_any_moment_leaves_the_old_file_or_the_new_one(shares, large, finished, run):
+    moments = [-1 if share < 0 else int(share * len(finished)) for share in shares]
     killed = subprocess.run(
         [sys.executable, Path(__file__).with_name("killing.py"), *map(str, moments), "--", *large],
         env=os.environ | {"TEMPERANCE_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
@@ -77,6 +82,7 @@ def test_a_command_killed_at_any_moment_leaves_the_old_file_or_the_new_one(large
 )
 def test_a_command_that_is_asked_to_stop_leaves_nothing_behind(name, code, sentence, large, folder, start):
     Path("out.csv").write_bytes(OLD)
+    np.save("new.npy", np.load("new.npy")[:9000])
     before = {path.name for path in folder.iterdir()}
     process = start(*large[:-2], "out.csv", "--force")  # text takes long to write
     wait_for_half_written(process, folder)

@@ -45,6 +45,7 @@ def peak(*words):
     return int(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_file_is_calibrated_in_less_memory_than_it_takes(large):
     assert peak("apply", "cal.json", "new.npy", "--input", "logits", "-o", "probs.npz") < LIMIT
     probs = open_rows("probs.npz", need_labels=False).array()

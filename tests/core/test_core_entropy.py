@@ -64,14 +64,14 @@ def rows_and_log_entropy(n_classes: int, dtype: Any) -> tuple[np.ndarray, np.nda
     return z, np.array([log_entropy(row) for row in z])
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10, 1000])
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 300])
 def test_log_entropy_equals_mpmath_for_gaps_from_0_to_a_million(kernel, n_classes):
     z, want = rows_and_log_entropy(n_classes, np.float64)
     error = np.abs(LogitRows(z).uncertainty().log_entropy - want)
     assert np.all(error <= tolerance(want)), error.max()
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10, 1000])
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 300])
 def test_log_entropy_of_float32_logits_is_right_to_1e_5(kernel, n_classes):
     z, want = rows_and_log_entropy(n_classes, np.float32)
     error = np.abs(LogitRows(z).uncertainty().log_entropy - want)

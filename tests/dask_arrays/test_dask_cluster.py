@@ -14,7 +14,7 @@ distributed = pytest.importorskip("distributed")
 # Dask warns of its own inner life, and this is no test of it.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-N_ROWS, N_CLASSES, ROWS = 40_000, 12, 5_000
+N_ROWS, N_CLASSES, ROWS = 16_000, 12, 2_000
 
 
 class Rooted(np.ndarray):
@@ -72,7 +72,9 @@ def assert_same(one, other):
         np.testing.assert_allclose(other.parameters()[name], value, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("key", ["hts", "bts", "ets"])
+@pytest.mark.parametrize(
+    "key", ["hts", *(pytest.param(key, marks=pytest.mark.slow) for key in ("bts", "ets"))]
+)
 def test_two_workers_give_the_parameters_of_one_array_and_no_logit_travels(key, client, held):
     assert_same(make_calibrator(key).fit(*held), make_calibrator(key).fit(lazily(), held[1]))
 
@@ -83,6 +85,7 @@ def test_probabilities_are_computed_on_the_workers(client, held):
     assert mean.compute() == pytest.approx(cal.predict_proba(held[0]).max(axis=1).mean(), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_midway_changes_nothing(client, held, tmp_path):
     made = tmp_path / "made"
     made.mkdir()

@@ -42,15 +42,17 @@ def test_parts_of_any_size_give_the_parameters_of_the_whole(key, fit, task, weig
     assert (parts.n_rows_, parts.n_classes_) == task.logits.shape
 
 
-@pytest.mark.parametrize("key", ["hts", "bts", "ets"])
+@pytest.mark.parametrize("key", ["hts", "bts", pytest.param("ets", marks=pytest.mark.slow)])
 def test_threads_give_the_same_bits(key, fit, task, weights):
     one_by_one = fit(key, in_parts(task.logits), task.labels, weights)
     with dask.config.set(scheduler="threads"):
         assert largest_difference(one_by_one, fit(key, in_parts(task.logits), task.labels, weights)) == 0
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])
-@pytest.mark.parametrize("key", ["hts", "lts", "bts"])
+@pytest.mark.parametrize(
+    ("key", "dtype"),
+    [("hts", np.float32), ("hts", np.float16), ("hts", np.int64), ("lts", np.float16), ("bts", np.int64)],
+)
 def test_numbers_of_any_type_give_the_parameters_of_the_whole(key, dtype, fit, task):
     logits = (100 * task.logits).astype(dtype) if dtype is np.int64 else task.logits.astype(dtype)
     whole, parts = fit(key, logits, task.labels), fit(key, in_parts(logits), task.labels)
@@ -63,9 +65,13 @@ def test_options_of_bayes(options, fit, task):
     assert largest_difference(whole, fit("bayes", in_parts(task.logits), task.labels, **options)) < 1e-8
 
 
-def test_the_brier_score_of_ets_and_a_binary_classifier(fit, task):
+@pytest.mark.slow
+def test_the_brier_score_of_ets(fit, task):
     whole = fit("ets", task.logits, task.labels, loss="brier")
     assert largest_difference(whole, fit("ets", in_parts(task.logits), task.labels, loss="brier")) < 1e-8
+
+
+def test_a_binary_classifier(fit, task):
     score, label = task.logits[:, 1] - task.logits[:, 0], task.labels % 2
     assert largest_difference(fit("hts", score, label), fit("hts", in_parts(score), label)) < 1e-8
 

@@ -65,12 +65,14 @@ def test_a_file_cut_short(name, damaged):
         assert isinstance(found, str) or (name == "csv" and len(found) <= N) or length >= len(content) - 2
 
 
-def test_bytes_changed(name, damaged):
+# The first and last bytes are headers and footers; every fifth of them finds what all do, but for luck.
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_bytes_changed(name, damaged, step):
     content, check = damaged
     rng = np.random.default_rng(3)
     places = {*range(min(len(content), 200)), *rng.integers(0, len(content), 200).tolist()}
     places |= set(range(max(0, len(content) - 150), len(content)))
-    for place in sorted(places):
+    for place in sorted(places)[::step]:
         other = bytearray(content)
         other[place] ^= 1 << int(rng.integers(8))
         found = check(bytes(other))

@@ -78,12 +78,13 @@ def check_read(path, rows=ROWS, allowed=ALLOWED_MB):
     assert grown < allowed
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("order", ["C", pytest.param("F", marks=pytest.mark.slow)])
 def test_reading_a_large_npy(tmp_path, order):
     sparse(tmp_path / "a.npy", order)
     check_read(tmp_path / "a.npy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".npz", ".parquet"])
 def test_writing_and_reading_a_large_file(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
@@ -94,6 +95,7 @@ def test_writing_and_reading_a_large_file(tmp_path, suffix):
     check_read(path, rows, allowed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".npz"])
 def test_reading_a_large_file_of_others(tmp_path, suffix):
     array = np.zeros((ROWS, CLASSES), np.float32)

@@ -100,6 +100,7 @@ def test_an_impossible_label_makes_the_loss_infinite_and_no_nan(task):
     assert estimate.low < 10  # more than one in three resamples leave that row out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharpen", [1.0, 2.0])
 def test_intervals_cover_the_population_value(simulate, sharpen):
     names = ["accuracy", "nll", "ece", "classwise_ece", "smooth_ece"]

@@ -79,7 +79,7 @@ def weighted_rows(draw):
 
 
 @pytest.mark.parametrize(("name", "options"), CASES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(rows=weighted_rows())
 def test_a_weight_of_k_equals_k_equal_rows(name, options, rows):
     probs, labels, counts = rows

@@ -225,6 +225,7 @@ for loader in (Known(), batches(80)):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems may copy an array that grows")
 def test_the_memory_is_that_of_the_result():
     ran = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)

@@ -142,6 +142,7 @@ def test_it_is_traced_as_one_graph(variant, calibrator):
     torch.testing.assert_close(compiled(z), module(z))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="PyTorch compiles with a C++ compiler")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's compiler uses old parts of its own
 def test_it_is_compiled(calibrator):
@@ -152,7 +153,12 @@ def test_it_is_compiled(calibrator):
     torch.testing.assert_close(compiled(z), module(z))
 
 
-@pytest.mark.parametrize("variant", ["hnlts", "pts", "bts", "bayes"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "variant", ["pts", "bayes", pytest.param("hnlts", marks=SLOW), pytest.param("bts", marks=SLOW)]
+)
 def test_it_is_exported_for_any_number_of_rows(variant, calibrator):
     module, z = calibrator(variant).to_torch(), rows(5)
     program = torch.export.export(module, (z,), dynamic_shapes=({0: torch.export.Dim("rows")},))

@@ -145,15 +145,21 @@ def test_the_same_comparison_gives_the_same_page(comparison, html):
     assert render_report(comparison, title=f"Report of {HOSTILE}", sources=[source]) == html
 
 
-def test_the_file_is_small_and_not_overwritten_unasked(comparison, tmp_path):
+def test_the_page_is_small(html):
+    assert len(html.encode()) < 5_000_000
+
+
+def test_the_file_is_not_overwritten_unasked(tmp_path):
+    task = simulate(n_rows=100, n_classes=3, random_state=1)
+    comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, **QUICK)
     path = tmp_path / "report.html"
     comparison.save_report(path)
     content = path.read_bytes()
-    assert len(content) < 5_000_000
     with pytest.raises(FileExistsError, match="exists already"):
         write_report(comparison, path)
     assert path.read_bytes() == content
     comparison.save_report(path, overwrite=True)
+    assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -173,11 +179,11 @@ def test_a_report_is_made_by_cross_validation_whatever_the_size(n_rows, n_classe
 
 def test_masked_classes_and_a_single_score_can_be_reported(binary):
     scores, labels = binary
-    assert "Verdict" in render_report(compare(scores, labels, methods=["ts", "hts"], **QUICK))
+    assert "Verdict" in render_report(compare(scores, labels, methods=["hts"], **QUICK))
     task = simulate(300, 4, random_state=2)
     logits = task.logits.copy()
     logits[np.arange(300), (task.labels + 1) % 4] = -np.inf
-    assert "Verdict" in render_report(compare(logits, task.labels, methods=["ts", "hts", "bayes"], **QUICK))
+    assert "Verdict" in render_report(compare(logits, task.labels, methods=["ts", "bayes"], **QUICK))
 
 
 def test_a_calibrated_classifier_is_told_to_be_left_alone():

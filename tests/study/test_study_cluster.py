@@ -16,6 +16,7 @@ from temperance.study.cluster import check_scheduler
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_numbers_though_a_worker_is_killed(task_folder, study_folder, tmp_path):
     distributed = pytest.importorskip("distributed")
     killed = []

@@ -144,6 +144,7 @@ def study_command(task_folder, out):
     return [*command, *words, "--seed", str(SEED), "--jobs", "1", "--quiet"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_folder, tmp_path):
     command = study_command(task_folder, tmp_path / "out")
