@@ -157,7 +157,7 @@ def test_the_fits_reach_stationary_points(simulate):
     model = recalibration.fit_bias(rows, weight, recalibration.Recalibrator(beta, np.zeros(4)))
     theta = np.concatenate([[-np.log(model.beta)], model.bias])
     gradient, fisher = recalibration.bias_objective(rows, weight)(theta).derivatives
-    assert np.abs(gradient / np.sqrt(fisher.diagonal() / weight.sum())).max() < 0.02
+    assert np.abs(gradient / np.sqrt(fisher.diagonal() / weight.sum())).max() < 0.05
 
 
 def test_a_temperature_far_from_one_is_found_and_separable_rows_stop_at_the_bound(simulate):

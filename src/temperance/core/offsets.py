@@ -29,7 +29,7 @@ from temperance.core.predictors import ByClass
 
 __all__ = ["Inputs", "OffsetLogLikelihood", "exponentiate", "offset_mixture"]
 
-# The spread of the biases up to which their largest may stand for the largest of each row.
+# The spread of the biases up to which their largest may stand for the largest u of each row.
 NARROW = 20.0
 
 
@@ -94,10 +94,10 @@ class OffsetLogLikelihood(LogLikelihood):
         assert labels is not None
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Matrix]:
-            d, x, u, top = self._logits(z, i, j, beta, W)
+            d, x, u, near_zero = self._logits(z, i, j, beta, W)
             of_label, share = (np.arange(j - i), labels[i:j]), self.share[i:j]
             at_label = u[of_label]
-            sums, log_sums = exponentiate(u, top)
+            sums, log_sums = exponentiate(u, near_zero=near_zero)
             r[i:j] = np.einsum("ij,ij->i", u, d) / sums - self.rows.label_gap[i:j]
             u[of_label] -= sums  # now p - y, times the sums
             gradient = (x * (share / sums)[:, None]).astype(self.dtype).T @ u
@@ -134,8 +134,8 @@ class OffsetLogLikelihood(LogLikelihood):
 
     def _logits(
         self, z: Floats, i: int, j: int, beta: Beta, W: Matrix
-    ) -> tuple[Floats, Floats, Floats, float | None]:
-        """Return d, x and u of a block, and a bound of u, unless it has to be looked for."""
+    ) -> tuple[Floats, Floats, Floats, bool]:
+        """Return d, x and u of a block, but for a constant, and whether each row's largest u is near 0."""
         # With few classes the inner loops run along the rows.
         d = np.empty(z.shape, self.dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
         np.subtract(z, self.rows.peak[i:j, None], out=d, dtype=self.dtype)
@@ -143,17 +143,17 @@ class OffsetLogLikelihood(LogLikelihood):
         u = d * beta.value[i:j, None].astype(self.dtype)
         if self.inputs.width > 1:
             u += x @ W.T.astype(self.dtype)
-            return d, x, u, None
-        u += W.T.astype(self.dtype)
-        # d is at most 0, and 0 at the top: every row's largest u is one of the biases or lies between them.
-        return d, x, u, float(W.max()) if np.ptp(W) < NARROW else None
+            return d, x, u, False
+        # d is at most 0, and 0 at the top: each row's largest u lies between the least bias and the largest.
+        u += (W - W.max()).T.astype(self.dtype)
+        return d, x, u, bool(np.ptp(W) < NARROW)
 
     def _moments(
         self, z: Floats, i: int, j: int, beta: Beta, W: Matrix
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return x, p, p (d - E_p d) and Var_p d of a block."""
-        d, x, p, top = self._logits(z, i, j, beta, W)
-        sums, _ = exponentiate(p, top)
+        d, x, p, near_zero = self._logits(z, i, j, beta, W)
+        sums, _ = exponentiate(p, near_zero=near_zero)
         p /= sums[:, None].astype(self.dtype)
         d -= np.einsum("ij,ij->i", p, d)[:, None]
         spread = p * d
@@ -182,16 +182,17 @@ class OffsetLogLikelihood(LogLikelihood):
         return fisher
 
 
-def exponentiate(u: Floats, top: float | None = None) -> tuple[Vector, Vector]:
-    """Replace `u` by exp(u - top); return its row sums, and log sum exp of each row.
+def exponentiate(u: Floats, *, near_zero: bool = False) -> tuple[Vector, Vector]:
+    """Replace `u` by exp(u - top), top each row's largest; return its row sums, and log sum exp of each row.
 
-    Without `top`, a number not far above the largest of any row, it is the largest of each row.
+    Where the largest are known to be at most 0 and `near_zero`, 0 stands for them.
     """
-    above = np.max(u, axis=1) if top is None else np.full(1, top, u.dtype)
-    u -= above[:, None]
+    top = np.zeros(1) if near_zero else np.max(u, axis=1)
+    if not near_zero:
+        u -= top[:, None]
     np.exp(u, out=u)
     sums = u.sum(axis=1).astype(np.float64)
-    return sums, np.log(sums) + above
+    return sums, np.log(sums) + top
 
 
 def _outer(a: Floats, x: Floats) -> Floats:
