@@ -20,8 +20,6 @@ from temperance import loaders
 from temperance.core.blocks import BFloat16
 from temperance.validation import InputError, check_logits_shape, check_probabilities
 
-__all__ = ["Logits", "as_numpy", "framework_of", "logits_from_probs", "open_logits"]
-
 
 @dataclass(frozen=True)
 class Logits:

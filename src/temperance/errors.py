@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["InputError", "OutputExistsError", "Remedy", "rows_from"]
-
 Spelling = Callable[[str, object], str]
 """How to write an argument with a value, or alone if the value is None."""
 

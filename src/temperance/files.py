@@ -20,8 +20,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from temperance.errors import OutputExistsError
 
-__all__ = ["atomic_file", "check_writable", "filled_array", "scratch_array", "sha256", "write_atomically"]
-
 # A scratch array of this many bytes or more lives on disk.
 MEMORY_LIMIT = 1 << 30
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from temperance.errors import InputError
 
-__all__ = ["LOADERS", "MissingPackageError", "import_optional", "load", "load_object"]
-
 LOADERS: dict[str, tuple[str, str]] = {
     "save": ("temperance.persistence", "save"),
     "calibrator html": ("temperance.report.notebook", "calibrator_html"),

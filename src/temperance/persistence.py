@@ -25,8 +25,6 @@ from temperance.core.solution import Solution, parse_message
 from temperance.files import write_atomically
 from temperance.validation import InputError
 
-__all__ = ["FORMAT", "VERSION", "load", "save"]
-
 FORMAT = "temperance calibrator"
 VERSION = 1
 

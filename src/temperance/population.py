@@ -20,9 +20,6 @@ from temperance.core.features import SHAPE_FEATURES
 from temperance.files import write_atomically
 from temperance.validation import InputError
 
-__all__ = ["Population", "read_population", "shipped_population", "weak_population", "write_population"]
-
-
 FORMAT, VERSION = "temperance population", 1
 SIZE = len(SHAPE_FEATURES)
 

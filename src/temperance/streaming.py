@@ -22,8 +22,6 @@ from temperance.errors import rows_from
 from temperance.files import scratch_array
 from temperance.validation import inspector
 
-__all__ = ["predict_file", "probabilities_of_file", "probability_dtype", "probability_shape"]
-
 PART_BYTES = 1 << 25  # of one part in float64
 
 

@@ -15,22 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.core.blocks import BFloat16, read_blocks
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
-from temperance.errors import InputError
-
-__all__ = [
-    "InputError",
-    "check_choice",
-    "check_labels",
-    "check_limits",
-    "check_logits_shape",
-    "check_number",
-    "check_probabilities",
-    "check_sample_weight",
-    "check_seed",
-    "check_temperatures",
-    "check_unmasked",
-    "inspector",
-]
+from temperance.errors import InputError as InputError
 
 _LARGEST = 2.0**63  # beyond it NumPy has no whole number, and no option has a use
 _SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size

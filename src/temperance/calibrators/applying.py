@@ -15,8 +15,6 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.ops import Array
 from temperance.validation import InputError, inspector
 
-__all__ = ["ONE_PER_ROW", "apply", "check_columns", "evaluate_formula"]
-
 ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}
 """The methods that give one number for each row, and the formula behind each."""
 

@@ -31,8 +31,6 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.solution import Solution
 from temperance.validation import InputError, check_labels, check_sample_weight, inspector
 
-__all__ = ["Calibrator", "TemperatureCalibrator", "model_of"]
-
 QUANTILES = np.array([0.05, 0.5, 0.95])
 """Shares of the rows of a fit at which its temperatures are kept."""
 

@@ -25,20 +25,6 @@ from temperance.core.offsets import Inputs
 from temperance.core.predictors import ByClass
 from temperance.population import Population
 
-__all__ = [
-    "MOST_CLASSES",
-    "MOST_INTERACTING",
-    "Design",
-    "build_design",
-    "interacting",
-    "mean_log_entropy",
-    "offset_blocks",
-    "shape_features_of",
-    "standards",
-    "temperature_blocks",
-]
-
-
 # Classes that can have a temperature or a bias of their own: their Fisher matrix is dense.
 MOST_CLASSES = 2000
 # Classes up to which a bias may depend on all logits: the square of it is a number of parameters.

@@ -44,8 +44,6 @@ from temperance.core.top_label import TopLabelLikelihood
 from temperance.population import Population, read_population, shipped_population, weak_population
 from temperance.validation import InputError, check_limits, check_temperatures, check_unmasked
 
-__all__ = ["BayesianFormula", "BayesianTemperatureScaling"]
-
 _nodes, _weights = np.polynomial.hermite_e.hermegauss(5)
 NODES: list[float] = _nodes.tolist()
 NODE_WEIGHTS = _weights / _weights.sum()

@@ -24,8 +24,6 @@ from temperance.core.ops import Array, Index
 from temperance.core.predictors import Grouped
 from temperance.validation import InputError, check_number, check_temperatures
 
-__all__ = ["BinwiseFormula", "BinwiseTemperatureScaling"]
-
 
 def _bin(edges: Array, rows: RowFeatures) -> Index:
     """Return the bin of each row; logarithms keep the digits of a confidence near 1."""

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 
-__all__ = ["class_weights_in_words", "confidence_in_words", "entropy_weight_in_words", "estimate"]
-
 
 def estimate(value: float, error: Vector | float | None) -> str:
     """Format a number and its standard error, if any; 0, or one above a temperature, means no estimate."""

@@ -22,8 +22,6 @@ from temperance.core.mixture import ALMOST_ZERO, BrierMixture, LogMixture, mixtu
 from temperance.core.ops import Array
 from temperance.validation import InputError, check_choice, check_temperatures
 
-__all__ = ["EnsembleFormula", "EnsembleTemperatureScaling"]
-
 
 @dataclass(frozen=True, eq=False)
 class EnsembleFormula(Formula):

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from temperance.calibrators.linear_predictor import LinearPredictorCalibrator
 
-__all__ = ["EntropyTemperatureScaling"]
-
 
 class EntropyTemperatureScaling(LinearPredictorCalibrator):
     """HTS: a temperature that depends on how sure the prediction is.

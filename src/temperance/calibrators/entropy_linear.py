@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from temperance.calibrators.linear_predictor import LinearPredictorCalibrator
 
-__all__ = ["EntropyLinearTemperatureScaling"]
-
 
 class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
     """HnLTS: a temperature that depends on how sure the prediction is and on which classes score high.

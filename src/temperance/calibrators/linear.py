@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from temperance.calibrators.linear_predictor import LinearPredictorCalibrator
 
-__all__ = ["LinearTemperatureScaling"]
-
 
 class LinearTemperatureScaling(LinearPredictorCalibrator):
     """LTS: a temperature that depends on which classes score high.

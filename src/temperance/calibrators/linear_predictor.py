@@ -35,8 +35,6 @@ from temperance.core.ops import Array
 from temperance.core.predictors import Linear
 from temperance.validation import check_choice, check_limits, check_unmasked
 
-__all__ = ["LinearFormula", "LinearPredictorCalibrator", "log_normalised_entropy"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearFormula(TemperatureFormula):

@@ -19,8 +19,6 @@ from temperance.core.features import RowFeatures
 from temperance.core.ops import Array
 from temperance.core.solution import Solution
 
-__all__ = ["Formula", "Model", "Shape", "TemperatureFormula"]
-
 Shape = tuple[int, ...]
 
 

@@ -16,8 +16,6 @@ from temperance.core.numpy_ops import NUMPY
 from temperance.core.offsets import Inputs, offset_mixture
 from temperance.validation import check_unmasked
 
-__all__ = ["NumpyRows"]
-
 
 class NumpyRows:
     """The features of `core.features`; outputs are probabilities, or calibrated logits if `log`.

@@ -16,8 +16,6 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from temperance.validation import InputError, check_choice
 
-__all__ = ["OutputMixin", "column_names"]
-
 
 class OutputMixin(ABC):
     """scikit-learn's `set_output` and `get_feature_names_out`, for calibrators."""

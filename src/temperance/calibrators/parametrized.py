@@ -27,8 +27,6 @@ from temperance.core.ops import Array
 from temperance.core.solution import Solution, Solver
 from temperance.validation import InputError, check_choice, check_limits, check_number, check_seed
 
-__all__ = ["NetworkFormula", "ParametrizedTemperatureScaling"]
-
 # The rectifiers' kinks promise more than they keep: a step that lowers the mean loss by less ends the fit.
 STALL = 1e-6
 

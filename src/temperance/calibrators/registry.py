@@ -27,8 +27,6 @@ from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
 from temperance.calibrators.temperature import TemperatureScaling
 from temperance.validation import InputError
 
-__all__ = ["CALIBRATORS", "UNCALIBRATED", "Method", "MethodStyle", "make_calibrator", "method_style"]
-
 UNCALIBRATED = "none"
 """The name under which the classifier's own softmax is compared."""
 

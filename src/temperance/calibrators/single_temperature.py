@@ -23,17 +23,6 @@ from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Linear
 from temperance.core.solution import Solution
 
-__all__ = [
-    "RANGE_FACTOR",
-    "SingleTemperatureFit",
-    "fit_single_temperature",
-    "limits_around",
-    "one_temperature",
-    "right_and_wrong",
-    "warn_if_all_wrong",
-    "warn_of",
-]
-
 # Rows that give a first guess of the scale, and a start for methods that refine it.
 SCALE_ROWS, START_ROWS = 512, 4096
 TELLING_ROWS = 10

@@ -16,8 +16,6 @@ from temperance.core.fit_data import FitData
 from temperance.core.ops import Array
 from temperance.validation import check_temperatures
 
-__all__ = ["SingleTemperatureFormula", "TemperatureScaling"]
-
 
 @dataclass(frozen=True, eq=False)
 class SingleTemperatureFormula(TemperatureFormula):

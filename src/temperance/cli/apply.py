@@ -13,8 +13,6 @@ from temperance.cli.output import Output, on_one_line, output_options
 if TYPE_CHECKING:
     from temperance.data import RowFile
 
-__all__ = ["apply"]
-
 EXAMPLES = """\b
 Examples:
   temperance apply cal.json new.npz -o probs.npz

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from temperance.data import RowFile
     from temperance.report import Source
 
-__all__ = ["compare", "show_comparison"]
-
 EXAMPLES = """\b
 Examples:
   temperance compare val.npz test.npz

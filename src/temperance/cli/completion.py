@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-__all__ = ["COMPLETE", "completion"]
-
 COMPLETE = "_TEMPERANCE_COMPLETE"  # the variable in which the shell asks
 
 EXAMPLES = """\b

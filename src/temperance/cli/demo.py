@@ -10,8 +10,6 @@ from temperance.cli.compare import show_comparison
 from temperance.cli.inputs import FILE, force_option, seed_option
 from temperance.cli.output import Output, output_options
 
-__all__ = ["demo"]
-
 EXAMPLES = """\b
 Examples:
   temperance demo

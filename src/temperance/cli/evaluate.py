@@ -17,8 +17,6 @@ from temperance.cli.inputs import (
 from temperance.cli.output import Output, output_options
 from temperance.cli.tables import metrics_table
 
-__all__ = ["evaluate"]
-
 EXAMPLES = """\b
 Examples:
   temperance evaluate test.npz

@@ -13,8 +13,6 @@ from temperance.cli.output import Output, on_one_line, output_options
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
 
-__all__ = ["export"]
-
 EXAMPLES = """\b
 Examples:
   temperance export cal.json cal.onnx

@@ -19,8 +19,6 @@ from temperance.cli.inputs import (
 )
 from temperance.cli.output import Output, on_one_line, output_options
 
-__all__ = ["fit"]
-
 EXAMPLES = """\b
 Examples:
   temperance fit val.npz -o cal.json

@@ -14,21 +14,6 @@ import click
 if TYPE_CHECKING:
     from temperance.data import RowFile
 
-__all__ = [
-    "FILE",
-    "RowOptions",
-    "bins_option",
-    "check_apart",
-    "confidence_option",
-    "force_option",
-    "input_options",
-    "kind_option",
-    "method_names_option",
-    "methods_option",
-    "seed_option",
-    "split_names",
-]
-
 FILE = click.Path(path_type=Path)
 
 

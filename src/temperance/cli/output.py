@@ -18,8 +18,6 @@ from rich.table import Table
 
 import temperance
 
-__all__ = ["Output", "on_one_line", "output_options", "quiet_option"]
-
 Report = Callable[[str, float], None]
 
 _WIDTH = 80

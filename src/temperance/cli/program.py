@@ -28,8 +28,6 @@ from temperance.cli.fit import fit
 from temperance.cli.output import on_one_line
 from temperance.cli.study import study
 
-__all__ = ["main"]
-
 EXAMPLES = """\b
 Examples:
   temperance demo                    the whole job, on a built-in network

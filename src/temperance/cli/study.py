@@ -9,8 +9,6 @@ from temperance.cli.study_figure import figure
 from temperance.cli.study_run import run
 from temperance.cli.study_table import table
 
-__all__ = ["study"]
-
 EXAMPLES = """\b
 Examples:
   temperance study run tasks/ --out study

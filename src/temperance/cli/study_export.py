@@ -9,8 +9,6 @@ import click
 from temperance.cli.inputs import FILE, force_option
 from temperance.cli.output import Output, on_one_line, quiet_option
 
-__all__ = ["export"]
-
 EXAMPLES = """\b
 Examples:
   temperance study export study -o results.csv

@@ -9,8 +9,6 @@ import click
 from temperance.cli.inputs import FILE, force_option
 from temperance.cli.output import Output, on_one_line, quiet_option
 
-__all__ = ["NAMES", "figure"]
-
 EXAMPLES = """\b
 Examples:
   temperance study figure study avg_NLL

@@ -17,8 +17,6 @@ from temperance.cli.output import Output, on_one_line, output_options
 if TYPE_CHECKING:
     from temperance.study import Results
 
-__all__ = ["run"]
-
 EXAMPLES = """\b
 Examples:
   temperance study run tasks/ --out study

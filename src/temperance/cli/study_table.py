@@ -8,8 +8,6 @@ import click
 
 from temperance.cli.inputs import FILE, method_names_option
 
-__all__ = ["table"]
-
 EXAMPLES = """\b
 Examples:
   temperance study table study --metric nll --n 200

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from temperance.metrics import Evaluation
     from temperance.study.results import MethodTime, Results
 
-__all__ = ["comparison_table", "metrics_table", "times_table"]
-
 
 def comparison_table(comparison: Comparison) -> tuple[str, Table]:
     """Return a heading, and methods by scores; the recommended one stands out."""

@@ -20,9 +20,6 @@ from temperance.comparison.rows import LabelledRows, fit_method, label_nll, pred
 from temperance.core.arrays import Vector
 from temperance.validation import check_number
 
-__all__ = ["LearningCurve", "learning_curve"]
-
-
 _SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 _HELD_SHARE = 0.2
 _MOST_JUDGED = 5000  # the noise of the draws is far above that of so many rows

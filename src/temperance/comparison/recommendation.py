@@ -19,9 +19,6 @@ from temperance.comparison.result import MethodResult
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate
 
-__all__ = ["Difference", "Recommendation", "recommend"]
-
-
 NEGLIGIBLE = 1e-6  # of the NLL: two solvers of one problem differ by more than their rows' error
 
 

@@ -20,8 +20,6 @@ from temperance.metrics import METRICS, Estimate, Evaluation
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation
 
-__all__ = ["UNCALIBRATED", "Comparison", "MethodResult"]
-
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:

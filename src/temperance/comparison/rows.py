@@ -17,8 +17,6 @@ from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 from temperance.validation import check_labels, check_number, check_sample_weight, inspector
 
-__all__ = ["LabelledRows", "deal_folds", "fit_method", "label_nll", "predict", "predict_folds"]
-
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AnyArray", "Floats", "Indices", "Matrix", "Vector"]
-
 AnyArray = NDArray[Any]
 """Numbers of any type."""
 Floats = NDArray[np.floating[Any]]

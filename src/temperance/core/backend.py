@@ -11,8 +11,6 @@ from types import ModuleType
 
 from temperance.core import kernels
 
-__all__ = ["kernel", "kernels_for", "kernels_of_size"]
-
 # From this many numbers on, loading the compiled loops costs less than they save over a few fits. The
 # choice depends on the size alone, so that the same input gives the same bits in any process.
 COMPILED_FROM = 1 << 24

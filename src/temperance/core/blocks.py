@@ -21,21 +21,6 @@ from threadpoolctl import ThreadpoolController
 
 from temperance.core.arrays import Floats
 
-__all__ = [
-    "BFloat16",
-    "Scratch",
-    "block_rows",
-    "for_each_block",
-    "number_of_threads",
-    "read_blocks",
-    "row_products",
-    "row_slices",
-    "sum_blocks",
-    "threads",
-    "working_dtype",
-]
-
-
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they win from the cache.
 BLOCK_BYTES = 1 << 20
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.

@@ -26,9 +26,6 @@ from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
 from temperance.core.solution import Solution, Solver, Status
 
-__all__ = ["descend"]
-
-
 LEARNING_RATE, LOWEST_RATE = 1e-4, 1e-7
 MOMENTUM = 0.9
 BATCH = 1000

@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.objective import Derivatives, Derive, LogLikelihood, PartialSums
 
-__all__ = ["EceLoss"]
-
-
 BINS = 10  # as in the authors' code
 
 

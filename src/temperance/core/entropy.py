@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats
 
-__all__ = ["log_entropy"]
-
-
 # Below it, r is taken to have lost digits or terms to underflow, by item size.
 TINY = {4: 1e-30, 8: 1e-290}
 

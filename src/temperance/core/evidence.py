@@ -24,9 +24,6 @@ from temperance.core.fisher import Objective, fisher_scoring
 from temperance.core.objective import Prior
 from temperance.core.solution import Solution, Status
 
-__all__ = ["Block", "Posterior", "maximise_evidence"]
-
-
 ROUNDS = 20
 SETTLED = 0.03  # a relative change of every tau that ends the rounds
 ROUND_TOLERANCE = 1e-6  # of a fit whose taus will change; the last one is exact

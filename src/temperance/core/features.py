@@ -20,15 +20,6 @@ from typing import Protocol
 
 from temperance.core.ops import Array, Index, Ops
 
-__all__ = [
-    "LOG_ENTROPY_FLOOR",
-    "SHAPE_FEATURES",
-    "RowFeatures",
-    "RowShape",
-    "normalised_log_entropy",
-    "shape_features",
-]
-
 SHAPE_FEATURES = ("log entropy", "its square", "gap to third", "gap to mean")
 LOG_ENTROPY_FLOOR = -20.0
 

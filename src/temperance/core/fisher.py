@@ -21,8 +21,6 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.objective import ObjectivePoint
 from temperance.core.solution import Solution, Solver, Status
 
-__all__ = ["Objective", "fisher_scoring", "lbfgs", "solve"]
-
 Bounds = tuple[Vector, Vector]
 
 TOLERANCE = 1e-12  # of the promised decrease: 1e-6 standard errors with a million rows

@@ -16,8 +16,6 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.quantiles import Quantiles, quantiles
 
-__all__ = ["Build", "FitData", "InMemoryFitData", "Measure", "Values", "weighted_sum"]
-
 Array = NDArray[Any]
 
 Measure = Callable[[LogitRows, Vector | None], tuple[Array, ...]]

@@ -17,9 +17,6 @@ import numpy as np
 from temperance.core.arrays import Floats, Indices
 from temperance.core.blocks import Scratch
 
-__all__ = ["locate", "moments", "softmax"]
-
-
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
 
 

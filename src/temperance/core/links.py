@@ -19,8 +19,6 @@ from temperance.core.arrays import Vector
 from temperance.core.numpy_ops import NUMPY
 from temperance.core.ops import Array, Ops
 
-__all__ = ["TEMPERATURE_MAX", "TEMPERATURE_MIN", "Beta", "Link", "Log", "Softplus"]
-
 # Any temperature at all: logits that are 1e4 times too large or too small lie inside with a margin.
 TEMPERATURE_MIN = 1e-6
 TEMPERATURE_MAX = 1e6

@@ -19,8 +19,6 @@ from temperance.core.blocks import BFloat16, Scratch
 from temperance.core.entropy import log_entropy
 from temperance.core.features import RowShape
 
-__all__ = ["IMPOSSIBLE", "Index", "LogitRows", "Moments", "Uncertainty"]
-
 Index = slice | NDArray[np.intp]
 
 # A class as many units below the top, at the inverse temperature of a profile, is impossible, as one at -inf

@@ -26,9 +26,6 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.logit_rows import Index, LogitRows, Moments
 from temperance.core.objective import Derive, RowObjective
 
-__all__ = ["ALMOST_ZERO", "BrierMixture", "LogMixture", "MixtureLoss", "mixture_weights"]
-
-
 # Flat over the possible classes, while a masked one still gets exp(-inf) = 0.
 ALMOST_ZERO = 1e-15
 

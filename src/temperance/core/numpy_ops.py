@@ -16,8 +16,6 @@ from temperance.core.blocks import row_products
 from temperance.core.network import SILENT
 from temperance.core.ops import Ops
 
-__all__ = ["NUMPY", "NumpyOps"]
-
 
 class NumpyOps:
     """Operations on arrays in memory."""

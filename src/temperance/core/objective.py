@@ -32,20 +32,6 @@ from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.predictors import Predictor
 from temperance.core.quantiles import quantiles
 
-__all__ = [
-    "THINNING",
-    "Derivatives",
-    "Derive",
-    "LogLikelihood",
-    "ObjectivePoint",
-    "PartialSums",
-    "PenalisedMean",
-    "Prior",
-    "RowObjective",
-    "with_prior",
-]
-
-
 # How much smaller a subsample of rows in memory is at most: its optimum is a start worth having.
 THINNING = 16
 

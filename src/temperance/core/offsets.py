@@ -27,8 +27,6 @@ from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.objective import Derive, LogLikelihood, Prior
 from temperance.core.predictors import ByClass
 
-__all__ = ["Inputs", "OffsetLogLikelihood", "exponentiate", "offset_mixture"]
-
 # The spread of the biases up to which their largest may stand for the largest u of each row.
 NARROW = 20.0
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-__all__ = ["Array", "Index", "Mask", "Ops"]
-
 Array = Any
 """Numbers in the working type."""
 Mask = Any

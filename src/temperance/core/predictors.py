@@ -21,8 +21,6 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import row_products
 from temperance.core.logit_rows import Index, LogitRows
 
-__all__ = ["ByClass", "Grouped", "Linear", "Predictor"]
-
 
 class Predictor(Protocol):
     """A function of a row and of the parameters, with its Jacobian."""

@@ -14,18 +14,6 @@ import numpy as np
 
 from temperance.core.arrays import Vector
 
-__all__ = [
-    "BracketedValues",
-    "Brackets",
-    "Quantiles",
-    "Sketch",
-    "make_brackets",
-    "quantiles",
-    "resolve",
-    "values_in_brackets",
-]
-
-
 POINTS = 4096  # of a sketch
 SLACK = 1e-12  # of a weight: the order in which weights were added decides nothing
 

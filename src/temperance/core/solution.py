@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from temperance.core.arrays import Matrix, Vector
 
-__all__ = ["Solution", "Solver", "Status", "parse_message"]
-
 
 class Solver(StrEnum):
     """Which solver gave the result: Fisher scoring, or a fallback named by its reason."""

@@ -18,8 +18,6 @@ from temperance.core.features import LOG_ENTROPY_FLOOR, RowShape
 from temperance.core.logit_rows import IMPOSSIBLE
 from temperance.core.ops import Array, Index, Mask, Ops
 
-__all__ = ["TensorRows"]
-
 LOWEST = -1e18  # stands for -inf: times any beta its exponential is 0, and no product of it overflows
 
 

@@ -17,9 +17,6 @@ import numpy as np
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.objective import Derive, LogLikelihood
 
-__all__ = ["EMPHASIS", "TopLabelLikelihood"]
-
-
 # Chosen by leaving data sets out, see docs/bayesian.md: less calibration error at no cost of likelihood.
 EMPHASIS = 0.4
 LEAST = 1e-38  # of 1 - p, which may underflow

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from temperance.containers import as_numpy, framework_of
 from temperance.validation import InputError
 
-__all__ = ["align_rows", "as_array", "lengths_of", "row_blocks"]
-
 
 def as_array(collection: Any) -> da.Array:
     """Return a Dask array or frame as an array with one chunk of classes."""

@@ -32,9 +32,6 @@ from temperance.validation import (
     check_sample_weight,
 )
 
-__all__ = ["DaskFitData", "DaskObjective", "open_fit_data"]
-
-
 FAN_IN = 8  # partial results added by one task
 THIN_BYTES = 1 << 27  # of a subsample that is kept on the workers
 MERGED_BYTES = 1 << 25  # of one of its parts

@@ -17,8 +17,6 @@ from temperance.core.blocks import threads, working_dtype
 from temperance.dask.blocks import as_array
 from temperance.errors import rows_from
 
-__all__ = ["apply", "map_probabilities"]
-
 _TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of what is one number for each row
 
 

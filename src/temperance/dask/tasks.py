@@ -19,22 +19,6 @@ from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_
 from temperance.errors import rows_from
 from temperance.validation import check_labels, check_sample_weight, inspector
 
-__all__ = [
-    "Work",
-    "add_arrays",
-    "add_partial_sums",
-    "inside",
-    "merge",
-    "run",
-    "run_on_part",
-    "sketch",
-    "sum_of_weights",
-    "take_every",
-    "temperatures",
-    "terms",
-    "weight_of",
-]
-
 Work = Callable[[LogitRows, Vector | None], Any]
 
 

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Task", "demo_task"]
-
 
 @dataclass(frozen=True)
 class Task:

@@ -13,8 +13,6 @@ from temperance.data.formats import open_members
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
 
-__all__ = ["KINDS", "PARTS", "choose_labels", "choose_part", "choose_scores", "parts_of"]
-
 KINDS = ("logits", "probs")
 PARTS = ("val", "test")
 

@@ -20,8 +20,6 @@ from temperance.errors import InputError, Remedy
 from temperance.files import filled_array
 from temperance.validation import check_number
 
-__all__ = ["FILL_BYTES", "LazyArray", "Mapped", "UnreadableArray", "damage_explained", "file_error"]
-
 FILL_BYTES = 1 << 24  # read at a time where the whole array is wanted
 
 

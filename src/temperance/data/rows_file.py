@@ -21,8 +21,6 @@ from temperance.errors import rows_from
 from temperance.files import filled_array
 from temperance.validation import check_choice, check_labels
 
-__all__ = ["RowFile", "open_rows", "parts"]
-
 
 @dataclass(frozen=True)
 class RowFile:

@@ -18,8 +18,6 @@ from scipy.special import softmax
 
 from temperance.validation import check_number, check_seed
 
-__all__ = ["SimulatedTask", "simulate"]
-
 
 @dataclass(frozen=True)
 class SimulatedTask:

@@ -20,8 +20,6 @@ from temperance.files import atomic_file, check_writable
 from temperance.loaders import import_optional
 from temperance.validation import check_choice
 
-__all__ = ["WRITERS", "Writer", "check_output", "open_writer"]
-
 Put = Callable[[NDArray[Any]], None]
 _GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each one costs the file an entry for every column
 

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "REFERENCE",
-    "add_legend",
-    "axes_or_new",
-    "blank_figure",
-    "draw_band",
-    "draw_whiskers",
-    "label_of",
-    "method_style",
-    "pyplot",
-]
-
-
 REFERENCE: dict[str, Any] = {"color": "0.4", "linewidth": 1.0}
 """The look of what belongs to no method: a grey that is seen on white and on black."""
 

@@ -27,8 +27,6 @@ from temperance.metrics.predictions import check_fraction, check_integer
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ClassTemperatureDisplay"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassTemperatureDisplay:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, method_style
 
-__all__ = ["COLOURS", "MARKERS", "colour_of", "marker_of"]
-
 COLOURS: dict[str, str] = {key: method_style(key).colour for key in (UNCALIBRATED, *CALIBRATORS)}
 """Of "none", the classifier itself, and of each key of the registry."""
 

@@ -20,8 +20,6 @@ from temperance.metrics.predictions import check_rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ConfidenceDisplay"]
-
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceDisplay:

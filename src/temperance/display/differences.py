@@ -15,8 +15,6 @@ from temperance.display.methods import weights_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["DifferencesDisplay"]
-
 
 @dataclass(frozen=True, eq=False)
 class DifferencesDisplay:

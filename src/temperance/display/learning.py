@@ -17,8 +17,6 @@ from temperance.display.methods import chosen
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LearningCurveDisplay"]
-
 
 @dataclass(frozen=True, eq=False)
 class LearningCurveDisplay:

@@ -11,8 +11,6 @@ from temperance.calibrators import Calibrator, TemperatureCalibrator
 from temperance.comparison import UNCALIBRATED, Comparison
 from temperance.validation import InputError
 
-__all__ = ["before_and_after", "chosen", "temperature_calibrators", "weights_of", "with_temperature"]
-
 
 def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequence[str]) -> list[str]:
     """Return the methods asked for, after checking that they are known, or the default."""

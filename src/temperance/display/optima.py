@@ -25,9 +25,6 @@ from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
 from temperance.validation import InputError, inspector
 
-__all__ = ["LEAST_ROWS", "Optima", "as_rows", "best_temperatures", "temperatures", "weighted_rows"]
-
-
 _COPIED_ROWS = 4096  # at a time
 LEAST_ROWS = 10  # of a group: fewer tell next to nothing of a temperature
 

@@ -21,8 +21,6 @@ from temperance.metrics.predictions import check_fraction
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ReliabilityDisplay"]
-
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDisplay:

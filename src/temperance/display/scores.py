@@ -15,9 +15,6 @@ from temperance.validation import check_choice
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ScoresDisplay"]
-
-
 _ACRONYMS = ("nll", "ece", "mce", "aurc")
 
 

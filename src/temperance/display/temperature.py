@@ -30,9 +30,6 @@ from temperance.metrics.predictions import check_fraction
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TemperatureDisplay"]
-
-
 _MOST_POINTS = 400
 _LINE_POINTS = 12
 

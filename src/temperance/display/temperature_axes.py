@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["Whiskers", "finish"]
-
-
 _TELLING = 10.0  # high over low: a wider interval tells next to nothing
 
 

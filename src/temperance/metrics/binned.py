@@ -21,8 +21,6 @@ from temperance.metrics.class_bins import classwise_error
 from temperance.metrics.diagram import Reliability, reliability
 from temperance.metrics.predictions import check_rows
 
-__all__ = ["classwise_ece", "debiased", "debiased_ece", "ece", "mce"]
-
 
 def ece(
     probs: ArrayLike,

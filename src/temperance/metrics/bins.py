@@ -20,8 +20,6 @@ from temperance.core.arrays import Vector
 from temperance.metrics.predictions import check_integer
 from temperance.validation import check_choice
 
-__all__ = ["assign", "bin_edges", "check_bins"]
-
 
 def check_bins(bins: int, strategy: str = "width") -> int:
     """Return the number of bins, after checking it and the strategy."""

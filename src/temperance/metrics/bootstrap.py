@@ -31,8 +31,6 @@ import numpy as np
 from temperance.core.arrays import Vector
 from temperance.metrics.estimates import Estimate
 
-__all__ = ["Norm", "bootstrap", "mean_interval", "norm_interval"]
-
 _NUMBERS = 1 << 22  # in a block of weights: 32 MB
 _WIDEST = 256  # draws in a block: the vectors of residuals may be longer than N
 

@@ -27,8 +27,6 @@ from temperance.metrics.diagram import binned
 from temperance.metrics.predictions import Predictions, cached_slices
 from temperance.metrics.sums import GroupSums
 
-__all__ = ["ClassBins", "classwise_error"]
-
 
 def classwise_error(rows: Predictions, bins: int, strategy: str) -> float:
     """Return the classwise calibration error of the rows."""

@@ -23,17 +23,6 @@ from temperance.metrics.predictions import Predictions, cached_slices, check_int
 from temperance.metrics.recalibration import Recalibrator, fit_bias, fit_temperature, log_probabilities
 from temperance.validation import check_choice
 
-__all__ = [
-    "Decomposition",
-    "brier_calibration",
-    "brier_refinement",
-    "decompose",
-    "nll_calibration",
-    "nll_refinement",
-    "recalibrated_losses",
-    "refined",
-]
-
 
 @dataclass(frozen=True)
 class Decomposition:

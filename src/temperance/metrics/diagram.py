@@ -24,8 +24,6 @@ from temperance.core.arrays import Vector
 from temperance.metrics.bins import assign, bin_edges, check_bins
 from temperance.metrics.predictions import Predictions, check_fraction, check_rows
 
-__all__ = ["Reliability", "bin_rows", "binned", "reliability"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reliability:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Estimate", "Evaluation"]
-
 _PERCENT = frozenset(
     {"accuracy", "aurc", "ece", "debiased_ece", "mce", "classwise_ece", "smooth_ece", "overconfidence"}
 )

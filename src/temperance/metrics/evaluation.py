@@ -28,8 +28,6 @@ from temperance.metrics.selective import RiskCurve
 from temperance.metrics.smooth import fixed_point, grid_sums
 from temperance.metrics.sums import GroupSums
 
-__all__ = ["evaluate"]
-
 _RANGES = {"accuracy": (0, 1), "aurc": (0, 1), "overconfidence": (-1, 1)}  # others: from 0 up
 METRICS = (
     "accuracy",

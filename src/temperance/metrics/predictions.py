@@ -22,8 +22,6 @@ from temperance.core.arrays import Vector
 from temperance.core.blocks import block_rows, row_slices
 from temperance.validation import check_labels, check_number, check_probabilities, check_sample_weight
 
-__all__ = ["Predictions", "cached_slices", "check_fraction", "check_integer", "check_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class Predictions:

@@ -25,8 +25,6 @@ from temperance.core.solution import Solver
 from temperance.files import scratch_array
 from temperance.metrics.predictions import cached_slices
 
-__all__ = ["Recalibrator", "bias_objective", "fit_bias", "fit_temperature", "log_probabilities"]
-
 _LOG_TEMPERATURES = -np.log([100.0]), -np.log([0.01])  # separable rows would drive beta to infinity
 _RIDGE = 1.0
 _GRADIENT_TOLERANCE = 3e-2  # in standard errors of each parameter, see `fit_bias`

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 
 from temperance.metrics.predictions import check_rows
 
-__all__ = ["accuracy", "brier", "nll", "overconfidence"]
-
 
 def accuracy(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """Fraction of rows whose largest probability is that of the label.

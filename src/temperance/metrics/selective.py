@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 from temperance.core.arrays import Vector
 from temperance.metrics.predictions import Predictions, check_rows
 
-__all__ = ["RiskCurve", "aurc"]
-
 
 def aurc(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """Area under the risk-coverage curve of selective classification.

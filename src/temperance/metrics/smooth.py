@@ -21,8 +21,6 @@ from temperance.core.arrays import Vector
 from temperance.metrics.predictions import Predictions, check_rows
 from temperance.metrics.sums import GroupSums
 
-__all__ = ["fixed_point", "grid_sums", "smooth_ece"]
-
 _CELLS = 2048  # widths below 1 / 2048 are not resolved; noise keeps them above that for N < 10^9
 _HALVINGS = 12  # of [0, 1]; a straight line between the last two ends then leaves an error below 1e-6
 

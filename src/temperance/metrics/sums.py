@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 
-__all__ = ["GroupSums"]
-
 
 class GroupSums:
     """The linear map from (N, B) weights to (groups, B) sums."""

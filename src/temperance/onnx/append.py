@@ -32,8 +32,6 @@ from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, write_model
 from temperance.validation import InputError
 
-__all__ = ["append_to_onnx"]
-
 # What the nodes compute in, by the type of the classifier's output.
 WORKING: dict[int, Any] = {
     TensorProto.FLOAT: np.float32,

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from onnx import AttributeProto, GraphProto, TensorProto
 
-__all__ = ["names_in", "readers_in", "side_files"]
-
 
 def names_in(graph: GraphProto) -> Iterator[str]:
     """Yield every name that a new node or value must not have."""

@@ -14,8 +14,6 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from temperance.core.arrays import AnyArray
 
-__all__ = ["OLDEST_OPSET", "Array", "Constant", "Graph"]
-
 # Since this one axes may be counted from the end and floats compared; all else that is used is older.
 OLDEST_OPSET = 11
 

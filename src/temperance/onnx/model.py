@@ -22,8 +22,6 @@ from temperance.onnx.graph import Array, Graph
 from temperance.onnx.ops import OnnxOps
 from temperance.validation import InputError
 
-__all__ = ["METHOD", "calibrate", "describe", "to_onnx", "write_model"]
-
 IR_VERSION = 6  # the one that came with the oldest opset: onnxruntime reads it since 2019
 
 METHOD = "temperance.method"

@@ -17,8 +17,6 @@ from onnx import TensorProto
 
 from temperance.onnx.graph import Array, Constant, Graph
 
-__all__ = ["OnnxOps"]
-
 
 class OnnxOps:
     """Each operation adds its nodes to the graph and returns the array that they will compute."""

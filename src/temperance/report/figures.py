@@ -18,9 +18,6 @@ from temperance.metrics import Reliability
 from temperance.report.markup import element, table, text
 from temperance.report.svg import Plot
 
-__all__ = ["confidence_figure", "differences_figure", "figure", "learning_figure", "reliability_figure"]
-
-
 WIDE, SMALL, FLAT = (900, 440), (440, 410), (440, 300)
 RIGHT, WRONG = "#4a86c5", "#c8553d"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from html import escape
 
-__all__ = ["element", "table", "text"]
-
 _VOID = frozenset({"meta", "input", "br"})
 
 

@@ -7,8 +7,6 @@ from temperance.comparison import Comparison
 from temperance.report.markup import element, text
 from temperance.report.sections import methods_table
 
-__all__ = ["calibrator_html", "comparison_html"]
-
 
 def comparison_html(comparison: Comparison) -> str:
     """Return the verdict and the table of methods."""

@@ -14,8 +14,6 @@ from temperance.files import check_writable, write_atomically
 from temperance.report.markup import element, text
 from temperance.report.sections import Source, sections
 
-__all__ = ["render_report", "write_report"]
-
 _AT_FIRST = ("ts", "hts", "bayes")  # shown beside the recommended method until the reader chooses
 
 

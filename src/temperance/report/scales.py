@@ -10,9 +10,6 @@ import numpy as np
 
 from temperance.core.arrays import Vector
 
-__all__ = ["Scale"]
-
-
 _MOST_TICKS = 8
 _DIGITS: tuple[tuple[float, ...], ...] = (
     (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9),

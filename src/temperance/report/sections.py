@@ -24,8 +24,6 @@ from temperance.report.markup import element, table, text
 from temperance.report.temperature_figures import class_figure, temperature_figure
 from temperance.report.words import labels_in_words, shipping_advice
 
-__all__ = ["Source", "sections"]
-
 _COLUMNS = (
     ("nll", "NLL", 1),
     ("brier", "Brier", 1),

@@ -15,9 +15,6 @@ from temperance.core.arrays import Vector
 from temperance.report.markup import element, text
 from temperance.report.scales import Scale
 
-__all__ = ["Plot"]
-
-
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 52
 
 

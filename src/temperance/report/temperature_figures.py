@@ -12,9 +12,6 @@ from temperance.report.figures import WIDE, figure
 from temperance.report.markup import table
 from temperance.report.svg import Plot
 
-__all__ = ["class_figure", "temperature_figure"]
-
-
 OPTIMUM = "var(--ink)"
 
 _UNTOLD = 1e5  # an interval as wide as this says nothing

@@ -6,8 +6,6 @@ from itertools import groupby
 
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 
-__all__ = ["labels_in_words", "shipping_advice"]
-
 
 def shipping_advice(comparison: Comparison) -> list[str]:
     """Say what a reader should know before shipping the recommended method."""

@@ -33,8 +33,6 @@ from temperance.sklearn.scores import (
 )
 from temperance.validation import InputError, check_choice, check_sample_weight
 
-__all__ = ["CalibratedClassifier"]
-
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose probabilities are calibrated by temperature.

@@ -18,8 +18,6 @@ from temperance.core.arrays import Indices, Vector
 from temperance.sklearn.scores import Part, score
 from temperance.validation import InputError, check_number
 
-__all__ = ["check_target", "make_splitter", "score_fold", "split_rows", "weights_for"]
-
 Split = tuple[Indices, Indices]
 
 

@@ -13,18 +13,6 @@ from sklearn.utils import _safe_indexing
 from temperance.core.arrays import Indices, Vector
 from temperance.validation import InputError
 
-__all__ = [
-    "RESPONSES",
-    "Part",
-    "choose_response",
-    "columns_of",
-    "keep_known",
-    "known_classes",
-    "log_floor",
-    "score",
-]
-
-
 RESPONSES = ("auto", "decision_function", "predict_proba")
 
 # Above this share of the rows it is worth a word that they could not take part in the calibration.

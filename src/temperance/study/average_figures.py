@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Averages", "Panel", "averages", "draw_averages", "figure_size"]
-
-
 _REFERENCE_METHOD = "ts"
 _COLUMNS = 3  # panels side by side
 _SMALLEST, _LARGEST = 9.0, 50.0  # areas of markers, in points squared

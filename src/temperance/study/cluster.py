@@ -14,8 +14,6 @@ from temperance.study.scoring import Score, run_work_unit
 from temperance.study.workers import limit_threads
 from temperance.validation import InputError
 
-__all__ = ["check_scheduler", "run_on_cluster"]
-
 _WAIT = 10.0  # seconds for an answer
 
 

@@ -13,8 +13,6 @@ from temperance.study.results import METRICS, Results
 from temperance.study.store import SCORES
 from temperance.validation import InputError
 
-__all__ = ["export_results"]
-
 
 def export_results(results: Results, path: str | Path, *, overwrite: bool = False) -> None:
     """Write every result, numbers with all their digits; a name that ends in .csv.gz is compressed.

@@ -29,8 +29,6 @@ from temperance.validation import InputError, check_choice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "ON_A_TASK", "SUFFIXES", "draw_figure", "figure_task", "save_figure"]
-
 FIGURES: dict[str, str] = {
     "class_LTS": "mean temperature of LTS and best temperature, by true class",
     "h_HTS": "temperature of HTS and best temperature, by entropy",

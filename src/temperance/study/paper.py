@@ -17,8 +17,6 @@ from importlib import resources
 from temperance.calibrators import UNCALIBRATED
 from temperance.validation import InputError
 
-__all__ = ["BESIDE", "DRAWS", "METRICS", "SIZES", "PaperTask", "check_in_paper", "paper_figures", "recognise"]
-
 SIZES = (200, 500, 1000, 5000)
 DRAWS = 50  # of each figure
 METRICS = ("ece", "nll", "brier")

@@ -20,8 +20,6 @@ from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
 from temperance.metrics.outside import Metric
 from temperance.study.tasks import TaskFile
 
-__all__ = ["FitKey", "WorkUnit", "plan"]
-
 
 class FitKey(NamedTuple):
     """What names a result: one method on one subsample. The uncalibrated classifier has N = 0."""

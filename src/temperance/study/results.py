@@ -16,9 +16,6 @@ from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError, check_choice
 
-__all__ = ["METRICS", "MeanOverDraws", "MethodTime", "Results"]
-
-
 METRICS: dict[str, str] = {"nll": "nll", "ece": "ece50", "ece15": "ece15", "brier": "brier"}
 """What a metric is called on the command line, and its column of the store; `ece` is the paper's, 50 bins."""
 

@@ -17,8 +17,6 @@ from temperance.study.tasks import TaskFile
 from temperance.study.workers import run_on_workers
 from temperance.validation import InputError, check_number
 
-__all__ = ["SIZES", "Progress", "run_study"]
-
 SIZES = (200, 500, 1000, 5000)
 
 Progress = Callable[[int, int], None]

@@ -17,8 +17,6 @@ from temperance.metrics.outside import value_of
 from temperance.study.protocol import FitKey, WorkUnit
 from temperance.study.tasks import load_task
 
-__all__ = ["Score", "run_work_unit"]
-
 
 @dataclass(frozen=True)
 class Score:

@@ -18,8 +18,6 @@ from temperance.study.scoring import Score
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError
 
-__all__ = ["FILE_NAME", "SCORES", "ResultStore"]
-
 FILE_NAME = "results.sqlite"
 FORMAT = "1"
 SCORES = (

@@ -19,8 +19,6 @@ from temperance.study.paper import DRAWS as PAPER_DRAWS
 from temperance.study.tables import Entry, Group, Row, Table, Unit
 from temperance.study.tasks import TaskFile
 
-__all__ = ["WRITERS", "shown_difference", "to_csv", "to_latex", "to_markdown"]
-
 _MINUS = "\N{MINUS SIGN}"
 
 

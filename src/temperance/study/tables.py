@@ -25,19 +25,6 @@ from temperance.study.results import MeanOverDraws, Results
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError, check_choice
 
-__all__ = [
-    "UNITS",
-    "Entry",
-    "Group",
-    "Row",
-    "Table",
-    "Unit",
-    "difference",
-    "entry_of",
-    "make_table",
-    "papers_task",
-]
-
 Kind = Literal["task", "paper", "difference", "average"]
 
 

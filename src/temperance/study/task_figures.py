@@ -26,18 +26,6 @@ from temperance.validation import InputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "ClassTemperatures",
-    "EntropyTemperatures",
-    "TwoTemperatures",
-    "class_temperatures",
-    "draw_classes",
-    "draw_entropy",
-    "draw_two",
-    "entropy_temperatures",
-    "two_temperatures",
-]
-
 _Shown = ClassTemperatureDisplay | TemperatureDisplay
 
 _FEW = 200  # the paper's

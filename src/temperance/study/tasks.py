@@ -15,8 +15,6 @@ from temperance.data.rows_file import RowFile, open_rows, parts
 from temperance.files import sha256
 from temperance.validation import InputError
 
-__all__ = ["LoadedTask", "TaskFile", "find_tasks", "load_task"]
-
 _NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test"
 
 

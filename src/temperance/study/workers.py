@@ -23,8 +23,6 @@ from threadpoolctl import threadpool_limits
 from temperance.study.protocol import WorkUnit
 from temperance.study.scoring import Score, run_work_unit
 
-__all__ = ["limit_threads", "run_on_workers"]
-
 _MOST_DEATHS = 3  # in a row, without any work done
 
 

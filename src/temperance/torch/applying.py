@@ -13,8 +13,6 @@ from temperance.core.tensor_rows import TensorRows
 from temperance.torch.ops import TORCH, working_dtype
 from temperance.torch.rows import as_rows, is_binary
 
-__all__ = ["apply"]
-
 
 def apply(model: Model, method: str, logits: Tensor) -> Tensor:
     """Return what `method` gives for logits (..., K), on their device, in their type, with gradients."""

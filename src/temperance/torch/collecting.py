@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from temperance.torch.row_buffer import RowBuffer
 from temperance.validation import InputError
 
-__all__ = ["collect_logits"]
-
 Forward = Callable[[Any, Any], tuple[Any, Any]]
 
 

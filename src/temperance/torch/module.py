@@ -16,8 +16,6 @@ from temperance.core.tensor_rows import TensorRows
 from temperance.torch.ops import NO_DOUBLES, TORCH
 from temperance.torch.rows import as_rows, is_binary
 
-__all__ = ["CalibratorModule"]
-
 
 class CalibratorModule(nn.Module):
     """What `Calibrator.to_torch` gives: `transform`, on tensors of any leading shape, device and float type.

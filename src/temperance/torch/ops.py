@@ -10,8 +10,6 @@ from torch import Tensor
 
 from temperance.core.ops import Ops
 
-__all__ = ["NO_DOUBLES", "TORCH", "TorchOps", "working_dtype"]
-
 NO_DOUBLES = {"mps"}  # devices without float64
 
 # Beyond it softplus(x) = x in float64; PyTorch's own limit is 20, where 1e-10 are missing.

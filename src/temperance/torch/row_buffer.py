@@ -11,8 +11,6 @@ from torch import Tensor
 
 from temperance.validation import InputError
 
-__all__ = ["RowBuffer"]
-
 GROWTH = 1.25  # what is too much is cut off at the end, but has been written to with zeros
 
 

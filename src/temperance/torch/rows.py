@@ -10,8 +10,6 @@ from temperance.calibrators.model import Model
 from temperance.torch.ops import working_dtype
 from temperance.validation import InputError
 
-__all__ = ["as_rows", "is_binary"]
-
 
 def is_binary(logits: Tensor, model: Model) -> bool:
     """Say whether these are the (N,) logits of a binary classifier."""

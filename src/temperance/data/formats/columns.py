@@ -16,8 +16,6 @@ from pathlib import Path
 
 from temperance.data.lazy_array import file_error
 
-__all__ = ["STEMS", "Columns", "group"]
-
 STEMS = {"logits": "logit", "probs": "prob"}
 _INDEX = "__index_level_0__"  # how pandas names the row index in a file
 

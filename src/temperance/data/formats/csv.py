@@ -16,8 +16,6 @@ from temperance.data.formats.columns import Columns, group
 from temperance.data.lazy_array import LazyArray, damage_explained, file_error
 from temperance.errors import InputError
 
-__all__ = ["members"]
-
 _EXAMPLE = "logit_0,logit_1,label"
 
 

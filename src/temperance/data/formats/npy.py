@@ -13,8 +13,6 @@ from numpy.lib import format as npy
 
 from temperance.data.lazy_array import LazyArray, Mapped, damage_explained, file_error
 
-__all__ = ["Header", "members", "read_header"]
-
 
 @dataclass(frozen=True)
 class Header:

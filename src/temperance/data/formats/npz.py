@@ -22,8 +22,6 @@ from temperance.data.formats.npy import Header, read_header
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, Mapped, damage_explained
 from temperance.files import scratch_array
 
-__all__ = ["members"]
-
 # Of the header that stands before each member, with the lengths of the name and the extra field at its end.
 _LOCAL_HEADER = struct.Struct("<4s22sHH")
 # Everything that a damaged archive was seen to raise in the standard library.

@@ -14,8 +14,6 @@ from temperance.data.formats.columns import Columns, group
 from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained
 from temperance.loaders import import_optional
 
-__all__ = ["members"]
-
 # Without a read-ahead of whole row groups; a little in each column, of which there may be thousands. What
 # remains in memory is a page of each column, by default 1 MB: a column of lists needs far less.
 _OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from temperance.core.blocks import BFloat16
 from temperance.data.lazy_array import LazyArray, Mapped, UnreadableArray, damage_explained, file_error
 
-__all__ = ["members"]
-
 _TYPES = {
     "F64": "<f8",
     "F32": "<f4",

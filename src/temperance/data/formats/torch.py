@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained, file_error
 from temperance.loaders import import_optional
 
-__all__ = ["members"]
-
 _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
 _STRETCH_BYTES = 1 << 26  # passed through one map
 
