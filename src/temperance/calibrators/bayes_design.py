@@ -8,6 +8,7 @@ T0 is the best single temperature under the prior: it makes the shapes of any tw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from temperance.calibrators.single_temperature import fit_single_temperature, on
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.features import LOG_ENTROPY_FLOOR, shape_features
-from temperance.core.fit_data import FitData, weighted_sum
+from temperance.core.fit_data import FitData, mean_and_deviation, weighted_sum
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.offsets import Inputs
@@ -91,16 +92,8 @@ def shape_features_of(rows: LogitRows, reference: float) -> Matrix:
 
 def standards(data: FitData, reference: float) -> tuple[Vector, Vector]:
     """Return what to subtract from the features and what to divide them by."""
-
-    def sums(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-        return (weighted_sum(shape_features_of(rows, reference), weights),)
-
-    def squares(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-        return (weighted_sum((shape_features_of(rows, reference) - centre) ** 2, weights),)
-
-    centre = data.total(sums)[0] / data.total_weight
-    variance = data.total(squares)[0] / data.total_weight
-    return centre, np.sqrt(variance) + LEAST_SPREAD
+    centre, deviation = mean_and_deviation(data, partial(shape_features_of, reference=reference))
+    return centre, deviation + LEAST_SPREAD
 
 
 def mean_log_entropy(data: FitData) -> float:

@@ -18,7 +18,7 @@ from temperance.core.descent import descend
 from temperance.core.ece_loss import EceLoss
 from temperance.core.features import RowFeatures
 from temperance.core.fisher import fisher_scoring, lbfgs
-from temperance.core.fit_data import Build, FitData, weighted_sum
+from temperance.core.fit_data import FitData, mean_and_deviation
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.network import Network
@@ -79,43 +79,27 @@ class NetworkFormula(TemperatureFormula):
         return self.from_arrays(arrays)
 
 
+def _largest(rows: LogitRows, count: int) -> Matrix:
+    return NumpyRows(rows, ParametrizedTemperatureScaling.__name__).topk(count)
+
+
 @dataclass(frozen=True, eq=False)
-class _Inputs:
-    """What goes into the network: the largest logits, minus a mean and over a scale."""
+class _Network:
+    """What builds the objective of some rows: the inputs minus a mean and over a scale, layers, link."""
 
     mean: Vector
     scale: Vector
+    hidden: tuple[int, ...]
+    link: Softplus
 
-    def largest(self, rows: LogitRows) -> Matrix:
-        return NumpyRows(rows, ParametrizedTemperatureScaling.__name__).topk(len(self.mean))
+    def likelihood(self, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
+        return LogLikelihood(rows, self._predictor(rows), self.link, weights)
 
-    def sums(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-        return (weighted_sum(self.largest(rows), weights),)
+    def ece_loss(self, rows: LogitRows, weights: Vector | None) -> EceLoss:
+        return EceLoss(rows, self._predictor(rows), self.link, weights)
 
-    def squares(self, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-        return (weighted_sum((self.largest(rows) - self.mean) ** 2, weights),)
-
-    def standardised(self, rows: LogitRows) -> Matrix:
-        return (self.largest(rows) - self.mean) / self.scale
-
-
-def _standardise(data: FitData, count: int) -> _Inputs:
-    """Return the inputs with mean 0 and standard deviation 1."""
-    raw = _Inputs(np.zeros(count), np.ones(count))
-    centred = _Inputs(data.total(raw.sums)[0] / data.total_weight, raw.scale)
-    deviation = np.sqrt(data.total(centred.squares)[0] / data.total_weight)
-    return _Inputs(centred.mean, np.where(deviation > 0, deviation, 1.0))
-
-
-def _objective(
-    kind: type[LogLikelihood],
-    inputs: _Inputs,
-    hidden: tuple[int, ...],
-    link: Softplus,
-    rows: LogitRows,
-    weights: Vector | None,
-) -> LogLikelihood:
-    return kind(rows, Network(inputs.standardised(rows), hidden), link, weights)
+    def _predictor(self, rows: LogitRows) -> Network:
+        return Network((_largest(rows, len(self.mean)) - self.mean) / self.scale, self.hidden)
 
 
 class ParametrizedTemperatureScaling(TemperatureCalibrator):
@@ -205,46 +189,43 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     def _fit(self, data: FitData) -> Model:
         if self.solver == "sgd":
             data.require_in_memory("solver='sgd' takes rows at random")
-        hidden, count = tuple(self.hidden), min(self.top_k, data.n_classes)
-        # The paper took the inputs as they are.
-        inputs = (
-            _standardise(data, count) if self.solver == "exact" else _Inputs(np.zeros(count), np.ones(count))
-        )
-        network = Network(np.empty((0, count)), hidden)
+        count = min(self.top_k, data.n_classes)
+        mean, scale = np.zeros(count), np.ones(count)  # the paper took the inputs as they are
+        if self.solver == "exact":
+            mean, deviation = mean_and_deviation(data, partial(_largest, count=count))
+            scale = np.where(deviation > 0, deviation, 1.0)
         single = fit_single_temperature(data, exact=False)
         limits = limits_around(single.temperature)
-        link = Softplus(*limits)
-        likelihood = partial(_objective, LogLikelihood, inputs, hidden, link)
-        start = network.start(link.inverse(single.temperature), np.random.default_rng(self.random_state))
+        build = _Network(mean, scale, tuple(self.hidden), Softplus(*limits))
+        network = Network(np.empty((0, count)), build.hidden)
+        start = network.start(
+            build.link.inverse(single.temperature), np.random.default_rng(self.random_state)
+        )
         warn_of(single, data.n_rows)
-        if single.degenerate_reason:
-            theta, solution = network.constant(start), single.solution
-        else:
-            ece_loss = partial(_objective, EceLoss, inputs, hidden, link)
-            solution = self._solve(data, network, start, likelihood, ece_loss)
+        theta, solution = network.constant(start), single.solution
+        if not single.degenerate_reason:
+            solution = self._solve(data, network, start, build)
             theta = solution.parameters
         coefs, intercepts = zip(*((w.copy(), b.copy()) for w, b in network.layers(theta)), strict=True)
         return self._model(
             data,
-            NetworkFormula(inputs.mean, inputs.scale, np.array(limits), coefs, intercepts),
+            NetworkFormula(mean, scale, np.array(limits), coefs, intercepts),
             solution,
-            temperature_quantiles=data.objective(likelihood).temperature_quantiles(theta, QUANTILES),
+            temperature_quantiles=data.objective(build.likelihood).temperature_quantiles(theta, QUANTILES),
         )
 
-    def _solve(
-        self, data: FitData, network: Network, start: Vector, likelihood: Build, ece_loss: Build
-    ) -> Solution:
+    def _solve(self, data: FitData, network: Network, start: Vector, build: _Network) -> Solution:
         if self.solver == "sgd":
-            loss = data.objective(likelihood if self.loss == "nll" else ece_loss)
+            loss = data.objective(build.likelihood if self.loss == "nll" else build.ece_loss)
             usual = network.usual_start(np.random.default_rng(self.random_state))
             return descend(loss, usual, self.random_state or 0)
         decay = network.decay(self.weight_decay / data.total_weight)
         # On all rows at once: a subsample would choose the local optimum by the order of the rows.
-        penalised = data.objective(likelihood, Prior(network.constant(start), decay))
+        penalised = data.objective(build.likelihood, Prior(network.constant(start), decay))
         solution = fisher_scoring(penalised, start, stall=STALL)
         if self.loss == "nll":
             return solution
-        objective = data.objective(ece_loss, Prior(solution.parameters, decay))
+        objective = data.objective(build.ece_loss, Prior(solution.parameters, decay))
         # The loss jumps where a row changes bins, so the end is where no step lowers it, not a zero gradient.
         return lbfgs(objective, solution.parameters, Solver.LBFGS_KINKS)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from importlib.util import find_spec
 from types import ModuleType
 
 from temperance.core import kernels
+from temperance.core.blocks import setting
 
 # From this many numbers on, loading the compiled loops costs less than they save over a few fits. The
 # choice depends on the size alone, so that the same input gives the same bits in any process.
@@ -19,24 +19,14 @@ _kernel: ContextVar[str | None] = ContextVar("kernel", default=None)
 _size: ContextVar[int | None] = ContextVar("size", default=None)
 
 
-@contextmanager
-def kernel(name: str) -> Iterator[None]:
+def kernel(name: str) -> AbstractContextManager[None]:
     """Use the kernels "numpy" or "compiled" inside the context, whatever the size of the array."""
-    token = _kernel.set(name)
-    try:
-        yield
-    finally:
-        _kernel.reset(token)
+    return setting(_kernel, name)
 
 
-@contextmanager
-def kernels_of_size(size: int) -> Iterator[None]:
+def kernels_of_size(size: int) -> AbstractContextManager[None]:
     """Use the kernels of an array of `size` numbers inside the context: what is read is a part of it."""
-    token = _size.set(size)
-    try:
-        yield
-    finally:
-        _size.reset(token)
+    return setting(_size, size)
 
 
 def kernels_for(size: int) -> ModuleType:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from threading import Lock
@@ -45,13 +45,18 @@ def number_of_threads() -> int:
 
 
 @contextmanager
-def threads(n: int) -> Iterator[None]:
-    """Use `n` threads inside the context."""
-    token = _threads.set(n)
+def setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Give a variable a value inside the context."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _threads.reset(token)
+        variable.reset(token)
+
+
+def threads(n: int) -> AbstractContextManager[None]:
+    """Use `n` threads inside the context."""
+    return setting(_threads, n)
 
 
 class BFloat16:

@@ -37,7 +37,10 @@ class RowFeatures(Protocol):
     """Rows of logits, as formulas see them. What is one number for each row has the shape (..., 1)."""
 
     n_classes: int
-    ops: Ops
+
+    @property
+    def ops(self) -> Ops:
+        """The operations of the framework that the rows are in."""
 
     @property
     def top(self) -> Index:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.quantiles import Quantiles, quantiles
@@ -30,6 +31,19 @@ def weighted_sum(values: Vector, weights: Vector | None) -> Vector:
     """Return the sum over the first axis, each row counted with its weight."""
     total: Vector = (values if weights is None else (values.T * weights).T).sum(axis=0)
     return total
+
+
+def mean_and_deviation(data: FitData, features: Callable[[LogitRows], Matrix]) -> tuple[Vector, Vector]:
+    """Return the mean and the standard deviation of features (N, m) over all rows, in two passes."""
+
+    def sums(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum(features(rows), weights),)
+
+    def squares(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+        return (weighted_sum((features(rows) - mean) ** 2, weights),)
+
+    mean = data.total(sums)[0] / data.total_weight
+    return mean, np.sqrt(data.total(squares)[0] / data.total_weight)
 
 
 class FitData(Protocol):

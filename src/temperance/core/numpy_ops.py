@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit
 
-from temperance.core.arrays import AnyArray, Indices, Matrix, Vector
+from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.core.blocks import row_products
 from temperance.core.network import SILENT
 from temperance.core.ops import Ops
@@ -23,11 +23,7 @@ class NumpyOps:
     exp: Any = np.exp
     log1p: Any = np.log1p
     sqrt: Any = np.sqrt
-    isfinite: Any = np.isfinite
-    greater: Any = np.greater
     clip: Any = staticmethod(np.clip)
-    where: Any = staticmethod(np.where)
-    transpose: Any = staticmethod(np.transpose)
 
     def log(self, x: Vector) -> Vector:
         """Return log x; -inf of 0, without a warning."""
@@ -63,22 +59,6 @@ class NumpyOps:
     def split(self, x: Matrix, at: int) -> tuple[Matrix, Matrix]:
         """Return the first columns, and the others."""
         return x[..., :at], x[..., at:]
-
-    def argmax(self, x: Matrix) -> Indices:
-        """Return where the largest is."""
-        return np.argmax(x, axis=-1, keepdims=True)
-
-    def gather(self, x: Matrix, index: Indices) -> Matrix:
-        """Return x at the index of its row."""
-        return np.take_along_axis(x, index, axis=-1)
-
-    def one_hot(self, index: Indices, size: int) -> AnyArray:
-        """Say which of `size` places the index is."""
-        return np.arange(size) == index
-
-    def topk(self, x: Matrix, k: int) -> Matrix:
-        """Return the `k` largest of each row in descending order."""
-        return np.sort(x, axis=-1)[..., : -k - 1 : -1]
 
     def take(self, table: Matrix, index: Indices) -> Matrix:
         """Return the row of a table at each index."""

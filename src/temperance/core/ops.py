@@ -49,15 +49,6 @@ class Ops(Protocol):
         Where it is clipped, its derivative is 0.
         """
 
-    def where(self, mask: Mask, x: Array | float, y: Array | float) -> Array:
-        """Return x where the mask is true, else y; what is not taken has no part in the derivative."""
-
-    def isfinite(self, x: Array) -> Mask:
-        """Say where x is neither infinite nor NaN."""
-
-    def greater(self, x: Array, y: Array) -> Mask:
-        """Say where x > y."""
-
     def sum(self, x: Array) -> Array:
         """Return the sum over the last axis, (..., 1)."""
 
@@ -67,14 +58,33 @@ class Ops(Protocol):
     def matmul(self, x: Array, matrix: Array) -> Array:
         """Return x @ matrix, for a matrix (n, m)."""
 
-    def transpose(self, matrix: Array) -> Array:
-        """Return the transpose of a matrix (n, m)."""
-
     def concat(self, arrays: Sequence[Array]) -> Array:
         """Return the arrays side by side on the last axis."""
 
     def split(self, x: Array, at: int) -> tuple[Array, Array]:
         """Return the first `at` columns, and the others."""
+
+    def take(self, table: Array, index: Index) -> Array:
+        """Return the row of a table at each index: (..., m) of (n, m), and (..., 1) of (n,)."""
+
+    def searchsorted(self, edges: Array, x: Array) -> Index:
+        """Return how many of the edges (n,), in ascending order, are below each x (..., 1)."""
+
+
+class TensorOps(Ops, Protocol):
+    """What the features of rows need beside it, where they are computed from whole arrays."""
+
+    def where(self, mask: Mask, x: Array | float, y: Array | float) -> Array:
+        """Return x where the mask is true, else y; what is not taken has no part in the derivative."""
+
+    def isfinite(self, x: Array) -> Mask:
+        """Say where x is neither infinite nor NaN."""
+
+    def greater(self, x: Array, y: Array) -> Mask:
+        """Say where x > y."""
+
+    def transpose(self, matrix: Array) -> Array:
+        """Return the transpose of a matrix (n, m)."""
 
     def argmax(self, x: Array) -> Index:
         """Return where the largest is; of equal ones, the first."""
@@ -87,9 +97,3 @@ class Ops(Protocol):
 
     def topk(self, x: Array, k: int) -> Array:
         """Return the `k` largest of each row in descending order, (..., k)."""
-
-    def take(self, table: Array, index: Index) -> Array:
-        """Return the row of a table at each index: (..., m) of (n, m), and (..., 1) of (n,)."""
-
-    def searchsorted(self, edges: Array, x: Array) -> Index:
-        """Return how many of the edges (n,), in ascending order, are below each x (..., 1)."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from temperance.core.features import LOG_ENTROPY_FLOOR, RowShape
 from temperance.core.logit_rows import IMPOSSIBLE
-from temperance.core.ops import Array, Index, Mask, Ops
+from temperance.core.ops import Array, Index, Mask, TensorOps
 
 LOWEST = -1e18  # stands for -inf: times any beta its exponential is 0, and no product of it overflows
 
@@ -30,7 +30,7 @@ class _Gaps:
     d: Array
 
 
-def _gaps_of(z: Array, n_classes: int, ops: Ops) -> _Gaps:
+def _gaps_of(z: Array, n_classes: int, ops: TensorOps) -> _Gaps:
     top = ops.argmax(z)
     d = ops.clip(z - ops.gather(z, top), LOWEST, math.inf)
     return _Gaps(top, ops.one_hot(top, n_classes), d)
@@ -39,7 +39,7 @@ def _gaps_of(z: Array, n_classes: int, ops: Ops) -> _Gaps:
 class TensorRows:
     """Logits (..., K); outputs are calibrated logits or log-probabilities."""
 
-    def __init__(self, z: Array, n_classes: int, ops: Ops) -> None:
+    def __init__(self, z: Array, n_classes: int, ops: TensorOps) -> None:
         self.z, self.n_classes, self.ops = z, n_classes, ops
         self._found: _Gaps | None = None
 

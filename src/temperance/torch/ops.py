@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from temperance.core.ops import Ops
+from temperance.core.ops import TensorOps
 
 NO_DOUBLES = {"mps"}  # devices without float64
 
@@ -93,4 +93,4 @@ class TorchOps:
         return torch.searchsorted(edges, x.contiguous())
 
 
-TORCH: Ops = TorchOps()
+TORCH: TensorOps = TorchOps()
