@@ -26,7 +26,8 @@ def tasks(folder, task, judged):
 
 
 @pytest.mark.usefixtures("quick_workers")
-def test_a_study_is_run_told_and_gone_on_with(run, tasks):
+def test_a_study_is_run_told_and_gone_on_with(run, tasks, monkeypatch):
+    monkeypatch.setattr("temperance.cli.study_run._EVERY", float("inf"))  # a slow machine says no more
     first = run("study", "run", "tasks", "--out", "study", *QUICK)
     assert first.code == 0
     assert first.err == "temperance: 3 fits to make\n"
