@@ -54,7 +54,7 @@ ALLOWED = {
 # What a part may import inside a function, when it is asked for.
 LATER = {
     "calibrators": {"onnx", "persistence", "report", "torch"},
-    "comparison": {"report"},
+    "comparison": {"files", "report"},
     "dask": {"calibrators"},
     "cli": {
         "validation",

@@ -161,10 +161,13 @@ def show_comparison(
         for warning in result.warnings:
             output.warn(f"{name}: {warning}")
     if report is not None:
+        from temperance.comparison import learning_curve
         from temperance.report import write_report
 
         with output.progress("Writing the report") as progress:
-            write_report(comparison, report, overwrite=force, title=title, sources=sources, progress=progress)
+            seed = comparison.settings["random_state"]
+            curve = learning_curve(comparison, random_state=seed, progress=progress)
+            write_report(comparison, report, curve, overwrite=force, title=title, sources=sources)
         output.say(f"\nReport: {on_one_line(report)}")
     output.result(
         files=[vars(source) for source in sources],

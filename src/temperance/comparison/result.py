@@ -114,9 +114,13 @@ class Comparison:
 
     def save_report(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the whole comparison as one HTML page that opens offline."""
+        from temperance.comparison.learning_curve import learning_curve
+        from temperance.files import check_writable
         from temperance.report import write_report
 
-        write_report(self, path, overwrite=overwrite)
+        check_writable(path, overwrite=overwrite)  # before the fits of the curve
+        curve = learning_curve(self, random_state=self.settings["random_state"])
+        write_report(self, path, curve, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, ready for JSON."""

@@ -30,6 +30,12 @@ __all__ = ["LEAST_ROWS", "Optima", "as_rows", "best_temperatures", "temperatures
 
 _COPIED_ROWS = 4096  # at a time
 LEAST_ROWS = 10  # of a group: fewer tell next to nothing of a temperature
+IDENTIFIED_RATIO = 10.0
+"""The upper over the lower end of an interval, from which on a best temperature is not identified.
+
+Temperatures that classifiers need lie between about 0.5 and 5: an interval of a decade excludes none of them.
+A smaller ratio would hide groups of 10 to 30 rows, whose intervals still tell over- from underconfidence.
+"""
 
 
 @dataclass(frozen=True, eq=False)

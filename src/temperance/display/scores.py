@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from temperance.comparison import UNCALIBRATED, Comparison
+from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
-from temperance.display.axes import REFERENCE, axes_or_new, draw_whiskers
+from temperance.display.base import Display
+from temperance.display.chart import Chart, Rule
+from temperance.display.method_intervals import interval_chart
 from temperance.validation import check_choice
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["ScoresDisplay"]
 
@@ -22,7 +22,7 @@ _ACRONYMS = ("nll", "ece", "mce", "aurc")
 
 
 @dataclass(frozen=True, eq=False)
-class ScoresDisplay:
+class ScoresDisplay(Display):
     """A metric of each method, with its interval.
 
     Attributes
@@ -70,16 +70,17 @@ class ScoresDisplay:
             comparison.recommended,
         )
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw a dot with whiskers for each method, the first on top; the name of the recommended is bold."""
-        ax = axes_or_new(ax, height=1.3 + 0.32 * len(self.methods))
-        draw_whiskers(ax, self.methods, self.value, self.low, self.high)
+    def chart(self) -> Chart:
+        """Return a dot with its interval for each method, the first on top; the recommended one is bold."""
+        words, rules = _in_words(self.metric), []
+        title, bold = f"{words} of each method", None
+        caption = f"{title}, with its interval."
         if self.recommended in self.methods:
-            at = self.methods.index(self.recommended)
-            ax.axvline(self.value[at], linestyle=":", zorder=0, **REFERENCE)
-            ax.get_yticklabels()[at].set_fontweight("bold")
-        ax.set(xlabel=_in_words(self.metric), title=f"{_in_words(self.metric)} of each method")
-        return ax
+            bold = method_style(self.recommended).label
+            value = float(self.value[self.methods.index(self.recommended)])
+            rules.append(Rule(value, upright=True, label=f"{bold}, recommended"))
+            caption += f" {bold} is recommended."
+        return replace(interval_chart(self, title, caption, words, "{:.4f}", rules), bold=bold)
 
 
 def _in_words(metric: str) -> str:

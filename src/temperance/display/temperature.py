@@ -9,36 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.calibrators import Calibrator, TemperatureCalibrator
+from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
 from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Vector
 from temperance.core.fit_data import InMemoryFitData
-from temperance.display.axes import axes_or_new, method_style
+from temperance.display.best_temperatures import BestTemperatures
+from temperance.display.chart import Axis, Chart, Dots, Line, Mark
 from temperance.display.methods import temperature_calibrators, with_temperature
 from temperance.display.optima import LEAST_ROWS, as_rows, best_temperatures, temperatures, weighted_rows
-from temperance.display.temperature_axes import Whiskers, finish
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["TemperatureDisplay"]
 
 
 _MOST_POINTS = 400
 _LINE_POINTS = 12
+_RARE = 0.01  # of the dots may lie outside the axes
 
 
 @dataclass(frozen=True, eq=False)
-class TemperatureDisplay:
+class TemperatureDisplay(BestTemperatures):
     """T against log entropy: of some rows by each method, and the best of each bin of all rows.
 
     Attributes
@@ -150,18 +148,42 @@ class TemperatureDisplay:
             fit_single_temperature(InMemoryFitData(rows, labelled.weights), exact=True).temperature,
         )
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the rows' temperatures as dots with a line through them, and the best of each bin on top."""
-        ax = axes_or_new(ax, 7.0)
-        for name, values in self.temperature.items():
-            _draw_method(ax, name, self.log_entropy, values, faint=len(self.temperature) > 3)
-        best = Whiskers(self.optimum, self.low, self.high)
-        best.draw(ax, self.centre, "best T of a bin of rows", fmt="o", markersize=4)
-        ax.set(
-            xlabel="log entropy, log(H / log K): sure rows left, unsure right", title="Temperature by entropy"
+    def chart(self) -> Chart:
+        """Return the rows' temperatures as dots with a line through them, and the best of each bin on top."""
+        values, faint = list(self.temperature.values()), len(self.temperature) > 3
+        marks = self.rules(self.limits(values, _RARE))
+        for name, dots in self.temperature.items():
+            marks += _method_marks(name, self.log_entropy, dots, faint=faint)
+        return self.chart_of(marks, values)
+
+    def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
+        """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
+        x = np.concatenate([self.log_entropy, self.centre])
+        margin = 0.03 * float(np.ptp(x)) or 0.1
+        y = Axis("temperature T", self.limits(values, _RARE), log=True)
+        tips = [f"{n} rows: best T {self.interval(i)}" for i, n in enumerate(self.count)]
+        return Chart(
+            "Temperature by entropy",
+            self._in_words(),
+            Axis(
+                "sure ← log entropy, log(H / log K) → unsure",
+                (float(x.min()) - margin, float(x.max()) + margin),
+            ),
+            y,
+            [*marks, self.best(self.centre, ("bin", "bins"), tips)],
         )
-        finish(ax, self.single, best.limits(self.single, list(self.temperature.values()), rare=0.01))
-        return ax
+
+    def _in_words(self) -> str:
+        known = self.optimum[self.identified]
+        words = f"The best single temperature is {self.single:.3g}."
+        if len(known) > 1:
+            words += (
+                f" By entropy it goes from {known[0]:.3g} for sure rows to {known[-1]:.3g} for unsure ones."
+            )
+        return (
+            f"{words} Circles: the best temperature of each bin of rows, with its interval. A method whose "
+            f"dots follow the circles has learnt what the entropy can tell.{self.left_out('bins')}"
+        )
 
 
 def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[NDArray[np.intp]]:
@@ -188,10 +210,11 @@ def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> fl
     return float(np.average(values[group], weights=None if weights is None else weights[group]))
 
 
-def _draw_method(ax: Axes, name: str, x: Vector, values: Vector, *, faint: bool) -> None:
-    """Draw each row as a dot, and a line through the means of neighbours."""
-    style = method_style(name)
-    ax.plot(x, values, ".", color=style["color"], markersize=2.5, alpha=0.15 if faint else 0.4, zorder=1)
+def _method_marks(name: str, x: Vector, values: Vector, *, faint: bool) -> list[Mark]:
+    """Return each row as a dot, and a line through the means of neighbours."""
     parts = np.array_split(np.arange(len(x)), min(len(x), _LINE_POINTS))
-    line = [[array[part].mean() for part in parts] for array in (x, values)]
-    ax.plot(*line, **style, markevery=3, zorder=2)
+    line = [np.array([array[part].mean() for part in parts]) for array in (x, values)]
+    return [
+        Dots(x, values, fine=True, method=name, faint=faint),
+        Line(*line, method=name, label=method_style(name).label),
+    ]

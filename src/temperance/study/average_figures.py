@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from temperance.calibrators import method_style
 from temperance.core.arrays import Matrix
-from temperance.display.axes import REFERENCE
 from temperance.study.results import Results
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError
@@ -28,6 +27,7 @@ __all__ = ["Averages", "Panel", "averages", "draw_averages", "figure_size"]
 
 
 _REFERENCE_METHOD = "ts"
+_GREY = "0.4"
 _COLUMNS = 3  # panels side by side
 _SMALLEST, _LARGEST = 9.0, 50.0  # areas of markers, in points squared
 _AREAS = {"*": 1.8, "D": 0.7}  # of markers that look smaller or larger than others of the same area
@@ -175,7 +175,7 @@ def draw_averages(figure: Figure, data: Averages) -> None:
 
 def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
     _set_scale(ax, scale)
-    ax.axhline(1.0, zorder=1, **REFERENCE)
+    ax.axhline(1.0, zorder=1, color=_GREY, linewidth=1.0)
     for at, method in enumerate(data.methods):
         if at % 2:
             ax.axvspan(at - 0.5, at + 0.5, color="0.95", zorder=0, linewidth=0)
@@ -235,7 +235,7 @@ def _areas(sizes: Sequence[int]) -> Matrix:
 def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
     from matplotlib.lines import Line2D
 
-    look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": "0.4"}
+    look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": _GREY}
     entries = [
         Line2D([], [], markersize=np.sqrt(area), label=f"N = {n}", **look)
         for n, area in zip(data.sizes, _areas(data.sizes), strict=True)
