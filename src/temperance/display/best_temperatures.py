@@ -15,7 +15,7 @@ from temperance.display.optima import IDENTIFIED_RATIO
 
 __all__ = ["BestTemperatures"]
 
-_WHISKER_ROOM = 0.25  # of what the temperatures themselves need
+_WHISKER_ROOM = 0.5  # of what the temperatures themselves need
 
 
 class BestTemperatures(Display):
@@ -62,8 +62,8 @@ class BestTemperatures(Display):
     def limits(self, values: Sequence[Vector], rare: float = 0.0) -> tuple[float, float]:
         """Return limits that hold the best temperatures and all but the `rare` share of the values.
 
-        They hold whiskers as far as these add a quarter on each side: one over a decade, like the odd row,
-        would flatten all else.
+        They hold whiskers as far as these add half the range on each side: a whisker over a decade would
+        flatten all else, as the odd row would.
         """
         known = np.concatenate([[self.single], self.optimum[self.identified]])
         every = np.concatenate([[self.single], *values])

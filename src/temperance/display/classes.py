@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
-from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Indices, Vector
-from temperance.core.fit_data import InMemoryFitData
+from temperance.display import optima
 from temperance.display.best_temperatures import BestTemperatures
 from temperance.display.chart import Axis, Chart, Dots, Mark, Rule, Text
 from temperance.display.methods import temperature_calibrators, with_temperature
-from temperance.display.optima import LEAST_ROWS, as_rows, best_temperatures, temperatures, weighted_rows
 from temperance.metrics.predictions import check_fraction, check_integer
 
 __all__ = ["ClassTemperatureDisplay"]
@@ -110,19 +108,19 @@ class ClassTemperatureDisplay(BestTemperatures):
         cls, calibrators: dict[str, TemperatureCalibrator], labelled: LabelledRows, most: int, level: float
     ) -> Self:
         most, level = check_integer("most", most, 1), check_fraction("level", level)
-        index, rows = weighted_rows(labelled), as_rows(labelled)
-        single = fit_single_temperature(InMemoryFitData(rows, labelled.weights), exact=True).temperature
+        index, rows = optima.weighted_rows(labelled), optima.as_rows(labelled)
+        single = optima.single_temperature(rows, labelled.weights)
         groups = _by_class(labelled.labels, index, rows.n_classes)
-        best = best_temperatures(labelled, list(groups.values()), level)
-        shown = np.argsort(-np.abs(np.log(best.optimum / single)), kind="stable")[:most]
-        shown = shown[np.argsort(best.optimum[shown], kind="stable")]
+        best = optima.best_temperatures(labelled, list(groups.values()), level)
+        shown = np.argsort(-np.abs(np.log(best[0] / single)), kind="stable")[:most]
+        shown = shown[np.argsort(best[0, shown], kind="stable")]
         classes = np.array(list(groups), np.intp)[shown]
         return cls(
             classes,
             np.array([len(groups[k]) for k in classes], np.intp),
-            best.optimum[shown],
-            best.low[shown],
-            best.high[shown],
+            best[0, shown],
+            best[1, shown],
+            best[2, shown],
             _means(calibrators, labelled, [groups[k] for k in classes]),
             single,
             rows.n_classes,
@@ -137,10 +135,12 @@ class ClassTemperatureDisplay(BestTemperatures):
         limits = self.limits(list(self.mean.values()))
         marks = [*self.rules(limits), self.best(at, ("class", "classes"), tips)]
         marks += [self._means(name, at + aside) for name, aside in zip(self.mean, asides, strict=False)]
-        x = Axis.of_names(self._x_label(), [str(k) for k in self.classes])
+        some = len(at) < self.n_classes
+        label = f"true class ({len(at)} of {self.n_classes})" if some else "true class"
+        x = Axis.of_names(label, [str(k) for k in self.classes])
         if not len(at):
-            x = Axis(self._x_label(), (0.0, 1.0), ticks=())
-            marks.append(Text(0.4, self.single, f"no class has {LEAST_ROWS} rows"))
+            x = Axis(label, (0.0, 1.0), ticks=())
+            marks.append(Text(0.4, self.single, f"no class has {optima.LEAST_ROWS} rows"))
         return Chart(
             "Temperature by true class", self._in_words(), x, Axis("temperature T", limits, log=True), marks
         )
@@ -152,11 +152,6 @@ class ClassTemperatureDisplay(BestTemperatures):
             return Rule(float(values[0]), method=name, label=f"{label}: T = {values[0]:.3g}")
         tips = [f"{label}, class {k}: mean T {t:.3g}" for k, t in zip(self.classes, values, strict=True)]
         return Dots(at, values, method=name, label=label, tips=tips)
-
-    def _x_label(self) -> str:
-        if len(self.classes) == self.n_classes:
-            return "true class"
-        return f"true class ({len(self.classes)} of {self.n_classes})"
 
     def _in_words(self) -> str:
         known = np.flatnonzero(self.identified)
@@ -180,7 +175,7 @@ def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indi
     order = index[np.argsort(labels[index], kind="stable")]
     ends = np.bincount(labels[index], minlength=n_classes).cumsum()
     groups = np.split(order, ends[:-1])
-    return {k: group for k, group in enumerate(groups) if len(group) >= LEAST_ROWS}
+    return {k: group for k, group in enumerate(groups) if len(group) >= optima.LEAST_ROWS}
 
 
 def _means(
@@ -191,5 +186,5 @@ def _means(
     for at, group in enumerate(groups):
         weights = None if labelled.weights is None else labelled.weights[group]
         for name, calibrator in calibrators.items():
-            means[name][at] = np.average(temperatures(calibrator, labelled, group), weights=weights)
+            means[name][at] = np.average(optima.temperatures(calibrator, labelled, group), weights=weights)
     return means

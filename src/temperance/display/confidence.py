@@ -79,9 +79,7 @@ class ConfidenceDisplay(Display):
     def _of(cls, rows: dict[str, tuple[NDArray[Any], Vector]], weight: Vector, bins: int) -> Self:
         """Bin the confidence of each row, and whether it is right, by name."""
         edges, share = np.arange(check_bins(bins) + 1) / bins, weight / weight.sum()
-        right: dict[str, Vector] = {}
-        wrong: dict[str, Vector] = {}
-        mean: dict[str, float] = {}
+        right, wrong, mean = dict[str, Vector](), dict[str, Vector](), dict[str, float]()
         for name, (confidence, correct) in rows.items():
             # Edges are compared in the type of the confidences, see `metrics._bins`.
             index = assign(confidence, edges.astype(confidence.dtype))
@@ -105,10 +103,8 @@ class ConfidenceDisplay(Display):
             f"{', '.join(means)}; {100 * self.accuracy:.1f} % of the rows are right. "
             "Bars: shares of all rows, the right ones upwards and the wrong ones downwards."
         )
-        y = Axis("share of rows (wrong below 0)", *self._shares())
-        return Chart(
-            "Right and wrong predictions", caption, Axis("confidence", (0.0, 1.0)), y, marks, (PANEL, 3.8)
-        )
+        x, y = Axis("confidence", (0.0, 1.0)), Axis("share of rows (wrong below 0)", *self._shares())
+        return Chart("Right and wrong predictions", caption, x, y, marks, (PANEL, 3.8))
 
     def _marks(self, name: str) -> list[Mark]:
         right, wrong, mean = self.right[name], self.wrong[name], self.mean_confidence[name]
@@ -117,15 +113,11 @@ class ConfidenceDisplay(Display):
             f"confidence {a:.2f} to {b:.2f}: {100 * r:.1f} % of rows right, {100 * w:.1f} % wrong"
             for a, b, r, w in ends
         ]
+        label = f"{method_style(name).label}: mean confidence {mean:.3f}"
         return [
             Bars(self.edges, right, method=name, tips=tips),
             Bars(self.edges, -wrong, method=name, tips=tips),
-            Rule(
-                mean,
-                upright=True,
-                method=name,
-                label=f"{method_style(name).label}: mean confidence {mean:.3f}",
-            ),
+            Rule(mean, upright=True, method=name, label=label),
         ]
 
     def _shares(self) -> tuple[tuple[float, float], bool, tuple[tuple[float, str], ...]]:

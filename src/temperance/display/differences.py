@@ -10,16 +10,15 @@ import numpy as np
 from temperance.calibrators import method_style
 from temperance.comparison import Comparison, Difference
 from temperance.core.arrays import Vector
-from temperance.display.base import Display
-from temperance.display.chart import Chart, Rule
-from temperance.display.method_intervals import interval_chart
+from temperance.display.chart import Chart
+from temperance.display.method_intervals import MethodIntervals
 from temperance.display.methods import weights_of
 
 __all__ = ["DifferencesDisplay"]
 
 
 @dataclass(frozen=True, eq=False)
-class DifferencesDisplay(Display):
+class DifferencesDisplay(MethodIntervals):
     """The NLL of each method less that of the recommended one: above 0 it is worse.
 
     Hard rows are hard for all methods, so that differences are far surer than the scores themselves.
@@ -69,7 +68,5 @@ class DifferencesDisplay(Display):
             f"NLL of each method minus that of {name}, row by row, with intervals: below 0 is better. All "
             "methods are judged on the same rows, so differences are more certain than scores."
         )
-        zero = Rule(0.0, upright=True, label=f"as good as {name}")
-        return interval_chart(
-            self, f"NLL minus that of {name}", caption, "difference of NLL", "{:+.4f}", [zero]
-        )
+        title, label = f"NLL minus that of {name}", "difference of NLL"
+        return self.interval_chart(title, caption, label, "{:+.4f}", at=0.0)

@@ -66,9 +66,8 @@ class LearningCurveDisplay(Display):
     def chart(self) -> Chart:
         """Return a line for each method, with a band of one standard error."""
         sizes = np.array(self.sizes, np.float64)
-        marks: list[Mark] = [
-            Rule(self.uncalibrated, method=UNCALIBRATED, label=method_style(UNCALIBRATED).label)
-        ]
+        label = method_style(UNCALIBRATED).label
+        marks: list[Mark] = [Rule(self.uncalibrated, method=UNCALIBRATED, label=label)]
         for name in self.mean:
             label = method_style(name).label
             pairs = zip(self.sizes, self.mean[name], strict=True)

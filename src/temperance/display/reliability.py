@@ -74,13 +74,12 @@ class ReliabilityDisplay(Display):
     ) -> Self:
         """Bin the judged rows of some methods: by default the classifier itself and the recommended one."""
         bins, level, weights = check_bins(bins), check_fraction("level", level), weights_of(comparison)
-        results = {name: comparison.results[name] for name in before_and_after(comparison, methods)}
-        return cls(
-            {
-                name: binned(r.confidence, r.correct.astype(np.float64), weights, bins, "width", level)
-                for name, r in results.items()
-            }
-        )
+        diagrams = {}
+        for name in before_and_after(comparison, methods):
+            result = comparison.results[name]
+            correct = result.correct.astype(np.float64)
+            diagrams[name] = binned(result.confidence, correct, weights, bins, "width", level)
+        return cls(diagrams)
 
     def chart(self, methods: Iterable[str] | None = None) -> Chart:
         """Return the diagrams, with the share of rows in each bin below."""
@@ -89,17 +88,10 @@ class ReliabilityDisplay(Display):
         marks: list[Mark] = [Line(ends, ends, label="perfectly calibrated")]
         for name, diagram in shown.items():
             marks += _diagram_marks(name, diagram)
-        x = Axis("confidence", (0.0, 1.0))
+        x, y = Axis("confidence", (0.0, 1.0)), Axis("accuracy", (0.0, 1.0))
         caption = " ".join(_in_words(name, diagram) for name, diagram in shown.items())
-        return Chart(
-            "Reliability diagram",
-            caption,
-            x,
-            Axis("accuracy", (0.0, 1.0)),
-            marks,
-            (PANEL, 5.6),
-            below=Chart("", caption, x, self._shares(), [_shares_mark(*item) for item in shown.items()]),
-        )
+        below = Chart("", caption, x, self._shares(), [_shares_mark(*item) for item in shown.items()])
+        return Chart("Reliability diagram", caption, x, y, marks, (PANEL, 5.6), below=below)
 
     def _shares(self) -> Axis:
         """Return an axis for the shares of all methods, so that panels of single methods compare."""
@@ -109,10 +101,8 @@ class ReliabilityDisplay(Display):
 
 def _diagram_marks(name: str, diagram: Reliability) -> list[Mark]:
     held = diagram.count > 0
-    count, confidence, accuracy, low, high = (
-        numbers[held]
-        for numbers in (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
-    )
+    columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
+    count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
     tips = [
         f"{n:.0f} rows: says {100 * c:.1f} %, is right {100 * a:.1f} % ({100 * b:.1f} to {100 * d:.1f})"
         for n, c, a, b, d in zip(count, confidence, accuracy, low, high, strict=True)

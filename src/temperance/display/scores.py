@@ -10,9 +10,8 @@ import numpy as np
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
-from temperance.display.base import Display
-from temperance.display.chart import Chart, Rule
-from temperance.display.method_intervals import interval_chart
+from temperance.display.chart import Chart
+from temperance.display.method_intervals import MethodIntervals
 from temperance.validation import check_choice
 
 __all__ = ["ScoresDisplay"]
@@ -22,7 +21,7 @@ _ACRONYMS = ("nll", "ece", "mce", "aurc")
 
 
 @dataclass(frozen=True, eq=False)
-class ScoresDisplay(Display):
+class ScoresDisplay(MethodIntervals):
     """A metric of each method, with its interval.
 
     Attributes
@@ -72,15 +71,14 @@ class ScoresDisplay(Display):
 
     def chart(self) -> Chart:
         """Return a dot with its interval for each method, the first on top; the recommended one is bold."""
-        words, rules = _in_words(self.metric), []
-        title, bold = f"{words} of each method", None
-        caption = f"{title}, with its interval."
+        words, bold, at = _in_words(self.metric), None, None
+        caption = f"{words} of each method, with its interval."
         if self.recommended in self.methods:
             bold = method_style(self.recommended).label
-            value = float(self.value[self.methods.index(self.recommended)])
-            rules.append(Rule(value, upright=True, label=f"{bold}, recommended"))
+            at = float(self.value[self.methods.index(self.recommended)])
             caption += f" {bold} is recommended."
-        return replace(interval_chart(self, title, caption, words, "{:.4f}", rules), bold=bold)
+        chart = self.interval_chart(f"{words} of each method", caption, words, "{:.4f}", at=at)
+        return replace(chart, bold=bold)
 
 
 def _in_words(metric: str) -> str:

@@ -16,14 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
 from temperance.calibrators.linear_predictor import log_normalised_entropy
-from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Vector
-from temperance.core.fit_data import InMemoryFitData
+from temperance.display import optima
 from temperance.display.best_temperatures import BestTemperatures
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark
 from temperance.display.methods import temperature_calibrators, with_temperature
-from temperance.display.optima import LEAST_ROWS, as_rows, best_temperatures, temperatures, weighted_rows
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
 
@@ -130,22 +128,22 @@ class TemperatureDisplay(BestTemperatures):
         level: float,
     ) -> Self:
         bins, level = check_bins(bins, strategy), check_fraction("level", level)
-        index, rows = weighted_rows(labelled), as_rows(labelled)
+        index, rows = optima.weighted_rows(labelled), optima.as_rows(labelled)
         entropy = log_normalised_entropy(rows)
         order = index[np.argsort(entropy[index], kind="stable")]
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(np.intp)]
         cut = _equal_parts if strategy == "mass" else _equal_steps
         groups = cut(order, entropy, bins)
-        best = best_temperatures(labelled, groups, level)
+        optimum, low, high = optima.best_temperatures(labelled, groups, level)
         return cls(
             entropy[sample],
-            {name: temperatures(calibrator, labelled, sample) for name, calibrator in calibrators.items()},
+            {name: optima.temperatures(cal, labelled, sample) for name, cal in calibrators.items()},
             np.array([_mean(entropy, group, labelled.weights) for group in groups]),
             np.array([len(group) for group in groups], np.intp),
-            best.optimum,
-            best.low,
-            best.high,
-            fit_single_temperature(InMemoryFitData(rows, labelled.weights), exact=True).temperature,
+            optimum,
+            low,
+            high,
+            optima.single_temperature(rows, labelled.weights),
         )
 
     def chart(self) -> Chart:
@@ -160,16 +158,13 @@ class TemperatureDisplay(BestTemperatures):
         """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
         x = np.concatenate([self.log_entropy, self.centre])
         margin = 0.03 * float(np.ptp(x)) or 0.1
-        y = Axis("temperature T", self.limits(values, _RARE), log=True)
+        ends = (float(x.min()) - margin, float(x.max()) + margin)
         tips = [f"{n} rows: best T {self.interval(i)}" for i, n in enumerate(self.count)]
         return Chart(
             "Temperature by entropy",
             self._in_words(),
-            Axis(
-                "sure ← log entropy, log(H / log K) → unsure",
-                (float(x.min()) - margin, float(x.max()) + margin),
-            ),
-            y,
+            Axis("sure ← log entropy, log(H / log K) → unsure", ends),
+            Axis("temperature T", self.limits(values, _RARE), log=True),
             [*marks, self.best(self.centre, ("bin", "bins"), tips)],
         )
 
@@ -192,7 +187,7 @@ def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     A very sure classifier has many rows at the floor: they are one bin, not several at the same place.
     """
     ascending = entropy[order]
-    parts = max(1, min(bins, len(order) // LEAST_ROWS))
+    parts = max(1, min(bins, len(order) // optima.LEAST_ROWS))
     cuts = np.arange(1, parts) * len(order) // parts
     moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
     return np.split(order, moved[moved > 0])
@@ -203,7 +198,7 @@ def _equal_steps(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     ascending = entropy[order]
     steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
     parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
-    return [part for part in parts if len(part) >= LEAST_ROWS]
+    return [part for part in parts if len(part) >= optima.LEAST_ROWS]
 
 
 def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> float:

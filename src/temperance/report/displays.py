@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from temperance import display
 from temperance.comparison import Comparison, LearningCurve
-from temperance.display import (
-    ClassTemperatureDisplay,
-    ConfidenceDisplay,
-    DifferencesDisplay,
-    LearningCurveDisplay,
-    ReliabilityDisplay,
-    TemperatureDisplay,
-)
 
 __all__ = ["ReportDisplays"]
 
@@ -21,23 +14,22 @@ __all__ = ["ReportDisplays"]
 class ReportDisplays:
     """The pictures of the page; `labels` is None if there is no learning curve of two sizes or more."""
 
-    differences: DifferencesDisplay
-    reliability: ReliabilityDisplay
-    temperature: TemperatureDisplay
-    classes: ClassTemperatureDisplay
-    confidence: ConfidenceDisplay
-    labels: LearningCurveDisplay | None
+    differences: display.DifferencesDisplay
+    reliability: display.ReliabilityDisplay
+    temperature: display.TemperatureDisplay
+    classes: display.ClassTemperatureDisplay
+    confidence: display.ConfidenceDisplay
+    labels: display.LearningCurveDisplay | None
 
     @classmethod
     def of(cls, comparison: Comparison, curve: LearningCurve | None) -> ReportDisplays:
         """Compute them; the best temperature of each bin and class is fitted here."""
         every = [*comparison.results]
-        has_labels = curve is not None and len(curve.sizes) > 1
         return cls(
-            DifferencesDisplay.from_comparison(comparison),
-            ReliabilityDisplay.from_comparison(comparison, every),
-            TemperatureDisplay.from_comparison(comparison),
-            ClassTemperatureDisplay.from_comparison(comparison),
-            ConfidenceDisplay.from_comparison(comparison, every),
-            LearningCurveDisplay.from_curve(curve) if curve is not None and has_labels else None,
+            display.DifferencesDisplay.from_comparison(comparison),
+            display.ReliabilityDisplay.from_comparison(comparison, every),
+            display.TemperatureDisplay.from_comparison(comparison),
+            display.ClassTemperatureDisplay.from_comparison(comparison),
+            display.ConfidenceDisplay.from_comparison(comparison, every),
+            display.LearningCurveDisplay.from_curve(curve) if curve and len(curve.sizes) > 1 else None,
         )

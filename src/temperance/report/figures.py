@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from temperance.display import (
-    ClassTemperatureDisplay,
-    ConfidenceDisplay,
-    DifferencesDisplay,
-    LearningCurveDisplay,
-    ReliabilityDisplay,
-    TemperatureDisplay,
-)
+from temperance import display
 from temperance.display.chart import Chart, Line, Mark, Rule
 from temperance.report.markup import Markup, element, table
 from temperance.report.svg import colour_of_mark, draw_svg, is_wide
@@ -27,26 +20,21 @@ __all__ = [
 
 
 def _figure(
-    name: str,
-    chart: Chart,
-    numbers: str = "",
-    *,
-    title: str | None = None,
-    panel: str | None = None,
-    by_method: bool = False,
+    name: str, chart: Chart, numbers: str = "", *, title: str = "", panel: str = "", by_method: bool = False
 ) -> Markup:
     """Frame a chart. A panel is shown while its method is chosen; `by_method`, each mark while its is."""
-    title = chart.title if title is None else title
+    title = title or chart.title
     picture = draw_svg(chart, f"picture-{name}", title, by_method=by_method)
+    entries = list(_legend(chart, by_method))
     return element(
         "figure",
         element("h3", title),
         element("div", picture, class_="picture wide" if is_wide(chart) else "picture"),
-        element("p", *_legend(chart, by_method), class_="legend"),
+        element("p", *entries, class_="legend") if entries else "",
         element("figcaption", chart.caption),
         element("details", element("summary", "Numbers"), numbers) if numbers else "",
         id=f"figure-{name}",
-        data_panel=panel,
+        data_panel=panel or None,
     )
 
 
@@ -65,17 +53,17 @@ def _symbol(mark: Mark) -> str:
     return "swatch" if mark.method else "swatch hollow"
 
 
-def differences_figure(display: DifferencesDisplay) -> Markup:
+def differences_figure(shown: display.DifferencesDisplay) -> Markup:
     """NLL of every method minus that of the recommended one."""
-    columns = display.methods, display.value, display.low, display.high
+    columns = shown.methods, shown.value, shown.low, shown.high
     rows = [[name, f"{v:+.4f}", f"{a:+.4f} to {b:+.4f}"] for name, v, a, b in zip(*columns, strict=True)]
     numbers = table(["method", "difference", "interval"], rows, "Differences of NLL")
-    return _figure("differences", display.chart(), numbers)
+    return _figure("differences", shown.chart(), numbers)
 
 
-def reliability_figure(display: ReliabilityDisplay, method: str, title: str) -> Markup:
+def reliability_figure(shown: display.ReliabilityDisplay, method: str, title: str) -> Markup:
     """Accuracy against confidence of one method."""
-    diagram = display.diagrams[method]
+    diagram = shown.diagrams[method]
     columns = diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high
     rows = [
         [f"{a:.2f} to {b:.2f}", f"{n:.0f}", f"{c:.3f}", f"{h:.3f}", f"{low:.3f} to {high:.3f}"]
@@ -83,35 +71,35 @@ def reliability_figure(display: ReliabilityDisplay, method: str, title: str) -> 
         if n > 0
     ]
     numbers = table(["bin", "rows", "confidence", "accuracy", "interval"], rows, f"Bins of {method}")
-    return _figure(f"reliability-{method}", display.chart([method]), numbers, title=title, panel=method)
+    return _figure(f"reliability-{method}", shown.chart([method]), numbers, title=title, panel=method)
 
 
-def confidence_figure(display: ConfidenceDisplay, method: str, title: str) -> Markup:
+def confidence_figure(shown: display.ConfidenceDisplay, method: str, title: str) -> Markup:
     """How sure one method is, and how often right."""
-    return _figure(f"confidence-{method}", display.chart([method]), title=title, panel=method)
+    return _figure(f"confidence-{method}", shown.chart([method]), title=title, panel=method)
 
 
-def learning_figure(display: LearningCurveDisplay) -> Markup:
+def learning_figure(shown: display.LearningCurveDisplay) -> Markup:
     """NLL by the number of calibration rows."""
-    rows = [[name, *(f"{value:.4f}" for value in mean)] for name, mean in display.mean.items()]
-    numbers = table(["method", *(f"{size} rows" for size in display.sizes)], rows, "NLL by labelled rows")
-    return _figure("labels", display.chart(), numbers, by_method=True)
+    rows = [[name, *(f"{value:.4f}" for value in mean)] for name, mean in shown.mean.items()]
+    numbers = table(["method", *(f"{size} rows" for size in shown.sizes)], rows, "NLL by labelled rows")
+    return _figure("labels", shown.chart(), numbers, by_method=True)
 
 
-def temperature_figure(display: TemperatureDisplay) -> Markup:
+def temperature_figure(shown: display.TemperatureDisplay) -> Markup:
     """T(z) against the log entropy, and the best temperature of each bin of rows."""
-    columns = enumerate(zip(display.centre, display.count, display.optimum, strict=True))
-    rows = [[f"{centre:.2f}", f"{n}", f"{t:.3g}", display.ends(i)] for i, (centre, n, t) in columns]
+    columns = enumerate(zip(shown.centre, shown.count, shown.optimum, strict=True))
+    rows = [[f"{centre:.2f}", f"{n}", f"{t:.3g}", shown.ends(i)] for i, (centre, n, t) in columns]
     numbers = table(["log entropy", "rows", "best T", "interval"], rows, "Best temperature by entropy")
-    return _figure("temperature", display.chart(), numbers, by_method=True)
+    return _figure("temperature", shown.chart(), numbers, by_method=True)
 
 
-def class_figure(display: ClassTemperatureDisplay) -> Markup:
+def class_figure(shown: display.ClassTemperatureDisplay) -> Markup:
     """Return the mean temperature of each true class, and the best one of its rows."""
-    columns = enumerate(zip(display.classes, display.count, display.optimum, strict=True))
+    columns = enumerate(zip(shown.classes, shown.count, shown.optimum, strict=True))
     rows = [
-        [f"{k}", f"{n}", f"{t:.3g}", display.ends(i), *(f"{mean[i]:.3g}" for mean in display.mean.values())]
+        [f"{k}", f"{n}", f"{t:.3g}", shown.ends(i), *(f"{mean[i]:.3g}" for mean in shown.mean.values())]
         for i, (k, n, t) in columns
     ]
-    head = ["class", "rows", "best T", "interval", *(f"mean T, {name}" for name in display.mean)]
-    return _figure("classes", display.chart(), table(head, rows, "Temperature by class"), by_method=True)
+    head = ["class", "rows", "best T", "interval", *(f"mean T, {name}" for name in shown.mean)]
+    return _figure("classes", shown.chart(), table(head, rows, "Temperature by class"), by_method=True)

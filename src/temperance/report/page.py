@@ -105,21 +105,14 @@ def _theme_button() -> Markup:
 def _method_switch(comparison: Comparison) -> Markup:
     """Return the boxes that choose the methods of all pictures, and the choice of what is "after"."""
     shown = {comparison.recommended, *_AT_FIRST}
-    boxes = [
-        element(
-            "label",
-            element("input", type="checkbox", value=name, checked=name in shown, class_="method"),
-            element("span", class_="swatch", style=f"color:{method_style(name).colour}"),
-            method_style(name).label,
-        )
-        for name in comparison.results
-        if name != UNCALIBRATED
-    ]
-    options = [
-        element("option", method_style(name).label, value=name, selected=name == comparison.recommended)
-        for name in comparison.results
-        if name != UNCALIBRATED
-    ]
+    boxes, options = [], []
+    for name in comparison.results:
+        if name != UNCALIBRATED:
+            style, chosen = method_style(name), name == comparison.recommended
+            box = element("input", type="checkbox", value=name, checked=name in shown, class_="method")
+            swatch = element("span", class_="swatch", style=f"color:{style.colour}")
+            boxes.append(element("label", box, swatch, style.label))
+            options.append(element("option", style.label, value=name, selected=chosen))
     choose = element("label", "After: ", element("select", *options, id="after"))
     return element(
         "form",

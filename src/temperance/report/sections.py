@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 
 import temperance
@@ -48,7 +49,10 @@ def sections(
         "reliability": ("Does it mean what it says?", _reliability(comparison, displays)),
         "temperature": ("Temperature by entropy", _temperature(comparison, displays)),
         "classes": ("Temperature by class", _classes(displays)),
-        "confidence": ("How sure it is", _confidence(comparison, displays)),
+        "confidence": (
+            "How sure it is",
+            _panels(comparison, partial(figures.confidence_figure, displays.confidence)),
+        ),
     }
     if curve is not None:
         parts["labels"] = ("Would more labels help?", _labels(comparison, curve, displays))
@@ -60,14 +64,9 @@ def sections(
 
 
 def _verdict(comparison: Comparison) -> Markup:
-    return joined(
-        [
-            element("p", comparison.verdict, class_="verdict"),
-            element("p", comparison.reason),
-            element("ul", *(element("li", sentence) for sentence in shipping_advice(comparison))),
-            _ship(comparison),
-        ]
-    )
+    advice = (element("li", sentence) for sentence in shipping_advice(comparison))
+    verdict = element("p", comparison.verdict, class_="verdict") + element("p", comparison.reason)
+    return verdict + element("ul", *advice) + _ship(comparison)
 
 
 def _ship(comparison: Comparison) -> Markup:
@@ -119,16 +118,19 @@ def _score(estimate: Estimate, scale: float) -> Markup:
 
 
 def _reliability(comparison: Comparison, displays: ReportDisplays) -> Markup:
-    panels = [
-        figures.reliability_figure(displays.reliability, name, _panel_title(comparison, name))
-        for name in comparison.results
-    ]
     intro = (
         "Rows are binned by how sure the classifier says it is; a bin on the dashed line is right as often "
         "as it says. Below the line it claims too much. Bands are 95 % intervals; the bars below show what "
         "share of the rows a bin has."
     )
-    return element("p", intro) + element("div", *panels, class_="panels")
+    return element("p", intro) + _panels(
+        comparison, partial(figures.reliability_figure, displays.reliability)
+    )
+
+
+def _panels(comparison: Comparison, figure: Callable[[str, str], Markup]) -> Markup:
+    panels = (figure(name, _panel_title(comparison, name)) for name in comparison.results)
+    return element("div", *panels, class_="panels")
 
 
 def _panel_title(comparison: Comparison, name: str) -> str:
@@ -136,14 +138,6 @@ def _panel_title(comparison: Comparison, name: str) -> str:
         return "Before: uncalibrated"
     recommended = " (recommended)" if name == comparison.recommended else ""
     return f"After: {method_style(name).label}{recommended}"
-
-
-def _confidence(comparison: Comparison, displays: ReportDisplays) -> Markup:
-    panels = [
-        figures.confidence_figure(displays.confidence, name, _panel_title(comparison, name))
-        for name in comparison.results
-    ]
-    return element("div", *panels, class_="panels")
 
 
 def _temperature(comparison: Comparison, displays: ReportDisplays) -> Markup:

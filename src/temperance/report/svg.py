@@ -184,12 +184,12 @@ def _draw_bars(frame: _Frame, mark: Bars, colour: str) -> Iterator[Markup]:
 
 
 def _draw_rule(frame: _Frame, mark: Rule, colour: str) -> Iterator[Markup]:
+    x, y = (frame.x.start, frame.x.stop), (frame.y.start, frame.y.stop)
     if mark.upright:
-        ends = {"x1": float(frame.x.place(mark.at)), "y1": frame.y.start, "y2": frame.y.stop}
-        yield element("line", class_="rule", stroke=colour, x2=ends["x1"], **ends)
+        x = (float(frame.x.place(mark.at)),) * 2
     else:
-        ends = {"y1": float(frame.y.place(mark.at)), "x1": frame.x.start, "x2": frame.x.stop}
-        yield element("line", class_="rule", stroke=colour, y2=ends["y1"], **ends)
+        y = (float(frame.y.place(mark.at)),) * 2
+    yield element("line", class_="rule", stroke=colour, x1=x[0], x2=x[1], y1=y[0], y2=y[1])
 
 
 def _draw_text(frame: _Frame, mark: Text, colour: str) -> Iterator[Markup]:

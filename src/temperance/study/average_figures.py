@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from temperance.calibrators import method_style
 from temperance.core.arrays import Matrix
+from temperance.display.ticks import tick_labels
 from temperance.study.results import Results
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError
@@ -187,19 +188,13 @@ def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
 
 
 def _set_scale(ax: Axes, scale: _Scale) -> None:
-    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
-
+    ticks = [y for y, _ in tick_labels(scale.low, scale.knee)]
     if scale.is_bent:
         ax.set_yscale("function", functions=scale.functions())
-        near = [
-            y
-            for y in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(scale.low, scale.knee)
-            if y < scale.knee
-        ]
-        ax.yaxis.set_major_locator(FixedLocator([*near, *scale.far_ticks()]))
-        ax.yaxis.set_minor_locator(NullLocator())
+        ticks = [*(y for y in ticks if y < scale.knee), *scale.far_ticks()]
         ax.axhline(scale.knee, zorder=1, **_KNEE)
-    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.set_yticks(ticks, [f"{y:g}" for y in ticks])
+    ax.set_yticks([], minor=True)
     ax.set_ylim(scale.low, scale.high)
 
 
@@ -215,9 +210,7 @@ def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -
             face, edge = (colour, "white") if count == panel.tasks else ("white", colour)
             ax.scatter(place, y, area, marker=marker, facecolor=face, edgecolor=edge, linewidth=0.4, zorder=3)
         elif count:  # as a probability of 0 for what happened gives
-            ax.annotate(
-                "∞", (place, 1.0), xycoords=("data", "axes fraction"), ha="center", va="top", color=colour
-            )
+            ax.text(place, 1.0, "∞", transform=ax.get_xaxis_transform(), ha="center", va="top", color=colour)
 
 
 def _asides(sizes: int) -> Matrix:
@@ -244,12 +237,7 @@ def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
         entries.append(Line2D([], [], markersize=5, fillstyle="none", label="mean of fewer tasks", **look))
     if scale.is_bent:
         entries.append(Line2D([], [], label="logarithmic above", **_KNEE))
-    figure.legend(
-        handles=entries,
-        loc="outside lower center",
-        ncols=len(entries) if len(data.panels) > 1 else 2,
-        frameon=False,
-        title="rows fitted to"
-        + (", or all of a task with fewer" if data.fewest_rows < data.sizes[-1] else ""),
-        title_fontsize=7,
-    )
+    fewer = ", or all of a task with fewer" if data.fewest_rows < data.sizes[-1] else ""
+    legend: dict[str, Any] = {"title": f"rows fitted to{fewer}", "title_fontsize": 7, "frameon": False}
+    ncols = len(entries) if len(data.panels) > 1 else 2
+    figure.legend(handles=entries, loc="outside lower center", ncols=ncols, **legend)

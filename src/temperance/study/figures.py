@@ -116,7 +116,10 @@ def draw_figure(results: Results, name: str, *, task: str | None = None) -> Figu
     """Compute and draw a figure, in the style that is set."""
     check_choice("the figure", name, tuple(FIGURES))
     if name not in ON_A_TASK:
-        return _averages(results, name)
+        data = averages(results, name.removeprefix("avg_").lower())
+        figure = blank_figure(*figure_size(data))
+        draw_averages(figure, data)
+        return figure
     chosen = figure_task(results, task)
     chart = _COMPUTED[name](results, chosen).chart()
     figure = blank_figure(*_size(name, chosen))
@@ -140,13 +143,6 @@ def _size(name: str, task: TaskFile) -> tuple[float, float]:
     if name == "class_LTS" and task.classes > _MANY_CLASSES:
         return 7.0, 3.0
     return 3.4, 3.7 if name == "PTSvHTS" else 3.0
-
-
-def _averages(results: Results, name: str) -> Figure:
-    data = averages(results, name.removeprefix("avg_").lower())
-    figure = blank_figure(*figure_size(data))
-    draw_averages(figure, data)
-    return figure
 
 
 def _style() -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -78,19 +79,17 @@ class EntropyTemperatures(Display):
         marks += self._marks(self.by_all[None], f"all {self.rows} rows", faint=False)
         marks.append(Rule(self.ts, method="ts", label=f"TS: T = {self.ts:.3g}"))
         # A few fits to few rows may be so far off that their lines would flatten all else.
-        few = np.quantile(self.by_few, [0.1, 0.9]) if len(self.by_few) else np.empty(0)
-        return self.best.chart_of(marks, [self.by_all, few])
+        few = [np.clip(line, *np.quantile(self.by_few, [0.1, 0.9])) for line in self.by_few]
+        return self.best.chart_of(marks, [self.by_all, *few])
 
     def _marks(self, values: Matrix, words: str, *, faint: bool) -> list[Mark]:
         """Return a line for each fit if T is a function of the entropy, or else dots."""
-        label, marks = f"{method_style(self.method).label}, {words}", list[Mark]()
-        for at, line in enumerate(values):
-            look = {"method": self.method, "label": "" if at else label}
-            if self.method == "hts":
-                marks.append(Line(self.log_entropy, line, faint=faint, **look))
-            else:
-                marks.append(Dots(self.log_entropy, line, fine=True, faint=faint, **look))
-        return marks
+        kind = Line if self.method == "hts" else partial(Dots, fine=True)
+        labels = [f"{method_style(self.method).label}, {words}"] + [""] * len(values)  # one in the legend
+        return [
+            kind(self.log_entropy, line, method=self.method, label=label, faint=faint)
+            for line, label in zip(values, labels, strict=False)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
