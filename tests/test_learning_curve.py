@@ -115,7 +115,7 @@ def test_beyond_many_classes_methods_with_a_weight_for_each_are_left_out_and_few
     assert curve.nll.keys() == {"ts", "hts"}
     assert curve.n_judged == 100
     assert learning_curve(result, methods=["lts"], sizes=[50], draws=2).nll.keys() == {"lts"}
-    assert "with so many classes: lts." in render_report(result)
+    assert "with so many classes: lts." in render_report(result, learning_curve(result, draws=2))
 
 
 @pytest.mark.parametrize("sizes", [[401], [500], [0], [20.5]])

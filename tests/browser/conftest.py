@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from temperance import compare
+from temperance.comparison import learning_curve
 from temperance.data import simulate
 from temperance.report import Source, write_report
 
@@ -17,7 +18,9 @@ def report(tmp_path_factory):
     val, test = (simulate(n_rows=n, n_classes=5, random_state=seed) for n, seed in ((600, 3), (1500, 8)))
     result = compare(val.logits, val.labels, test.logits, test.labels, draws=50)
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(result, path, sources=[Source("val.npz", "validation", 600, "0" * 64)])
+    write_report(
+        result, path, learning_curve(result), sources=[Source("val.npz", "validation", 600, "0" * 64)]
+    )
     return path, result
 
 

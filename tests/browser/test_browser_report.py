@@ -7,7 +7,7 @@ pytestmark = pytest.mark.browser
 SECTIONS = ["verdict", "methods", "reliability", "temperature", "classes"]
 SECTIONS += ["confidence", "labels", "parameters", "provenance", "glossary"]
 WORDS = ("p", ".verdict", "td", "small", "caption", "figcaption", "a", "summary", "button", ".tag", "dd")
-LETTERING = ("svg .tick", "svg .label", "svg .note")
+LETTERING = ("svg .tick", "svg .label", ".legend")
 PHONE = {"viewport": {"width": 375, "height": 740}, "has_touch": True, "is_mobile": True}
 
 
@@ -73,8 +73,8 @@ def test_the_boxes_show_and_hide_methods_in_every_picture(open_page, settings):
     for picture in ("temperature", "classes", "labels"):
         assert "hts" in shown_methods(page, picture)
         assert "lts" not in shown_methods(page, picture)
-    page.get_by_label("lts", exact=True).check()
-    page.get_by_label("hts", exact=True).uncheck()
+    page.get_by_label("LTS", exact=True).check()
+    page.get_by_label("HTS", exact=True).uncheck()
     for picture in ("temperature", "classes", "labels"):
         assert "lts" in shown_methods(page, picture)
         assert "hts" not in shown_methods(page, picture)
@@ -108,9 +108,9 @@ def test_a_picture_is_enlarged_and_shrunk(open_page):
     page = open_page()
     box = "document.querySelector('#figure-temperature svg').getAttribute('viewBox')"
     before = page.evaluate(box)
-    page.get_by_role("button", name="Zoom in: T against entropy").click()
+    page.get_by_role("button", name="Zoom in: Temperature by entropy").click()
     assert float(page.evaluate(box).split()[2]) < float(before.split()[2])
-    page.get_by_role("button", name="Zoom out: T against entropy").click()
+    page.get_by_role("button", name="Zoom out: Temperature by entropy").click()
     assert [float(v) for v in page.evaluate(box).split()] == [float(v) for v in before.split()]
 
 

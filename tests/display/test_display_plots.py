@@ -11,6 +11,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 from temperance import CALIBRATORS
+from temperance.calibrators import method_style
 from temperance.display import (
     COLOURS,
     MARKERS,
@@ -69,13 +70,13 @@ def test_it_has_a_title_labels_and_a_name_for_every_method(name, displays):
     assert ax.get_xlabel()
     if name in ("scores", "differences"):
         words = [tick.get_text() for tick in ax.get_yticklabels()]
-        assert words == ["uncalibrated", *display.methods[1:]]
+        assert words == [method_style(method).label for method in display.methods]
         return
     assert ax.get_ylabel()
     words = " ".join(text.get_text() for text in ax.get_legend().get_texts())
     shown = {"confidence": "right", "temperature": "temperature", "reliability": "diagrams"}
     for method in getattr(display, shown.get(name, "mean")):
-        assert ("uncalibrated" if method == "none" else method) in words
+        assert method_style(method).label in words
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -105,7 +106,7 @@ def test_a_reliability_diagram_on_its_own_has_the_shares_below(displays):
 def test_the_recommended_method_stands_out_among_the_scores(displays):
     ticks = displays["scores"].plot().get_yticklabels()
     bold = [tick.get_text() for tick in ticks if tick.get_fontweight() == "bold"]
-    assert bold == [displays["scores"].recommended]
+    assert bold == [method_style(displays["scores"].recommended).label]
     none = replace(displays["scores"], recommended=None).plot()
     assert not [tick for tick in none.get_yticklabels() if tick.get_fontweight() == "bold"]
 
@@ -113,7 +114,7 @@ def test_the_recommended_method_stands_out_among_the_scores(displays):
 def test_lines_go_through_the_numbers(displays):
     ax = displays["reliability"].plot()
     diagram = displays["reliability"].diagrams["none"]
-    x, y = next(line for line in ax.lines if line.get_label() == "uncalibrated").get_data()
+    x, y = next(line for line in ax.lines if line.get_label() == "Uncalibrated").get_data()
     held = diagram.count > 0
     np.testing.assert_array_equal(x, diagram.confidence[held])
     np.testing.assert_array_equal(y, diagram.accuracy[held])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from temperance import compare
+from temperance.comparison import learning_curve
 from temperance.data import simulate
 from temperance.report import Source, render_report, write_report
 
@@ -62,9 +63,14 @@ def comparison():
 
 
 @pytest.fixture(scope="module")
-def html(comparison):
+def curve(comparison):
+    return learning_curve(comparison)
+
+
+@pytest.fixture(scope="module")
+def html(comparison, curve):
     source = Source(HOSTILE, "validation", 400, "0" * 64)
-    return render_report(comparison, title=f"Report of {HOSTILE}", sources=[source])
+    return render_report(comparison, curve, title=f"Report of {HOSTILE}", sources=[source])
 
 
 @pytest.fixture(scope="module")
@@ -140,9 +146,24 @@ def test_every_summary_is_there_in_words(comparison, page):
             assert result.calibrator.summary() in page.text["pre"]
 
 
-def test_the_same_comparison_gives_the_same_page(comparison, html):
+def test_the_same_comparison_gives_the_same_page(comparison, curve, html):
     source = Source(HOSTILE, "validation", 400, "0" * 64)
-    assert render_report(comparison, title=f"Report of {HOSTILE}", sources=[source]) == html
+    assert render_report(comparison, curve, title=f"Report of {HOSTILE}", sources=[source]) == html
+
+
+def test_without_a_curve_there_is_no_section_of_labels_and_no_method_is_fitted(comparison, monkeypatch):
+    for result in comparison.results.values():
+        if result.calibrator is not None:
+            monkeypatch.setattr(
+                type(result.calibrator), "fit", lambda *a, **o: pytest.fail("a method was fitted")
+            )
+    page = Page(render_report(comparison))
+    assert [a["id"] for a in page.all("section")] == [key for key in SECTIONS if key != "labels"]
+
+
+def test_a_saved_report_has_the_curve(comparison, curve, tmp_path):
+    comparison.save_report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == render_report(comparison, curve)
 
 
 def test_the_page_is_small(html):
@@ -171,7 +192,7 @@ def test_the_file_is_not_overwritten_unasked(tmp_path):
 def test_a_report_is_made_by_cross_validation_whatever_the_size(n_rows, n_classes):
     task = simulate(n_rows=n_rows, n_classes=n_classes, random_state=1)
     result = compare(task.logits, task.labels, methods=["ts", "bayes"], folds=3, **QUICK)
-    page = Page(render_report(result))
+    page = Page(render_report(result, learning_curve(result)))
     assert [a["id"] for a in page.all("section")] == SECTIONS
     assert "There was no test set" in page.text["li"] or result.recommended == "none"
     assert "nan" not in page.text["td"]

@@ -54,13 +54,13 @@ def test_a_class_has_the_temperature_of_ts_on_its_test_rows_and_the_mean_of_lts(
     data = class_temperatures(results, task)
     test = load_task(task).test
     lts = fitted(task, "lts").temperature(test.logits)
-    assert sorted(data.shown.classes) == [0, 1, 2, 3]
-    for k, best, mean in zip(data.shown.classes, data.shown.optimum, data.lts, strict=True):
+    assert sorted(data.classes) == [0, 1, 2, 3]
+    for k, best, mean in zip(data.classes, data.optimum, data.mean["lts"], strict=True):
         rows = np.flatnonzero(test.labels == k)
         ts = make_calibrator("ts").fit(test.logits[rows], test.labels[rows])
         assert best == pytest.approx(ts.temperature_, rel=1e-3)
         assert mean == pytest.approx(lts[rows].mean())
-    assert data.ts == pytest.approx(fitted(task, "ts").temperature_)
+    np.testing.assert_allclose(data.mean["ts"], fitted(task, "ts").temperature_)
 
 
 @pytest.mark.parametrize(("method", "draws"), [("hts", 10), ("pts", 1)])

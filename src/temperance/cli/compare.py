@@ -153,10 +153,13 @@ def show_comparison(
     for name, reason in comparison.failures.items():
         output.warn(f"{name} failed: {reason}")
     if report is not None:
+        from temperance.comparison import learning_curve
         from temperance.report import write_report
 
         with output.progress("Writing the report") as progress:
-            write_report(comparison, report, overwrite=force, title=title, sources=sources, progress=progress)
+            seed = comparison.settings["random_state"]
+            curve = learning_curve(comparison, random_state=seed, progress=progress)
+            write_report(comparison, report, curve, overwrite=force, title=title, sources=sources)
         output.say(f"\nReport: {on_one_line(report)}")
     output.result(
         files=[vars(source) for source in sources],

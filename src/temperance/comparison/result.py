@@ -15,6 +15,7 @@ from temperance import loaders
 from temperance.calibrators import UNCALIBRATED, Method
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
+from temperance.files import check_writable
 from temperance.metrics import METRICS, Estimate, Evaluation
 
 if TYPE_CHECKING:
@@ -134,7 +135,11 @@ class Comparison:
 
     def save_report(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the whole comparison as one HTML page that opens offline."""
-        loaders.load("report")(self, path, overwrite=overwrite)
+        from temperance.comparison.learning_curve import learning_curve  # which rests on this module
+
+        check_writable(path, overwrite=overwrite)  # before the fits of the curve
+        curve = learning_curve(self, random_state=self.settings["random_state"])
+        loaders.load("report")(self, path, curve, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, ready for JSON."""

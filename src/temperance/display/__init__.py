@@ -1,4 +1,4 @@
-"""The pictures: each class computes what it shows as plain numbers, and `plot` draws them with matplotlib.
+"""The pictures: each class computes its numbers and a chart of them, and `plot` draws it with matplotlib.
 
 ======================== ==========================================================================
 ReliabilityDisplay       accuracy against confidence, bin by bin
@@ -10,8 +10,8 @@ ScoresDisplay            one metric of all methods, with intervals
 DifferencesDisplay       the NLL of all methods against the recommended one, row by row
 ======================== ==========================================================================
 
-The numbers are fields, so whoever draws otherwise, as the HTML report does, needs no matplotlib. `plot(ax)`
-draws on the axes given, or on a new figure, and returns the axes.
+The numbers are fields. A chart has limits, labels, caption and marks: the HTML report draws the same one
+without matplotlib. `plot(ax)` draws on the axes given, or on a new figure, and returns the axes.
 """
 
 from __future__ import annotations

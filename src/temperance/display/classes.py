@@ -8,28 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.calibrators import Calibrator, TemperatureCalibrator
-from temperance.calibrators.single_temperature import fit_single_temperature
+from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Indices, Vector
-from temperance.core.fit_data import InMemoryFitData
-from temperance.display.axes import axes_or_new, method_style
+from temperance.display import optima
+from temperance.display.best_temperatures import BestTemperatures
+from temperance.display.chart import Axis, Chart, Dots, Mark, Rule, Text
 from temperance.display.methods import temperature_calibrators, with_temperature
-from temperance.display.optima import LEAST_ROWS, as_rows, best_temperatures, temperatures, weighted_rows
-from temperance.display.temperature_axes import Whiskers, finish
 from temperance.metrics.predictions import check_fraction, check_integer
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
-class ClassTemperatureDisplay:
+class ClassTemperatureDisplay(BestTemperatures):
     """T by true class: the best single temperature of its rows, and the mean T that each method gives them.
 
     Attributes
@@ -111,44 +106,66 @@ class ClassTemperatureDisplay:
         cls, calibrators: dict[str, TemperatureCalibrator], labelled: LabelledRows, most: int, level: float
     ) -> Self:
         most, level = check_integer("most", most, 1), check_fraction("level", level)
-        index, rows = weighted_rows(labelled), as_rows(labelled)
-        single = fit_single_temperature(InMemoryFitData(rows, labelled.weights), exact=True).temperature
+        index, rows = optima.weighted_rows(labelled), optima.as_rows(labelled)
+        single = optima.single_temperature(rows, labelled.weights)
         groups = _by_class(labelled.labels, index, rows.n_classes)
-        best = best_temperatures(labelled, list(groups.values()), level)
-        shown = np.argsort(-np.abs(np.log(best.optimum / single)), kind="stable")[:most]
-        shown = shown[np.argsort(best.optimum[shown], kind="stable")]
+        best = optima.best_temperatures(labelled, list(groups.values()), level)
+        shown = np.argsort(-np.abs(np.log(best[0] / single)), kind="stable")[:most]
+        shown = shown[np.argsort(best[0, shown], kind="stable")]
         classes = np.array(list(groups), np.intp)[shown]
         return cls(
             classes,
             np.array([len(groups[k]) for k in classes], np.intp),
-            best.optimum[shown],
-            best.low[shown],
-            best.high[shown],
+            best[0, shown],
+            best[1, shown],
+            best[2, shown],
             _means(calibrators, labelled, [groups[k] for k in classes]),
             single,
             rows.n_classes,
         )
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the best temperature of each class with its interval, and the methods' means beside it."""
-        ax = axes_or_new(ax, max(6.4, 0.32 * len(self.classes)))
+    def chart(self) -> Chart:
+        """Return the best temperature of each class with its interval, and the methods' means beside it."""
         at = np.arange(len(self.classes), dtype=np.float64)
-        best = Whiskers(self.optimum, self.low, self.high)
-        best.draw(ax, at, "best T of the class", fmt="_", markersize=14)
-        aside = np.linspace(-0.3, 0.3, len(self.mean)) if len(self.mean) > 1 else [0.0]
-        for shift, (name, values) in zip(aside, self.mean.items(), strict=False):
-            ax.plot(at + shift, values, linestyle="", **method_style(name, size=4))
-        ax.set_xticks(at, [str(k) for k in self.classes], rotation=90 if len(at) > 15 else 0)
-        ax.set(xlabel=self._x_label(), title="Temperature by true class")
-        finish(ax, self.single, best.limits(self.single, list(self.mean.values())))
+        asides = np.linspace(-0.3, 0.3, len(self.mean)) if len(self.mean) > 1 else [0.0]
+        columns = zip(self.classes, self.count, strict=True)
+        tips = [f"class {k}, {n} rows: best T {self.interval(i)}" for i, (k, n) in enumerate(columns)]
+        limits = self.limits(list(self.mean.values()))
+        marks = [*self.rules(limits), self.best(at, ("class", "classes"), tips)]
+        marks += [self._means(name, at + aside) for name, aside in zip(self.mean, asides, strict=False)]
+        some = len(at) < self.n_classes
+        label = f"true class ({len(at)} of {self.n_classes})" if some else "true class"
+        x = Axis.of_names(label, [str(k) for k in self.classes])
         if not len(at):
-            ax.text(0.5, 0.3, f"no class has {LEAST_ROWS} rows", transform=ax.transAxes, ha="center")
-        return ax
+            x = Axis(label, (0.0, 1.0), ticks=())
+            marks.append(Text(0.4, self.single, f"no class has {optima.LEAST_ROWS} rows"))
+        return Chart(
+            "Temperature by true class", self._in_words(), x, Axis("temperature T", limits, log=True), marks
+        )
 
-    def _x_label(self) -> str:
-        if len(self.classes) == self.n_classes:
-            return "true class"
-        return f"true class ({len(self.classes)} of {self.n_classes})"
+    def _means(self, name: str, at: Vector) -> Mark:
+        """Return a dot for each class, or a line if the method gives all of them the same temperature."""
+        label, values = method_style(name).label, self.mean[name]
+        if len(values) and np.ptp(values) < 1e-9 * values[0]:
+            return Rule(float(values[0]), method=name, label=f"{label}: T = {values[0]:.3g}")
+        tips = [f"{label}, class {k}: mean T {t:.3g}" for k, t in zip(self.classes, values, strict=True)]
+        return Dots(at, values, method=name, label=label, tips=tips)
+
+    def _in_words(self) -> str:
+        known = np.flatnonzero(self.identified)
+        words = f"The best single temperature is {self.single:.3g}."
+        if len(known) > 1:
+            (k, low), (most, high) = ((self.classes[i], self.optimum[i]) for i in (known[0], known[-1]))
+            words = (
+                f"Class {most} needs the highest temperature, {high:.3g}, class {k} the lowest, {low:.3g}."
+            )
+        words += (
+            " Circles: the best temperature of the rows of each class, with its interval; coloured dots: the "
+            f"mean temperature that a method gives to them.{self.left_out('classes')}"
+        )
+        if len(self.classes) < self.n_classes:
+            words += f" Of {self.n_classes} classes, these {len(self.classes)} differ most from the rest."
+        return words
 
 
 def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indices]:
@@ -156,7 +173,7 @@ def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indi
     order = index[np.argsort(labels[index], kind="stable")]
     ends = np.bincount(labels[index], minlength=n_classes).cumsum()
     groups = np.split(order, ends[:-1])
-    return {k: group for k, group in enumerate(groups) if len(group) >= LEAST_ROWS}
+    return {k: group for k, group in enumerate(groups) if len(group) >= optima.LEAST_ROWS}
 
 
 def _means(
@@ -167,5 +184,5 @@ def _means(
     for at, group in enumerate(groups):
         weights = None if labelled.weights is None else labelled.weights[group]
         for name, calibrator in calibrators.items():
-            means[name][at] = np.average(temperatures(calibrator, labelled, group), weights=weights)
+            means[name][at] = np.average(optima.temperatures(calibrator, labelled, group), weights=weights)
     return means

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temperance.calibrators import method_style
 from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
-from temperance.display.axes import REFERENCE, add_legend, axes_or_new, label_of
-from temperance.display.colours import colour_of
+from temperance.display.base import Display
+from temperance.display.chart import PANEL, Axis, Bars, Chart, Mark, Rule
 from temperance.display.methods import before_and_after, weights_of
+from temperance.display.ticks import tick_labels
 from temperance.metrics.bins import assign, check_bins
 from temperance.metrics.predictions import check_rows
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 @dataclass(frozen=True, eq=False)
-class ConfidenceDisplay:
+class ConfidenceDisplay(Display):
     """The share of all rows that have a confidence and are right, or wrong.
 
     Attributes
@@ -78,9 +77,7 @@ class ConfidenceDisplay:
     def _of(cls, rows: dict[str, tuple[NDArray[Any], Vector]], weight: Vector, bins: int) -> Self:
         """Bin the confidence of each row, and whether it is right, by name."""
         edges, share = np.arange(check_bins(bins) + 1) / bins, weight / weight.sum()
-        right: dict[str, Vector] = {}
-        wrong: dict[str, Vector] = {}
-        mean: dict[str, float] = {}
+        right, wrong, mean = dict[str, Vector](), dict[str, Vector](), dict[str, float]()
         for name, (confidence, correct) in rows.items():
             # Edges are compared in the type of the confidences, see `metrics._bins`.
             index = assign(confidence, edges.astype(confidence.dtype))
@@ -90,23 +87,42 @@ class ConfidenceDisplay:
         _, correct = next(iter(rows.values()))
         return cls(edges, right, wrong, mean, float(share @ correct))
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the shares, the right rows upwards and the wrong ones downwards."""
-        ax = axes_or_new(ax)
-        for name in self.right:
-            colour, label = colour_of(name), label_of(name)
-            for shares in (self.right[name], -self.wrong[name]):
-                ax.stairs(shares, self.edges, color=colour, fill=True, alpha=0.2)
-                ax.stairs(shares, self.edges, color=colour, linewidth=1.5)
-            mean = self.mean_confidence[name]
-            ax.axvline(mean, color=colour, linestyle="--", label=f"{label}: mean confidence {mean:.3f}")
-        ax.axvline(self.accuracy, label=f"accuracy {self.accuracy:.3f}", **REFERENCE)
-        ax.axhline(0, **REFERENCE)
-        ax.yaxis.set_major_formatter(lambda share, _: f"{abs(share):g}")
-        ax.set(xlim=(0, 1), xlabel="confidence", ylabel="share of all rows: wrong below, right above 0")
-        ax.set_title("Confidence of right and wrong predictions")
-        add_legend(ax, loc="upper left")
-        return ax
+    def chart(self, methods: Iterable[str] | None = None) -> Chart:
+        """Return the shares, the right rows upwards and the wrong ones downwards."""
+        shown = list(methods or self.right)
+        marks = [mark for name in shown for mark in self._marks(name)]
+        marks.append(Rule(self.accuracy, upright=True, label=f"accuracy {self.accuracy:.3f}"))
+        marks.append(Rule(0.0))
+        means = [
+            f"{method_style(name).label} is {100 * self.mean_confidence[name]:.1f} % sure on average"
+            for name in shown
+        ]
+        caption = (
+            f"{', '.join(means)}; {100 * self.accuracy:.1f} % of the rows are right. "
+            "Bars: shares of all rows, the right ones upwards and the wrong ones downwards."
+        )
+        x, y = Axis("confidence", (0.0, 1.0)), Axis("share of rows (wrong below 0)", *self._shares())
+        return Chart("Right and wrong predictions", caption, x, y, marks, (PANEL, 3.8))
+
+    def _marks(self, name: str) -> list[Mark]:
+        right, wrong, mean = self.right[name], self.wrong[name], self.mean_confidence[name]
+        ends = zip(self.edges[:-1], self.edges[1:], right, wrong, strict=True)
+        tips = [
+            f"confidence {a:.2f} to {b:.2f}: {100 * r:.1f} % of rows right, {100 * w:.1f} % wrong"
+            for a, b, r, w in ends
+        ]
+        label = f"{method_style(name).label}: mean confidence {mean:.3f}"
+        return [
+            Bars(self.edges, right, method=name, tips=tips),
+            Bars(self.edges, -wrong, method=name, tips=tips),
+            Rule(mean, upright=True, method=name, label=label),
+        ]
+
+    def _shares(self) -> tuple[tuple[float, float], bool, tuple[tuple[float, str], ...]]:
+        """Return limits and ticks for the shares of all methods: a share below 0 is written without sign."""
+        low, high = (max(float(s.max()) for s in side.values()) for side in (self.wrong, self.right))
+        limits = (-1.08 * max(low, 0.05 * high), 1.08 * max(high, 0.05 * low))
+        return limits, False, tuple((at, words.lstrip("-")) for at, words in tick_labels(*limits))
 
 
 def _sums(index: NDArray[Any], values: Vector, bins: int) -> Vector:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
+from temperance.calibrators import method_style
 from temperance.comparison import Comparison, Difference
 from temperance.core.arrays import Vector
-from temperance.display.axes import REFERENCE, axes_or_new, draw_whiskers
+from temperance.display.chart import Chart
+from temperance.display.method_intervals import MethodIntervals
 from temperance.display.methods import weights_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
-class DifferencesDisplay:
+class DifferencesDisplay(MethodIntervals):
     """The NLL of each method less that of the recommended one: above 0 it is worse.
 
     Hard rows are hard for all methods, so that differences are far surer than the scores themselves.
@@ -60,11 +59,12 @@ class DifferencesDisplay:
         columns = (np.array([getattr(e, end) for e in found]) for end in ("value", "low", "high"))
         return cls(comparison.recommended, tuple(comparison.results), *columns)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw a dot with whiskers for each method, the first on top."""
-        ax = axes_or_new(ax, height=1.3 + 0.32 * len(self.methods))
-        ax.axvline(0, linestyle=":", zorder=0, **REFERENCE)
-        draw_whiskers(ax, self.methods, self.value, self.low, self.high)
-        title = f"NLL of each method less that of {self.reference}"
-        ax.set(xlabel="difference of NLL (below 0 is better)", title=title)
-        return ax
+    def chart(self) -> Chart:
+        """Return a dot with its interval for each method, the first on top."""
+        name = method_style(self.reference).label
+        caption = (
+            f"NLL of each method minus that of {name}, row by row, with intervals: below 0 is better. All "
+            "methods are judged on the same rows, so differences are more certain than scores."
+        )
+        title, label = f"NLL minus that of {name}", "difference of NLL"
+        return self.interval_chart(title, caption, label, "{:+.4f}", at=0.0)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
-from temperance.comparison import UNCALIBRATED, LearningCurve
+from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.comparison import LearningCurve
 from temperance.core.arrays import Vector
-from temperance.display.axes import add_legend, axes_or_new, draw_band, label_of
-from temperance.display.colours import colour_of
+from temperance.display.base import Display
+from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule
 from temperance.display.methods import chosen
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
-class LearningCurveDisplay:
+class LearningCurveDisplay(Display):
     """The mean NLL of each method by the number of rows it was fitted to.
 
     Attributes
@@ -63,20 +61,28 @@ class LearningCurveDisplay:
             curve.uncalibrated,
         )
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw a line for each method, with a band of one standard error."""
-        ax = axes_or_new(ax)
-        for name, mean in self.mean.items():
-            draw_band(ax, name, self.sizes, mean, self.low[name], self.high[name])
-        none = UNCALIBRATED
-        ax.axhline(self.uncalibrated, color=colour_of(none), linestyle="--", label=label_of(none))
-        ax.set_xscale("log")
-        ax.set_xticks(self.sizes, [str(size) for size in self.sizes])
-        ax.minorticks_off()
-        ax.set_ylim(self._limits())
-        ax.set(xlabel="labelled rows fitted to", ylabel="NLL", title="Would more labels help?")
-        add_legend(ax)
-        return ax
+    def chart(self) -> Chart:
+        """Return a line for each method, with a band of one standard error."""
+        sizes = np.array(self.sizes, np.float64)
+        label = method_style(UNCALIBRATED).label
+        marks: list[Mark] = [Rule(self.uncalibrated, method=UNCALIBRATED, label=label)]
+        for name in self.mean:
+            label = method_style(name).label
+            pairs = zip(self.sizes, self.mean[name], strict=True)
+            tips = [f"{label}, {n} rows: NLL {value:.4f}" for n, value in pairs]
+            marks.append(Band(sizes, self.low[name], self.high[name], method=name))
+            marks.append(Line(sizes, self.mean[name], method=name, label=label, tips=tips))
+        ticks = tuple((size, str(size)) for size in self.sizes)
+        x = Axis("labelled rows for calibration", (sizes[0] / 1.15, sizes[-1] * 1.15), log=True, ticks=ticks)
+        return Chart("NLL by labelled rows", self._in_words(), x, Axis("NLL", self._limits()), marks)
+
+    def _in_words(self) -> str:
+        best = min(self.mean, key=lambda name: float(self.mean[name][-1]))
+        return (
+            f"With {self.sizes[-1]} rows {method_style(best).label} has the lowest NLL, "
+            f"{self.mean[best][-1]:.4f}. Lines: means over random draws of the calibration rows; bands: one "
+            "standard error. A method whose line leaves the picture at the top needs more rows."
+        )
 
     def _limits(self) -> tuple[float, float]:
         """Return limits that a method far worse than the others may leave, lest it flatten them."""

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.calibrators import method_style
 from temperance.comparison import Comparison
-from temperance.display.axes import REFERENCE, add_legend, draw_band, pyplot
-from temperance.display.colours import colour_of
+from temperance.display.base import Display
+from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Line, Mark
 from temperance.display.methods import before_and_after, weights_of
 from temperance.metrics import Reliability, reliability
 from temperance.metrics.bins import check_bins
 from temperance.metrics.diagram import binned
 from temperance.metrics.predictions import check_fraction
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+_NO_GAP = 0.002  # between mean confidence and accuracy: smaller ones are not worth a word
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """Accuracy against confidence, bin by bin: on the diagonal, a confidence is what it says.
 
     Attributes
@@ -71,42 +71,52 @@ class ReliabilityDisplay:
     ) -> Self:
         """Bin the judged rows of some methods: by default the classifier itself and the recommended one."""
         bins, level, weights = check_bins(bins), check_fraction("level", level), weights_of(comparison)
-        results = {name: comparison.results[name] for name in before_and_after(comparison, methods)}
-        return cls(
-            {
-                name: binned(r.confidence, r.correct.astype(np.float64), weights, bins, "width", level)
-                for name, r in results.items()
-            }
-        )
+        diagrams = {}
+        for name in before_and_after(comparison, methods):
+            result = comparison.results[name]
+            correct = result.correct.astype(np.float64)
+            diagrams[name] = binned(result.confidence, correct, weights, bins, "width", level)
+        return cls(diagrams)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the diagrams on `ax`; on a figure of its own, with the share of rows in each bin below."""
-        if ax is not None:
-            return self._draw(ax, "confidence")
-        _, (top, below) = pyplot().subplots(
-            2, 1, sharex=True, height_ratios=(4, 1), figsize=(5.2, 5.8), layout="constrained"
-        )
-        self._draw(top, "")
-        self._draw_shares(below)
-        return top
+    def chart(self, methods: Iterable[str] | None = None) -> Chart:
+        """Return the diagrams, with the share of rows in each bin below."""
+        shown = {name: self.diagrams[name] for name in methods or self.diagrams}
+        ends = np.array([0.0, 1.0])
+        marks: list[Mark] = [Line(ends, ends, label="perfectly calibrated")]
+        for name, diagram in shown.items():
+            marks += _diagram_marks(name, diagram)
+        x, y = Axis("confidence", (0.0, 1.0)), Axis("accuracy", (0.0, 1.0))
+        caption = " ".join(_in_words(name, diagram) for name, diagram in shown.items())
+        below = Chart("", caption, x, self._shares(), [_shares_mark(*item) for item in shown.items()])
+        return Chart("Reliability diagram", caption, x, y, marks, (PANEL, 5.6), below=below)
 
-    def _draw(self, ax: Axes, x_label: str) -> Axes:
-        ax.plot([0, 1], [0, 1], linestyle="--", label="perfectly calibrated", **REFERENCE)
-        for name, diagram in self.diagrams.items():
-            _draw_diagram(ax, name, diagram)
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel=x_label, ylabel="share of right predictions")
-        ax.set_title("Reliability diagram")
-        add_legend(ax, loc="upper left")
-        return ax
-
-    def _draw_shares(self, ax: Axes) -> None:
-        for name, diagram in self.diagrams.items():
-            ax.stairs(diagram.share, diagram.edges, color=colour_of(name), linewidth=1.5)
-            ax.stairs(diagram.share, diagram.edges, color=colour_of(name), fill=True, alpha=0.15)
-        ax.set(xlabel="confidence", ylabel="share of rows")
+    def _shares(self) -> Axis:
+        """Return an axis for the shares of all methods, so that panels of single methods compare."""
+        top = max(float(diagram.share.max()) for diagram in self.diagrams.values())
+        return Axis("share of rows", (0.0, 1.08 * top), ticks=((0.0, "0"), (top, f"{top:.2g}")))
 
 
-def _draw_diagram(ax: Axes, name: str, diagram: Reliability) -> None:
-    held = np.flatnonzero(diagram.count > 0)
-    bins = (diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
-    draw_band(ax, name, *(numbers[held] for numbers in bins))
+def _diagram_marks(name: str, diagram: Reliability) -> list[Mark]:
+    held = diagram.count > 0
+    columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
+    count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
+    tips = [
+        f"{n:.0f} rows: says {100 * c:.1f} %, is right {100 * a:.1f} % ({100 * b:.1f} to {100 * d:.1f})"
+        for n, c, a, b, d in zip(count, confidence, accuracy, low, high, strict=True)
+    ]
+    return [
+        Band(confidence, low, high, method=name),
+        Line(confidence, accuracy, method=name, label=method_style(name).label, tips=tips),
+    ]
+
+
+def _shares_mark(name: str, diagram: Reliability) -> Bars:
+    return Bars(diagram.edges, diagram.share, method=name, tips=[f"{n:.0f} rows" for n in diagram.count])
+
+
+def _in_words(name: str, diagram: Reliability) -> str:
+    error, gap = float(diagram.share @ np.abs(diagram.gap)), float(diagram.share @ diagram.gap)
+    side = f"{'under' if gap > 0 else 'over'}confident by {100 * abs(gap):.2f} % overall"
+    if abs(gap) < _NO_GAP:
+        side = "neither overconfident nor underconfident overall"
+    return f"{method_style(name).label}: {100 * error:.2f} % from the diagonal on average, {side}."

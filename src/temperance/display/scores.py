@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from temperance.comparison import UNCALIBRATED, Comparison
+from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
-from temperance.display.axes import REFERENCE, axes_or_new, draw_whiskers
+from temperance.display.chart import Chart
+from temperance.display.method_intervals import MethodIntervals
 from temperance.validation import check_choice
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _ACRONYMS = ("nll", "ece", "mce", "aurc")
 
 
 @dataclass(frozen=True, eq=False)
-class ScoresDisplay:
+class ScoresDisplay(MethodIntervals):
     """A metric of each method, with its interval.
 
     Attributes
@@ -67,16 +66,16 @@ class ScoresDisplay:
             comparison.recommended,
         )
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw a dot with whiskers for each method, the first on top; the name of the recommended is bold."""
-        ax = axes_or_new(ax, height=1.3 + 0.32 * len(self.methods))
-        draw_whiskers(ax, self.methods, self.value, self.low, self.high)
+    def chart(self) -> Chart:
+        """Return a dot with its interval for each method, the first on top; the recommended one is bold."""
+        words, bold, at = _in_words(self.metric), None, None
+        caption = f"{words} of each method, with its interval."
         if self.recommended in self.methods:
-            at = self.methods.index(self.recommended)
-            ax.axvline(self.value[at], linestyle=":", zorder=0, **REFERENCE)
-            ax.get_yticklabels()[at].set_fontweight("bold")
-        ax.set(xlabel=_in_words(self.metric), title=f"{_in_words(self.metric)} of each method")
-        return ax
+            bold = method_style(self.recommended).label
+            at = float(self.value[self.methods.index(self.recommended)])
+            caption += f" {bold} is recommended."
+        chart = self.interval_chart(f"{words} of each method", caption, words, "{:.4f}", at=at)
+        return replace(chart, bold=bold)
 
 
 def _in_words(metric: str) -> str:

@@ -9,33 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.calibrators import Calibrator, TemperatureCalibrator
+from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
 from temperance.calibrators.linear_predictor import log_normalised_entropy
-from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Vector
-from temperance.core.fit_data import InMemoryFitData
-from temperance.display.axes import axes_or_new, method_style
+from temperance.display import optima
+from temperance.display.best_temperatures import BestTemperatures
+from temperance.display.chart import Axis, Chart, Dots, Line, Mark
 from temperance.display.methods import temperature_calibrators, with_temperature
-from temperance.display.optima import LEAST_ROWS, as_rows, best_temperatures, temperatures, weighted_rows
-from temperance.display.temperature_axes import Whiskers, finish
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _MOST_POINTS = 400
 _LINE_POINTS = 12
+_RARE = 0.01  # of the dots may lie outside the axes
 
 
 @dataclass(frozen=True, eq=False)
-class TemperatureDisplay:
+class TemperatureDisplay(BestTemperatures):
     """T against log entropy: of some rows by each method, and the best of each bin of all rows.
 
     Attributes
@@ -129,36 +125,57 @@ class TemperatureDisplay:
         level: float,
     ) -> Self:
         bins, level = check_bins(bins, strategy), check_fraction("level", level)
-        index, rows = weighted_rows(labelled), as_rows(labelled)
+        index, rows = optima.weighted_rows(labelled), optima.as_rows(labelled)
         entropy = log_normalised_entropy(rows)
         order = index[np.argsort(entropy[index], kind="stable")]
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(np.intp)]
         cut = _equal_parts if strategy == "mass" else _equal_steps
         groups = cut(order, entropy, bins)
-        best = best_temperatures(labelled, groups, level)
+        optimum, low, high = optima.best_temperatures(labelled, groups, level)
         return cls(
             entropy[sample],
-            {name: temperatures(calibrator, labelled, sample) for name, calibrator in calibrators.items()},
+            {name: optima.temperatures(cal, labelled, sample) for name, cal in calibrators.items()},
             np.array([_mean(entropy, group, labelled.weights) for group in groups]),
             np.array([len(group) for group in groups], np.intp),
-            best.optimum,
-            best.low,
-            best.high,
-            fit_single_temperature(InMemoryFitData(rows, labelled.weights), exact=True).temperature,
+            optimum,
+            low,
+            high,
+            optima.single_temperature(rows, labelled.weights),
         )
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the rows' temperatures as dots with a line through them, and the best of each bin on top."""
-        ax = axes_or_new(ax, 7.0)
-        for name, values in self.temperature.items():
-            _draw_method(ax, name, self.log_entropy, values, faint=len(self.temperature) > 3)
-        best = Whiskers(self.optimum, self.low, self.high)
-        best.draw(ax, self.centre, "best T of a bin of rows", fmt="o", markersize=4)
-        ax.set(
-            xlabel="log entropy, log(H / log K): sure rows left, unsure right", title="Temperature by entropy"
+    def chart(self) -> Chart:
+        """Return the rows' temperatures as dots with a line through them, and the best of each bin on top."""
+        values, faint = list(self.temperature.values()), len(self.temperature) > 3
+        marks = self.rules(self.limits(values, _RARE))
+        for name, dots in self.temperature.items():
+            marks += _method_marks(name, self.log_entropy, dots, faint=faint)
+        return self.chart_of(marks, values)
+
+    def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
+        """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
+        x = np.concatenate([self.log_entropy, self.centre])
+        margin = 0.03 * float(np.ptp(x)) or 0.1
+        ends = (float(x.min()) - margin, float(x.max()) + margin)
+        tips = [f"{n} rows: best T {self.interval(i)}" for i, n in enumerate(self.count)]
+        return Chart(
+            "Temperature by entropy",
+            self._in_words(),
+            Axis("sure ← log entropy, log(H / log K) → unsure", ends),
+            Axis("temperature T", self.limits(values, _RARE), log=True),
+            [*marks, self.best(self.centre, ("bin", "bins"), tips)],
         )
-        finish(ax, self.single, best.limits(self.single, list(self.temperature.values()), rare=0.01))
-        return ax
+
+    def _in_words(self) -> str:
+        known = self.optimum[self.identified]
+        words = f"The best single temperature is {self.single:.3g}."
+        if len(known) > 1:
+            words += (
+                f" By entropy it goes from {known[0]:.3g} for sure rows to {known[-1]:.3g} for unsure ones."
+            )
+        return (
+            f"{words} Circles: the best temperature of each bin of rows, with its interval. A method whose "
+            f"dots follow the circles has learnt what the entropy can tell.{self.left_out('bins')}"
+        )
 
 
 def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[NDArray[np.intp]]:
@@ -167,7 +184,7 @@ def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     A very sure classifier has many rows at the floor: they are one bin, not several at the same place.
     """
     ascending = entropy[order]
-    parts = max(1, min(bins, len(order) // LEAST_ROWS))
+    parts = max(1, min(bins, len(order) // optima.LEAST_ROWS))
     cuts = np.arange(1, parts) * len(order) // parts
     moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
     return np.split(order, moved[moved > 0])
@@ -178,17 +195,18 @@ def _equal_steps(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     ascending = entropy[order]
     steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
     parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
-    return [part for part in parts if len(part) >= LEAST_ROWS]
+    return [part for part in parts if len(part) >= optima.LEAST_ROWS]
 
 
 def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> float:
     return float(np.average(values[group], weights=None if weights is None else weights[group]))
 
 
-def _draw_method(ax: Axes, name: str, x: Vector, values: Vector, *, faint: bool) -> None:
-    """Draw each row as a dot, and a line through the means of neighbours."""
-    style = method_style(name)
-    ax.plot(x, values, ".", color=style["color"], markersize=2.5, alpha=0.15 if faint else 0.4, zorder=1)
+def _method_marks(name: str, x: Vector, values: Vector, *, faint: bool) -> list[Mark]:
+    """Return each row as a dot, and a line through the means of neighbours."""
     parts = np.array_split(np.arange(len(x)), min(len(x), _LINE_POINTS))
-    line = [[array[part].mean() for part in parts] for array in (x, values)]
-    ax.plot(*line, **style, markevery=3, zorder=2)
+    line = [np.array([array[part].mean() for part in parts]) for array in (x, values)]
+    return [
+        Dots(x, values, fine=True, method=name, faint=faint),
+        Line(*line, method=name, label=method_style(name).label),
+    ]

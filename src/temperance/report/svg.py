@@ -1,4 +1,4 @@
-"""Drawing: one plot as an SVG that needs no script, no font file and no picture file.
+"""Charts as SVG that needs no script, no font file and no picture file.
 
 matplotlib is not used here: its SVG does not follow the page into the dark, cannot show and hide a method,
 and would make a plotting library necessary for a page that two hundred lines can draw.
@@ -6,159 +6,210 @@ and would make a plotting library necessary for a page that two hundred lines ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
+from temperance.calibrators import method_style
 from temperance.core.arrays import Vector
-from temperance.report.markup import element, text
-from temperance.report.scales import Scale
+from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Dots, Intervals, Line, Mark, Rule, Text
+from temperance.report.markup import element, joined
 
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 52
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 52
+_LETTER = 7.5  # width in pixels of a tick's letter
+_BELOW = 0.2  # of the height, for what is below a chart
 
 
-class Plot:
-    """Axes with marks in them; every mark may belong to a method, by which the page shows and hides it."""
+@dataclass(frozen=True)
+class Scale:
+    """An axis drawn from pixel `start` to pixel `stop`."""
 
-    def __init__(
-        self,
-        x: tuple[float, float],
-        y: tuple[float, float],
-        labels: tuple[str, str],
-        *,
-        size: tuple[int, int] = (640, 400),
-        log: tuple[bool, bool] = (False, False),
-        x_ticks: list[tuple[float, str]] | None = None,
-    ) -> None:
-        self.size, self.labels = size, labels
-        self.x = Scale(*x, LEFT, size[0] - RIGHT, log[0])
-        self.y = Scale(*y, size[1] - BOTTOM, TOP, log[1])
-        self.x_ticks = x_ticks or [(tick, self.x.label(tick)) for tick in self.x.ticks()]
-        self._marks: list[str] = []
-        self._notes: list[str] = []  # on top of all marks
+    axis: Axis
+    start: float
+    stop: float
 
-    def line(self, x: Vector, y: Vector, colour: str, method: str = "", dash: str | None = None) -> None:
-        """Draw a line through the points; where a number is missing the line breaks."""
-        for part in _runs(np.isfinite(x) & np.isfinite(y)):
-            points = self._path(x[part], y[part])
-            mark = element("polyline", class_="line", stroke=colour, stroke_dasharray=dash, points=points)
-            self._add(mark, method)
+    def place(self, values: Vector | float) -> Vector:
+        """Return where values are drawn; far beyond the axis they stay a little outside of it."""
+        ends, x = np.array(self.axis.limits), np.asarray(values, np.float64)
+        if self.axis.log:
+            ends, x = np.log(ends), np.log(x)
+        share = np.clip((x - ends[0]) / (ends[1] - ends[0]), -2.0, 3.0)
+        placed: Vector = self.start + share * (self.stop - self.start)
+        return placed
 
-    def band(self, x: Vector, low: Vector, high: Vector, colour: str, method: str = "") -> None:
-        """Fill between two lines."""
-        for part in _runs(np.isfinite(x) & np.isfinite(low) & np.isfinite(high)):
-            around = np.concatenate([x[part], x[part][::-1]]), np.concatenate([high[part], low[part][::-1]])
-            self._add(element("polygon", class_="band", fill=colour, points=self._path(*around)), method)
 
-    def points(
-        self, x: Vector, y: Vector, colour: str, tips: Iterable[str] = (), method: str = "", radius: float = 3
-    ) -> None:
-        """Draw dots; a tip is what the dot says when it is pointed at."""
-        told = [*tips] or [""] * len(x)
-        for a, b, tip in zip(self.x.place(x), self.y.place(y), told, strict=True):
-            if np.isfinite(a + b):
-                dot = {"cx": float(a), "cy": float(b), "r": radius}
-                shade = "dot" if radius > 2 else "speck"
-                self._add(element("circle", _tip(tip), class_=shade, fill=colour, **dot), method)
+@dataclass(frozen=True)
+class _Frame:
+    """Where the axes of a chart are."""
 
-    def rings(self, x: Vector, y: Vector, colour: str, tips: Iterable[str]) -> None:
-        """Draw hollow dots, which do not hide what is below them."""
-        for a, b, tip in zip(self.x.place(x), self.y.place(y), tips, strict=True):
-            if np.isfinite(a + b):
-                ring = {"cx": float(a), "cy": float(b), "r": 6}
-                self._add(element("circle", _tip(tip), class_="ring dot", stroke=colour, **ring))
+    x: Scale
+    y: Scale
 
-    def whiskers(self, x: Vector, low: Vector, high: Vector, colour: str, method: str = "") -> None:
-        """Draw upright intervals."""
-        for a, b, c in zip(self.x.place(x), self.y.place(low), self.y.place(high), strict=True):
-            if np.isfinite(a + b + c):
-                ends = {"x1": float(a), "x2": float(a), "y1": float(b), "y2": float(c)}
-                self._add(element("line", class_="whisker", stroke=colour, **ends), method)
+    @property
+    def box(self) -> dict[str, float]:
+        """The axes with a little around them, so that marks on the edge are whole."""
+        width, height = self.x.stop - self.x.start, self.y.start - self.y.stop
+        return {"x": self.x.start - 4, "y": self.y.stop - 4, "width": width + 8, "height": height + 8}
 
-    def bars(
-        self,
-        edges: Vector,
-        low: Vector,
-        high: Vector,
-        colour: str,
-        tips: Iterable[str] = (),
-        shade: str = "bar",
-    ) -> None:
-        """Draw bars between neighbouring edges, from `low` to `high`."""
-        told = [*tips] or [""] * len(low)
-        left, right = self.x.place(edges[:-1]), self.x.place(edges[1:])
-        for a, b, c, d, tip in zip(left, right, self.y.place(high), self.y.place(low), told, strict=True):
-            if d > c:
-                place = {"x": float(a) + 0.5, "width": max(float(b - a) - 1, 0.5)}
-                height = {"y": float(c), "height": max(float(d - c), 0.5)}
-                self._add(element("rect", _tip(tip), class_=shade, fill=colour, **place, **height))
-
-    def rule(self, y: float, words: str) -> None:
-        """Draw a dashed line across the plot, with a word on it."""
-        height = float(self.y.place(y))
-        if self.y.stop <= height <= self.y.start:
-            ends = {"x1": self.x.start, "x2": self.x.stop, "y1": height, "y2": height}
-            note = {"x": self.x.stop - 4, "y": height - 5}
-            self._add(element("line", class_="rule", **ends))
-            self._notes.append(element("text", text(words), class_="note", text_anchor="end", **note))
-
-    def diagonal(self) -> None:
-        """Draw the line on which both axes agree."""
-        ends = np.array([max(self.x.low, self.y.low), min(self.x.high, self.y.high)])
-        (a, c), (b, d) = self.x.place(ends).tolist(), self.y.place(ends).tolist()
-        self._add(element("line", class_="rule", x1=a, y1=b, x2=c, y2=d))
-
-    def svg(self, name: str, title: str, description: str) -> str:
-        """Return the picture; the description is for those who cannot see it, the name unique in the page."""
-        inside = {
-            "x": LEFT - 4,
-            "y": TOP - 4,
-            "width": self.x.stop - LEFT + 8,
-            "height": self.y.start - TOP + 8,
-        }
-        return element(
-            "svg",
-            element("title", text(title), id=f"{name}-title"),
-            element("desc", text(description), id=f"{name}-text"),
-            element("clipPath", element("rect", **inside), id=f"{name}-clip"),
-            *self._axes(),
-            element("g", *self._marks, *self._notes, clip_path=f"url(#{name}-clip)"),
-            viewBox=f"0 0 {self.size[0]} {self.size[1]}",
-            role="img",
-            aria_labelledby=f"{name}-title {name}-text",
-        )
-
-    def _path(self, x: Vector, y: Vector) -> str:
+    def points(self, x: Vector, y: Vector) -> str:
         places = zip(self.x.place(x), self.y.place(y), strict=True)
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
 
-    def _add(self, mark: str, method: str = "") -> None:
-        self._marks.append(element("g", mark, data_method=method) if method else mark)
 
-    def _axes(self) -> list[str]:
-        left, right, top, bottom = self.x.start, self.x.stop, self.y.stop, self.y.start
-        parts = []
-        for tick in self.y.ticks():
-            y = float(self.y.place(tick))
-            parts.append(element("line", class_="grid", x1=left, x2=right, y1=y, y2=y))
-            words = text(self.y.label(tick))
-            parts.append(element("text", words, class_="tick", x=left - 8, y=y + 4, text_anchor="end"))
-        for tick, label in self.x_ticks:
-            x = float(self.x.place(tick))
-            parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
-            parts.append(
-                element("text", text(label), class_="tick", x=x, y=bottom + 18, text_anchor="middle")
-            )
-        across, up = {"x": (left + right) / 2, "y": self.size[1] - 10}, (top + bottom) / 2
-        parts.append(element("text", text(self.labels[0]), class_="label", text_anchor="middle", **across))
-        turned = {"transform": f"rotate(-90 16 {up:.0f})", "text_anchor": "middle"}
-        parts.append(element("text", text(self.labels[1]), class_="label", x=16, y=up, **turned))
-        return parts
+def is_wide(chart: Chart) -> bool:
+    """Say whether the chart takes the width of the page."""
+    return chart.size[0] > PANEL
 
 
-def _tip(words: str) -> str:
-    return element("title", text(words)) if words else ""
+def colour_of_mark(mark: Mark) -> str:
+    """Return the colour of a mark: without a method, that of the text around it."""
+    return method_style(mark.method).colour if mark.method else "var(--ink)"
+
+
+def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) -> Markup:
+    """Draw a chart; the name is unique in the page, and marks say whose they are if `by_method`."""
+    width = 900.0 if is_wide(chart) else 440.0
+    height = width * chart.size[1] / chart.size[0]
+    bottom = height - _BOTTOM
+    parts = []
+    if chart.below is not None:
+        split = bottom - _BELOW * height
+        below = _frame(chart.below, width, split, bottom)
+        parts.append(_drawn(chart.below, below, f"{name}-below", by_method))
+        bottom = split - 18
+    parts.append(_drawn(chart, _frame(chart, width, _TOP, bottom), name, by_method))
+    return element(
+        "svg",
+        element("title", title, id=f"{name}-title"),
+        element("desc", chart.caption, id=f"{name}-text"),
+        *parts,
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        role="img",
+        aria_labelledby=f"{name}-title {name}-text",
+    )
+
+
+def _frame(chart: Chart, width: float, top: float, bottom: float) -> _Frame:
+    letters = max((len(words) for _, words in chart.y.tick_labels()), default=0)
+    left = max(_LEFT, 12 + _LETTER * letters + (20 if chart.y.label else 0))
+    return _Frame(Scale(chart.x, left, width - _RIGHT), Scale(chart.y, bottom, top))
+
+
+def _drawn(chart: Chart, frame: _Frame, name: str, by_method: bool) -> Markup:
+    marks = []
+    for mark in chart.marks:
+        drawn = joined(_DRAWN[type(mark)](frame, mark, colour_of_mark(mark)))
+        marks.append(element("g", drawn, data_method=mark.method) if by_method and mark.method else drawn)
+    clip = element("clipPath", element("rect", **frame.box), id=f"{name}-clip")
+    inside = element("g", *marks, clip_path=f"url(#{name}-clip)")
+    return element("g", clip, *_axes(chart, frame), inside, class_="axes")
+
+
+def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
+    left, right, top, bottom = frame.x.start, frame.x.stop, frame.y.stop, frame.y.start
+    for value, words in chart.y.tick_labels():
+        y, weight = float(frame.y.place(value)), "bold" if words == chart.bold else None
+        yield element("line", class_="grid", x1=left, x2=right, y1=y, y2=y)
+        yield element(
+            "text", words, class_="tick y", x=left - 8, y=y + 4, text_anchor="end", font_weight=weight
+        )
+    for value, words in chart.x.tick_labels():
+        x = float(frame.x.place(value))
+        yield element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom)
+        if chart.below is None:  # which has them
+            yield element("text", words, class_="tick x", x=x, y=bottom + 18, text_anchor="middle")
+    if chart.below is None:
+        place = {"x": (left + right) / 2, "y": bottom + 42}
+        yield element("text", chart.x.label, class_="label x", text_anchor="middle", **place)
+    up = (top + bottom) / 2
+    turned = {"transform": f"rotate(-90 16 {up:.0f})", "text_anchor": "middle"}
+    yield element("text", chart.y.label, class_="label y", x=16, y=up, **turned)
+
+
+def _draw_line(frame: _Frame, mark: Line, colour: str) -> Iterator[Markup]:
+    """Draw a line through the points; where a number is missing the line breaks."""
+    shade = "line" if mark.method else "rule"
+    for part in _runs(np.isfinite(mark.x) & np.isfinite(mark.y)):
+        points = frame.points(mark.x[part], mark.y[part])
+        yield element("polyline", class_=shade, stroke=colour, points=points, fill="none")
+    if mark.tips:
+        yield from _circles(frame, mark.x, mark.y, mark, class_="dot", fill=colour, r=4)
+
+
+def _draw_band(frame: _Frame, mark: Band, colour: str) -> Iterator[Markup]:
+    for part in _runs(np.isfinite(mark.x) & np.isfinite(mark.low) & np.isfinite(mark.high)):
+        x = np.concatenate([mark.x[part], mark.x[part][::-1]])
+        around = np.concatenate([mark.high[part], mark.low[part][::-1]])
+        yield element("polygon", class_="band", fill=colour, points=frame.points(x, around))
+
+
+def _draw_dots(frame: _Frame, mark: Dots, colour: str) -> Iterator[Markup]:
+    shade, radius = ("speck", 2) if mark.fine else ("dot", 4)
+    return _circles(frame, mark.x, mark.y, mark, class_=shade, fill=colour, r=radius)
+
+
+def _draw_intervals(frame: _Frame, mark: Intervals, colour: str) -> Iterator[Markup]:
+    across, along = (frame.y, frame.x) if mark.flat else (frame.x, frame.y)
+    names = ("y1", "y2", "x1", "x2") if mark.flat else ("x1", "x2", "y1", "y2")
+    places = across.place(mark.at), along.place(mark.low), along.place(mark.high)
+    for at, low, high in zip(*places, strict=True):
+        if np.isfinite(at + low + high):
+            ends = dict(zip(names, map(float, (at, at, low, high)), strict=True))
+            yield element("line", class_="whisker", stroke=colour, **ends)
+    x, y = (mark.value, mark.at) if mark.flat else (mark.at, mark.value)
+    look = {"class_": "dot", "fill": colour, "r": 5} if mark.method else {"class_": "ring dot", "r": 6}
+    yield from _circles(frame, x, y, mark, **look)
+
+
+def _circles(frame: _Frame, x: Vector, y: Vector, mark: Mark, **look: Any) -> Iterator[Markup]:
+    for a, b, tip in zip(frame.x.place(x), frame.y.place(y), _tips(mark, len(x)), strict=True):
+        if np.isfinite(a + b):
+            yield element("circle", tip, cx=float(a), cy=float(b), **look)
+
+
+def _draw_bars(frame: _Frame, mark: Bars, colour: str) -> Iterator[Markup]:
+    left, right = frame.x.place(mark.edges[:-1]), frame.x.place(mark.edges[1:])
+    zero, ends = float(frame.y.place(0.0)), frame.y.place(mark.heights)
+    for a, b, end, tip in zip(left, right, ends, _tips(mark, len(ends)), strict=True):
+        if end != zero:
+            place = {"x": float(a) + 0.5, "width": max(float(b - a) - 1, 0.5)}
+            height = {"y": min(float(end), zero), "height": max(abs(float(end) - zero), 0.5)}
+            yield element("rect", tip, class_="bar", fill=colour, **place, **height)
+
+
+def _draw_rule(frame: _Frame, mark: Rule, colour: str) -> Iterator[Markup]:
+    x, y = (frame.x.start, frame.x.stop), (frame.y.start, frame.y.stop)
+    if mark.upright:
+        x = (float(frame.x.place(mark.at)),) * 2
+    else:
+        y = (float(frame.y.place(mark.at)),) * 2
+    yield element("line", class_="rule", stroke=colour, x1=x[0], x2=x[1], y1=y[0], y2=y[1])
+
+
+def _draw_text(frame: _Frame, mark: Text, colour: str) -> Iterator[Markup]:
+    x = float(frame.x.place(mark.x))
+    anchor = "start" if x < (frame.x.start + frame.x.stop) / 2 else "end"
+    place = {"x": x, "y": float(frame.y.place(mark.y)) + 4}
+    yield element("text", mark.words, class_="note", text_anchor=anchor, **place)
+
+
+_DRAWN: dict[type[Mark], Callable[[_Frame, Any, str], Iterator[Markup]]] = {
+    Line: _draw_line,
+    Band: _draw_band,
+    Dots: _draw_dots,
+    Intervals: _draw_intervals,
+    Bars: _draw_bars,
+    Rule: _draw_rule,
+    Text: _draw_text,
+}
+
+
+def _tips(mark: Mark, points: int) -> list[Markup]:
+    return [element("title", words) for words in mark.tips] or [Markup("")] * points
 
 
 def _runs(there: NDArray[np.bool_]) -> list[slice]:

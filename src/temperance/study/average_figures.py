@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from temperance.calibrators import method_style
 from temperance.core.arrays import Matrix
-from temperance.display.axes import REFERENCE
+from temperance.display.ticks import tick_labels
 from temperance.study.results import Results
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _REFERENCE_METHOD = "ts"
+_GREY = "0.4"
 _COLUMNS = 3  # panels side by side
 _SMALLEST, _LARGEST = 9.0, 50.0  # areas of markers, in points squared
 _AREAS = {"*": 1.8, "D": 0.7}  # of markers that look smaller or larger than others of the same area
@@ -172,7 +173,7 @@ def draw_averages(figure: Figure, data: Averages) -> None:
 
 def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
     _set_scale(ax, scale)
-    ax.axhline(1.0, zorder=1, **REFERENCE)
+    ax.axhline(1.0, zorder=1, color=_GREY, linewidth=1.0)
     for at, method in enumerate(data.methods):
         if at % 2:
             ax.axvspan(at - 0.5, at + 0.5, color="0.95", zorder=0, linewidth=0)
@@ -184,19 +185,13 @@ def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
 
 
 def _set_scale(ax: Axes, scale: _Scale) -> None:
-    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
-
+    ticks = [y for y, _ in tick_labels(scale.low, scale.knee)]
     if scale.is_bent:
         ax.set_yscale("function", functions=scale.functions())
-        near = [
-            y
-            for y in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(scale.low, scale.knee)
-            if y < scale.knee
-        ]
-        ax.yaxis.set_major_locator(FixedLocator([*near, *scale.far_ticks()]))
-        ax.yaxis.set_minor_locator(NullLocator())
+        ticks = [*(y for y in ticks if y < scale.knee), *scale.far_ticks()]
         ax.axhline(scale.knee, zorder=1, **_KNEE)
-    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.set_yticks(ticks, [f"{y:g}" for y in ticks])
+    ax.set_yticks([], minor=True)
     ax.set_ylim(scale.low, scale.high)
 
 
@@ -212,9 +207,7 @@ def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -
             face, edge = (colour, "white") if count == panel.tasks else ("white", colour)
             ax.scatter(place, y, area, marker=marker, facecolor=face, edgecolor=edge, linewidth=0.4, zorder=3)
         elif count:  # as a probability of 0 for what happened gives
-            ax.annotate(
-                "∞", (place, 1.0), xycoords=("data", "axes fraction"), ha="center", va="top", color=colour
-            )
+            ax.text(place, 1.0, "∞", transform=ax.get_xaxis_transform(), ha="center", va="top", color=colour)
 
 
 def _asides(sizes: int) -> Matrix:
@@ -232,7 +225,7 @@ def _areas(sizes: Sequence[int]) -> Matrix:
 def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
     from matplotlib.lines import Line2D
 
-    look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": "0.4"}
+    look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": _GREY}
     entries = [
         Line2D([], [], markersize=np.sqrt(area), label=f"N = {n}", **look)
         for n, area in zip(data.sizes, _areas(data.sizes), strict=True)
@@ -241,12 +234,7 @@ def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
         entries.append(Line2D([], [], markersize=5, fillstyle="none", label="mean of fewer tasks", **look))
     if scale.is_bent:
         entries.append(Line2D([], [], label="logarithmic above", **_KNEE))
-    figure.legend(
-        handles=entries,
-        loc="outside lower center",
-        ncols=len(entries) if len(data.panels) > 1 else 2,
-        frameon=False,
-        title="rows fitted to"
-        + (", or all of a task with fewer" if data.fewest_rows < data.sizes[-1] else ""),
-        title_fontsize=7,
-    )
+    fewer = ", or all of a task with fewer" if data.fewest_rows < data.sizes[-1] else ""
+    legend: dict[str, Any] = {"title": f"rows fitted to{fewer}", "title_fontsize": 7, "frameon": False}
+    ncols = len(entries) if len(data.panels) > 1 else 2
+    figure.legend(handles=entries, loc="outside lower center", ncols=ncols, **legend)

@@ -7,22 +7,19 @@ the same file to the last byte.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temperance.display.axes import blank_figure
+from temperance.display.axes import blank_figure, draw_chart
+from temperance.display.base import Display
 from temperance.files import atomic_file, check_writable
 from temperance.study.average_figures import averages, draw_averages, figure_size
 from temperance.study.results import Results
 from temperance.study.tables import papers_task
-from temperance.study.task_figures import (
-    class_temperatures,
-    draw_classes,
-    draw_entropy,
-    draw_two,
-    entropy_temperatures,
-    two_temperatures,
-)
+from temperance.study.task_figures import class_temperatures, entropy_temperatures, two_temperatures
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError, check_choice
 
@@ -37,7 +34,13 @@ FIGURES: dict[str, str] = {
     "avg_ECE": "ECE of all methods relative to TS, averaged over tasks",
     "avg_NLL": "NLL of all methods relative to TS, averaged over tasks",
 }
-ON_A_TASK = ("class_LTS", "h_HTS", "h_PTS", "PTSvHTS")
+_COMPUTED: dict[str, Callable[[Results, TaskFile], Display]] = {
+    "class_LTS": class_temperatures,
+    "h_HTS": partial(entropy_temperatures, method="hts"),
+    "h_PTS": partial(entropy_temperatures, method="pts"),
+    "PTSvHTS": two_temperatures,
+}
+ON_A_TASK = tuple(_COMPUTED)
 """The figures of one task; the others are of the whole study."""
 
 SUFFIXES: dict[str, dict[str, Any]] = {
@@ -111,17 +114,19 @@ def draw_figure(results: Results, name: str, *, task: str | None = None) -> Figu
     """Compute and draw a figure, in the style that is set."""
     check_choice("the figure", name, tuple(FIGURES))
     if name not in ON_A_TASK:
-        return _averages(results, name)
+        data = averages(results, name.removeprefix("avg_").lower())
+        figure = blank_figure(*figure_size(data))
+        draw_averages(figure, data)
+        return figure
     chosen = figure_task(results, task)
+    chart = _COMPUTED[name](results, chosen).chart()
     figure = blank_figure(*_size(name, chosen))
-    ax = figure.subplots()
-    ax.set_title(_title(chosen.name, figure.get_figwidth()), parse_math=False)  # whatever signs are in it
-    if name == "class_LTS":
-        draw_classes(ax, class_temperatures(results, chosen))
-    elif name == "PTSvHTS":
-        draw_two(ax, two_temperatures(results, chosen))
-    else:
-        draw_entropy(ax, entropy_temperatures(results, chosen, name.removeprefix("h_").lower()))
+    draw_chart(figure.subplots(), replace(chart, title=_title(chosen.name, figure.get_figwidth())))
+    if name == "PTSvHTS":
+        figure.supxlabel(chart.caption, fontsize=7)
+        figure.axes[0].set_aspect("equal")
+    else:  # below the axes: among the dots there is no room
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
 
 
@@ -136,13 +141,6 @@ def _size(name: str, task: TaskFile) -> tuple[float, float]:
     if name == "class_LTS" and task.classes > _MANY_CLASSES:
         return 7.0, 3.0
     return 3.4, 3.7 if name == "PTSvHTS" else 3.0
-
-
-def _averages(results: Results, name: str) -> Figure:
-    data = averages(results, name.removeprefix("avg_").lower())
-    figure = blank_figure(*figure_size(data))
-    draw_averages(figure, data)
-    return figure
 
 
 def _style() -> Any:

@@ -1,0 +1,28 @@
+"""What all displays are: numbers, a chart of them, and a plot of the chart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from temperance.display.axes import plot_chart
+from temperance.display.chart import Chart
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Display:
+    """A picture as plain numbers."""
+
+    def chart(self) -> Chart:
+        """Return what is to be drawn."""
+        raise NotImplementedError
+
+    @property
+    def caption(self) -> str:
+        """What the picture shows, in words."""
+        return self.chart().caption
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw with matplotlib on `ax`; without one, on a new figure with the caption below."""
+        return plot_chart(self.chart(), ax)

@@ -1,0 +1,33 @@
+"""The displays of a report: all that it takes fits to know, computed before the page is rendered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from temperance import display
+from temperance.comparison import Comparison, LearningCurve
+
+
+@dataclass(frozen=True, eq=False)
+class ReportDisplays:
+    """The pictures of the page; `labels` is None if there is no learning curve of two sizes or more."""
+
+    differences: display.DifferencesDisplay
+    reliability: display.ReliabilityDisplay
+    temperature: display.TemperatureDisplay
+    classes: display.ClassTemperatureDisplay
+    confidence: display.ConfidenceDisplay
+    labels: display.LearningCurveDisplay | None
+
+    @classmethod
+    def of(cls, comparison: Comparison, curve: LearningCurve | None) -> ReportDisplays:
+        """Compute them; the best temperature of each bin and class is fitted here."""
+        every = [*comparison.results]
+        return cls(
+            display.DifferencesDisplay.from_comparison(comparison),
+            display.ReliabilityDisplay.from_comparison(comparison, every),
+            display.TemperatureDisplay.from_comparison(comparison),
+            display.ClassTemperatureDisplay.from_comparison(comparison),
+            display.ConfidenceDisplay.from_comparison(comparison, every),
+            display.LearningCurveDisplay.from_curve(curve) if curve and len(curve.sizes) > 1 else None,
+        )

@@ -1,0 +1,199 @@
+"""A picture looks the same on the page and in matplotlib: limits, ticks, labels, caption, points."""
+
+import inspect
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+from temperance import compare, display
+from temperance.comparison import learning_curve
+from temperance.data import simulate
+from temperance.display.base import Display
+from temperance.display.chart import Intervals
+from temperance.display.optima import IDENTIFIED_RATIO
+from temperance.report.displays import ReportDisplays
+from temperance.report.page import render_report
+from temperance.report.svg import draw_svg
+
+KINDS = {
+    name: kind for name, kind in vars(display).items() if inspect.isclass(kind) and name.endswith("Display")
+}
+ON_PAGE = {
+    "differences": "DifferencesDisplay",
+    "temperature": "TemperatureDisplay",
+    "classes": "ClassTemperatureDisplay",
+    "labels": "LearningCurveDisplay",
+}
+PANELS = {"reliability": "ReliabilityDisplay", "confidence": "ConfidenceDisplay"}
+
+
+@pytest.fixture(autouse=True)
+def _tidy():
+    before = mpl.get_backend()
+    pyplot.switch_backend("Agg")
+    yield
+    pyplot.close("all")
+    pyplot.switch_backend(before)
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    """Return a comparison with a class and bins whose best temperature is not identified."""
+    val, test = (simulate(n, 4, random_state=seed) for n, seed in ((300, 3), (400, 8)))
+    labels = np.where(test.labels == 2, np.where(test.logits.argmax(axis=1) == 2, 2, 3), test.labels)
+    return compare(val.logits, val.labels, test.logits, labels, ["ts", "hts", "bayes"], draws=5)
+
+
+@pytest.fixture(scope="module")
+def curve(comparison):
+    return learning_curve(comparison, draws=2)
+
+
+@pytest.fixture(scope="module")
+def displays(comparison, curve):
+    shown = {
+        name: kind.from_comparison(comparison)
+        for name, kind in KINDS.items()
+        if hasattr(kind, "from_comparison")
+    }
+    return {**shown, "LearningCurveDisplay": KINDS["LearningCurveDisplay"].from_curve(curve)}
+
+
+@pytest.fixture(scope="module")
+def page(comparison, curve):
+    """Return the figures of the page by their name."""
+    found = re.findall(
+        r'<figure id="figure-([\w-]+)".*?</figure>', html := render_report(comparison, curve), re.DOTALL
+    )
+    return {
+        name: re.search(rf'<figure id="figure-{name}".*?</figure>', html, re.DOTALL).group(0)
+        for name in found
+    }
+
+
+class Drawn:
+    """What can be read off an SVG: ticks with their places, the frame, labels, circles."""
+
+    def __init__(self, svg):
+        root = ET.fromstring(svg)
+        self.caption = root.find("desc").text
+        self.axes = [group for group in root if group.get("class") == "axes"][-1]
+        box = next(self.axes.iter("rect")).attrib
+        left, top, width, height = (float(box[key]) for key in ("x", "y", "width", "height"))
+        self.frame = {"x": (left + 4, left + width - 4), "y": (top + height - 4, top + 4)}
+
+    def texts(self, kind, axis):
+        return [text for text in self.axes.iter("text") if text.get("class") == f"{kind} {axis}"]
+
+    def limits(self, axis, values, log):
+        """Return the limits that the ticks' places imply, given the numbers at them."""
+        lines = [line for line in self.axes.iter("line") if line.get("class") == "grid"]
+        along = [line for line in lines if line.get(f"{axis}1") == line.get(f"{axis}2")]
+        places = [float(line.get(f"{axis}1")) for line in along]
+        values = np.log(values) if log else values
+        slope, start = np.polyfit(places, values, 1)
+        ends = start + slope * np.array(self.frame[axis])
+        return np.exp(ends) if log else ends
+
+    def points(self, shade):
+        marks = [mark for mark in self.axes.iter("circle") if mark.get("class") == shade]
+        return [(float(mark.get("cx")), float(mark.get("cy"))) for mark in marks]
+
+
+def assert_same_axes(drawn, ax):
+    for axis in ("x", "y"):
+        values = getattr(ax, f"get_{axis}ticks")()
+        words = [label.get_text() for label in getattr(ax, f"get_{axis}ticklabels")()]
+        label = drawn.texts("label", axis)
+        if label:  # the x axis of a picture with another below it is labelled there
+            assert [text.text or "" for text in label] == [getattr(ax, f"get_{axis}label")()]
+            assert [text.text for text in drawn.texts("tick", axis)] == words
+        log = getattr(ax, f"get_{axis}scale")() == "log"
+        found, wanted = drawn.limits(axis, values, log), getattr(ax, f"get_{axis}lim")()
+        if log:
+            found, wanted = np.log(found), np.log(wanted)
+        np.testing.assert_allclose(
+            found, wanted, atol=2e-3 * abs(wanted[1] - wanted[0])
+        )  # places are rounded
+
+
+def test_every_display_is_held_to_it(displays):
+    assert set(displays) == set(KINDS)
+    assert all(issubclass(kind, Display) and "plot" not in vars(kind) for kind in KINDS.values())
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_svg_and_matplotlib_have_the_same_limits_ticks_and_labels(name, displays):
+    chart = displays[name].chart()
+    _, ax = pyplot.subplots()
+    assert_same_axes(Drawn(draw_svg(chart, "a", chart.title)), displays[name].plot(ax))
+    assert ax.get_title() == chart.title
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_svg_and_matplotlib_have_the_same_caption(name, displays):
+    figure = displays[name].plot().figure
+    shown = " ".join(figure.get_supxlabel().split())
+    assert shown == Drawn(draw_svg(displays[name].chart(), "a", "t")).caption == displays[name].caption
+
+
+@pytest.mark.parametrize("name", ON_PAGE)
+def test_the_page_has_the_picture_that_is_plotted(name, page, displays):
+    shown = displays[ON_PAGE[name]]
+    drawn = Drawn(re.search(r"<svg.*</svg>", page[name], re.DOTALL).group(0))
+    assert_same_axes(drawn, shown.plot(pyplot.subplots()[1]))
+    assert drawn.caption == shown.caption
+    assert re.search("<h3>(.*?)</h3>", page[name]).group(1) == shown.chart().title
+
+
+@pytest.mark.parametrize("method", ["none", "bayes"])
+@pytest.mark.parametrize("name", PANELS)
+def test_a_panel_of_one_method_has_the_axes_of_all(name, method, page, comparison):
+    shown = KINDS[PANELS[name]].from_comparison(comparison, list(comparison.results))
+    drawn = Drawn(re.search(r"<svg.*</svg>", page[f"{name}-{method}"], re.DOTALL).group(0))
+    assert_same_axes(drawn, shown.plot(pyplot.subplots()[1]))
+    assert drawn.caption == shown.chart([method]).caption
+
+
+@pytest.mark.parametrize("name", ["TemperatureDisplay", "ClassTemperatureDisplay"])
+def test_the_same_best_temperatures_are_identified(name, displays):
+    shown = displays[name]
+    known = shown.high < IDENTIFIED_RATIO * shown.low
+    assert 0 < known.sum() < len(known), "the rows of this test identify some and not others"
+    ax = shown.plot(pyplot.subplots()[1])
+    bars = next(bars for bars in ax.containers if bars.get_label().startswith("best T"))
+    np.testing.assert_allclose(bars[0].get_ydata(), shown.optimum[known])
+    rings = Drawn(draw_svg(shown.chart(), "a", "t")).points("ring dot")
+    assert len(rings) == known.sum()
+    assert f"{(~known).sum()} of {len(known)}" in shown.caption
+
+
+def test_one_interval_at_the_threshold_is_told_by_all(displays):
+    shown = displays["TemperatureDisplay"]
+    for ratio, count in ((0.99, 1), (1.01, 0)):
+        low = np.ones(1)
+        one = replace(
+            shown,
+            centre=-low,
+            count=shown.count[:1],
+            optimum=2 * low,
+            low=low,
+            high=ratio * IDENTIFIED_RATIO * low,
+        )
+        (best,) = (mark for mark in one.chart().marks if isinstance(mark, Intervals))
+        assert len(best.value) == int(one.identified.sum()) == count
+        assert one.ends(0) == ("not identified" if count == 0 else "1 to 9.9")
+
+
+def test_rendering_is_handed_what_was_computed(comparison, curve, monkeypatch):
+    shown = ReportDisplays.of(comparison, curve)
+    monkeypatch.setattr(ReportDisplays, "of", lambda *a: shown)
+    monkeypatch.setattr(
+        "temperance.display.optima.fit_single_temperature", lambda *a, **o: pytest.fail("fitted")
+    )
+    assert "Verdict" in render_report(comparison, curve)
