@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import chi2, spearmanr
 
-from temperance.calibrators import method_style
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED, method_style
 from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.core.fisher import solve
@@ -22,7 +22,6 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
 from temperance.study import Results, TaskFile
-from temperance.study.methods import UNCALIBRATED, make_method
 from temperance.study.tasks import load_task
 
 SEEDS = 3  # of PTS
@@ -139,7 +138,7 @@ def temperatures(task: TaskFile, method: str, seed: int = 0) -> np.ndarray:
     data = load_task(task)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = make_method(method, seed).fit(data.val.logits, data.val.labels)
+        fitted = CALIBRATORS[method].seeded(seed).fit(data.val.logits, data.val.labels)
     return np.asarray(fitted.temperature(data.test.logits))
 
 

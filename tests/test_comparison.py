@@ -193,8 +193,8 @@ def test_warnings_of_a_method_are_collected_once_and_not_raised(task):
     [
         ({"test_logits": np.zeros((3, 4))}, "test_logits and test_labels must be given together"),
         ({"test_labels": np.zeros(3, int)}, "test_logits and test_labels must be given together"),
-        ({"methods": ["ts", "magic"]}, "must be one of ts, .*; got 'magic'"),
-        ({"methods": "ts"}, "methods must be .*got the string 'ts'"),
+        ({"methods": ["ts", "magic"]}, "must be one of ts, .*; found 'magic'"),
+        ({"methods": "ts"}, "methods must be .*found the string 'ts'"),
         ({"folds": 1}, "folds must be a whole number from 2 to the number of rows, 300; found 1"),
         ({"folds": 301}, "folds must be a whole number from 2 to the number of rows, 300; found 301"),
         ({"folds": 2.5}, "folds must be .*found 2.5"),

@@ -56,7 +56,7 @@ def test_any_kind_of_integers_serves_as_labels(method, fit, task, kind):
         (lambda w: replaced(w, [2, 4], -0.5), r"such as -0\.5, in 2 rows \(first: row 2\)"),
         (lambda w: replaced(w, 6, np.nan), r"such as nan, in 1 row \(first: row 6\)"),
         (lambda w: replaced(w, 6, np.inf), r"such as inf, in 1 row \(first: row 6\)"),
-        (lambda w: 0 * w, "found 0 in all 300 rows"),
+        (lambda w: 0 * w, "found zero in all 300 rows"),
         (lambda w: np.full(300, "heavy"), "heavy|<U5"),
     ],
 )

@@ -181,7 +181,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     if bad.size:
         raise InputError(f"{wanted}; found other numbers, such as {weights[bad[0]]},", rows=bad)
     if not weights.any():
-        raise InputError(f"{wanted}; found 0 in all {n_rows} rows.")
+        raise InputError(f"{wanted}; found zero in all {n_rows} rows.")
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not 1e-100 < total < 1e100:

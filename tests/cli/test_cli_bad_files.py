@@ -273,7 +273,7 @@ COMPARED = {
         "exists",
         "--force",
     ),
-    "unknown method": (GOOD, ("compare", "val.npz", "-m", "ts,best"), *CALIBRATORS, "got 'best'"),
+    "unknown method": (GOOD, ("compare", "val.npz", "-m", "ts,best"), *CALIBRATORS, "found 'best'"),
     "more folds than rows": (GOOD, ("compare", "val.npz", "-m", "ts", "--folds", 13), "folds", "12", "13"),
     "confidence": (
         GOOD,

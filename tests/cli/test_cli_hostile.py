@@ -107,7 +107,7 @@ def test_a_folder_that_may_not_be_written_in(run, files, calibrator, monkeypatch
 
 @pytest.mark.parametrize("methods", ["", ",", " , "])
 def test_a_list_of_no_methods(methods, run, files):
-    run("compare", "val.npz", "-m", methods).failed(2, "-m", "must name a method", repr(methods))
+    run("compare", "val.npz", "-m", methods).failed(2, "-m", "must name at least one", repr(methods))
 
 
 ODD = {

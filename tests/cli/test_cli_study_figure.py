@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from running import half_written, plain_and_narrow
 
+from temperance.calibrators.outside import find_methods
 from temperance.cli.study_figure import NAMES
 from temperance.data import simulate
 from temperance.study.figures import FIGURES, ON_A_TASK
@@ -27,7 +28,7 @@ def study(folder):
     tasks = find_tasks(["cats__net.npz"])
     store = ResultStore.create("study", 0)
     store.add_tasks(tasks, [30])
-    for unit in plan(tasks, ["ts", "hts"], [30], 2, 0):
+    for unit in plan(tasks, find_methods(["ts", "hts"]), [30], 2, 0):
         store.add(run_work_unit(unit))
     return folder / "study"
 

@@ -60,7 +60,7 @@ def test_a_fit_that_fails_is_told(run, tasks):
     [
         (("tasks", "-o", "study", "--sizes", "20,many"), "must be whole numbers with commas"),
         (("tasks", "-o", "study", "--sizes", ","), "sizes must name a number of rows"),
-        (("tasks", "-o", "study", "-m", "tss"), "got 'tss'"),
+        (("tasks", "-o", "study", "-m", "tss"), "found 'tss'"),
         (("tasks", "-o", "study", "--draws", "0"), "--draws"),
         (("tasks", "-o", "no/study", *QUICK), "no/study: no such file or directory"),
         (("tasks", "-o", "tasks/cats__net.npz"), "which is a file"),

@@ -85,7 +85,7 @@ def test_csv_has_every_digit(table):
     [
         (("--n", 7), "200, 1000; got 7"),
         (("-m", "lts"), "some of the study, ts, bayes; got 'lts'"),
-        (("-m", ","), "got none"),
+        (("-m", ","), "must name at least one"),
         (("--metric", "ece15", "--paper"), "one of the paper's, ece, nll, brier; got 'ece15'"),
         (("--metric", "accuracy"), "accuracy"),
         (("--format", "html"), "html"),

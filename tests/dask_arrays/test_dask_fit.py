@@ -173,7 +173,7 @@ def test_progress_can_be_seen_by_name_and_in_the_log(task, caplog):
             lambda z, y, w: w.__setitem__(2000, -1),
             r"one finite number >= 0.*such as -1.0, in at least 1 row \(first: row 2000\)",
         ),
-        (lambda z, y, w: w.__setitem__(slice(None), 0), "found 0 in all 3000 rows"),
+        (lambda z, y, w: w.__setitem__(slice(None), 0), "found zero in all 3000 rows"),
         (lambda z, y, w: w.__setitem__(slice(None), 1e120), "must have a sum from 1e-100 to 1e100; found"),
     ],
     ids=["label", "nan", "inf", "negative weight", "no weight", "huge weights"],

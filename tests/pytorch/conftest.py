@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,9 @@ def calibrator() -> Callable[[str], Any]:
                 warnings.filterwarnings("ignore", message=".*did not converge")
                 cache[name] = make_calibrator(key, **options).fit(task.logits, task.labels)
             if name in WEIGHTS:
-                cache[name].weights_ = np.array(WEIGHTS[name])
+                model = cache[name].model_
+                formula = replace(model.formula, weights=np.array(WEIGHTS[name]))
+                cache[name].model_ = replace(model, formula=formula)
         return cache[name]
 
     return of

@@ -143,9 +143,9 @@ def test_scores_of_pairs_of_classes_are_not_taken_for_scores_of_classes(data):
         ({"response": "scores"}, "response must be one of 'auto'"),
         ({"estimator": GaussianNB(), "response": "decision_function"}, "GaussianNB has no decision_function"),
         ({"calibrator": "tz"}, "one of ts, lts"),
-        ({"calibrator": TemperatureScaling}, "a calibrator such as"),
+        ({"calibrator": 3}, "int has no fit"),
         ({"cv": 1}, "cv must be a whole number >= 2"),
-        ({"cv": "five"}, "cv must be a whole number >= 2, a splitter, or 'prefit'; got 'five'"),
+        ({"cv": "five"}, "cv must be a whole number >= 2, a splitter, or 'prefit'; found 'five'"),
         ({"cv": True}, "cv must be a whole number"),
     ],
 )

@@ -3,6 +3,7 @@
 import pytest
 from making import DRAWS, METHODS, SEED, SIZES, write_task
 
+from temperance.calibrators.outside import find_methods
 from temperance.study.protocol import plan
 from temperance.study.results import Results
 from temperance.study.scoring import run_work_unit
@@ -27,7 +28,7 @@ def study_folder(task_folder, tmp_path_factory):
     tasks = find_tasks([task_folder])
     store = ResultStore.create(folder, SEED)
     store.add_tasks(tasks, SIZES)
-    for unit in plan(tasks, METHODS, SIZES, DRAWS, SEED):
+    for unit in plan(tasks, find_methods(METHODS), SIZES, DRAWS, SEED):
         store.add(run_work_unit(unit))
     return folder
 

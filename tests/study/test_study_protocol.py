@@ -7,7 +7,8 @@ import pytest
 from compared import COMPARED
 
 from temperance import CALIBRATORS, InputError
-from temperance.study.methods import DEFAULT, METHODS, check_methods, make_method
+from temperance.calibrators.outside import find_methods
+from temperance.study.methods import METHODS, in_order, study_methods
 from temperance.study.protocol import WorkUnit, plan
 from temperance.study.tasks import TaskFile
 
@@ -28,8 +29,12 @@ def test_a_subsample_has_n_different_rows_in_the_order_of_the_file():
 
 def test_a_subsample_is_the_same_for_all_methods_and_whatever_else_is_studied():
     assert (unit(methods=("ts", "hts")).rows() == unit(methods=("pts",)).rows()).all()
-    wide = {(c.n, c.draw): c for c in plan([OTHER, TASK], ["ts", "pts"], [50, 20], 3, 0) if c.task is TASK}
-    narrow = {(c.n, c.draw): c for c in plan([TASK], ["pts"], [20], 2, 0)}
+    wide = {
+        (c.n, c.draw): c
+        for c in plan([OTHER, TASK], find_methods(["ts", "pts"]), [50, 20], 3, 0)
+        if c.task is TASK
+    }
+    narrow = {(c.n, c.draw): c for c in plan([TASK], find_methods(["pts"]), [20], 2, 0)}
     assert (20, 1) in wide
     for key, one in narrow.items():
         assert (one.rows() == wide[key].rows()).all()
@@ -49,7 +54,7 @@ def test_every_row_is_drawn_equally_often():
 
 
 def test_all_rows_are_taken_where_there_are_no_more_and_fixed_methods_are_fitted_once():
-    fits = [fit for c in plan([TASK], ["ts", "pts"], [50, 200, 5000], 3, 0) for fit in c.fits()]
+    fits = [fit for c in plan([TASK], find_methods(["ts", "pts"]), [50, 200, 5000], 3, 0) for fit in c.fits()]
     assert len(fits) == len(set(fits))
     assert [(fit.n, fit.draw) for fit in fits if fit.method == "ts"] == [(50, 0), (100, 0), (50, 1), (50, 2)]
     assert [(fit.n, fit.draw) for fit in fits if fit.method == "pts" and fit.n == 100] == [
@@ -60,30 +65,36 @@ def test_all_rows_are_taken_where_there_are_no_more_and_fixed_methods_are_fitted
 
 
 def test_what_is_done_is_not_planned_again():
-    everything = [fit for c in plan([TASK, OTHER], ["ts", "pts"], [10, 20], 3, 0) for fit in c.fits()]
+    everything = [
+        fit for c in plan([TASK, OTHER], find_methods(["ts", "pts"]), [10, 20], 3, 0) for fit in c.fits()
+    ]
     done = set(everything[::3])
-    left = [fit for c in plan([TASK, OTHER], ["ts", "pts"], [10, 20], 3, 0, done) for fit in c.fits()]
+    left = [
+        fit
+        for c in plan([TASK, OTHER], find_methods(["ts", "pts"]), [10, 20], 3, 0, done)
+        for fit in c.fits()
+    ]
     assert left == [fit for fit in everything if fit not in done]
 
 
 def test_a_study_that_is_stopped_has_all_tasks():
-    draws = [c.draw for c in plan([TASK, OTHER], ["ts"], [10, 20], 5, 0)]
+    draws = [c.draw for c in plan([TASK, OTHER], find_methods(["ts"]), [10, 20], 5, 0)]
     assert draws == sorted(draws)
 
 
 @pytest.mark.parametrize("key", METHODS)
 def test_every_method_can_be_built_and_takes_its_seed_if_it_has_chance(key):
-    made = make_method(key, 7)
+    made = CALIBRATORS[key].seeded(7)
     assert CALIBRATORS[key].is_random == ("random_state" in made.get_params())
     assert made.get_params().get("random_state", 7) == 7
     assert made.get_params().get("solver", "exact") == ("sgd" if key.endswith("-sgd") else "exact")
 
 
 def test_methods_are_those_of_the_registry_and_variants_that_cost_more_are_asked_for():
-    assert set(COMPARED) < set(DEFAULT) < set(METHODS) == set(CALIBRATORS)
-    assert make_method("ets-brier", 0).loss == "brier"
-    assert check_methods(["pts-sgd", "ts", "ts"]) == ("ts", "pts-sgd")
-    with pytest.raises(InputError, match="got 'tss'"):
-        check_methods(["tss"])
-    with pytest.raises(InputError, match="got none"):
-        check_methods([])
+    assert set(COMPARED) < set(study_methods(None)) < set(METHODS) == set(CALIBRATORS)
+    assert CALIBRATORS["ets-brier"]().loss == "brier"
+    assert list(study_methods(["pts-sgd", "ts", "ts"])) == in_order(["pts-sgd", "ts"]) == ["ts", "pts-sgd"]
+    with pytest.raises(InputError, match="found 'tss'"):
+        study_methods(["tss"])
+    with pytest.raises(InputError, match="at least one method"):
+        study_methods([])

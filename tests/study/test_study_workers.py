@@ -14,6 +14,7 @@ import pytest
 from making import DRAWS, METHODS, SEED, SIZES
 
 from temperance import InputError
+from temperance.calibrators.outside import find_methods
 from temperance.study import find_tasks, run_study
 from temperance.study.protocol import WorkUnit, plan
 from temperance.study.store import FILE_NAME, ResultStore
@@ -71,7 +72,7 @@ def test_a_pool_that_breaks_while_it_is_asked_loses_nothing(task_folder, monkeyp
             return super().submit(*work)
 
     monkeypatch.setattr("temperance.study.workers.ProcessPoolExecutor", Fragile)
-    units = list(plan(find_tasks([task_folder]), ["ts"], [20], 2, 0))
+    units = list(plan(find_tasks([task_folder]), find_methods(["ts"]), [20], 2, 0))
     found = [score.fit for scores in run_on_workers(units, 1) for score in scores]
     assert len(asked) > len(units)
     assert sorted(found) == sorted(fit for unit in units for fit in unit.fits())
@@ -82,7 +83,7 @@ def test_a_unit_may_hold_what_pickle_cannot_send(task_folder):
     class Mine(WorkUnit):  # as in a notebook: a worker cannot import it
         methods_of = staticmethod(lambda unit: unit.methods)
 
-    unit = next(plan(find_tasks([task_folder]), ["ts"], [20], 1, 0))
+    unit = next(plan(find_tasks([task_folder]), find_methods(["ts"]), [20], 1, 0))
     mine = Mine(**vars(unit))
     assert [score.fit for scores in run_on_workers([mine], 1) for score in scores] == unit.fits()
 
@@ -104,7 +105,7 @@ def test_results_that_came_with_a_death_are_kept(task_folder, monkeypatch):
             return future
 
     monkeypatch.setattr("temperance.study.workers.ProcessPoolExecutor", Breaking)
-    units = list(plan(find_tasks([task_folder]), ["ts"], [20], 1, 0))[:2]
+    units = list(plan(find_tasks([task_folder]), find_methods(["ts"]), [20], 1, 0))[:2]
     found = [score.fit for scores in run_on_workers(units, 1) for score in scores]
     assert sorted(found) == sorted(fit for unit in units for fit in unit.fits())
     assert len(submitted) == 3, "only the lost unit is done again"
@@ -206,7 +207,7 @@ def wait_until_alone(group):
         ({"sizes": [0]}, "sizes must be"),
         ({"draws": 0}, "draws must be"),
         ({"jobs": 0}, "jobs must be"),
-        ({"methods": ["none of them"]}, "the methods must be some of"),
+        ({"methods": ["none of them"]}, "the method must be one of"),
     ],
 )
 def test_what_cannot_be_studied_is_refused_before_anything_is_written(task_folder, tmp_path, settings, words):

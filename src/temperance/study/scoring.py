@@ -30,10 +30,10 @@ class Score:
     converged: bool = False
     iterations: int = 0
     message: str = ""
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    """Of metrics from outside, by name."""
     fit_seconds: float = field(default=0.0, compare=False)
     apply_seconds: float = field(default=0.0, compare=False)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Of metrics from outside, by name."""
 
 
 def run_work_unit(unit: WorkUnit) -> list[Score]:
