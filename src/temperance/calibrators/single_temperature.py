@@ -129,7 +129,8 @@ def warn_if_all_wrong(right: int, n_rows: int) -> None:
 
 def _typical_gap(data: FitData) -> float:
     """Return the mean gap between the top logit and the others: at this T no row is saturated."""
-    some = data.every(max(1, data.n_rows // SCALE_ROWS))
+    step = data.n_rows // SCALE_ROWS
+    some = data.every(step) if step > 1 else data
     gap = -float(some.total(_sum_of_means)[0]) / some.n_rows
     return float(np.clip(gap, 1e-4, 1e4)) if gap > 0 else 1.0
 
