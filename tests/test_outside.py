@@ -119,6 +119,20 @@ def test_a_method_that_fails_is_a_row_that_says_so(stranger, rows):
     assert result.recommended == "ts"
 
 
+def test_the_report_says_what_a_method_from_outside_does(stranger, rows, tmp_path):
+    val, test = rows
+    result = compare(
+        val.logits, val.labels, test.logits, test.labels,
+        {"sure": stranger.Shrunk(0.01), "broken": stranger.Broken()}, draws=5,
+    )  # fmt: skip
+    assert result.recommended == "sure"
+    result.save_report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "It may change decisions: the accuracy goes from" in page
+    assert "broken failed: RuntimeError: not today" in page
+    assert "temperance fit" not in page  # which could not save it
+
+
 def test_masked_rows_go_only_to_a_method_that_says_it_can(stranger, rows):
     val, test = rows
     logits = np.where(np.arange(4) == (val.labels[:, None] + 1) % 4, -np.inf, val.logits)

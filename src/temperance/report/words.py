@@ -24,7 +24,13 @@ def shipping_advice(comparison: Comparison) -> list[str]:
         f"What remains: a confidence is off by {100 * error.value:.2f} % on average, at most "
         f"{100 * error.high:.2f} % by its interval, which counts the noise of the bins."
     )
-    sentences.append("Every decision stays the same: the predicted class is never changed.")
+    if comparison.methods[name].keeps_class:
+        sentences.append("Every decision stays the same: the predicted class is never changed.")
+    else:
+        before, after = (
+            100 * comparison.results[key].scores["accuracy"].value for key in (UNCALIBRATED, name)
+        )
+        sentences.append(f"It may change decisions: the accuracy goes from {before:.2f} % to {after:.2f} %.")
     if comparison.judged is comparison.fitted:
         sentences.append(
             "There was no test set: each row was judged by a fit to the other folds, which is fair, but a "
