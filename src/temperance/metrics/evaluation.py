@@ -26,7 +26,7 @@ from temperance.metrics.estimates import Estimate, Evaluation
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
 from temperance.metrics.selective import RiskCurve
 from temperance.metrics.smooth import fixed_point, grid_sums
-from temperance.metrics.sums import GroupSums
+from temperance.metrics.sums import group_sums
 
 _RANGES = {"accuracy": (0, 1), "aurc": (0, 1), "overconfidence": (-1, 1)}  # others: from 0 up
 METRICS = (
@@ -159,7 +159,7 @@ def _norms(rows: Predictions, bins: int) -> dict[str, Norm]:
     index = assign(rows.confidence, bin_edges(rows.confidence, rows.weight, bins, "width"))
     n_rows, n_classes = rows.probs.shape
     row, shape = np.arange(n_rows), (bins, n_rows)
-    residuals, counts = (GroupSums(v, index, row, shape) for v in (rows.residual, np.ones(n_rows)))
+    residuals, counts = (group_sums(v, index, row, shape) for v in (rows.residual, np.ones(n_rows)))
     classes, grid = ClassBins(rows, bins), grid_sums(rows)
 
     def gaps(weights: Vector) -> Vector:
