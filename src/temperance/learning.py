@@ -69,14 +69,13 @@ class TaskSummary:
 def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> TaskSummary:
     """Fit the coefficients of one task under a weak prior, and take the prior out again."""
     rows = open_labelled(logits, labels)
-    n_rows, n_classes = rows.n_rows, rows.n_classes
     weak = weak_population()
     sample = InMemoryFitData(rows)
     parts = build_design(sample, weak)
     stored = Linear(parts.predictor(rows).features)
     mean = np.concatenate([[parts.expected], weak.mean])
     precision = block_diag(weak.intercept_scale**-2.0, np.linalg.inv(weak.covariance))
-    penalised = LogLikelihood(rows, stored, parts.link(), prior=Prior(mean, precision / n_rows))
+    penalised = LogLikelihood(rows, stored, parts.link(), prior=Prior(mean, precision / rows.n_rows))
     solution = fisher_scoring(penalised, np.concatenate([[np.log(parts.reference)], weak.mean]))
     if solution.covariance is None:
         raise InputError(f"the labels of {name} determine no temperature: leave the task out.")
@@ -84,7 +83,7 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
     linear = information @ solution.parameters + precision @ (solution.parameters - mean)
     entropy = mean_log_entropy(sample)
     scales = _class_scales(rows, parts, weak)
-    return TaskSummary(name, dataset, n_rows, n_classes, entropy, information, linear, scales)
+    return TaskSummary(name, dataset, rows.n_rows, rows.n_classes, entropy, information, linear, scales)
 
 
 def _positive(matrix: Matrix) -> Matrix:

@@ -167,16 +167,11 @@ def _norms(rows: Predictions, bins: int) -> dict[str, Norm]:
         return np.divide(residuals(weights), count, out=np.zeros_like(count), where=count > 0)
 
     return {
-        "ece": Norm(lambda w: residuals(w) / w.sum(axis=0), _sum_of_sizes),
+        "ece": Norm(lambda w: residuals(w) / w.sum(axis=0)),
         "mce": Norm(gaps, lambda g: np.abs(g).max(axis=0)),
-        "classwise_ece": Norm(lambda w: classes.residuals(w) / (n_classes * w.sum(axis=0)), _sum_of_sizes),
+        "classwise_ece": Norm(lambda w: classes.residuals(w) / (n_classes * w.sum(axis=0))),
         "smooth_ece": Norm(lambda w: grid(w) / w.sum(axis=0), fixed_point),
     }
-
-
-def _sum_of_sizes(vectors: Vector) -> Vector:
-    sizes: Vector = np.abs(vectors).sum(axis=0)
-    return sizes
 
 
 def _tied_to_ece(rows: Predictions, bins: int, estimates: dict[str, Estimate]) -> dict[str, Estimate]:

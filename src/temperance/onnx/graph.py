@@ -126,8 +126,5 @@ class Constant(Array):
 
 def _free_prefix(taken: set[str]) -> str:
     """Return the first of temperance, temperance2, ... that no name begins with."""
-    number, prefix = 1, "temperance"
-    while any(name.startswith(f"{prefix}_") for name in taken):
-        number += 1
-        prefix = f"temperance{number}"
-    return prefix
+    prefixes = ["temperance", *(f"temperance{i}" for i in range(2, len(taken) + 3))]
+    return next(prefix for prefix in prefixes if not any(name.startswith(f"{prefix}_") for name in taken))
