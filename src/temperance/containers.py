@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from temperance import loaders
 from temperance.core.blocks import BFloat16
-from temperance.validation import InputError, check_logits_shape, check_probabilities
+from temperance.core.logit_rows import LogitRows
+from temperance.validation import (
+    InputError,
+    check_labels,
+    check_logits_shape,
+    check_probabilities,
+    check_sample_weight,
+    inspector,
+)
 
 
 @dataclass(frozen=True)
@@ -48,13 +56,27 @@ def _is_dask(values: Any) -> bool:
 
 def open_logits(logits: Any) -> Logits:
     """Open any supported container as an (N, K) array of logits, without reading them."""
-    values, wrap = _unwrap(logits)
+    values, wrap = _unwrap(logits), partial(_wrap_like, logits)
     check_logits_shape(values)
     if len(values.shape) == 2:
         return Logits(values, binary=False, wrap=wrap)
     if isinstance(values, BFloat16):
         return Logits(BFloat16(np.column_stack([np.zeros_like(values.bits), values.bits])), True, wrap)
     return Logits(np.column_stack([np.zeros_like(values), values]), True, wrap)
+
+
+def open_labelled(logits: Any, labels: Any) -> LogitRows:
+    """Open logits with the labels of their rows, checked; the first pass over the logits checks them too."""
+    values = open_logits(logits).values
+    if len(values) == 0:
+        raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
+    columns = check_labels(as_numpy(labels), *values.shape)
+    return LogitRows(values, columns, inspect=inspector(values, columns))
+
+
+def open_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Open and check the weights of rows, if there are any."""
+    return check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
 
 
 def logits_from_probs(probs: Any) -> Any:
@@ -76,8 +98,7 @@ def logits_from_probs(probs: Any) -> Any:
     checked = check_probabilities(array)
     with np.errstate(divide="ignore"):
         logs = np.log(checked)
-    logits = logs[:, 1] - logs[:, 0] if array.ndim == 1 else logs
-    return _as_tensor_like(probs, logits) if _is_tensor(probs) else logits
+    return _wrap_like(probs, logs[:, 1] - logs[:, 0] if array.ndim == 1 else logs)
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
@@ -108,11 +129,11 @@ def _is_tensor(values: Any) -> bool:
     return torch is not None and isinstance(values, torch.Tensor)
 
 
-def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any]], Any]]:
+def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
     if _is_tensor(logits):
         return _unwrap_tensor(logits)
     if isinstance(logits, BFloat16):
-        return logits, lambda result: result
+        return logits
     _refuse(logits)
     if hasattr(logits, "toarray"):
         raise InputError(
@@ -123,7 +144,7 @@ def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any
     except ValueError:
         raise InputError("logits must be an (N, K) array; found rows of different lengths.") from None
     if array.dtype.name == "bfloat16":
-        return BFloat16(array.view(np.uint16)), lambda result: result
+        return BFloat16(array.view(np.uint16))
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
@@ -132,21 +153,21 @@ def _unwrap(logits: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any
             f"logits must be floating point numbers; found {array.dtype} such as {example!r}. "
             "Pass the classifier's scores, one column for each class."
         )
-    return array, lambda result: result
+    return array
 
 
-def _as_tensor_like(tensor: Any, result: NDArray[Any]) -> Any:
-    """Return a tensor on the same device and, if both hold fractions, of the same type."""
-    out = sys.modules["torch"].from_numpy(result).to(tensor.device)
-    return out.to(tensor.dtype) if out.is_floating_point() and tensor.is_floating_point() else out
+def _wrap_like(given: Any, result: NDArray[Any]) -> Any:
+    """Return for a tensor one on the same device and, if both hold fractions, of the same type."""
+    if not _is_tensor(given):
+        return result
+    out = sys.modules["torch"].from_numpy(result).to(given.device)
+    return out.to(given.dtype) if out.is_floating_point() and given.is_floating_point() else out
 
 
-def _unwrap_tensor(tensor: Any) -> tuple[NDArray[Any] | BFloat16, Callable[[NDArray[Any]], Any]]:
+def _unwrap_tensor(tensor: Any) -> NDArray[Any] | BFloat16:
     torch = sys.modules["torch"]
     held = tensor.detach().cpu()
-    wrap = partial(_as_tensor_like, tensor)
     if held.dtype == torch.bfloat16:
-        return BFloat16(held.view(torch.int16).numpy().view(np.uint16)), wrap
-    if not held.is_floating_point():
-        held = held.to(torch.float64)
-    return held.numpy(), wrap
+        return BFloat16(held.view(torch.int16).numpy().view(np.uint16))
+    array: NDArray[Any] = (held if held.is_floating_point() else held.to(torch.float64)).numpy()
+    return array

@@ -23,8 +23,6 @@ from temperance.errors import OutputExistsError
 # A scratch array of this many bytes or more lives on disk.
 MEMORY_LIMIT = 1 << 30
 
-_CHUNK = 1 << 22
-
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
     """Write `content` to `path`: to a temporary file beside it first, which then takes its name."""
@@ -104,8 +102,5 @@ def _reserve(file: int, size: int) -> None:
 
 def sha256(path: str | Path) -> str:
     """Return the digest of a file, read in pieces."""
-    digest = hashlib.sha256()
     with Path(path).open("rb") as file:
-        while piece := file.read(_CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -28,7 +28,7 @@ from temperance.calibrators.bayes_design import (
     offset_blocks,
     temperature_blocks,
 )
-from temperance.containers import as_numpy, open_logits
+from temperance.containers import open_labelled
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import maximise_evidence
 from temperance.core.features import SHAPE_FEATURES
@@ -39,10 +39,7 @@ from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.offsets import OffsetLogLikelihood
 from temperance.core.predictors import Linear
 from temperance.population import Population, weak_population
-from temperance.validation import InputError, check_labels, inspector
-
-__all__ = ["TaskSummary", "learn_population", "summarise_task"]
-
+from temperance.validation import InputError
 
 # Chosen by leaving data sets out, see docs/bayesian.md: how heavy the tails are; the part of the variances of
 # shape and class terms that a new task is held by, which tau widens where the rows say so; pseudo-tasks of
@@ -71,17 +68,14 @@ class TaskSummary:
 
 def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> TaskSummary:
     """Fit the coefficients of one task under a weak prior, and take the prior out again."""
-    opened = open_logits(logits)
-    n_rows, n_classes = opened.values.shape
-    columns = check_labels(as_numpy(labels), n_rows, n_classes)
-    rows = LogitRows(opened.values, columns, inspect=inspector(opened.values, columns))
+    rows = open_labelled(logits, labels)
     weak = weak_population()
     sample = InMemoryFitData(rows)
     parts = build_design(sample, weak)
     stored = Linear(parts.predictor(rows).features)
     mean = np.concatenate([[parts.expected], weak.mean])
     precision = block_diag(weak.intercept_scale**-2.0, np.linalg.inv(weak.covariance))
-    penalised = LogLikelihood(rows, stored, parts.link(), prior=Prior(mean, precision / n_rows))
+    penalised = LogLikelihood(rows, stored, parts.link(), prior=Prior(mean, precision / rows.n_rows))
     solution = fisher_scoring(penalised, np.concatenate([[np.log(parts.reference)], weak.mean]))
     if solution.covariance is None:
         raise InputError(f"the labels of {name} determine no temperature: leave the task out.")
@@ -89,7 +83,7 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
     linear = information @ solution.parameters + precision @ (solution.parameters - mean)
     entropy = mean_log_entropy(sample)
     scales = _class_scales(rows, parts, weak)
-    return TaskSummary(name, dataset, n_rows, n_classes, entropy, information, linear, scales)
+    return TaskSummary(name, dataset, rows.n_rows, rows.n_classes, entropy, information, linear, scales)
 
 
 def _positive(matrix: Matrix) -> Matrix:
@@ -161,19 +155,13 @@ def _round(
         mean = np.concatenate([[level], state.mean])
         theta.append(covariance @ (task.linear + precision @ mean))
         covariances.append(covariance)
-    coefficients, spread = np.array(theta), np.array(covariances)
-    level_weights, shape_weights = weights * pulls
-    return _updated(coefficients, spread, weights, level_weights, shape_weights, entropies)
+    return _updated(np.array(theta), np.array(covariances), weights, pulls, entropies)
 
 
 def _updated(
-    theta: Matrix,
-    spread: NDArray[np.float64],
-    weights: Vector,
-    level_weights: Vector,
-    shape_weights: Vector,
-    entropies: Matrix,
+    theta: Matrix, spread: NDArray[np.float64], weights: Vector, pulls: Matrix, entropies: Matrix
 ) -> tuple[_State, Matrix, Matrix]:
+    level_weights, shape_weights = weights * pulls
     weighted = entropies * level_weights[:, None]
     penalty = np.diag([0.0, SLOPE_PENALTY])
     slope = np.linalg.solve(weighted.T @ entropies + penalty, weighted.T @ theta[:, 0])

@@ -54,15 +54,8 @@ def _plain(option: Any) -> Any:
 
 def _to_dict(model: Model) -> dict[str, Any]:
     solution = model.solution
-    fit: dict[str, Any] = {
-        "rows": model.n_rows,
-        "loss": solution.value,
-        "gradient_norm": solution.gradient_norm,
-        "iterations": solution.iterations,
-        "passes": solution.passes,
-        "converged": solution.converged,
-        "message": solution.message,
-    }
+    fit: dict[str, Any] = {"rows": model.n_rows, "loss": solution.value}
+    fit |= {name: getattr(solution, name) for name in _FIT_FIELDS if name not in fit}
     if model.temperature_quantiles is not None:
         fit["temperature_quantiles"] = model.temperature_quantiles.tolist()
     return {
@@ -91,8 +84,7 @@ def load(path: str | Path) -> Calibrator:
     >>> temperance.load(path).temperature_ == cal.temperature_
     True
     """
-    reader = _FileReader(Path(path))
-    return reader.calibrator()
+    return _FileReader(Path(path)).calibrator()
 
 
 class _FileReader:

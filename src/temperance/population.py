@@ -21,6 +21,7 @@ from temperance.files import write_atomically
 from temperance.validation import InputError
 
 FORMAT, VERSION = "temperance population", 1
+HEADER: dict[str, Any] = {"format": FORMAT, "version": VERSION, "features": list(SHAPE_FEATURES)}
 SIZE = len(SHAPE_FEATURES)
 
 
@@ -59,39 +60,33 @@ def weak_population() -> Population:
 @cache
 def shipped_population() -> Population:
     """Return the prior that comes with the package."""
-    return _parse(resources.files("temperance").joinpath("population.json").read_text("utf-8"), "the package")
+    return _parse(resources.files("temperance").joinpath("population.json").read_bytes(), "the package")
 
 
 def read_population(path: str | Path) -> Population:
     """Read a prior that `write_population` wrote."""
-    try:
-        text = Path(path).read_text("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} holds no prior that can be read: it must be text in UTF-8.") from None
-    return _parse(text, str(path))
+    return _parse(Path(path).read_bytes(), str(path))
 
 
 def write_population(population: Population, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a prior as JSON."""
-    data: dict[str, Any] = {"format": FORMAT, "version": VERSION, "features": list(SHAPE_FEATURES)}
+    data = dict(HEADER)
     for item in fields(Population):
         value = getattr(population, item.name)
         data[item.name] = value.tolist() if isinstance(value, np.ndarray) else value
-    write_atomically(
-        Path(path), (json.dumps(data, indent=1, allow_nan=False) + "\n").encode(), overwrite=overwrite
-    )
+    text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+    write_atomically(path, text.encode(), overwrite=overwrite)
 
 
-def _parse(text: str, where: str) -> Population:
+def _parse(content: bytes, where: str) -> Population:
     def fail(message: str) -> InputError:
         return InputError(f"{where} holds no prior that can be read: {message}. Learn it again.")
 
     try:
-        data = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise fail(f"it must be JSON ({error})") from None
-    wanted = {"format": FORMAT, "version": VERSION, "features": list(SHAPE_FEATURES)}
-    if not isinstance(data, dict) or any(data.get(name) != value for name, value in wanted.items()):
+        data = json.loads(content.decode())
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise fail(f"it must be JSON in UTF-8 ({error})") from None
+    if not isinstance(data, dict) or any(data.get(name) != value for name, value in HEADER.items()):
         raise fail(f"it must have format {FORMAT!r}, version {VERSION} and the features {SHAPE_FEATURES}")
     shapes = {"intercept": (2,), "mean": (SIZE,), "covariance": (SIZE, SIZE)}
     try:

@@ -24,12 +24,11 @@ from temperance import loaders
 from temperance.calibrators.applying import apply
 from temperance.calibrators.model import Formula, Model, Shape
 from temperance.calibrators.output import OutputMixin, column_names
-from temperance.containers import as_numpy, framework_of, open_logits
+from temperance.containers import framework_of, open_labelled, open_weights
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.fit_data import FitData, InMemoryFitData
-from temperance.core.logit_rows import LogitRows
 from temperance.core.solution import Solution
-from temperance.validation import InputError, check_labels, check_sample_weight, inspector
+from temperance.validation import InputError
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
 """Shares of the rows of a fit at which its temperatures are kept."""
@@ -271,14 +270,8 @@ def _open_fit_data(logits: Any, labels: Any, sample_weight: Any) -> FitData:
     if framework_of(logits) == "dask":
         data: FitData = loaders.load("dask fit data")(logits, labels, sample_weight)
         return data
-    opened = open_logits(logits)
-    n_rows, n_classes = opened.values.shape
-    if n_rows == 0:
-        raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
-    columns = check_labels(as_numpy(labels), n_rows, n_classes)
-    weights = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
-    inspect = inspector(opened.values, columns)
-    return InMemoryFitData(LogitRows(opened.values, columns, inspect=inspect), weights)
+    rows = open_labelled(logits, labels)
+    return InMemoryFitData(rows, open_weights(sample_weight, rows.n_rows))
 
 
 class TemperatureCalibrator(Calibrator):

@@ -11,11 +11,11 @@ from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators import Method
 from temperance.calibrators.outside import fit
-from temperance.containers import as_numpy, open_logits
+from temperance.containers import as_numpy, open_logits, open_weights
 from temperance.core.arrays import Vector
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
-from temperance.validation import check_labels, check_number, check_sample_weight, inspector
+from temperance.validation import check_labels, check_number, inspector
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class LabelledRows:
         """Open any container that a calibrator takes."""
         values = open_logits(logits).values
         columns = check_labels(as_numpy(labels), *values.shape)
-        return cls(values, columns, check_sample_weight(sample_weight, len(values)))
+        return cls(values, columns, open_weights(sample_weight, len(values)))
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -26,8 +26,7 @@ def lengths_of(array: da.Array) -> list[int]:
     """Return the rows of each block; those of a frame may have to be counted."""
     if not np.isnan(array.chunks[0]).any():
         return [int(n) for n in array.chunks[0]]
-    counts: tuple[int, ...] = compute(*(delayed(len)(block) for block in row_blocks(array)))
-    return list(counts)
+    return list(compute(*(delayed(len)(block) for block in row_blocks(array))))
 
 
 def row_blocks(array: da.Array) -> list[Any]:

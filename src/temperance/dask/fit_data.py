@@ -26,11 +26,7 @@ from temperance.core.objective import THINNING, Derivatives, Derive, PartialSums
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
 from temperance.dask.blocks import align_rows, as_array, lengths_of, row_blocks
-from temperance.validation import (
-    InputError,
-    check_logits_shape,
-    check_sample_weight,
-)
+from temperance.validation import InputError, check_logits_shape, check_sample_weight
 
 FAN_IN = 8  # partial results added by one task
 THIN_BYTES = 1 << 27  # of a subsample that is kept on the workers
@@ -147,7 +143,7 @@ class DaskFitData:
         starts = np.cumsum([0, *self.lengths])
         bounds = -(-starts // step)  # the first row of each part among those taken
         lengths = np.diff(bounds)
-        thin = self.tasks("thin", partial(work.take_every, step), whole_part=True)
+        thin = self.tasks("thin", step, work.take_every)
         merged, merged_lengths = [], []
         for group in _groups(lengths, self.shape.row_bytes):
             merged.append(delayed(work.merge, pure=False)([thin[i] for i in group], int(bounds[group[0]])))
@@ -159,12 +155,11 @@ class DaskFitData:
         weight = sum(compute(*(delayed(work.weight_of)(part) for part in kept)))
         return DaskFitData(kept, merged_lengths, shape, float(weight))
 
-    def tasks(self, name: str, job: work.Work, *, whole_part: bool = False) -> list[Any]:
-        """Return a task for each part; their names show in the dashboard."""
-        run = delayed(work.run_on_part if whole_part else work.run, pure=False)
-        token = uuid4().hex
+    def tasks(self, name: str, job: Any, run: Callable[..., Any] = work.run) -> list[Any]:
+        """Return a task for each part, which runs the job with it; their names show in the dashboard."""
+        token, task = uuid4().hex, delayed(run, pure=False)
         return [
-            run(job, part, self.shape.size, dask_key_name=f"temperance-{name}-{token}-{i}")
+            task(job, part, self.shape.size, dask_key_name=f"temperance-{name}-{token}-{i}")
             for i, part in enumerate(self.parts)
         ]
 

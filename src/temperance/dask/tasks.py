@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.containers import open_logits
+from temperance.containers import open_labelled
 from temperance.core.arrays import Vector
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import threads
@@ -17,7 +17,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import PartialSums
 from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
 from temperance.errors import rows_from
-from temperance.validation import check_labels, check_sample_weight, inspector
+from temperance.validation import check_sample_weight
 
 Work = Callable[[LogitRows, Vector | None], Any]
 
@@ -37,23 +37,14 @@ def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
     return checked
 
 
-def run_on_part(work: Callable[[LogitRows, Vector | None, Any], Any], part: Any, size: int) -> Any:
-    """Do the work with a part, opened and as it came."""
+def run(work: Work, part: Any, size: int) -> Any:
+    """Open and check a part, then do the work with it; None if it has no rows."""
     logits, labels, weights, start = part
     if not len(logits):
         return None
     with threads(1), kernels_of_size(size), rows_from(start):  # the threads are the engine's
-        opened = open_logits(np.asarray(logits))
-        n_rows, n_classes = opened.values.shape
-        columns = check_labels(np.asarray(labels), n_rows, n_classes)
-        counted = None if weights is None else _checked_weights(np.asarray(weights), n_rows)
-        rows = LogitRows(opened.values, columns, inspect=inspector(opened.values, columns))
-        return work(rows, counted, part)
-
-
-def run(work: Work, part: Any, size: int) -> Any:
-    """Open and check a part, then do the work with it; None if it has no rows."""
-    return run_on_part(lambda rows, weights, part: work(rows, weights), part, size)
+        rows = open_labelled(np.asarray(logits), np.asarray(labels))
+        return work(rows, None if weights is None else _checked_weights(np.asarray(weights), rows.n_rows))
 
 
 def terms(
@@ -84,26 +75,18 @@ def inside(values: Values, brackets: Brackets, rows: LogitRows, weights: Vector 
     return values_in_brackets(*values(rows, weights), brackets)
 
 
-def take_every(step: int, rows: LogitRows, weights: Vector | None, part: Any) -> Any:
+def take_every(step: int, part: Any, size: int) -> Any:
     """Return the rows whose numbers are multiples of `step`, all rows of the part checked before."""
-    rows.check()
-    logits, labels, own_weights, start = part
+    run(lambda rows, weights: rows.check(), part, size)
+    *arrays, start = part
     taken = slice(-start % step, None, step)
-    thin = [
-        None if array is None else np.array(np.asarray(array)[taken])
-        for array in (logits, labels, own_weights)
-    ]
-    return (*thin, start)
+    return (*(None if array is None else np.array(np.asarray(array)[taken]) for array in arrays), start)
 
 
 def merge(parts: Sequence[Any], start: int) -> Any:
     """Join neighbouring parts, so that a thin sample is not read in crumbs."""
-    parts = [part for part in parts if part is not None]
-    logits, labels, weights = (
-        None if arrays[0] is None else np.concatenate(arrays)
-        for arrays in ([part[i] for part in parts] for i in range(3))
-    )
-    return logits, labels, weights, start
+    *columns, _ = zip(*parts, strict=True)
+    return (*(None if arrays[0] is None else np.concatenate(arrays) for arrays in columns), start)
 
 
 def weight_of(part: Any) -> float:

@@ -23,22 +23,16 @@ __all__ = [
     "simulate",
 ]
 
-# The simulator needs no files: what reads them is imported when first asked for.
-_LATER = {
-    "RowFile": "rows_file",
-    "Task": "builtin",
-    "demo_task": "builtin",
-    "open_rows": "rows_file",
-    "open_writer": "writing",
-    "parts": "rows_file",
-}
+# The simulator needs no files: what reads them is imported when first asked for. A name that is not listed
+# here is in rows_file.
+_PLACES = {"Task": "builtin", "demo_task": "builtin", "open_writer": "writing"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in __all__:
         raise AttributeError(f"module 'temperance.data' has no attribute {name!r}")
-    return getattr(import_module(f"temperance.data.{_LATER[name]}"), name)
+    return getattr(import_module(f"temperance.data.{_PLACES.get(name, 'rows_file')}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *__all__})

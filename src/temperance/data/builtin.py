@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data.keys import PARTS
+
 
 @dataclass(frozen=True)
 class Task:
@@ -32,9 +34,5 @@ def demo_task() -> Task:
     with files("temperance.data").joinpath("demo.npz").open("rb") as file:
         held = np.load(file)
         # Stored in half precision, to be small; computed with in single, as everything that is.
-        return Task(
-            held["logits_val"].astype(np.float32),
-            held["labels_val"].astype(np.intp),
-            held["logits_test"].astype(np.float32),
-            held["labels_test"].astype(np.intp),
-        )
+        types = {"logits": np.float32, "labels": np.intp}
+        return Task(*(held[f"{key}_{part}"].astype(types[key]) for part in PARTS for key in types))

@@ -20,55 +20,50 @@ from temperance.files import atomic_file, check_writable
 from temperance.loaders import import_optional
 from temperance.validation import check_choice
 
-Put = Callable[[NDArray[Any]], None]
+Put = Callable[..., Any]
+"""Writes the next rows, and their labels if there are any."""
 _GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each one costs the file an entry for every column
 
 
 @dataclass(frozen=True)
 class _TableLayout:
-    """What will be written."""
+    """What will be written; `labels` holds an array of them, or nothing."""
 
-    path: Path
     key: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    labels: NDArray[np.int64] | None
+    labels: list[NDArray[np.int64]]
 
     def columns(self) -> list[str]:
-        """Names of the columns of the scores."""
+        """Names of the columns."""
         stem = STEMS[self.key]
-        return [stem] if len(self.shape) == 1 else [f"{stem}_{k}" for k in range(self.shape[1])]
-
-    def label_block(self, start: int, count: int) -> NDArray[np.int64] | None:
-        """Labels of some of the rows."""
-        return None if self.labels is None else self.labels[start : start + count]
+        scores = [stem] if len(self.shape) == 1 else [f"{stem}_{k}" for k in range(self.shape[1])]
+        return scores + ["label"] * len(self.labels)
 
 
 class Writer:
     """Takes blocks of rows, in order."""
 
-    def __init__(self, put: Put, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self._put = put
-        self._shape = shape
-        self._dtype = dtype
-        self._written = 0
+    def __init__(self, put: Put, table: _TableLayout) -> None:
+        self._put, self._table, self._written = put, table, 0
 
     def write(self, block: ArrayLike) -> None:
         """Write the next rows."""
-        rows = np.ascontiguousarray(block, self._dtype)
-        if rows.shape[1:] != self._shape[1:] or self._written + len(rows) > self._shape[0]:
+        shape, rows = self._table.shape, np.ascontiguousarray(block, self._table.dtype)
+        end = self._written + len(rows)
+        if rows.shape[1:] != shape[1:] or end > shape[0]:
             raise ValueError(
-                f"blocks must make up an array of shape {self._shape}; found one of shape {rows.shape} "
+                f"blocks must make up an array of shape {shape}; found one of shape {rows.shape} "
                 f"after {self._written} rows."
             )
         if len(rows):
-            self._put(rows)
-        self._written += len(rows)
+            self._put(rows, *(labels[self._written : end] for labels in self._table.labels))
+        self._written = end
 
     def finish(self) -> None:
         """Raise unless all rows are there."""
-        if self._written != self._shape[0]:
-            raise ValueError(f"{self._shape[0]} rows must be written; found {self._written}.")
+        if self._written != self._table.shape[0]:
+            raise ValueError(f"{self._table.shape[0]} rows must be written; found {self._written}.")
 
 
 @contextmanager
@@ -99,12 +94,12 @@ def open_writer(
     path = Path(path)
     check_output(path, labels=labels is not None, overwrite=overwrite)
     check_choice("key", key, tuple(STEMS))
-    held = None if labels is None else np.asarray(labels, np.int64)
-    if held is not None and held.shape != shape[:1]:
-        raise ValueError(f"labels must be one for each of the {shape[0]} rows; found shape {held.shape}.")
-    table = _TableLayout(path, key, shape, np.dtype(dtype), held)
+    held = [] if labels is None else [np.asarray(labels, np.int64)]
+    if held and held[0].shape != shape[:1]:
+        raise ValueError(f"labels must be one for each of the {shape[0]} rows; found shape {held[0].shape}.")
+    table = _TableLayout(key, shape, np.dtype(dtype), held)
     with atomic_file(path, overwrite=overwrite) as file, WRITERS[path.suffix.lower()](file, table) as put:
-        writer = Writer(put, shape, table.dtype)
+        writer = Writer(put, table)
         yield writer
         writer.finish()
 
@@ -122,48 +117,32 @@ def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = Fa
     check_writable(path, overwrite=overwrite)
 
 
-def _npy_header(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    npy.write_array_header_1_0(file, header)
-
-
 @contextmanager
-def _npy(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
-    _npy_header(file, table.shape, table.dtype)
-    yield lambda rows: _write(file, rows)
+def _npy(file: IO[bytes], table: _TableLayout) -> Iterator[Put]:
+    header = {"descr": npy.dtype_to_descr(table.dtype), "fortran_order": False, "shape": table.shape}
+    npy.write_array_header_1_0(file, header)
+    yield lambda rows, *labels: file.write(rows.reshape(-1).view(np.uint8).data)
 
 
 @contextmanager
 def _npz(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
     # Not compressed, so that it can be mapped. zipfile is not told the sizes; force_zip64 leaves them room.
     with ZipFile(file, "w", ZIP_STORED) as archive:
-        with archive.open(f"{table.key}.npy", "w", force_zip64=True) as member:
-            _npy_header(member, table.shape, table.dtype)
-            yield lambda rows: _write(member, rows)
-        if table.labels is not None:
+        with archive.open(f"{table.key}.npy", "w", force_zip64=True) as member, _npy(member, table) as put:
+            yield put
+        for labels in table.labels:
             with archive.open("labels.npy", "w", force_zip64=True) as member:
-                _npy_header(member, table.labels.shape, table.labels.dtype)
-                _write(member, np.ascontiguousarray(table.labels))
-
-
-def _write(file: IO[bytes], rows: NDArray[Any]) -> None:
-    file.write(rows.reshape(-1).view(np.uint8).data)
+                npy.write_array(member, labels)
 
 
 @contextmanager
 def _csv(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
-    written = 0
-    names = table.columns() + ([] if table.labels is None else ["label"])
-    file.write((",".join(names) + "\n").encode())
+    file.write((",".join(table.columns()) + "\n").encode())
 
-    def put(rows: NDArray[Any]) -> None:
-        nonlocal written
-        labels = table.label_block(written, len(rows))
-        ends = [""] * len(rows) if labels is None else [f",{label}" for label in labels.tolist()]
-        for row, end in zip(rows.reshape(len(rows), -1), ends, strict=True):
+    def put(rows: NDArray[Any], *labels: NDArray[np.int64]) -> None:
+        for row, *label in zip(rows.reshape(len(rows), -1), *labels, strict=True):
             # Python's floats, as text, have the digits it takes to read the same number back.
-            file.write(f"{','.join(map(repr, row.tolist()))}{end}\n".encode())
-        written += len(rows)
+            file.write((",".join(map(str, row.tolist() + label)) + "\n").encode())
 
     yield put
 
@@ -174,30 +153,23 @@ def _parquet(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
     from pyarrow import parquet
 
     kind = arrow.from_numpy_dtype(table.dtype)
-    fields = [(name, kind) for name in table.columns()]
-    if table.labels is not None:
-        fields.append(("label", arrow.int64()))
-    schema = arrow.schema(fields)
+    schema = arrow.schema([(name, arrow.int64() if name == "label" else kind) for name in table.columns()])
     group_rows = max(1, _GROUP_BYTES // (table.dtype.itemsize * math.prod(table.shape[1:])))
-    held: list[NDArray[Any]] = []
-    written = 0
+    held: list[tuple[NDArray[Any], ...]] = []
 
     # No dictionary and no statistics: probabilities hardly repeat, and nobody looks them up.
     options = {"use_dictionary": False, "write_statistics": False, "write_page_checksum": True}
     with parquet.ParquetWriter(file, schema, **options) as writer:
 
         def flush() -> None:
-            nonlocal written
-            rows = np.concatenate(held).reshape(sum(map(len, held)), -1)
-            labels = table.label_block(written, len(rows))
-            columns = [*np.asfortranarray(rows).T, *([] if labels is None else [labels])]
+            rows, *labels = map(np.concatenate, zip(*held, strict=True))
+            columns = [*np.asfortranarray(rows.reshape(len(rows), -1)).T, *labels]
             writer.write_table(arrow.table([arrow.array(column) for column in columns], schema=schema))
-            written += len(rows)
             held.clear()
 
-        def put(rows: NDArray[Any]) -> None:
-            held.append(np.array(rows))  # the caller may use its memory again
-            if sum(map(len, held)) >= group_rows:
+        def put(rows: NDArray[Any], *labels: NDArray[np.int64]) -> None:
+            held.append((np.array(rows), *labels))  # the caller may use its memory again
+            if sum(len(rows) for rows, *_ in held) >= group_rows:
                 flush()
 
         yield put

@@ -39,11 +39,12 @@ _WIDEST = 256  # draws in a block: the vectors of residuals may be longer than N
 class Norm:
     """A metric that is a norm of mean residuals.
 
-    `vector` maps (N, B) weights to (D, B) mean residuals, `length` maps those to B numbers.
+    `vector` maps (N, B) weights to (D, B) mean residuals, `length` maps those to B numbers: by default, to
+    the sums of their absolute values.
     """
 
     vector: Callable[[Vector], Vector]
-    length: Callable[[Vector], Vector]
+    length: Callable[[Vector], Vector] = lambda residuals: np.abs(residuals).sum(axis=0)
 
     def value(self, weight: Vector) -> float:
         """Return the metric for one set of weights."""

@@ -25,7 +25,7 @@ from temperance.core.arrays import Indices, Vector
 from temperance.metrics.bins import assign, bin_edges
 from temperance.metrics.diagram import binned
 from temperance.metrics.predictions import Predictions, cached_slices
-from temperance.metrics.sums import GroupSums
+from temperance.metrics.sums import group_sums
 
 
 def classwise_error(rows: Predictions, bins: int, strategy: str) -> float:
@@ -62,8 +62,8 @@ class ClassBins:
         values: Vector = (rows.labels[row] == column) - probs.astype(np.float64)
         n_rows, n_classes = rows.probs.shape
         position = column * bins + assign(probs, edges)
-        self._upper = GroupSums(values, position, row, (n_classes * bins, n_rows))
-        self._label = GroupSums(np.ones(n_rows), rows.labels, np.arange(n_rows), (n_classes, n_rows))
+        self._upper = group_sums(values, position, row, (n_classes * bins, n_rows))
+        self._label = group_sums(np.ones(n_rows), rows.labels, np.arange(n_rows), (n_classes, n_rows))
 
     def residuals(self, weights: Vector) -> Vector:
         """Return (K * bins, B) residuals for (N, B) weights."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 
 _PERCENT = frozenset(
     {"accuracy", "aurc", "ece", "debiased_ece", "mce", "classwise_ece", "smooth_ece", "overconfidence"}
@@ -68,12 +68,11 @@ class Evaluation(Mapping[str, Estimate]):
             f"{self.n_rows} rows, {self.n_classes} classes, {self.bins} bins; "
             f"{100 * self.confidence:g} % intervals from {self.draws} resamples"
         )
-        lines = [self._line(name, estimate) for name, estimate in self.items()]
+        lines = [
+            f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in astuple(estimate))
+            for name, estimate in self.items()
+        ]
         return "\n".join([head, "", f"{'metric':<20}{'value':>12}{'low':>12}{'high':>12}", *lines])
-
-    def _line(self, name: str, estimate: Estimate) -> str:
-        numbers = (estimate.value, estimate.low, estimate.high)
-        return f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in numbers)
 
     @staticmethod
     def shown(name: str, number: float) -> str:
@@ -82,7 +81,4 @@ class Evaluation(Mapping[str, Estimate]):
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return plain numbers in natural units, ready for JSON: name -> value, low, high."""
-        return {
-            name: {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-            for name, estimate in self.items()
-        }
+        return {name: asdict(estimate) for name, estimate in self.items()}

@@ -26,7 +26,7 @@ from temperance.metrics.estimates import Estimate, Evaluation
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
 from temperance.metrics.selective import RiskCurve
 from temperance.metrics.smooth import fixed_point, grid_sums
-from temperance.metrics.sums import GroupSums
+from temperance.metrics.sums import group_sums
 
 _RANGES = {"accuracy": (0, 1), "aurc": (0, 1), "overconfidence": (-1, 1)}  # others: from 0 up
 METRICS = (
@@ -159,7 +159,7 @@ def _norms(rows: Predictions, bins: int) -> dict[str, Norm]:
     index = assign(rows.confidence, bin_edges(rows.confidence, rows.weight, bins, "width"))
     n_rows, n_classes = rows.probs.shape
     row, shape = np.arange(n_rows), (bins, n_rows)
-    residuals, counts = (GroupSums(v, index, row, shape) for v in (rows.residual, np.ones(n_rows)))
+    residuals, counts = (group_sums(v, index, row, shape) for v in (rows.residual, np.ones(n_rows)))
     classes, grid = ClassBins(rows, bins), grid_sums(rows)
 
     def gaps(weights: Vector) -> Vector:
@@ -167,16 +167,11 @@ def _norms(rows: Predictions, bins: int) -> dict[str, Norm]:
         return np.divide(residuals(weights), count, out=np.zeros_like(count), where=count > 0)
 
     return {
-        "ece": Norm(lambda w: residuals(w) / w.sum(axis=0), _sum_of_sizes),
+        "ece": Norm(lambda w: residuals(w) / w.sum(axis=0)),
         "mce": Norm(gaps, lambda g: np.abs(g).max(axis=0)),
-        "classwise_ece": Norm(lambda w: classes.residuals(w) / (n_classes * w.sum(axis=0)), _sum_of_sizes),
+        "classwise_ece": Norm(lambda w: classes.residuals(w) / (n_classes * w.sum(axis=0))),
         "smooth_ece": Norm(lambda w: grid(w) / w.sum(axis=0), fixed_point),
     }
-
-
-def _sum_of_sizes(vectors: Vector) -> Vector:
-    sizes: Vector = np.abs(vectors).sum(axis=0)
-    return sizes
 
 
 def _tied_to_ece(rows: Predictions, bins: int, estimates: dict[str, Estimate]) -> dict[str, Estimate]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -28,11 +27,10 @@ def named_metrics(given: Metrics | None) -> dict[str, Metric]:
 
 
 def _function(given: Metric | str) -> Metric:
-    function: Any = load_object(given) if isinstance(given, str) else given
+    function: Metric = load_object(given) if isinstance(given, str) else given
     if not callable(function):
         raise InputError(f"a metric must be a function of (probs, labels); found {given!r}.")
-    metric: Metric = function
-    return metric
+    return function
 
 
 def value_of(name: str, metric: Metric, probs: Matrix, labels: Indices) -> float:

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.containers import as_numpy
+from temperance.containers import as_numpy, open_weights
 from temperance.core.arrays import Vector
 from temperance.core.blocks import block_rows, row_slices
-from temperance.validation import check_labels, check_number, check_probabilities, check_sample_weight
+from temperance.validation import check_labels, check_number, check_probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +90,13 @@ def check_rows(probs: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | N
     if array.dtype.itemsize > 8:  # bin edges are not known beyond float64
         array = array.astype(np.float64)
     index = check_labels(as_numpy(labels), *array.shape)
-    weight = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), len(array))
+    weight = open_weights(sample_weight, len(array))
     if weight is None:
-        return Predictions(array, index, np.ones(len(array)))
+        weight = np.ones(len(array))
     kept = weight > 0
-    return (
-        Predictions(array, index, weight)
-        if kept.all()
-        else Predictions(array[kept], index[kept], weight[kept])
-    )
+    if kept.all():
+        return Predictions(array, index, weight)
+    return Predictions(array[kept], index[kept], weight[kept])
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:

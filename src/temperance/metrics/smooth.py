@@ -14,12 +14,14 @@ exp(-(pi k s)^2 / 2). One cosine transform then serves every width, and many set
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
 from temperance.metrics.predictions import Predictions, check_rows
-from temperance.metrics.sums import GroupSums
+from temperance.metrics.sums import group_sums
 
 _CELLS = 2048  # widths below 1 / 2048 are not resolved; noise keeps them above that for N < 10^9
 _HALVINGS = 12  # of [0, 1]; a straight line between the last two ends then leaves an error below 1e-6
@@ -51,7 +53,7 @@ def smooth_ece(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike 
     return float(fixed_point(residual)[0])
 
 
-def grid_sums(rows: Predictions) -> GroupSums:
+def grid_sums(rows: Predictions) -> Callable[[Vector], Vector]:
     """Return the map from weights to residuals on the grid.
 
     A residual is shared between the two nearest cell centres, which keeps its mean position.
@@ -62,7 +64,7 @@ def grid_sums(rows: Predictions) -> GroupSums:
     row = np.arange(len(cell))
     values = np.concatenate([(1 - upper) * rows.residual, upper * rows.residual])
     cells, twice = np.concatenate([cell, cell + 1]), np.concatenate([row, row])
-    return GroupSums(values, cells, twice, (_CELLS, len(cell)))
+    return group_sums(values, cells, twice, (_CELLS, len(cell)))
 
 
 def fixed_point(residual: Vector) -> Vector:

@@ -9,6 +9,7 @@ It is the product of a sparse matrix and a dense one, which runs through the wei
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,14 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Vector
 
 
-class GroupSums:
-    """The linear map from (N, B) weights to (groups, B) sums."""
+def group_sums(
+    values: Vector,
+    group: NDArray[np.signedinteger[Any]],
+    row: NDArray[np.signedinteger[Any]],
+    shape: tuple[int, int],
+) -> Callable[[Vector], Vector]:
+    """Return the linear map from (N, B) weights to (groups, B) sums."""
+    from scipy.sparse import csr_array
 
-    def __init__(
-        self,
-        values: Vector,
-        group: NDArray[np.signedinteger[Any]],
-        row: NDArray[np.signedinteger[Any]],
-        shape: tuple[int, int],
-    ) -> None:
-        from scipy.sparse import csr_array
-
-        self._matrix: Any = csr_array((values, (group, row)), shape=shape)
-
-    def __call__(self, weights: Vector) -> Vector:
-        """Return the sums for some weights."""
-        sums: Vector = self._matrix @ weights
-        return sums
+    matrix: Any = csr_array((values, (group, row)), shape=shape)
+    return lambda weights: matrix @ weights

@@ -216,30 +216,21 @@ def _free_name(taken: set[str]) -> str:
 
 
 def _add_nodes(
-    fitted: Model,
-    graph: Graph,
-    x: Array,
-    kind: int,
-    name: str,
-    *,
-    from_probs: bool,
-    is_single: bool,
+    fitted: Model, graph: Graph, x: Array, kind: int, name: str, *, from_probs: bool, is_single: bool
 ) -> None:
     """Add the calibrator of what the classifier gives, in the type that it works in and back."""
     working = helper.np_dtype_to_tensor_dtype(graph.dtype)
     if working != kind:
         x = graph.cast(x, working)
     if is_single:
-        x = graph.node("Reshape", x, graph.constant(np.array([-1, 1])))
+        x = graph.node("Reshape", x, [-1, 1])
         x = graph.node("Concat", 1.0 - x if from_probs else x * 0.0, x, axis=-1)
     if from_probs:
         x = graph.node("Log", x)
-    if working == kind:
-        calibrate(fitted, graph, x, name)
-        return
-    inner = f"{graph.prefix}_{name}"
+    inner = name if working == kind else f"{graph.prefix}_{name}"
     calibrate(fitted, graph, x, inner)
-    graph.cast(Array(graph, inner), kind, output=name)
+    if inner != name:
+        graph.cast(Array(graph, inner), kind, output=name)
 
 
 def _replace_output(model: ModelProto, old: ValueInfoProto, name: str, n_classes: int, *, keep: bool) -> None:

@@ -6,7 +6,7 @@ classifier as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,20 @@ class Graph:
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def node(
-        self, operator: str, *inputs: Array, output: str | None = None, n_outputs: int = 1, **attributes: Any
+        self, operator: str, *inputs: Any, output: str | None = None, n_outputs: int = 1, **attributes: Any
     ) -> Array:
-        """Add a node and return its first output, under the name `output` if one is given."""
+        """Add a node and return its first output, under the name `output` if one is given.
+
+        Inputs are arrays; of a number and of a list of whole numbers a constant is made.
+        """
         name = f"{self.prefix}_{operator.lower()}_{len(self.nodes)}"
         outputs = [output or name, *(f"{name}_{i}" for i in range(1, n_outputs))]
-        names = [array.name for array in inputs]
+        names = [x.name if isinstance(x, Array) else self._constant_of(x).name for x in inputs]
         self.nodes.append(helper.make_node(operator, names, outputs, name, **attributes))
         return Array(self, outputs[0])
+
+    def _constant_of(self, given: float | list[int]) -> Constant:
+        return self.constant(given if isinstance(given, list) else float(given))
 
     def constant(self, values: Any) -> Constant:
         """Return a constant: floats in the type of the graph, whole numbers as int64; equal ones are one."""
@@ -58,11 +64,11 @@ class Graph:
         if since is None:
             reduced = self.node(operator, x, axis=-1)
         elif self.opset >= since:
-            reduced = self.node(operator, x, self.constant(np.array([-1])))
+            reduced = self.node(operator, x, [-1])
         else:
             reduced = self.node(operator, x, axes=[-1])
         # Of a batch without rows onnxruntime keeps all columns; the first is what should be there.
-        return self.node("Gather", reduced, self.constant(np.array([0])), axis=-1)
+        return self.node("Gather", reduced, [0], axis=-1)
 
     def drop_unused(self, output: str) -> None:
         """Remove what the output does not need.
@@ -82,6 +88,14 @@ class Graph:
         return self.node("Cast", x, output=output, to=kind)
 
 
+def _binary(operator: str) -> tuple[Callable[[Array, Array | float], Array], ...]:
+    """Return the methods of a binary operator for an array on its left, and for one on its right."""
+    return (
+        lambda self, other: self.graph.node(operator, self, other),
+        lambda self, other: self.graph.node(operator, other, self),
+    )
+
+
 class Array:
     """An array that the graph will compute, known by its name."""
 
@@ -90,34 +104,10 @@ class Array:
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
 
-    def _with(self, operator: str, other: Array | float, *, swapped: bool = False) -> Array:
-        second = other if isinstance(other, Array) else self.graph.constant(float(other))
-        pair = (second, self) if swapped else (self, second)
-        return self.graph.node(operator, *pair)
-
-    def __add__(self, other: Array | float) -> Array:
-        return self._with("Add", other)
-
-    def __radd__(self, other: float) -> Array:
-        return self._with("Add", other, swapped=True)
-
-    def __sub__(self, other: Array | float) -> Array:
-        return self._with("Sub", other)
-
-    def __rsub__(self, other: float) -> Array:
-        return self._with("Sub", other, swapped=True)
-
-    def __mul__(self, other: Array | float) -> Array:
-        return self._with("Mul", other)
-
-    def __rmul__(self, other: float) -> Array:
-        return self._with("Mul", other, swapped=True)
-
-    def __truediv__(self, other: Array | float) -> Array:
-        return self._with("Div", other)
-
-    def __rtruediv__(self, other: float) -> Array:
-        return self._with("Div", other, swapped=True)
+    __add__, __radd__ = _binary("Add")
+    __sub__, __rsub__ = _binary("Sub")
+    __mul__, __rmul__ = _binary("Mul")
+    __truediv__, __rtruediv__ = _binary("Div")
 
     def __neg__(self) -> Array:
         return self.graph.node("Neg", self)
@@ -136,8 +126,5 @@ class Constant(Array):
 
 def _free_prefix(taken: set[str]) -> str:
     """Return the first of temperance, temperance2, ... that no name begins with."""
-    number, prefix = 1, "temperance"
-    while any(name.startswith(f"{prefix}_") for name in taken):
-        number += 1
-        prefix = f"temperance{number}"
-    return prefix
+    prefixes = ["temperance", *(f"temperance{i}" for i in range(2, len(taken) + 3))]
+    return next(prefix for prefix in prefixes if not any(name.startswith(f"{prefix}_") for name in taken))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import length_hint
 from typing import Any
 
 import torch
@@ -64,7 +65,7 @@ def collect_logits(
     if max_rows is not None and max_rows < 1:
         raise InputError(f"max_rows must be at least 1; got {max_rows}.")
     where = _device_of(model) if device is None else torch.device(device)
-    n_batches = _length(loader)
+    n_batches = length_hint(loader)  # 0 if it cannot tell, as for an iterable data set
     logits, labels = RowBuffer(), RowBuffer()
     with _evaluating(model), torch.inference_mode(), _bar(n_batches, progress) as step:
         for batch in loader:
@@ -72,7 +73,7 @@ def collect_logits(
             if max_rows is not None:
                 z, y = z[: max_rows - logits.n_rows], y[: max_rows - labels.n_rows]
             # So many rows in every batch are expected; no page of memory is used before it is written.
-            expected = min(len(z) * n_batches, max_rows or sys.maxsize) if n_batches else 0
+            expected = min(len(z) * n_batches, max_rows or sys.maxsize)
             logits.add(z, expected)
             labels.add(y, expected)
             step()
@@ -88,29 +89,21 @@ def _device_of(model: Any) -> torch.device:
     return torch.device("cpu") if first is None else first.device
 
 
-def _length(loader: Any) -> int | None:
-    try:
-        return len(loader)
-    except TypeError:  # an iterable data set has none
-        return None
-
-
 @contextmanager
 def _evaluating(model: Any) -> Iterator[None]:
     """Set evaluation mode, then give each part of the model the mode that it had."""
-    parts = list(model.modules()) if isinstance(model, nn.Module) else []
-    modes = [part.training for part in parts]
+    modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
     try:
-        if isinstance(model, nn.Module):
+        if modes:
             model.eval()
         yield
     finally:
-        for part, mode in zip(parts, modes, strict=True):
+        for part, mode in modes:
             part.training = mode
 
 
 @contextmanager
-def _bar(n_batches: int | None, progress: bool | None) -> Iterator[Callable[[], None]]:
+def _bar(n_batches: int, progress: bool | None) -> Iterator[Callable[[], None]]:
     """Give a function to call after each batch, which moves a bar if there is one."""
     if not (sys.stderr.isatty() if progress is None else progress):
         yield lambda: None
@@ -119,7 +112,7 @@ def _bar(n_batches: int | None, progress: bool | None) -> Iterator[Callable[[], 
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("logits", total=n_batches)
+        task = bar.add_task("logits", total=n_batches or None)
         yield lambda: bar.advance(task)
 
 

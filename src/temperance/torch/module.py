@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -70,15 +70,11 @@ class CalibratorModule(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         if fn(torch.empty(0)).device.type in NO_DOUBLES:
-            self._buffers.update(
-                {name: held.float() for name, held in self._buffers.items() if held is not None}
-            )
-        before: dict[str, Any] = dict(self._buffers)
+            self._buffers.update({name: held.float() for name, held in self.named_buffers()})
+        before = dict(self.named_buffers())
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        for name, held in before.items():
-            moved = self._buffers[name]
-            assert moved is not None
-            if moved.dtype != held.dtype:
+        for name, moved in list(self.named_buffers()):
+            if moved.dtype != before[name].dtype:
                 # .half() is meant for the model; rounding the fitted numbers would change the calibrator.
-                self._buffers[name] = held.to(moved.device)
+                self._buffers[name] = before[name].to(moved.device)
         return self

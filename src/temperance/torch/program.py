@@ -14,8 +14,6 @@ from temperance.calibrators.model import Model
 from temperance.files import check_writable, write_atomically
 from temperance.torch.module import CalibratorModule
 
-__all__ = ["save_program"]
-
 
 class _Probabilities(nn.Module):
     """Logits (batch, K) to probabilities; the largest is taken off first, as in `temperance.onnx.model`."""

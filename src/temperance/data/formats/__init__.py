@@ -11,8 +11,6 @@ from pathlib import Path
 from temperance.data.formats import csv, npy, npz, parquet, safetensors, torch
 from temperance.data.lazy_array import LazyArray, file_error
 
-__all__ = ["FORMATS", "open_members"]
-
 FORMATS: dict[str, Callable[[Path], dict[str, LazyArray]]] = {
     ".npz": npz.members,
     ".npy": npy.members,

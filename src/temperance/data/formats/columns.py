@@ -42,8 +42,7 @@ def group(path: Path, names: list[str]) -> dict[str, Columns]:
     if labels:
         found["labels"] = Columns((labels[0],), flat=True)
     for key, stem in STEMS.items():
-        columns = _scores(path, stem, names)
-        if columns:
+        if columns := _scores(path, stem, names):
             found[key] = columns
     others = tuple(name for name in names if name not in labels and name != _INDEX)
     if not found.keys() & STEMS.keys() and others:
@@ -54,13 +53,11 @@ def group(path: Path, names: list[str]) -> dict[str, Columns]:
 def _scores(path: Path, stem: str, names: list[str]) -> Columns | None:
     numbered: dict[int, str] = {}
     for name in names:
-        match = re.fullmatch(rf"{stem}s?_([0-9]+)", name)
-        if match is None:
-            continue
-        number = int(match[1])
-        if number in numbered:
-            raise file_error(path, f"columns {numbered[number]!r} and {name!r} are the same. Drop one.")
-        numbered[number] = name
+        if match := re.fullmatch(rf"{stem}s?_([0-9]+)", name):
+            number = int(match[1])
+            if number in numbered:
+                raise file_error(path, f"columns {numbered[number]!r} and {name!r} are the same. Drop one.")
+            numbered[number] = name
     missing = [number for number in range(len(numbered)) if number not in numbered]
     if missing:
         raise file_error(

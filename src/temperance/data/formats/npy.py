@@ -54,26 +54,12 @@ def read_header(path: Path, key: str, file: IO[bytes], total: int) -> Header:
     return header
 
 
-class _Counted:
-    """What is read from a file, counted: a file within a zip need not know where it stands."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.count = 0
-
-    def read(self, size: int) -> bytes:
-        data = self._file.read(size)
-        self.count += len(data)
-        return data
-
-
 def _parse(file: IO[bytes]) -> Header:
-    counted = _Counted(file)
-    version = npy.read_magic(counted)  # type: ignore[arg-type]
+    version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = read(counted)  # type: ignore[arg-type]
+    shape, fortran, dtype = read(file)
     if any(length < 0 for length in shape):
         raise ValueError(f"shape {shape}")
-    return Header(shape, fortran, dtype, counted.count)
+    return Header(shape, fortran, dtype, file.tell())

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from temperance.data.formats.npy import Header, read_header
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, Mapped, damage_explained
-from temperance.files import scratch_array
+from temperance.files import filled_array
 
 # Of the header that stands before each member, with the lengths of the name and the extra field at its end.
 _LOCAL_HEADER = struct.Struct("<4s22sHH")
@@ -75,36 +75,31 @@ class _Member(LazyArray):
         self._header = header
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        if not (self._header.fortran and len(self.shape) > 1):
-            yield from self._streamed(rows)
+        n_rows, *inner = self.shape
+        if not (self._header.fortran and inner):
+            for block in self._in_order(max(1, rows * math.prod(inner))):
+                yield block.reshape(-1, *inner)
         elif self._is_mapped():
             yield from self._mapped().blocks(rows)
         else:  # columns cannot be skipped to in a compressed stream
             whole = self._array()
-            for start in range(0, self.shape[0], rows):
-                yield whole[start : start + rows]
-
-    def _streamed(self, rows: int) -> Iterator[NDArray[Any]]:
-        n_rows, *inner = self.shape
-        row_bytes = math.prod(inner) * self.dtype.itemsize
-        with self._data() as stream:
             for start in range(0, n_rows, rows):
-                count = min(rows, n_rows - start)
-                yield self._numbers(stream, count * row_bytes).reshape(count, *inner)
-            stream.read()  # the end is where the checksum is tested
+                yield whole[start : start + rows]
 
     def _array(self) -> NDArray[Any]:
         if self._is_mapped():
             return self._mapped().array()
-        # Flat, in the order of the file, whichever that is.
-        flat = scratch_array((math.prod(self.shape),), self.dtype)
-        step = FILL_BYTES // self.dtype.itemsize
-        with self._data() as stream:
-            for start in range(0, len(flat), step):
-                count = min(step, len(flat) - start)
-                flat[start : start + count] = self._numbers(stream, count * self.dtype.itemsize)
-            stream.read()
+        numbers = self._in_order(FILL_BYTES // self.dtype.itemsize)
+        flat = filled_array((math.prod(self.shape),), self.dtype, numbers)
         return flat.reshape(self.shape, order="F" if self._header.fortran else "C")
+
+    def _in_order(self, count: int) -> Iterator[NDArray[Any]]:
+        """Yield the numbers in the order of the file, whichever that is, `count` of them at a time."""
+        total = math.prod(self.shape)
+        with self._data() as stream:
+            for start in range(0, total, count):
+                yield self._numbers(stream, min(count, total - start) * self.dtype.itemsize)
+            stream.read()  # the end is where the checksum is tested
 
     @contextmanager
     def _data(self) -> Iterator[IO[bytes]]:

@@ -107,11 +107,9 @@ class _ParquetArray(LazyArray):
         if len(self._names) == 1 and len(self.shape) == 2 and hasattr(batch.column(0), "flatten"):
             out[:] = self._lists(batch.column(0))
             return out
+        table = out.reshape(len(out), -1)
         for place, name in enumerate(self._names):
-            numbers = self._numbers(batch.column(name), name)
-            if len(self.shape) == 1:
-                return numbers.astype(self.dtype, copy=False)
-            out[:, place] = numbers
+            table[:, place] = self._numbers(batch.column(name), name)
         return out
 
     def _lists(self, column: Any) -> NDArray[Any]:

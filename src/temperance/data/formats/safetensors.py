@@ -19,21 +19,9 @@ from numpy.typing import NDArray
 from temperance.core.blocks import BFloat16
 from temperance.data.lazy_array import LazyArray, Mapped, UnreadableArray, damage_explained, file_error
 
-_TYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "BF16": "<u2",  # the bits, widened as they are read
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "|i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "|u1",
-    "BOOL": "|b1",
-}
+_NUMBERS = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
+_TYPES = {name: f"<{name[0].lower()}{int(name[1:]) // 8}" for name in _NUMBERS}
+_TYPES |= {"BOOL": "|b1", "BF16": "<u2"}  # of bfloat16 the bits, widened as they are read
 
 
 def members(path: Path) -> dict[str, LazyArray]:

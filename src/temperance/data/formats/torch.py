@@ -26,7 +26,7 @@ _STRETCH_BYTES = 1 << 26  # passed through one map
 
 def members(path: Path) -> dict[str, LazyArray]:
     """Return the tensors of the file: of a dict by its keys, a single one without, a pair with labels."""
-    return {key: _stored(path, key, tensor) for key, tensor in _tensors(path, _load(path)).items()}
+    return {key: _stored(path, key, tensor) for key, tensor in _tensors(path).items()}
 
 
 def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
@@ -38,8 +38,13 @@ def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
     return _Tensor(path, key, tensor, dtype)
 
 
-def _tensors(path: Path, content: Any) -> dict[str, Any]:
+def _tensors(path: Path) -> dict[str, Any]:
     torch = import_optional("torch", "torch", f"{path}: a {path.suffix} file")
+    # Files of PyTorch before 1.6 are no zip archives and cannot be mapped.
+    mapped = _is_zip(path)
+    with damage_explained(path, _why), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about how the file was pickled
+        content = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped)
     if isinstance(content, torch.Tensor):
         return {"": content}
     if isinstance(content, (list, tuple)) and len(content) == 2:
@@ -50,15 +55,6 @@ def _tensors(path: Path, content: Any) -> dict[str, Any]:
             path, f"must hold a dict of tensors, one tensor, or logits and labels; found a {kind}. {_HOW}"
         )
     return {str(key): value for key, value in content.items() if isinstance(value, torch.Tensor)}
-
-
-def _load(path: Path) -> Any:
-    torch = import_optional("torch", "torch", f"{path}: a {path.suffix} file")
-    # Files of PyTorch before 1.6 are no zip archives and cannot be mapped.
-    mapped = _is_zip(path)
-    with damage_explained(path, _why), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about how the file was pickled
-        return torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped)
 
 
 def _is_zip(path: Path) -> bool:
@@ -107,7 +103,7 @@ class _Tensor(LazyArray):
     def _find(self) -> Any:
         if self._tensor is not None:
             return self._tensor
-        tensor = _tensors(self.path, _load(self.path)).get(self.key)
+        tensor = _tensors(self.path).get(self.key)
         if tensor is None or tuple(tensor.shape) != self.shape:
             raise self.file_error("the file changed while it was read.")
         return tensor
