@@ -16,6 +16,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from temperance.core.kernels import locate as locate  # NumPy's argmax is a vector loop already
+
 _LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
 _LN2_LOW = 1.4286068203094172e-06
 _LOG2_E = 1.4426950408889634
