@@ -188,7 +188,7 @@ def read_blocks(
 
 def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: BlockWork) -> Iterator[Any]:
     for block in read_blocks(values, size, lane, lanes):
-        # NaN and infinities are looked for, and spoken of, by whoever uses the results.
+        # Whoever uses the results checks for NaN and infinities.
         with np.errstate(all="ignore"):
             result = work(*block)
         yield result

@@ -24,7 +24,7 @@ from temperance.core.solution import Solution, Solver, Status
 Bounds = tuple[Vector, Vector]
 
 TOLERANCE = 1e-12  # of the promised decrease: 1e-6 standard errors with a million rows
-NEAR = 1e-6  # a promise from which on the next ones can be foretold
+NEAR = 1e-6  # below this predicted decrease, the next ones can be extrapolated
 ARMIJO = 1e-4
 HALVINGS = 25
 LEAST_FRACTION = 1 / 8  # of a step that is to be trusted

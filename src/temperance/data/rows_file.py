@@ -137,7 +137,7 @@ def _check_scores(stored: LazyArray, kind: str) -> None:
 
 
 def _read_labels(stored: LazyArray, shape: tuple[int, ...]) -> NDArray[np.intp]:
-    # Members of a zip archive lie where they come to lie; compiled loops want labels at whole addresses.
+    # Members of a zip archive need not be aligned; compiled loops need aligned labels.
     array = np.require(stored.array(), requirements="A")
     with stored.naming_file():
         return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2)

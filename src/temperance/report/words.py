@@ -57,7 +57,7 @@ def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
         answer = "A little" if fell < 0.01 * after else "Yes"
     return (
         f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}. "
-        f"The lowest NLL had {_leaders(curve)} rows.{_left_out(comparison, curve)}"
+        f"Lowest NLL by sample size: {_leaders(curve)}.{_left_out(comparison, curve)}"
     )
 
 
@@ -69,10 +69,10 @@ def _left_out(comparison: Comparison, curve: LearningCurve) -> str:
 
 
 def _leaders(curve: LearningCurve) -> str:
-    """Name the best method by size: "ts with 20 to 100, hts with 200"."""
+    """Name the best method by size: "ts (20 to 100 rows), hts (200 rows)"."""
     told = []
     for method, sizes in groupby(curve.sizes, key=lambda size: curve.ranking(size)[0]):
         ends = [*sizes]
         span = f"{ends[0]} to {ends[-1]}" if len(ends) > 1 else f"{ends[0]}"
-        told.append(f"{method} with {span}")
+        told.append(f"{method} ({span} rows)")
     return ", ".join(told)
