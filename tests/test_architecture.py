@@ -14,6 +14,7 @@ import pytest
 import temperance
 from temperance import CALIBRATORS, make_calibrator
 from temperance.calibrators import Calibrator
+from temperance.calibrators.outside import find_method
 from temperance.loaders import LOADERS
 
 PACKAGE = Path(temperance.__file__).resolve().parent
@@ -121,6 +122,24 @@ def test_every_key_builds_a_calibrator_whose_own_key_is_in_the_registry(method):
     assert type(cal) is CALIBRATORS[method].build
     assert CALIBRATORS[cal.key].build is type(cal)
     assert method.startswith(cal.key)
+
+
+@pytest.mark.parametrize("key", CALIBRATORS)
+def test_a_key_is_the_same_method_everywhere(key):
+    method = CALIBRATORS[key]
+    assert repr(method()) == repr(make_calibrator(key)) == repr(find_method(key)())
+    assert method.key == key
+    assert method.keeps_class == (key != "bayes-bias")
+    assert method.has_temperature == (not key.startswith("ets"))
+    assert all(method().get_params()[name] == value for name, value in method.options.items())
+    masks = key in ("ts", "hts", "hts-sgd", "bts", "ets", "ets-brier", "bayes")
+    assert method.supports_masked_classes == masks
+    assert method.is_random == key.startswith("pts")
+
+
+def test_options_given_to_a_key_win():
+    assert CALIBRATORS["pts-ece"]().loss == "ece"
+    assert CALIBRATORS["pts-ece"](loss="nll", top_k=3).get_params()["loss"] == "nll"
 
 
 def test_every_calibrator_is_public_and_named_after_scaling():

@@ -122,7 +122,7 @@ def check_unmasked(values: NDArray[Any] | BFloat16, row_means: NDArray[np.float6
     raise InputError(
         f"logits must be finite for {method}, which weighs every one of them; found -inf",
         rows=bad,
-        advice="Use bayes, TS, HTS, BTS or ETS, which allow impossible classes.",
+        advice="Use a method that accepts impossible classes, such as ts or bayes.",
     )
 
 
