@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from temperance.cli.inputs import (
-    FILE,
-    RowOptions,
-    bins_option,
-    check_apart,
-    confidence_option,
-    force_option,
-    kind_option,
-    method_names_option,
-    seed_option,
-)
+from temperance.cli import inputs
 from temperance.cli.output import Output, on_one_line, output_options
 
 if TYPE_CHECKING:
@@ -37,20 +27,20 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES, short_help="Say which method to take, and write a report.")
-@click.argument("val", type=FILE)
-@click.argument("test", type=FILE, required=False)
-@method_names_option("all")
-@click.option("--report", type=FILE, help="Write the whole comparison as one HTML page.")
-@bins_option
+@click.argument("val", type=inputs.FILE)
+@click.argument("test", type=inputs.FILE, required=False)
+@inputs.method_names_option("all")
+@click.option("--report", type=inputs.FILE, help="Write the whole comparison as one HTML page.")
+@inputs.bins_option
+@click.option("--folds", type=click.IntRange(min=2), default=5, help="Without a test file.")
+@inputs.confidence_option
+@inputs.seed_option
+@inputs.kind_option
+@click.option("--labels", type=inputs.FILE, help="A file with the labels of VAL, if they are not in it.")
 @click.option(
-    "--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Without a test file."
+    "--test-labels", type=inputs.FILE, help="A file with the labels of TEST, if they are not in it."
 )
-@confidence_option
-@seed_option
-@kind_option
-@click.option("--labels", type=FILE, help="A file with the labels of VAL, if they are not in it.")
-@click.option("--test-labels", type=FILE, help="A file with the labels of TEST, if they are not in it.")
-@force_option
+@inputs.force_option
 @output_options("compare")
 def compare(
     val: Path,
@@ -71,22 +61,26 @@ def compare(
 
     Without TEST the judgement is by cross-validation on VAL.
     """
+    from temperance import comparison
     from temperance.data import parts
     from temperance.files import check_writable
 
     if report is not None:
-        check_apart(report, val, test, labels, test_labels)
+        inputs.check_apart(report, val, test, labels, test_labels)
         check_writable(report, overwrite=force)
-    files = {"validation": RowOptions("val", kind=kind, labels=labels).open(val)}
+    files = {"validation": inputs.RowOptions("val", kind=kind, labels=labels).open(val)}
     if test is not None or "test" in parts(val):
-        files["test"] = _open_test(test or val, RowOptions("test", kind=kind, labels=test_labels))
-    settings = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
-    comparison = run_comparison(output, files, methods, settings)
+        files["test"] = _open_test(test or val, inputs.RowOptions("test", kind=kind, labels=test_labels))
+    settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
+    val_rows = _checked(files["validation"])
+    test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
+    with output.progress("Comparing") as progress:
+        result = comparison.compare(*val_rows, *test_rows, methods, progress=progress, **settings)
     sources = sources_of(files) if report is not None or output.as_json else []
-    show_comparison(output, comparison, report, sources, force=force)
+    show_comparison(output, result, report, sources, force=force)
 
 
-def _open_test(path: Path, row_options: RowOptions) -> RowFile:
+def _open_test(path: Path, row_options: inputs.RowOptions) -> RowFile:
     """Open the test rows, whose labels have an option of their own."""
     from temperance.errors import InputError, Remedy
 
@@ -96,18 +90,6 @@ def _open_test(path: Path, row_options: RowOptions) -> RowFile:
         if error.remedy == Remedy("labels", ("FILE",)):
             error.remedy = Remedy("test_labels", ("FILE",))
         raise
-
-
-def run_comparison(
-    output: Output, files: dict[str, RowFile], methods: Sequence[str] | None, settings: dict[str, Any]
-) -> Comparison:
-    """Compare the methods on the rows of one or two files."""
-    from temperance import comparison
-
-    val, val_labels = _checked(files["validation"])
-    test, test_labels = _checked(files["test"]) if "test" in files else (None, None)
-    with output.progress("Comparing") as report:
-        return comparison.compare(val, val_labels, test, test_labels, methods, progress=report, **settings)
 
 
 def _checked(file: RowFile) -> tuple[Any, Any]:

@@ -6,14 +6,7 @@ from pathlib import Path
 
 import click
 
-from temperance.cli.inputs import (
-    FILE,
-    RowOptions,
-    bins_option,
-    confidence_option,
-    input_options,
-    seed_option,
-)
+from temperance.cli import inputs
 from temperance.cli.output import Output, output_options
 from temperance.cli.tables import metrics_table
 
@@ -26,15 +19,15 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES, short_help="Score outputs, calibrated or not, with intervals.")
-@click.argument("logits", type=FILE)
-@click.option("-c", "--calibrator", type=FILE, help="A calibrator file; without it the outputs as they are.")
-@bins_option
-@confidence_option
+@click.argument("logits", type=inputs.FILE)
 @click.option(
-    "--draws", type=click.IntRange(min=1), default=1000, show_default=True, help="Bootstrap resamples."
+    "-c", "--calibrator", type=inputs.FILE, help="A calibrator file; without it the outputs as they are."
 )
-@seed_option
-@input_options("test")
+@inputs.bins_option
+@inputs.confidence_option
+@click.option("--draws", type=click.IntRange(min=1), default=1000, help="Bootstrap resamples.")
+@inputs.seed_option
+@inputs.input_options("test")
 @output_options("evaluate")
 def evaluate(
     logits: Path,
@@ -43,7 +36,7 @@ def evaluate(
     confidence: float,
     draws: int,
     seed: int,
-    row_options: RowOptions,
+    row_options: inputs.RowOptions,
     output: Output,
 ) -> None:
     """Score the outputs in LOGITS, calibrated or as they are, with intervals."""

@@ -9,14 +9,7 @@ from typing import Any
 
 import click
 
-from temperance.cli.inputs import (
-    FILE,
-    RowOptions,
-    check_apart,
-    force_option,
-    input_options,
-    methods_option,
-)
+from temperance.cli import inputs
 from temperance.cli.output import Output, on_one_line, output_options
 
 EXAMPLES = """\b
@@ -29,23 +22,21 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES, short_help="Fit a calibrator and save it.")
-@click.argument("val", type=FILE)
-@methods_option(
-    "--method", type=str, default="bayes", show_default=True, metavar="METHOD", help="Key of the method."
-)
-@click.option("-o", "--out", type=FILE, required=True, help="The calibrator file to write, JSON.")
+@click.argument("val", type=inputs.FILE)
+@inputs.methods_option("--method", type=str, default="bayes", metavar="METHOD", help="Key of the method.")
+@click.option("-o", "--out", type=inputs.FILE, required=True, help="The calibrator file to write, JSON.")
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeatable."
 )
-@input_options("val")
-@force_option
+@inputs.input_options("val")
+@inputs.force_option
 @output_options("fit")
 def fit(
     val: Path,
     method: str,
     out: Path,
     settings: tuple[str, ...],
-    row_options: RowOptions,
+    row_options: inputs.RowOptions,
     force: bool,
     output: Output,
 ) -> None:
@@ -58,7 +49,7 @@ def fit(
 
     calibrator = make_calibrator(method, **_options(method, settings))
     calibrator._check_options()  # before a large file is read
-    check_apart(out, val, row_options.labels)
+    inputs.check_apart(out, val, row_options.labels)
     check_writable(out, overwrite=force)
     rows = row_options.open(val)
     assert rows.labels is not None  # they were asked for

@@ -65,21 +65,13 @@ def input_options(usual_part: str) -> Callable[..., Any]:
 
 
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the output if it exists.")
-seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
-)
-
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+bins_option = click.option("--bins", type=click.IntRange(min=1), default=15, help="Of the binned errors.")
 confidence_option = click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
-    show_default=True,
     help="Level of the intervals.",
-)
-
-
-bins_option = click.option(
-    "--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Of the binned errors."
 )
 
 

@@ -58,8 +58,9 @@ class _InOrder(click.Group):
 
 @click.group(
     cls=_InOrder,
+    commands=[demo, compare, fit, apply, evaluate, export, study, completion],
     epilog=EXAMPLES,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     invoke_without_command=True,
 )
 @click.version_option(temperance.__version__, message="%(prog)s %(version)s")
@@ -68,10 +69,6 @@ def cli(context: click.Context) -> None:
     """Probabilities that people can act on, from the outputs of any classifier."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-for command in (demo, compare, fit, apply, evaluate, export, study, completion):
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -23,7 +23,5 @@ def study() -> None:
     """Judge every method on a folder of tasks, fitted to few rows and to many."""
 
 
-study.add_command(run)
-study.add_command(table)
-study.add_command(figure)
-study.add_command(export)
+for command in (run, table, figure, export):
+    study.add_command(command)

@@ -48,12 +48,8 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
     callback=split_names,
     help="Functions of (probs, labels) to score by as well, as package.module:name, with commas.",
 )
-@click.option(
-    "--sizes", callback=_numbers, default="200,500,1000,5000", show_default=True, help="Rows to fit to."
-)
-@click.option(
-    "--draws", type=click.IntRange(min=1), default=50, show_default=True, help="Subsamples of a size."
-)
+@click.option("--sizes", callback=_numbers, default="200,500,1000,5000", help="Rows to fit to.")
+@click.option("--draws", type=click.IntRange(min=1), default=50, help="Subsamples of a size.")
 @seed_option
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]")
 @click.option("--scheduler", metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
@@ -91,8 +87,7 @@ def run(
 @contextmanager
 def _countdown(output: Output) -> Iterator[Callable[[int, int], None]]:
     """Show how far a study is and when it will be done: a bar, or without a terminal a line each minute."""
-    began = time.monotonic()
-    told = began
+    told = began = time.monotonic()
 
     def words(made: int, to_make: int) -> str:
         if not made:
@@ -124,8 +119,7 @@ def _finish(output: Output, results: Results) -> None:
 
     times = results.times()
     output.show(*times_table(results, times))
-    failures = results.failures()
-    if failures:
+    if failures := results.failures():
         first = failures[0]
         output.warn(
             f"{len(failures)} fits gave no scores, the first {first.fit.method} on {first.fit.task} with "

@@ -26,7 +26,6 @@ digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
 @click.option(
     "--metric",
     default="nll",
-    show_default=True,
     help="nll, ece (50 bins, as the paper's), ece15, brier, or one of the study's own.",
 )
 @click.option("--n", "size", type=int, help="Rows fitted to.  [default: the fewest of the study]")
@@ -35,7 +34,6 @@ digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
     "form",
     type=click.Choice(["md", "latex", "csv"]),
     default="md",
-    show_default=True,
     help="Markdown, LaTeX, or CSV for programs.",
 )
 @click.option("--errors", is_flag=True, help="Add standard errors of the means over draws.")

@@ -16,35 +16,20 @@ if TYPE_CHECKING:
 
 def comparison_table(comparison: Comparison) -> tuple[str, Table]:
     """Return a heading, and methods by scores; the recommended one stands out."""
-    first = next(iter(comparison.results.values())).scores
-    heading = (
-        f"{first.n_rows} rows, {first.n_classes} classes, judged on {comparison.judged_on}, {first.bins} bins"
-    )
-    interval = f"{100 * first.confidence:g} % interval"
-    table = _table("method", "NLL", interval, "Brier", "ECE %", "smECE %", "fit s")
-    for name, result in comparison.results.items():
-        scores, chosen = result.scores, name == comparison.recommended
-        nll = scores["nll"]
-        table.add_row(
-            f"{name}{' *' if chosen else ''}",
-            f"{nll.value:.4f}",
-            f"{nll.low:.4f} .. {nll.high:.4f}",
-            f"{scores['brier'].value:.4f}",
-            f"{100 * scores['ece'].value:.2f}",
-            f"{100 * scores['smooth_ece'].value:.2f}",
-            f"{result.seconds:.2f}",
-            style="bold green" if chosen else None,
-        )
+    heading, *_ = str(comparison).splitlines()
+    table = _table("method", *comparison.shown(comparison.recommended))
+    for name in comparison.results:
+        mark, style = (" *", "bold green") if name == comparison.recommended else ("", None)
+        table.add_row(f"{name}{mark}", *comparison.shown(name).values(), style=style)
     return heading, table
 
 
 def metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
     """Return a heading, and metrics by value and interval."""
-    heading, _, *_ = str(evaluation).splitlines()
+    heading, *_ = str(evaluation).splitlines()
     table = _table("metric", "value", "low", "high")
     for name, estimate in evaluation.items():
-        numbers = (estimate.value, estimate.low, estimate.high)
-        table.add_row(name, *(evaluation.shown(name, number) for number in numbers))
+        table.add_row(name, *(evaluation.shown(name, number) for number in vars(estimate).values()))
     return heading, table
 
 

@@ -17,17 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
 from temperance.calibrators.outside import Methods, find_methods
+from temperance.comparison import rows
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.recommendation import Difference, Recommendation, recommend
 from temperance.comparison.result import Comparison, MethodResult
-from temperance.comparison.rows import (
-    LabelledRows,
-    deal_folds,
-    fit_method,
-    label_nll,
-    predict,
-    predict_folds,
-)
+from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
 from temperance.metrics import Evaluation, evaluate
 from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
@@ -98,14 +92,15 @@ def compare(
     >>> result.recommended
     'ts'
     """
-    chosen = _default_methods() if methods is None else find_methods(methods)
+    usual = [key for key, method in CALIBRATORS.items() if method.in_comparison]
+    chosen = find_methods(usual if methods is None else methods)
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
     val = LabelledRows.open(val_logits, val_labels, sample_weight)
     if test_labels is not None:
         test, fold, judged_on = LabelledRows.open(test_logits, test_labels), None, "the test set"
     else:
-        test, fold = val, deal_folds(len(val), folds, random_state)
+        test, fold = val, rows.deal_folds(len(val), folds, random_state)
         judged_on = f"{folds}-fold cross-validation"
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
     if methods is None and masked:
@@ -127,10 +122,6 @@ def compare(
     return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures)
 
 
-def _default_methods() -> dict[str, Method]:
-    return {key: method for key, method in CALIBRATORS.items() if method.in_comparison}
-
-
 @dataclass(frozen=True)
 class _Judge:
     """What all methods of a comparison are fitted to and judged by."""
@@ -149,24 +140,22 @@ class _Judge:
             raise InputError(
                 "rows with masked classes (-inf) need a method whose supports_masked_classes is true"
             )
-        calibrator = None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             began = time.perf_counter()
-            if method is not None:
-                calibrator = fit_method(method, self.val)
+            calibrator = None if method is None else rows.fit_method(method, self.val)
             seconds = time.perf_counter() - began
             if self.fold is None:
-                probs = predict(calibrator, self.test.logits)
+                probs = rows.predict(calibrator, self.test.logits)
             else:
-                probs = predict_folds(method, self.val, self.fold)
+                probs = rows.predict_folds(method, self.val, self.fold)
         top = probs.argmax(axis=1)
         return MethodResult(
             name,
             calibrator,
             n_parameters=0.0 if calibrator is None else Method.complexity(calibrator),
             scores=self._scores(probs),
-            row_nll=label_nll(probs, self.test.labels),
+            row_nll=rows.label_nll(probs, self.test.labels),
             confidence=probs[np.arange(len(probs)), top],
             correct=top == self.test.labels,
             seconds=seconds,

@@ -38,14 +38,11 @@ class LearningCurve:
 
     def mean(self, method: str) -> Vector:
         """Return the mean over draws at each size."""
-        mean: Vector = self.nll[method].mean(axis=1)
-        return mean
+        return self.nll[method].mean(axis=1)
 
     def error(self, method: str) -> Vector:
         """Return the standard error of the mean over draws."""
-        draws = self.nll[method].shape[1]
-        error: Vector = self.nll[method].std(axis=1, ddof=1) / np.sqrt(draws)
-        return error
+        return self.nll[method].std(axis=1, ddof=1) / np.sqrt(self.nll[method].shape[1])
 
     def ranking(self, size: int) -> list[str]:
         """Return the methods from the lowest mean NLL up, at one of the sizes."""

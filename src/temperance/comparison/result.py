@@ -106,32 +106,33 @@ class Comparison:
         return [name for name in self.results[UNCALIBRATED].scores if name not in METRICS]
 
     def __str__(self) -> str:
-        first = self.results[UNCALIBRATED].scores
-        title = (
-            f"{first.n_rows} rows, {first.n_classes} classes, judged on {self.judged_on}, {first.bins} bins"
-        )
+        base = self.results[UNCALIBRATED].scores
+        title = f"{base.n_rows} rows, {base.n_classes} classes, judged on {self.judged_on}, {base.bins} bins"
         width = max(9, *(len(name) + 2 for name in (*self.results, *self.failures)))
-        interval = f"{100 * first.confidence:g} % interval"
-        head = (
-            f"{'method':<{width}}{'NLL':>9}{interval:>19}{'Brier':>9}{'ECE %':>8}{'smECE %':>9}{'fit s':>8}"
-        )
-        head += "".join(f"{name:>{max(9, 2 + len(name))}}" for name in self.outside_metrics)
-        lines = [self._line(name, width) for name in self.results]
+        widths = [9, 19, 9, 8, 9, 8, *(max(9, 2 + len(name)) for name in self.outside_metrics)]
+        rows = [["method", *self.shown(UNCALIBRATED)]]
+        rows += [[key + "*" * (key == self.recommended), *self.shown(key).values()] for key in self.results]
+        head, *lines = [name.ljust(width) + "".join(map(str.rjust, cells, widths)) for name, *cells in rows]
         lines += [f"{name:<{width}}failed: {reason}" for name, reason in self.failures.items()]
         verdict = textwrap.fill(f"Recommended: {self.recommended}. {self.reason}", 80)
         return "\n".join([title, "", head, *lines, "", verdict, textwrap.fill(self.verdict, 80)])
 
-    def _line(self, name: str, width: int) -> str:
-        s, mark = self.results[name].scores, "*" if name == self.recommended else ""
-        interval = f"{s['nll'].low:.4f} .. {s['nll'].high:.4f}"
-        numbers = f"{s['brier'].value:>9.4f}{100 * s['ece'].value:>8.2f}{100 * s['smooth_ece'].value:>9.2f}"
-        others = "".join(f"{s[one].value:>{max(9, 2 + len(one))}.4g}" for one in self.outside_metrics)
-        seconds = self.results[name].seconds
-        return f"{name + mark:<{width}}{s['nll'].value:>9.4f}{interval:>19}{numbers}{seconds:>8.2f}{others}"
+    def shown(self, name: str) -> dict[str, str]:
+        """Return the numbers of a method as a table shows them, by their headings."""
+        scores = self.results[name].scores
+        nll = scores["nll"]
+        return {
+            "NLL": f"{nll.value:.4f}",
+            f"{100 * scores.confidence:g} % interval": f"{nll.low:.4f} .. {nll.high:.4f}",
+            "Brier": f"{scores['brier'].value:.4f}",
+            "ECE %": f"{100 * scores['ece'].value:.2f}",
+            "smECE %": f"{100 * scores['smooth_ece'].value:.2f}",
+            "fit s": f"{self.results[name].seconds:.2f}",
+            **{metric: f"{scores[metric].value:.4g}" for metric in self.outside_metrics},
+        }
 
     def _repr_html_(self) -> str:
-        html: str = loaders.load("comparison html")(self)
-        return html
+        return loaders.load("comparison html")(self)
 
     def save_report(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the whole comparison as one HTML page that opens offline."""

@@ -95,5 +95,4 @@ def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
     Beyond the range of float64 a probability counts as its smallest number, not as 0.
     """
     at_label = probs[np.arange(len(probs)), labels]
-    nll: Vector = -np.log(np.maximum(at_label, np.finfo(np.float64).tiny))
-    return nll
+    return -np.log(np.maximum(at_label, np.finfo(np.float64).tiny))

@@ -212,12 +212,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         splits, fit_params = self._split(X, y, weights, fit_params)
         trained = clone(estimator).fit(X, y, **fit_params)
         self._take(trained, X, np.unique(y))
-        return Parallel(n_jobs=self.n_jobs)(
-            delayed(score_fold)(
-                clone(estimator), X, y, split, weights, fit_params, self.response_, self.classes_
-            )
-            for split in splits
-        )
+        given = X, y, weights, fit_params, self.response_, self.classes_
+        jobs = (delayed(score_fold)(clone(estimator), split, *given) for split in splits)
+        return Parallel(n_jobs=self.n_jobs)(jobs)
 
     def _split(
         self, X: Any, y: NDArray[Any], weights: Vector | None, fit_params: dict[str, Any]
@@ -272,7 +269,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         logits = self._logits(X)
         return np.asarray(self.calibrator_.predict_proba(logits))
 
-    def _calibrated(self, logits: Vector) -> Vector:
+    def _calibrated(self, X: Any) -> Vector:
+        logits = self._logits(X)
         if hasattr(self.calibrator_, "transform"):
             return np.asarray(self.calibrator_.transform(logits))
         with np.errstate(divide="ignore"):
@@ -280,13 +278,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def predict_log_proba(self, X: Any) -> Vector:
         """Return the logarithms of the calibrated probabilities, finite also where these underflow."""
-        logits = self._logits(X)
-        return np.asarray(log_softmax(self._calibrated(logits), axis=1))
+        return np.asarray(log_softmax(self._calibrated(X), axis=1))
 
     def decision_function(self, X: Any) -> Vector:
         """Return the calibrated logits, (N, K); for two classes (N,), the log-odds of the second."""
-        logits = self._logits(X)
-        calibrated = self._calibrated(logits)
+        calibrated = self._calibrated(X)
         return calibrated[:, 1] - calibrated[:, 0] if len(self.classes_) == 2 else calibrated
 
     def set_output(self, *, transform: str | None = None) -> Self:

@@ -117,9 +117,9 @@ def weights_for(estimator: Any, weights: Vector | None, fit_params: dict[str, An
 
 def score_fold(
     estimator: Any,
+    split: Split,
     X: Any,
     y: NDArray[Any],
-    split: Split,
     weights: Vector | None,
     fit_params: dict[str, Any],
     response: str,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.validation import InputError
@@ -33,20 +33,15 @@ BESIDE: dict[str, str] = {
     "pts": "PTS",
     "pts-ece": "PTSe",
     "pts-plain": "PTS",
-    "hts-sgd": "HTS",
-    "lts-sgd": "LTS",
-    "hnlts-sgd": "HnLTS",
-    "pts-sgd": "PTS",
-    "pts-ece-sgd": "PTSe",
 }
+BESIDE |= {f"{key}-sgd": BESIDE[key] for key in ("hts", "lts", "hnlts", "pts", "pts-ece")}
 """Which of the paper's columns a method stands beside.
 
 The paper's ETS minimises the Brier score, as `ets-brier`; it trained by gradient descent, as `...-sgd`.
 """
 
 
-@dataclass(frozen=True)
-class PaperTask:
+class PaperTask(NamedTuple):
     """A data set and a model, as the paper calls them."""
 
     dataset: str
@@ -85,16 +80,12 @@ def paper_figures(task: PaperTask, n: int, metric: str) -> dict[str, float]:
 
 def check_in_paper(n: int, metric: str) -> None:
     """Raise unless the paper has a table for this number of rows and this metric."""
-    if metric not in METRICS:
-        raise InputError(
-            f"the metric must be one of the paper's, {', '.join(METRICS)}; got {metric!r}. "
-            "Choose one of them, or leave the paper out."
-        )
-    if n not in SIZES:
-        raise InputError(
-            f"the number of rows must be one of the paper's, {', '.join(map(str, SIZES))}; got {n}. "
-            "Choose one of them, or leave the paper out."
-        )
+    for name, value, known in (("metric", metric, METRICS), ("number of rows", n, SIZES)):
+        if value not in known:
+            raise InputError(
+                f"the {name} must be one of the paper's, {', '.join(map(str, known))}; got {value!r}. "
+                "Choose one of them, or leave the paper out."
+            )
 
 
 @cache
@@ -103,22 +94,19 @@ def _read() -> dict[tuple[int, str, PaperTask], dict[str, float]]:
     table = {}
     for row in csv.DictReader(text.splitlines()):
         name = int(row.pop("n")), row.pop("metric"), PaperTask(row.pop("dataset"), row.pop("model"))
-        table[name] = {method: _natural(name[1], float(value)) for method, value in row.items()}
+        unit = 100 if name[1] == "ece" else 1
+        # Rounded: 0.0284, not 0.02839999...
+        table[name] = {method: round(float(value) / unit, _DECIMALS) for method, value in row.items()}
     return table
-
-
-def _natural(metric: str, value: float) -> float:
-    return round(value / 100, _DECIMALS) if metric == "ece" else value  # 0.0284, not 0.02839999...
 
 
 @cache
 def _by_uncalibrated() -> dict[tuple[str, ...], PaperTask]:
-    tasks = [task for n, metric, task in _read() if (n, metric) == (SIZES[0], "nll")]
-    scores = {
-        task: {metric: _read()[SIZES[0], metric, task][BESIDE[UNCALIBRATED]] for metric in METRICS}
-        for task in tasks
+    table, column = _read(), BESIDE[UNCALIBRATED]
+    return {
+        _as_printed({metric: table[SIZES[0], metric, task][column] for metric in METRICS}): task
+        for _, _, task in table
     }
-    return {_as_printed(score): task for task, score in scores.items()}
 
 
 def _as_printed(scores: Mapping[str, float]) -> tuple[str, ...]:

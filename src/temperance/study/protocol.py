@@ -31,29 +31,25 @@ class FitKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outside:
-    """Methods and metrics that users have handed to a study: they travel with the work."""
-
-    methods: Mapping[str, Method] = field(default_factory=dict)
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class WorkUnit:
-    """One subsample of a task, and the methods to fit to it: a piece of work."""
+    """One subsample of a task, and the methods to fit to it: a piece of work.
+
+    Methods and metrics that users have handed to a study travel with it.
+    """
 
     task: TaskFile
     n: int
     draw: int
     seed: int
     methods: tuple[str, ...]
-    outside: Outside = field(default_factory=Outside)
+    outside_methods: Mapping[str, Method] = field(default_factory=dict)
+    outside_metrics: Mapping[str, Metric] = field(default_factory=dict)
 
     def calibrator(self, method: str) -> Any:
         """Build the unfitted calibrator of a method; None for the uncalibrated classifier."""
         if method == UNCALIBRATED:
             return None
-        return (self.outside.methods.get(method) or CALIBRATORS[method]).seeded(self.random_state())
+        return (self.outside_methods.get(method) or CALIBRATORS[method]).seeded(self.random_state())
 
     def rows(self) -> NDArray[np.intp]:
         """Return which validation rows are fitted to, in the order of the file."""
@@ -84,16 +80,16 @@ def plan(
 ) -> Iterator[WorkUnit]:
     """Yield the work that is left, draw by draw: a study that is stopped has all tasks, with fewer draws."""
     strangers = {key: method for key, method in methods.items() if CALIBRATORS.get(key) is not method}
-    outside = Outside(strangers, metrics or {})
+    outside = strangers, metrics or {}
     for task in tasks:
-        yield from _left(WorkUnit(task, 0, 0, seed, (UNCALIBRATED,), outside), done)
+        yield from _left(WorkUnit(task, 0, 0, seed, (UNCALIBRATED,), *outside), done)
     random = tuple(key for key, method in methods.items() if method.is_random)
     for draw in range(draws):
         for task in tasks:
             for n in sorted({min(size, task.rows) for size in sizes}):
                 once_is_enough = draw > 0 and n == task.rows
                 keys = random if once_is_enough else tuple(methods)
-                yield from _left(WorkUnit(task, n, draw, seed, keys, outside), done)
+                yield from _left(WorkUnit(task, n, draw, seed, keys, *outside), done)
 
 
 def _left(unit: WorkUnit, done: Collection[FitKey]) -> Iterator[WorkUnit]:

@@ -64,8 +64,7 @@ class Results:
     @cached_property
     def methods(self) -> list[str]:
         """Methods with results, in the order of tables; the uncalibrated classifier is not among them."""
-        found = {score.fit.method for score in self.scores} - {UNCALIBRATED}
-        return in_order(sorted(found))
+        return in_order(sorted({score.fit.method for score in self.scores} - {UNCALIBRATED}))
 
     @cached_property
     def _by_fit(self) -> dict[tuple[str, int, str], list[Score]]:

@@ -10,14 +10,13 @@ from temperance.calibrators.outside import Methods
 from temperance.metrics.outside import Metrics, named_metrics
 from temperance.study.cluster import check_scheduler, run_on_cluster
 from temperance.study.methods import study_methods
+from temperance.study.paper import DRAWS, SIZES
 from temperance.study.protocol import plan
 from temperance.study.results import Results
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 from temperance.study.workers import run_on_workers
 from temperance.validation import InputError, check_number
-
-SIZES = (200, 500, 1000, 5000)
 
 Progress = Callable[[int, int], None]
 """Called with the number of fits made by this run so far, and the number it has to make."""
@@ -30,7 +29,7 @@ def run_study(
     methods: Methods | None = None,
     metrics: Metrics | None = None,
     sizes: Sequence[int] = SIZES,
-    draws: int = 50,
+    draws: int = DRAWS,
     seed: int = 0,
     jobs: int = 1,
     scheduler: str | None = None,
@@ -69,9 +68,7 @@ def run_study(
     chosen, extra = study_methods(methods), named_metrics(metrics)
     if not sizes:
         raise InputError("sizes must name a number of rows at least; got none.")
-    for size in sizes:
-        check_number("sizes", size, ">= 1", lambda n: n >= 1, whole=True)
-    for name, value in (("draws", draws), ("jobs", jobs)):
+    for name, value in (*(("sizes", size) for size in sizes), ("draws", draws), ("jobs", jobs)):
         check_number(name, value, ">= 1", lambda n: n >= 1, whole=True)
     if scheduler is not None:
         check_scheduler(scheduler)
@@ -79,13 +76,12 @@ def run_study(
     store.add_tasks(tasks, sizes)
     units = list(plan(tasks, chosen, sizes, draws, seed, store.fits(), extra))
     made, to_make = 0, sum(len(unit.methods) for unit in units)
-    if progress is not None:
-        progress(0, to_make)
+    report = progress or (lambda made, to_make: None)
+    report(0, to_make)
     work = run_on_workers(units, jobs) if scheduler is None else run_on_cluster(units, scheduler)
     with closing(work):  # the workers end at once, whatever happens here
         for scores in work:
             store.add(scores)
             made += len(scores)
-            if progress is not None:
-                progress(made, to_make)
+            report(made, to_make)
     return Results(folder)

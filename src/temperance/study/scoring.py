@@ -11,7 +11,7 @@ from typing import Any
 from temperance.calibrators.outside import fit
 from temperance.comparison import LabelledRows
 from temperance.comparison.rows import predict
-from temperance.core.arrays import Matrix
+from temperance.core.arrays import Indices, Matrix
 from temperance.metrics import brier, ece, nll
 from temperance.metrics.outside import value_of
 from temperance.study.protocol import FitKey, WorkUnit
@@ -53,7 +53,7 @@ def _run(key: FitKey, unit: WorkUnit, rows: LabelledRows, test: LabelledRows) ->
             fitted = time.perf_counter()
             probs = predict(calibrator, test.logits)
             ended = time.perf_counter()
-            scores = _scores(unit, probs, test)
+            scores = _scores(unit, probs, test.labels)
     except (ImportError, MemoryError):
         raise  # of this machine, not of the method
     except Exception as error:
@@ -71,12 +71,11 @@ def _run(key: FitKey, unit: WorkUnit, rows: LabelledRows, test: LabelledRows) ->
     )
 
 
-def _scores(unit: WorkUnit, probs: Matrix, test: LabelledRows) -> dict[str, Any]:
-    labels = test.labels
+def _scores(unit: WorkUnit, probs: Matrix, labels: Indices) -> dict[str, Any]:
     return {
         "ece50": ece(probs, labels, bins=50),
         "ece15": ece(probs, labels, bins=15),
         "nll": nll(probs, labels),
         "brier": brier(probs, labels),
-        "metrics": {name: value_of(name, m, probs, labels) for name, m in unit.outside.metrics.items()},
+        "metrics": {name: value_of(name, m, probs, labels) for name, m in unit.outside_metrics.items()},
     }

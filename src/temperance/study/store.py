@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import astuple, fields
 from pathlib import Path
+from typing import Any
 
 import temperance
 from temperance.study.protocol import FitKey
@@ -20,21 +22,11 @@ from temperance.validation import InputError
 
 FILE_NAME = "results.sqlite"
 FORMAT = "1"
-SCORES = (
-    "ece50",
-    "ece15",
-    "nll",
-    "brier",
-    "converged",
-    "iterations",
-    "message",
-    "fit_seconds",
-    "apply_seconds",
-)
+SCORES = tuple(column.name for column in fields(Score) if column.name not in ("fit", "metrics"))
 """The columns of a result, beside its name."""
 
-_TASK = ("name", "path", "sha256", "rows", "test_rows", "classes")
 _PATIENCE = 60.0  # seconds to wait for another process that reads or writes
+# In the order of the fields of TaskFile, FitKey and Score.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS size (n INTEGER PRIMARY KEY);
@@ -55,11 +47,6 @@ CREATE TABLE IF NOT EXISTS score (
 ) WITHOUT ROWID;
 """
 
-_INSERT = f"""
-INSERT INTO score VALUES ({", ".join("?" * (len(FitKey._fields) + len(SCORES)))})
-ON CONFLICT (task, n, draw, method) DO NOTHING
-"""
-
 
 class ResultStore:
     """The results in a folder. One that `study run` has not made is refused."""
@@ -68,7 +55,7 @@ class ResultStore:
         self.path = Path(folder) / FILE_NAME
         if not self.path.is_file():
             raise InputError(f"{folder} must be the folder of a study; there is no {FILE_NAME} in it.")
-        with self._connected() as connection:
+        with _connect(self.path) as connection:
             if not _is_store(connection):
                 raise InputError(f"{self.path} must be the store of a study; it holds no results of one.")
             found = dict(connection.execute("SELECT name, value FROM setting"))
@@ -95,7 +82,7 @@ class ResultStore:
             connection.execute("BEGIN IMMEDIATE")  # tables and settings appear together, or not at all
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
-            connection.executemany("INSERT OR IGNORE INTO setting VALUES (?, ?)", wanted.items())
+            _insert(connection, "setting", wanted.items())
             found = dict(connection.execute("SELECT name, value FROM setting"))
         for name, value in wanted.items():
             if found[name] != value:
@@ -107,10 +94,10 @@ class ResultStore:
 
     def add_tasks(self, tasks: Iterable[TaskFile], sizes: Iterable[int]) -> None:
         """Note what is studied; raise if there are results of another file by a task's name, or of a copy."""
-        with self._connected() as connection, connection:
-            studied = {name for (name,) in connection.execute("SELECT DISTINCT task FROM score")}
-            known = {task.name: task for task in _tasks(connection) if task.name in studied}
-            copies = {task.sha256: task for task in known.values()}
+        studied = {fit.task for fit in self.fits()}
+        known = {task.name: task for task in self.tasks() if task.name in studied}
+        copies = {task.sha256: task for task in known.values()}
+        with _connect(self.path) as connection, connection:
             for task in tasks:
                 if known.get(task.name, task).sha256 != task.sha256:
                     raise InputError(
@@ -122,26 +109,26 @@ class ResultStore:
                         f"{task.path} is the same as {copies[task.sha256].name}, which the study has. A task "
                         "must not count twice: leave it out, or choose another folder for the results."
                     )
-                connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?)", _task_row(task))
-            connection.executemany("INSERT OR IGNORE INTO size VALUES (?)", [(n,) for n in sizes])
+                name, path, *rest = astuple(task)
+                connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?)", (name, str(path), *rest))
+            _insert(connection, "size", [(n,) for n in sizes])
 
     def add(self, scores: Iterable[Score]) -> None:
         """Write the results of a work unit, all or none."""
         made = list(scores)
         rows = [(*score.fit, *(getattr(score, name) for name in SCORES)) for score in made]
         more = [(*score.fit, *item) for score in made for item in score.metrics.items()]
-        with self._connected() as connection, connection:
-            connection.executemany(_INSERT, rows)
-            connection.executemany("INSERT OR IGNORE INTO metric VALUES (?, ?, ?, ?, ?, ?)", more)
+        with _connect(self.path) as connection, connection:
+            _insert(connection, "score", rows)
+            _insert(connection, "metric", more)
 
     def fits(self) -> set[FitKey]:
         """Return the names of all results."""
-        with self._connected() as connection:
-            return {FitKey(*row) for row in connection.execute("SELECT task, n, draw, method FROM score")}
+        return {FitKey(*row) for row in self._select("task, n, draw, method FROM score")}
 
     def scores(self) -> list[Score]:
         """Return all results, by name."""
-        with self._connected() as connection:
+        with _connect(self.path) as connection:
             rows = connection.execute("SELECT * FROM score ORDER BY task, n, draw, method").fetchall()
             metrics: dict[FitKey, dict[str, float]] = {}
             if "metric" in _names(connection):  # which earlier stores have not
@@ -151,16 +138,16 @@ class ResultStore:
 
     def tasks(self) -> list[TaskFile]:
         """Return the tasks, by name."""
-        with self._connected() as connection:
-            return list(_tasks(connection))
+        rows = self._select("* FROM task ORDER BY name")
+        return [TaskFile(name, Path(path), *rest) for name, path, *rest in rows]
 
     def sizes(self) -> list[int]:
         """Return the sizes that were asked for, of which a small task may not have all."""
-        with self._connected() as connection:
-            return [n for (n,) in connection.execute("SELECT n FROM size ORDER BY n")]
+        return [n for (n,) in self._select("n FROM size ORDER BY n")]
 
-    def _connected(self) -> AbstractContextManager[sqlite3.Connection]:
-        return _connect(self.path)
+    def _select(self, query: str) -> list[tuple[Any, ...]]:
+        with _connect(self.path) as connection:
+            return connection.execute(f"SELECT {query}").fetchall()
 
 
 @contextmanager
@@ -184,20 +171,17 @@ def _is_store(connection: sqlite3.Connection) -> bool:
     return {"setting", "size", "task", "score"} <= _names(connection)
 
 
-def _tasks(connection: sqlite3.Connection) -> Iterator[TaskFile]:
-    for name, path, *rest in connection.execute(f"SELECT {', '.join(_TASK)} FROM task ORDER BY name"):
-        yield TaskFile(name, Path(path), *rest)
+def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[object, ...]]) -> None:
+    """Add rows; where there is one of the same name, that one stays."""
+    for row in rows:
+        values = ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO {table} VALUES ({values}) ON CONFLICT DO NOTHING", row)
 
 
-def _task_row(task: TaskFile) -> tuple[object, ...]:
-    return tuple(str(task.path) if name == "path" else getattr(task, name) for name in _TASK)
-
-
-def _score(row: tuple[object, ...], metrics: Mapping[FitKey, Mapping[str, float]]) -> Score:
-    # SQLite has no nan and keeps it as null.
-    values = {
-        name: float("nan") if value is None else value for name, value in zip(SCORES, row[4:], strict=True)
-    }
+def _score(row: tuple[Any, ...], metrics: Mapping[FitKey, Mapping[str, float]]) -> Score:
+    key = FitKey(*row[:4])
+    # SQLite has no nan and keeps it as null, and no truth values.
+    found = (math.nan if value is None else value for value in row[4:])
+    values: dict[str, Any] = dict(zip(SCORES, found, strict=True))
     values["converged"] = bool(values["converged"])
-    key = FitKey(*row[:4])  # type: ignore[arg-type]
-    return Score(key, **values, metrics=metrics.get(key, {}))  # type: ignore[arg-type]
+    return Score(key, **values, metrics=metrics.get(key, {}))

@@ -36,9 +36,7 @@ def to_markdown(table: Table) -> str:
 
 def to_latex(table: Table) -> str:
     """Return a table for a paper, laid out as those of the paper."""
-    columns = 2 + len(table.methods)
-    headings = " & ".join(["", "Task", *map(_LATEX.text, _headings(table))])
-    blocks = [_latex_group(table, group, columns) for group in table.groups]
+    blocks = [_latex_group(table, group) for group in table.groups]
     if table.overall is not None:
         blocks.append([_latex_line(["", *_LATEX.line(table, table.overall)])])
     caption, *notes = map(_LATEX.text, _notes(table))
@@ -50,7 +48,7 @@ def to_latex(table: Table) -> str:
         r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
         rf"\begin{{tabular}}{{ll{'c' * len(table.methods)}}}",
         r"\toprule",
-        rf"{headings} \\",
+        _latex_line(["", "Task", *map(_LATEX.text, _headings(table))]),
         *(line for block in blocks for line in (r"\midrule", *block)),
         r"\bottomrule",
         r"\end{tabular}}",
@@ -70,10 +68,7 @@ def to_csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["dataset", "model", "rows", "classes", *columns])
-    for group in table.groups:
-        for row in group.rows:
-            if row.kind in ("task", "paper"):
-                writer.writerow(_csv_line(table, group, row))
+    writer.writerows(_csv_line(table, row) for row in table.rows("task", "paper"))
     return text.getvalue()
 
 
@@ -151,11 +146,11 @@ def _latex_line(cells: Sequence[str]) -> str:
     return f"{' & '.join(cells)} " + r"\\"
 
 
-def _latex_group(table: Table, group: Group, columns: int) -> list[str]:
+def _latex_group(table: Table, group: Group) -> list[str]:
     lines = []
     for row in group.rows:
         if row.kind == "average":
-            lines.append(rf"\cmidrule{{2-{columns}}}")
+            lines.append(rf"\cmidrule{{2-{2 + len(table.methods)}}}")
         name = "" if row is not group.rows[0] else _latex_name(group)
         lines.append(_latex_line([name, *_LATEX.line(table, row)]))
     return lines
@@ -171,9 +166,9 @@ def _latex_name(group: Group) -> str:
     return rf"\multirow{{{height}}}{{*}}{{{name}}}"
 
 
-def _csv_line(table: Table, group: Group, row: Row) -> list[str]:
+def _csv_line(table: Table, row: Row) -> list[str]:
     assert row.task is not None  # of these kinds
-    cells = [group.dataset, row.label, str(min(table.n, row.task.rows)), str(row.task.classes)]
+    cells = [row.task.dataset, row.label, str(min(table.n, row.task.rows)), str(row.task.classes)]
     for entry in row.entries:
         cells.append("" if entry is None else repr(entry.value))
         if table.errors:
@@ -188,14 +183,12 @@ def _notes(table: Table) -> list[str]:
         notes.append(
             "Avg. relative: mean over tasks, if all have it, of a score divided by the uncalibrated one."
         )
-        if table.left_out:
-            left_out = ", ".join(map(_name, table.left_out))
+        if left_out := ", ".join(map(_name, table.left_out)):
             notes.append(
                 f"Not in averages, as the uncalibrated score is missing, zero or infinite: {left_out}."
             )
     short = [row.task for row in table.rows("task") if row.is_short and row.task is not None]
-    if short:
-        counts = ", ".join(f"{_name(task)} {task.rows}" for task in short)
+    if counts := ", ".join(f"{_name(task)} {task.rows}" for task in short):
         notes.append(f"* all rows, fewer than {table.n}: {counts}.")
     return notes + (_paper_notes(table) if table.paper else [])
 

@@ -112,9 +112,9 @@ class Table:
         """How the numbers are shown."""
         return unit_of(self.metric)
 
-    def rows(self, kind: Kind) -> list[Row]:
-        """Return the rows of a kind in the groups."""
-        return [row for group in self.groups for row in group.rows if row.kind == kind]
+    def rows(self, *kinds: Kind) -> list[Row]:
+        """Return the rows of some kinds in the groups."""
+        return [row for group in self.groups for row in group.rows if row.kind in kinds]
 
 
 def make_table(
@@ -205,12 +205,7 @@ def _with_best(entries: Sequence[Entry | None], kind: Kind, unit: Unit) -> tuple
     """Mark the lowest: all that look the same as it."""
     finite = [entry.value for entry in entries if entry is not None and np.isfinite(entry.value)]
     best = unit.shown(min(finite), kind) if len(finite) > 1 else None
-    return tuple(
-        entry
-        if entry is None or not np.isfinite(entry.value)
-        else replace(entry, bold=unit.shown(entry.value, kind) == best)
-        for entry in entries
-    )
+    return tuple(entry and replace(entry, bold=unit.shown(entry.value, kind) == best) for entry in entries)
 
 
 def _has_ratio(row: Row) -> bool:
@@ -220,22 +215,16 @@ def _has_ratio(row: Row) -> bool:
 
 
 def _average(label: str, rows: Sequence[Row], unit: Unit) -> Row:
-    ratios = [_ratios(row) for row in rows if _has_ratio(row)]
-    entries = (
-        [_mean(column) for column in zip(*ratios, strict=True)] if ratios else [None] * len(rows[0].entries)
-    )
+    ratios = [_ratios(row) for row in rows if _has_ratio(row)] or [[math.nan] * len(rows[0].entries)]
+    means = [sum(column) / len(column) for column in zip(*ratios, strict=True)]
+    entries = [None if math.isnan(mean) else Entry(mean) for mean in means]
     return Row("average", label, _with_best(entries, "average", unit))
 
 
-def _ratios(row: Row) -> list[float | None]:
-    uncalibrated = row.entries[0]
-    assert uncalibrated is not None  # asked before
-    return [None if entry is None else entry.value / uncalibrated.value for entry in row.entries]
-
-
-def _mean(values: Sequence[float | None]) -> Entry | None:
-    there = [value for value in values if value is not None]
-    return Entry(sum(there) / len(there)) if len(there) == len(values) else None
+def _ratios(row: Row) -> list[float]:
+    """Return the scores divided by the uncalibrated one; nan, also in their mean, where one is missing."""
+    values = [math.nan if entry is None else entry.value for entry in row.entries]
+    return [value / values[0] for value in values]
 
 
 def _beside(reader: _ScoreReader, row: Row, columns: Sequence[str], errors: bool) -> list[Row]:

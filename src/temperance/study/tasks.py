@@ -108,8 +108,7 @@ def load_task(task: TaskFile) -> LoadedTask:
     """
     if sha256(task.path) != task.sha256:
         raise InputError(f"{task.path} must not change during a study; it did. Start another study.")
-    val, test = (_checked(open_rows(task.path, part=part)) for part in ("val", "test"))
-    return LoadedTask(val, test)
+    return LoadedTask(*(_checked(open_rows(task.path, part=part)) for part in ("val", "test")))
 
 
 def _checked(file: RowFile) -> LabelledRows:
