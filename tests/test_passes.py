@@ -25,11 +25,15 @@ def readings(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("n_rows", [300, 20_000])
-def test_every_pass_over_all_rows_is_counted(method, n_rows, readings, fit):
-    task = simulate(n_rows, 3, random_state=3)
-    cal = fit(method, task.logits, task.labels)
-    assert cal.solution_.passes == readings.count(n_rows)
+def test_every_pass_over_all_rows_is_counted(method, task, readings, fit):
+    assert fit(method, task.logits, task.labels).solution_.passes == readings.count(300)
+
+
+@pytest.mark.parametrize("method", ["ts", "hts", "bayes"])
+def test_passes_over_a_part_of_the_rows_are_not_counted(method, readings, fit):
+    task = simulate(20_000, 3, random_state=3)
+    passes = fit(method, task.logits, task.labels).solution_.passes
+    assert passes == readings.count(20_000) < len(readings)
 
 
 def test_the_usual_end_is_convergence_by_fisher_scoring(method, fitted):
@@ -57,6 +61,7 @@ def test_a_message_that_is_not_known_has_the_plain_status():
     assert parse_message("SGD: the learning rate reached its floor", converged=True)[0] is Solver.SGD
 
 
+@pytest.mark.slow
 def test_sgd_ends_by_its_own_rule():
     task = simulate(200, 3, random_state=0)
     solution = make_calibrator("hts-sgd").fit(task.logits, task.labels).solution_

@@ -160,6 +160,7 @@ def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_fo
     assert found(tmp_path / "out") == found(study_folder)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
 def test_a_study_whose_terminal_closes_ends_at_once_and_in_silence(task_folder, tmp_path):
     command = study_command(task_folder, tmp_path / "out")
