@@ -77,7 +77,7 @@ def test_a_command_killed_at_any_moment_leaves_the_old_file_or_the_new_one(share
     [
         ("SIGINT", 130, b"temperance: interrupted; no file was left half-written\n"),
         ("SIGTERM", 143, b""),
-        ("SIGHUP", 129, b""),
+        pytest.param("SIGHUP", 129, b"", marks=pytest.mark.slow),
     ],
 )
 def test_a_command_that_is_asked_to_stop_leaves_nothing_behind(name, code, sentence, large, folder, start):
@@ -120,6 +120,7 @@ def test_a_fit_that_is_interrupted_leaves_the_old_calibrator(files, folder, star
     assert not half_written(folder)
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_write_one_whole_file(large, finished, folder, start):
     both = [start(*large), start(*large)]
     assert [process.wait() for process in both] == [0, 0]
