@@ -30,7 +30,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import ByClass
 from temperance.core.top_label import TopLabelLikelihood
-from temperance.learning import Summary, learn_population
+from temperance.learning import TaskSummary, learn_population
 from temperance.population import Population, weak_population
 
 SIZES = (20, 50, 200, 1000, 5000)
@@ -111,7 +111,7 @@ def _likelihood(parts: bayes_design.Design, rows: LogitRows, weights: Vector | N
     return LogLikelihood(rows, parts.predictor(rows), parts.link(), weights)
 
 
-def relearned(others: list[Summary], **constants: float) -> Population:
+def relearned(others: list[TaskSummary], **constants: float) -> Population:
     """Learn with other constants."""
     before = {name: getattr(learning, name) for name in constants}
     try:
@@ -123,7 +123,7 @@ def relearned(others: list[Summary], **constants: float) -> Population:
             setattr(learning, name, value)
 
 
-def variants(others: list[Summary]) -> dict[str, WithPrior]:
+def variants(others: list[TaskSummary]) -> dict[str, WithPrior]:
     """Return the method as it is and without each of its parts."""
     prior = learn_population(others)
     tight = 1e-10 * np.eye(len(prior.mean))
@@ -148,7 +148,7 @@ def variants(others: list[Summary]) -> dict[str, WithPrior]:
     }
 
 
-def judge(path: Path, others: list[Summary], size: int, draws: int) -> dict[str, list[float]]:
+def judge(path: Path, others: list[TaskSummary], size: int, draws: int) -> dict[str, list[float]]:
     """Return NLL and ECE of each variant over those of TS, on one task with one number of rows."""
     warnings.simplefilter("ignore")
     with np.load(path) as file:

@@ -77,7 +77,7 @@ def methods(prior: Path) -> dict[str, Method]:
     """Return all methods by name."""
     return {
         "none": lambda z, y, test: np.exp(test - np.logaddexp.reduce(test, axis=1, keepdims=True)),
-        **{key: ours(key) for key in CALIBRATORS if key != "bayes"},
+        **{key: ours(key) for key, m in CALIBRATORS.items() if m.in_comparison and key != "bayes"},
         "bayes": bayes(prior=str(prior)),
         "bayes weak": bayes(prior="weak"),
         "bayes class_bias": bayes(prior=str(prior), class_bias=True),

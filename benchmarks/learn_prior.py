@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from temperance.learning import Summary, learn_population, summarise_task
+from temperance.learning import TaskSummary, learn_population, summarise_task
 from temperance.population import write_population
 
 
@@ -22,7 +22,7 @@ def dataset_of(path: Path) -> str:
     return path.stem.split("__")[0].split("-")[0]
 
 
-def summaries(folder: Path) -> list[Summary]:
+def summaries(folder: Path) -> list[TaskSummary]:
     """Summarise every task of a folder."""
     result = []
     for path in sorted(folder.glob("*.npz")):

@@ -49,12 +49,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200, help="calibration rows of a draw")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--match", default="", help="only tasks whose name contains this")
-    parser.add_argument("--methods", default=",".join(key for key in CALIBRATORS if key != "ts"))
     parser.add_argument(
-        "--spread", type=float, default=single_temperature.SPREAD, help="limit of T(z) over the best T"
+        "--methods",
+        default=",".join(key for key, m in CALIBRATORS.items() if m.in_comparison and key != "ts"),
+    )
+    parser.add_argument(
+        "--spread", type=float, default=single_temperature.RANGE_FACTOR, help="limit of T(z) over the best T"
     )
     options = parser.parse_args()
-    single_temperature.SPREAD = options.spread
+    single_temperature.RANGE_FACTOR = options.spread
     methods = options.methods.split(",")
     paths = sorted(p for p in options.tasks.glob("*.npz") if options.match in p.stem)
     table = {path.stem: ratios(path, methods, options.rows, options.draws) for path in paths}

@@ -196,7 +196,7 @@ def _notes(table: Table) -> list[str]:
 def _caption(table: Table) -> str:
     spread = ", ± its standard error" if table.errors else ""
     whole = [row for row in table.rows("task") if row.task is not None and row.task.rows <= table.n]
-    once = "; where that is all rows, methods without chance are fitted once" if whole else ""
+    once = "; where that is all rows, deterministic methods are fitted once" if whole else ""
     return (
         f"{table.unit.title} on test rows of methods fitted to {table.n} validation rows: "
         f"mean of {_draws(table)}{spread}{once}. Lower is better, the best of a row is bold."
@@ -210,7 +210,7 @@ def _draws(table: Table) -> str:
     )
     del columns[UNCALIBRATED]
     drawn = [row.task is not None and row.task.rows > table.n for row in table.rows("task")]
-    if not any(drawn):  # fits to all rows: those without chance are made once
+    if not any(drawn):  # fits to all rows: deterministic ones are made once
         usual, others = _range([entry for column in columns.values() for entry in column]).split(" ")[-1], ""
     else:
         shown = {key: _range(list(compress(column, drawn))) for key, column in columns.items()} or {"": "0"}
