@@ -12,7 +12,8 @@ import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,21 @@ from learn_prior import dataset_of, summaries
 from numpy.typing import NDArray
 
 from temperance import BayesianTemperatureScaling, TemperatureScaling, learning, metrics
-from temperance.calibrators import bayes_design
-from temperance.core.evidence import Block, Posterior, maximise_evidence
+from temperance.calibrators import bayesian
+from temperance.calibrators.bayes_design import (
+    INPUT_SPREAD,
+    Design,
+    build_design,
+    interacting,
+    temperature_blocks,
+)
+from temperance.calibrators.bayesian import BayesianFormula
+from temperance.calibrators.model import Model
+from temperance.core import top_label
+from temperance.core.evidence import Block, maximise_evidence
+from temperance.core.features import RowFeatures
 from temperance.core.fit_data import FitData
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import ByClass
 from temperance.core.top_label import TopLabelLikelihood
 from temperance.learning import TaskSummary, learn_population
@@ -53,62 +64,68 @@ class WithPrior(BayesianTemperatureScaling):
         return self.population
 
 
-class AtTheMean(WithPrior):
+class MeanFormula(BayesianFormula):
     """T at the posterior mean instead of the average over the posterior."""
 
-    def _predict_proba(self, rows: LogitRows) -> Vector:
-        return rows.softmax(1 / self._temperature(rows))
+    def calibrate(self, rows: RowFeatures) -> Any:
+        """Return outputs of z / T(z)."""
+        return rows.divide(self.temperature_of(rows))
+
+
+class AtTheMean(WithPrior):
+    """Predict with T at the posterior mean."""
+
+    def _fit(self, data: FitData) -> Model:
+        model = super()._fit(data)
+        return replace(model, formula=MeanFormula(**vars(model.formula)))
+
+
+@dataclass(frozen=True, eq=False)
+class LogitsFormula(BayesianFormula):
+    """log T is also linear in every logit minus the mean."""
+
+    logit_weights: Any = None
+
+    def _log_temperature(self, rows: RowFeatures) -> tuple[Any, Any]:
+        mean, std = super()._log_temperature(rows)
+        return mean + rows.project(self.logit_weights), std
+
+
+def _with_logits(parts: Design, rows: LogitRows, weights: Vector | None) -> TopLabelLikelihood:
+    plain, z = parts.predictor(rows), rows.values
+    inputs = (z - z.mean(axis=1, keepdims=True)) / (parts.reference * INPUT_SPREAD)
+    both = ByClass(np.hstack([plain.features, inputs]), plain.group, plain.n_groups)
+    return TopLabelLikelihood(rows, both, parts.link(), weights)
 
 
 class WithLogits(WithPrior):
-    """Also linear in every logit less the mean: the K class weights of LTS, their width by evidence."""
+    """The K class weights of LTS as well, their width by evidence."""
 
-    def _inputs(self, rows: LogitRows, reference: float) -> Vector:
-        z = rows.values
-        return (z - z.mean(axis=1, keepdims=True)) / (reference * bayes_design.INPUT_SPREAD)
-
-    def _solve(
-        self, sample: FitData, population: Population, parts: bayes_design.Design
-    ) -> tuple[Any, Posterior]:
-        def top_label(rows: LogitRows, weights: Vector | None) -> TopLabelLikelihood:
-            plain = parts.predictor(rows)
-            stored = np.hstack([plain.features, self._inputs(rows, parts.reference)])
-            both = ByClass(stored, plain.group, plain.n_groups)
-            return TopLabelLikelihood(rows, both, parts.link(), weights)
-
-        K, size = sample.n_classes, 1 + len(parts.centre)
-        level, shape, classes = bayes_design.temperature_blocks(parts, population)
-        logits = Block.of_scale("logits", K, 0.03, population.class_freedom)
+    def _fit(self, data: FitData) -> Model:
+        population, K = self._population(), data.n_classes
+        parts = build_design(data, population)
+        size = 1 + len(parts.centre)
+        level, shape, classes = temperature_blocks(parts, population)
+        blocks = [level, shape, Block.of_scale("logits", K, 0.03, population.class_freedom), classes]
         start = np.insert(parts.start(population, 0), size, np.zeros(K))
-        likelihood = sample.objective(top_label)
-        found = maximise_evidence(likelihood, [level, shape, logits, classes], start, sample.n_rows)
+        found = maximise_evidence(data.objective(partial(_with_logits, parts)), blocks, start, data.n_rows)
         own = np.arange(size, size + K)
-        without = np.delete(np.arange(len(found.mode)), own)
-        self.logit_weights_ = found.mode[own]
-        covariance = found.covariance[np.ix_(without, without)]
-        # T of the rows is described without the part of the logits, which `_set_quantiles` does not know.
-        plain = sample.objective(lambda rows, weights: _likelihood(parts, rows, weights))
-        return plain, replace(found, mode=found.mode[without], covariance=covariance)
-
-    def _log_temperature(self, rows: LogitRows) -> tuple[Vector, Vector]:
-        mean, std = super()._log_temperature(rows)
-        return mean + self._inputs(rows, self.reference_) @ self.logit_weights_, std
+        kept = np.delete(np.arange(len(found.mode)), own)
+        rest = replace(found, mode=found.mode[kept], covariance=found.covariance[np.ix_(kept, kept)])
+        formula = bayesian._formula(rest, parts, interacting(K, parts.reference), population)
+        weights = found.mode[own] / (parts.reference * INPUT_SPREAD)
+        return self._model(data, LogitsFormula(**vars(formula), logit_weights=weights), found.solution)
 
 
 class PlainLikelihood(WithPrior):
     """No more weight on the predicted class than the likelihood gives."""
 
-    def _solve(
-        self, sample: FitData, population: Population, parts: bayes_design.Design
-    ) -> tuple[Any, Posterior]:
-        blocks = bayes_design.temperature_blocks(parts, population)
-        likelihood = sample.objective(lambda rows, weights: _likelihood(parts, rows, weights))
-        start = parts.start(population, 0)
-        return likelihood, maximise_evidence(likelihood, blocks, start, sample.n_rows)
-
-
-def _likelihood(parts: bayes_design.Design, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
-    return LogLikelihood(rows, parts.predictor(rows), parts.link(), weights)
+    def _fit(self, data: FitData) -> Model:
+        before, top_label.EMPHASIS = top_label.EMPHASIS, 0.0
+        try:
+            return super()._fit(data)
+        finally:
+            top_label.EMPHASIS = before
 
 
 def relearned(others: list[TaskSummary], **constants: float) -> Population:
