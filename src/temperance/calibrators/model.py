@@ -80,6 +80,8 @@ class Model:
     standard_errors: Mapping[str, AnyArray] = field(default_factory=dict)
     temperature_quantiles: Vector | None = None
     """5 %, 50 % and 95 % quantiles of T over the rows of the fit; None without a T."""
+    log_prior_ratio: Vector | None = None
+    """Log of the class frequencies where it is used over those of the fit, (K,); None where they agree."""
 
     @property
     def n_parameters(self) -> float:
