@@ -236,7 +236,8 @@ def test_what_pictures_need_of_each_row_is_kept_and_no_more(everything):
     result, test = everything
     for judged in result.results.values():
         assert judged.confidence.shape == judged.correct.shape == judged.row_nll.shape == (400,)
-        np.testing.assert_array_equal(judged.correct, test.logits.argmax(axis=1) == test.labels)
+        if not judged.changes_decisions:
+            np.testing.assert_array_equal(judged.correct, test.logits.argmax(axis=1) == test.labels)
         assert judged.correct.mean() == pytest.approx(judged.scores["accuracy"].value)
     assert result.judged.logits is test.logits, "rows are held by reference"
 
