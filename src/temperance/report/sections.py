@@ -96,7 +96,7 @@ def methods_table(comparison: Comparison) -> Markup:
         cells += [_score(result.scores[key], scale) for key, _, scale in _COLUMNS]
         if show_changes:
             share = result.changed_share
-            cells.append(element("td", f"{100 * share:.1f}", data_value=str(share)))
+            cells.append(element("td", f"{100 * share:.2f}", data_value=str(share)))
         cells.append(element("td", f"{result.seconds:.2f}", data_value=str(result.seconds)))
         chosen = "chosen" if name == comparison.recommended else None
         body.append(element("tr", *cells, class_=chosen, data_row=name))
