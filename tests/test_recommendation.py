@@ -58,8 +58,8 @@ def test_decisions_are_kept_where_the_gain_is_within_its_standard_error():
     assert (chosen.method, chosen.alternative) == ("bayes", None)
     assert chosen.reason == (
         "Its NLL, 0.4000, is the lowest of the methods that keep every decision; no simpler method is within "
-        "one standard error. bayes-bias has a lower NLL by 0.0050 ± 0.0100, within its standard error, and would "
-        "change 12.0 % of decisions."
+        "one standard error. bayes-bias has a lower NLL by 0.0050 ± 0.0100, within its standard error, and "
+        "would change 12.0 % of decisions."
     )
 
 

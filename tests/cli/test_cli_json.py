@@ -160,7 +160,7 @@ def test_the_recommended_method_is_marked_and_explained(run, files):
 @pytest.fixture
 def biased(run, task):
     """Return the name of a file of a classifier that predicts its first class far too often."""
-    np.savez("biased.npz", logits=task.logits + [4, 0, 0, 0], labels=task.labels)
+    np.savez("biased.npz", logits=task.logits + 4 * np.eye(4)[0], labels=task.labels)
     return "biased.npz"
 
 
@@ -168,7 +168,7 @@ def test_decisions_that_change_are_said_below_the_table(run, biased, task):
     from temperance import compare
 
     words = ("compare", biased, "-m", "ts,bayes-bias", "--folds", 2)
-    result = compare(task.logits + [4, 0, 0, 0], task.labels, methods=["ts", "bayes-bias"], folds=2)
+    result = compare(task.logits + 4 * np.eye(4)[0], task.labels, methods=["ts", "bayes-bias"], folds=2)
     told, shown = run(*words, "--json").json, run(*words).succeeded().out
     share = result.results["bayes-bias"].changed_share
     assert share > 0.05

@@ -1,5 +1,6 @@
 """What a notebook shows of calibrators and comparisons."""
 
+import numpy as np
 import pytest
 from markupsafe import escape
 
@@ -28,7 +29,9 @@ def test_a_comparison_shows_its_verdict_and_table(task):
 
 
 def test_a_comparison_shows_which_decisions_change(task):
-    result = compare(task.logits + [4, 0, 0, 0], task.labels, methods=["ts", "bayes-bias"], folds=2, draws=20)
+    result = compare(
+        task.logits + 4 * np.eye(4)[0], task.labels, methods=["ts", "bayes-bias"], folds=2, draws=20
+    )
     html = result._repr_html_()
     assert "decisions changed %" in html
     assert result.decision_changes

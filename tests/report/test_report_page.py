@@ -143,7 +143,9 @@ def test_the_verdict_and_its_reason_are_there(comparison, page):
 def test_the_page_says_which_decisions_change(html):
     assert "decisions changed %" not in html
     task = simulate(600, 4, random_state=5)
-    result = compare(task.logits + [4, 0, 0, 0], task.labels, methods=["ts", "bayes-bias"], folds=2, **QUICK)
+    result = compare(
+        task.logits + 4 * np.eye(4)[0], task.labels, methods=["ts", "bayes-bias"], folds=2, **QUICK
+    )
     share = result.results["bayes-bias"].changed_share
     changed = render_report(result)
     page = Page(changed)
@@ -159,7 +161,7 @@ def test_the_page_says_which_decisions_change(html):
 
 def test_where_nothing_else_helps_decisions_are_kept_by_the_classifier_itself():
     task = simulate(600, 4, random_state=5)
-    result = compare(task.logits + [4, 0, 0, 0], task.labels, methods=["bayes-bias"], folds=2, **QUICK)
+    result = compare(task.logits + 4 * np.eye(4)[0], task.labels, methods=["bayes-bias"], folds=2, **QUICK)
     page = Page(render_report(result))
     assert "If they must stay the same, leave the classifier as it is." in page.text["li"]
 
