@@ -94,9 +94,18 @@ def test_the_gain_is_over_the_simplest_method_that_keeps_decisions():
     assert "bayes-bias has a lower NLL by 0.0080 ± 0.0100" in chosen.reason
 
 
+def test_only_methods_that_change_decisions_have_to_be_clearly_better():
+    results = with_bias(0.6)
+    results["bayes"] = method(0.5 - 0.9 * ERROR, n_parameters=8, noise=ERROR)
+    results["steady"] = method(0.5 - 0.1 * ERROR, n_parameters=5)  # beyond the error of its own difference
+    chosen = recommend(results, None)
+    assert (chosen.method, chosen.alternative) == ("ts", None)
+
+
 def test_of_several_that_change_decisions_the_simplest_clearly_better_one_is_taken():
     results = with_bias(0.3)
     results["simple"] = method(0.3 + 0.5 * ERROR, n_parameters=3, changed_share=0.2)
+    results["complex"] = method(0.3 + 0.5 * ERROR, n_parameters=30, changed_share=0.1)
     results["too little"] = method(0.4 - 0.5 * ERROR, n_parameters=2, changed_share=0.3, noise=ERROR)
     assert recommend(results, None).method == "simple"
 

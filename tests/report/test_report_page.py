@@ -133,6 +133,7 @@ def test_the_table_shows_the_numbers_of_the_comparison(comparison, html):
         ]
         assert f">{scores['nll'].value:.4f}<" in row
         assert ("recommended" in row) == (name == comparison.recommended)
+        assert row.count("<td") == html.count("data-sort") - 1, "a cell for each heading"
 
 
 def test_the_verdict_and_its_reason_are_there(comparison, page):
