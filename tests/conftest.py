@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import COMPARED
+from compared import CLASS_KEEPING
 
 from temperance import make_calibrator
 from temperance.data import SimulatedTask, simulate
@@ -18,7 +18,7 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 SMALL = {"bts": {"bins": 5}}
 
 
-@pytest.fixture(scope="session", params=COMPARED)
+@pytest.fixture(scope="session", params=CLASS_KEEPING)
 def method(request: pytest.FixtureRequest) -> str:
     """Run the test once for each key of the registry."""
     return request.param
