@@ -62,7 +62,7 @@ def test_the_file_is_plain_json_that_names_its_format_and_method(method, fitted,
     fitted(method).save(tmp_path / "cal.json")
     content = json.loads((tmp_path / "cal.json").read_text(encoding="ascii"))
     assert content["format"] == "temperance calibrator"
-    assert content["version"] == 1
+    assert content["version"] == 2
     assert CALIBRATORS[content["method"]].build is type(fitted(method))
     assert content["classes"] == 4
     assert content["options"].keys() == fitted(method).get_params().keys()
