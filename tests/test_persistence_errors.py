@@ -89,7 +89,9 @@ def test_another_version_is_refused_with_advice(saved, refused, version):
 
 @pytest.mark.parametrize("classes", [1, 0, -3, 3.0, "4"])
 def test_an_impossible_number_of_classes_is_refused(saved, refused, classes):
-    refused(saved("ts") | {"classes": classes}, f"classes must be a whole number and at least 2; got '?{classes}")
+    refused(
+        saved("ts") | {"classes": classes}, f"classes must be a whole number and at least 2; got '?{classes}"
+    )
 
 
 @pytest.mark.parametrize("name", ["tss", "TS", "", "__init__", 7, ["ts"], {"ts": 1}, None])
