@@ -1,4 +1,4 @@
-"""What a fit records of its rows: counts, digest, date, baseline; the same in memory and in parts."""
+"""What a fit records of its rows: counts, digest, date, baseline."""
 
 import hashlib
 import struct
@@ -121,9 +121,9 @@ def test_a_weight_counts_as_the_row_repeated(task):
 
 
 def test_ties_are_in_the_shares():
-    logits = np.array([[0.0, 0.0]] * 8 + [[50.0, 0.0]] * 2)
-    baseline = TemperatureScaling().fit(logits, [0, 1] * 4 + [0, 0]).baseline_
-    assert set(baseline.confidence_quantiles[:17]) == {0.5}
+    logits = np.array([[1.0, 0.0]] * 8 + [[3.0, 0.0]] * 2)
+    baseline = TemperatureScaling().fit(logits, [0, 0, 0, 1] * 2 + [0, 0]).baseline_
+    assert len(set(baseline.confidence_quantiles[:17])) == 1
     np.testing.assert_allclose(baseline.confidence_shares, [0.8] * 17 + [1.0] * 4)
 
 
@@ -144,7 +144,7 @@ def test_rows_that_are_judged_in_blocks_give_the_same_baseline(task, fit, monkey
     monkeypatch.setattr(recording, "BASELINE_LOGITS", 44)  # 11 rows at a time
     in_blocks = fit("bayes", task.logits, task.labels)
     assert_same_baseline(whole.baseline_, in_blocks.baseline_)
-    assert in_blocks.solution_.passes >= whole.solution_.passes
+    assert in_blocks.solution_.passes == whole.solution_.passes + 1  # blocks find their features anew
 
 
 def test_a_sample_without_weight_has_no_baseline(task, small_samples, tmp_path):
@@ -154,16 +154,6 @@ def test_a_sample_without_weight_has_no_baseline(task, small_samples, tmp_path):
     assert cal.model_.record.baseline is None
     cal.save(tmp_path / "cal.json")
     assert load(tmp_path / "cal.json").model_.record.baseline is None
-
-
-def test_rows_in_parts_give_the_record_of_the_whole(task, fit, small_samples):
-    da = pytest.importorskip("dask.array")
-    weights = np.arange(300) % 3 / 2
-    whole = fit("bayes", task.logits, task.labels, weights)
-    parts = fit("bayes", da.from_array(task.logits, chunks=((2, 0, 150, 1, 147), 4)), task.labels, weights)
-    np.testing.assert_array_equal(parts.class_counts_, whole.class_counts_)
-    assert parts.data_hash_ == whole.data_hash_
-    assert_same_baseline(parts.baseline_, whole.baseline_, rtol=1e-6)
 
 
 def test_a_frame_names_the_classes(task, tmp_path):
@@ -205,9 +195,7 @@ def test_the_date_is_that_of_the_fit_or_of_the_build(task, monkeypatch):
     assert TemperatureScaling().fit(task.logits, task.labels).date_ > "2026-01-02T00:00:00Z"
     for wrong in ("soon", "9" * 30):
         monkeypatch.setenv("SOURCE_DATE_EPOCH", wrong)
-        with pytest.raises(
-            InputError, match="SOURCE_DATE_EPOCH must be a number of seconds; found '(soon|9+)'"
-        ):
+        with pytest.raises(InputError, match="SOURCE_DATE_EPOCH must be a number of seconds"):
             TemperatureScaling().fit(task.logits, task.labels)
 
 

@@ -234,3 +234,93 @@ def test_what_is_not_json_is_refused(refused, content):
 @pytest.mark.parametrize("content", ["[]", "3", '"text"', "null", "{}"])
 def test_json_that_is_no_calibrator_is_refused(refused, content):
     refused(content, "JSON object|format")
+
+
+OPTIONAL = [
+    ("class_names", ["a", "b", "c"], "class_names must be one for each of 4 classes; got 3"),
+    ("class_names", "abcd", "class_names must be a list of text"),
+    ("class_names", ["a", "b", "c", 4], "class_names must be a list of text"),
+    ("fitted_on", "logits", "fitted_on must be a JSON object"),
+    ("fitted_on", {}, "fitted_on.kind must be one of logits, probabilities; got None"),
+    ("fitted_on", {"kind": "scores"}, "fitted_on.kind must be one of .* got 'scores'"),
+    ("fitted_on", {"kind": ["logits"]}, "fitted_on.kind must be one of"),
+    ("fitted_on", {"kind": "logits", "floor": 0.1}, "fitted_on.floor is for probabilities only"),
+    ("fitted_on", {"kind": "probabilities", "floor": 2}, "fitted_on.floor must be a number from 0 to 1"),
+    ("fitted_on", {"kind": "probabilities", "floor": True}, "fitted_on.floor must be a number"),
+    ("adaptation", [], "adaptation must be a JSON object"),
+    ("adaptation", {"rows": 3}, "adaptation lacks log_prior_ratio"),
+    ("adaptation", {"log_prior_ratio": [0.0] * 3}, r"adaptation.log_prior_ratio must have the shape \(4,\)"),
+    ("adaptation", {"log_prior_ratio": [0.0] * 4, "rows": 0.5}, "adaptation.rows must be a whole number"),
+    ("metadata", ["note"], "metadata must be a JSON object; got list"),
+    ("baseline", {}, "baseline lacks accuracy, confidence_quantiles"),
+    ("baseline", None, "baseline must be a JSON object; got NoneType"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), OPTIONAL)
+def test_an_optional_field_that_is_there_is_checked(saved, refused, field, value, message):
+    refused(saved("ts") | {field: value}, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("class_counts", [1.0, 2.0], r"fit.class_counts must have the shape \(4,\)"),
+        ("class_counts", None, "fit.class_counts must hold numbers only"),
+        ("class_counts", [1.0, 2.0, 3.0, -1.0], "fit.class_counts must be >= 0; got -1"),
+        ("data_hash", 7, "fit.data_hash must be text"),
+        ("data_hash", "sha256", "fit.data_hash must be as sha256:"),
+        ("date", "yesterday", "fit.date must be a time in UTC, as 2026-01-31T12:00:00Z; got 'yesterday'"),
+        ("date", "2026-01-31T12:00:00", "fit.date must be a time in UTC"),
+        ("date", "2026-01-31T12:00:00+02:00", "fit.date must be a time in UTC"),
+        ("library_version", "\x1b[31m", "fit.library_version must be text of at most 1000 printable"),
+        ("library_version", "1" * 2000, "fit.library_version must be text"),
+        ("rows", 10**300, "fit.rows must be a whole number"),
+        ("iterations", -1, "fit.iterations must be a whole number and at least 0; got -1"),
+    ],
+)
+def test_the_optional_fields_of_fit_are_checked(saved, refused, name, value, message):
+    content = saved("ts")
+    content["fit"][name] = value
+    refused(content, message)
+
+
+def test_each_number_of_the_baseline_is_checked(saved, refused):
+    for name in saved("ts")["baseline"]:
+        for wrong in ("text", None, [1.0], -1.0):
+            content = saved("ts")
+            content["baseline"][name] = wrong
+            refused(content, f"baseline.{name} must")
+        del content["baseline"][name]
+        refused(content, f"baseline lacks {name}")
+
+
+def nested(levels):
+    return levels * '{"a": ' + "1" + levels * "}"
+
+
+@pytest.mark.parametrize(
+    ("literal", "message"),
+    [
+        ("1e999", "metadata.x must be finite; found inf"),
+        ("-1e999", "metadata.x must be finite; found -inf"),
+        ("NaN", "metadata.x must be finite; found nan"),
+        ("1" * 400, "metadata.x must be finite; found a whole number beyond"),
+        ("1" * 5000, "must be JSON .*4300 digits"),
+        (nested(40), "metadata.x.a.* must not be nested deeper than 32 levels"),
+        ("[" * 40 + "]" * 40, "metadata.x.* must not be nested deeper than 32 levels"),
+        (nested(50_000), "must be JSON .*recursion"),
+    ],
+    ids=["1e999", "-1e999", "NaN", "400 digits", "5000 digits", "objects", "lists", "deep"],
+)
+def test_numbers_and_nesting_that_cannot_be_held_are_refused_anywhere(saved, refused, literal, message):
+    text = json.dumps(saved("ts") | {"metadata": {"x": "@"}})
+    refused(text.replace('"@"', literal), message)
+
+
+@pytest.mark.parametrize("field", ["rows", "loss", "passes"])
+def test_a_number_of_too_many_digits_in_fit_is_refused(saved, refused, field):
+    content = saved("ts")
+    content["fit"][field] = "@"
+    for literal in ("1" * 5000, "1" * 400, "1e999"):
+        refused(json.dumps(content).replace('"@"', literal), "must be JSON|must be finite")
