@@ -120,6 +120,20 @@ def test_a_weight_counts_as_the_row_repeated(task):
     assert one.accuracy == pytest.approx(other.accuracy)
 
 
+@pytest.mark.parametrize("scale", [1e-90, 0.1, 1e90])
+def test_rounding_and_the_scale_of_weights_leave_the_baseline_in_its_range(scale, tmp_path):
+    rng = np.random.default_rng(0)
+    logits = np.zeros((50, 2), np.float32)
+    logits[:, 0] = 1000.0  # confidence 1, entropy 0
+    weights = scale * rng.random(50)
+    with pytest.warns(UserWarning, match="classified right"):
+        cal = TemperatureScaling().fit(logits, np.zeros(50, int), weights)
+    assert (cal.baseline_.accuracy, cal.baseline_.mean_confidence, cal.baseline_.mean_entropy) == (1, 1, 0)
+    assert cal.baseline_.effective_rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    cal.save(tmp_path / "cal.json")
+    assert load(tmp_path / "cal.json").baseline_.accuracy == 1
+
+
 def test_ties_are_in_the_shares():
     logits = np.array([[1.0, 0.0]] * 8 + [[3.0, 0.0]] * 2)
     baseline = TemperatureScaling().fit(logits, [0, 0, 0, 1] * 2 + [0, 0]).baseline_

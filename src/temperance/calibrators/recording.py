@@ -23,11 +23,11 @@ from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import read_blocks, row_slices
 from temperance.core.fit_data import FitData, Sample
 from temperance.core.logit_rows import LogitRows
-from temperance.core.quantiles import quantiles
+from temperance.core.quantiles import SLACK
 from temperance.errors import InputError
 
-HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 20
-BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 8192, 1024, 1 << 21
+HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
+BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 8192, 1024, 1 << 20
 
 
 def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -> Model:
@@ -102,41 +102,51 @@ def _judge(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyAr
 def _judge_block(model: Model, rows: LogitRows) -> tuple[AnyArray, ...]:
     probs = np.asarray(model.formula.calibrate(NumpyRows(rows, model.name)))
     predicted = rows.top if model.formula.keeps_class else probs.argmax(axis=1)
-    logs = np.log(np.maximum(probs, np.finfo(probs.dtype).tiny))
-    entropy = -np.einsum("ij,ij->i", probs, logs, dtype=np.float64)
-    return probs.max(axis=1).astype(np.float64), entropy, predicted, predicted == _labels(rows)
+    logs = np.maximum(probs, np.finfo(probs.dtype).tiny)
+    np.log(logs, out=logs)
+    entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
+    confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)  # rounded sums may exceed 1
+    return confidence, entropy, predicted, predicted == _labels(rows)
 
 
 def _baseline(
     n_classes: int, confidence: Vector, entropy: Vector, predicted: AnyArray, right: AnyArray, weights: Vector
 ) -> Baseline | None:
     """Summarise the predictions of the sampled rows; None if none of them has weight."""
-    total = weights.sum()
-    if total == 0:
+    counted = weights > 0
+    if not counted.any():
         return None
-    confidence_quantiles, confidence_shares = _distribution(confidence, weights)
-    entropy_quantiles, entropy_shares = _distribution(entropy, weights)
+    columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
+    confidence, entropy, predicted, right, weights = columns
+    share = weights / weights.max()  # whose squares neither overflow nor vanish
+    confidence_quantiles, confidence_shares = _distribution(confidence, share)
+    entropy_quantiles, entropy_shares = _distribution(entropy, share)
     return Baseline(
-        rows=int(np.count_nonzero(weights)),
-        effective_rows=float(total**2 / (weights**2).sum()),
+        rows=len(weights),
+        effective_rows=float(share.sum() ** 2 / (share**2).sum()),
         confidence_quantiles=confidence_quantiles,
         confidence_shares=confidence_shares,
         entropy_quantiles=entropy_quantiles,
         entropy_shares=entropy_shares,
         predicted_counts=np.bincount(predicted, weights, n_classes).astype(np.float64),
-        mean_confidence=float(weights @ confidence / total),
-        mean_entropy=float(weights @ entropy / total),
-        accuracy=float(weights @ right / total),
+        mean_confidence=_mean(confidence, share),
+        mean_entropy=_mean(entropy, share),
+        accuracy=_mean(right.astype(np.float64), share),
     )
+
+
+def _mean(values: Vector, weights: Vector) -> float:
+    # Rounding must not take the mean of ones above 1.
+    return float(np.clip(weights @ values / weights.sum(), values.min(), values.max()))
 
 
 def _distribution(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
     """Return the quantiles of the baseline, and the share of the weight up to each."""
-    at = quantiles(values, weights, BASELINE_SHARES).values
     order = np.argsort(values)
-    cumulated = np.cumsum(weights[order])
-    up_to = cumulated[np.searchsorted(values[order], at, side="right") - 1]
-    return at, up_to / cumulated[-1]
+    ordered, cumulated = values[order], np.cumsum(weights[order])
+    at = np.searchsorted(cumulated, BASELINE_SHARES * cumulated[-1] * (1 - SLACK))
+    up_to = np.searchsorted(ordered, ordered[at], side="right") - 1
+    return ordered[at], cumulated[up_to] / cumulated[-1]
 
 
 def _now() -> str:
