@@ -36,7 +36,7 @@ class Baseline:
     Attributes
     ----------
     rows : int
-        How many rows it describes: at most 8192, evenly spaced, those of weight 0 left out.
+        How many rows it describes: at most 4096, evenly spaced, those of weight 0 left out.
     effective_rows : float
         (sum of weights)^2 / sum of squared weights; `rows` if all weights are equal.
     confidence_quantiles, entropy_quantiles : (21,) arrays

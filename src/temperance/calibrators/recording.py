@@ -27,7 +27,7 @@ from temperance.core.quantiles import SLACK
 from temperance.errors import InputError
 
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
-BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 8192, 1024, 1 << 20
+BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
 
 
 def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -> Model:
