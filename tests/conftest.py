@@ -2,7 +2,7 @@
 
 import multiprocessing
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,14 @@ from temperance.data import SimulatedTask, simulate
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 SMALL = {"bts": {"bins": 5}}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_date() -> Iterator[None]:
+    """Date all fits the same, so that equal fits are saved as equal files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "1767225600")
+        yield
 
 
 @pytest.fixture(scope="session", params=CLASS_KEEPING)

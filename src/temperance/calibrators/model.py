@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from temperance.calibrators.fit_record import FitRecord
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.features import RowFeatures
 from temperance.core.ops import Array
@@ -82,6 +83,12 @@ class Model:
     """5 %, 50 % and 95 % quantiles of T over the rows of the fit; None without a T."""
     log_prior_ratio: Vector | None = None
     """Log of the class frequencies where it is used over those of the fit, (K,); None where they agree."""
+    class_counts: Vector | None = None
+    """Label counts of the rows of the fit, each row counted with its weight, (K,)."""
+    adaptation_rows: int | None = None
+    """How many rows `log_prior_ratio` was estimated from; None if it was given."""
+    record: FitRecord = field(default_factory=FitRecord)
+    """Where the fit came from, and what its rows looked like after calibration."""
 
     @property
     def n_parameters(self) -> float:

@@ -6,7 +6,8 @@ holds the rows itself, so that they may lie in one array (`InMemoryFitData`) or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +26,28 @@ Values = Callable[[LogitRows, Vector | None], tuple[Vector, Vector | None]]
 """From rows and their weights to numbers with weights, not always one for each row."""
 Build = Callable[[LogitRows, Vector | None], Any]
 """From rows and their weights to their objective."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Every `step`-th row, and what is wanted of it: `measure` gives arrays with one entry for each row."""
+
+    step: int
+    measure: Measure
+
+    def of(self, rows: LogitRows, weights: Vector | None, start: int = 0) -> tuple[Array, ...] | None:
+        """Return the arrays of the sampled rows among these, of which `start` is the first; None if none."""
+        first = -start % self.step
+        if first >= rows.n_rows:
+            return None
+        if self.step > 1:
+            taken = slice(first, None, self.step)
+            rows, weights = rows.take(taken), None if weights is None else weights[taken]
+        return self.measure(rows, weights)
+
+
+Survey = tuple[tuple[Array, ...], list[tuple[Array, ...]]]
+"""Sums over all rows, and the arrays of each sample."""
 
 
 def weighted_sum(values: Vector, weights: Vector | None) -> Vector:
@@ -70,6 +93,10 @@ class FitData(Protocol):
         """Return quantiles over all rows."""
         ...
 
+    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+        """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
+        ...
+
     def objective(self, build: Build, prior: Prior | None = None) -> Any:
         """Return the mean over all rows of what `build` gives for some, and the prior."""
         ...
@@ -104,6 +131,11 @@ class InMemoryFitData:
     def quantiles(self, values: Values, shares: Vector) -> Quantiles:
         """Return quantiles over all rows."""
         return quantiles(*values(self.rows, self.weights), shares)
+
+    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+        """Return sums over all rows, and the arrays of samples in the order of the rows."""
+        sampled = [sample.of(self.rows, self.weights) for sample in samples]
+        return measure(self.rows, self.weights), [arrays for arrays in sampled if arrays is not None]
 
     def objective(self, build: Build, prior: Prior | None = None) -> Any:
         """Return what `build` gives, with the prior."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
 from temperance.core.fisher import LARGEST_FISHER
-from temperance.core.fit_data import Build, Measure, Values
+from temperance.core.fit_data import Build, Measure, Sample, Survey, Values
 from temperance.core.objective import THINNING, Derivatives, Derive, PartialSums, PenalisedMean, Prior
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
@@ -124,6 +124,12 @@ class DaskFitData:
             return brackets.found
         inside = self._compute("quantiles", self.tasks("quantiles", partial(work.inside, values, brackets)))
         return resolve([part for part in inside if part is not None], brackets)
+
+    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+        """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
+        parts = self._compute("survey", self.tasks("survey", (measure, samples), work.survey))
+        sums, sampled = zip(*(part for part in parts if part is not None), strict=True)
+        return work.add_arrays(sums), [work.join_arrays(arrays) for arrays in zip(*sampled, strict=True)]
 
     def objective(self, build: Build, prior: Prior | None = None) -> DaskObjective:
         """Return the mean over all rows of what `build` gives for a part."""
