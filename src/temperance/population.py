@@ -17,43 +17,50 @@ import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.features import SHAPE_FEATURES
+from temperance.core.maps import KNOTS
 from temperance.files import write_atomically
 from temperance.validation import InputError
 
-FORMAT, VERSION = "temperance population", 1
-HEADER: dict[str, Any] = {"format": FORMAT, "version": VERSION, "features": list(SHAPE_FEATURES)}
-SIZE = len(SHAPE_FEATURES)
+FORMAT, VERSION = "temperance population", 2
+HEADER: dict[str, Any] = {
+    "format": FORMAT,
+    "version": VERSION,
+    "features": list(SHAPE_FEATURES),
+    "map_knots": KNOTS.tolist(),
+}
+SIZE, MAP_SIZE = len(SHAPE_FEATURES), len(KNOTS) - 1
 
 
 @dataclass(frozen=True)
 class Population:
     """A prior of the coefficients of log T: the log of the temperature of a row.
 
-    The intercept is about `intercept[0] + intercept[1] * (mean log entropy of the rows)`.
+    The intercept is about `intercept[0] + intercept[1] * (mean log entropy of the rows)`. The map of
+    log-probabilities (`core.maps`) has a normal prior of the steps between the logs of its slopes.
     """
 
     intercept: Vector
     intercept_scale: float
     mean: Vector
     covariance: Matrix
+    map_mean: Vector
+    map_covariance: Matrix
     class_scale: float
-    bias_scale: float
-    interaction_scale: float
     freedom: float = 4.0
     class_freedom: float = 2.0
     provenance: dict[str, Any] = field(default_factory=dict)
 
 
 def weak_population() -> Population:
-    """Return a prior that knows little: log T about 0, half a unit of it for each feature."""
+    """Return a prior that knows little: log T about 0, half a unit of it for each feature; a map near none."""
     return Population(
         intercept=np.array([0.0, 0.0]),
         intercept_scale=1.0,
         mean=np.zeros(SIZE),
         covariance=np.eye(SIZE) / 4,
+        map_mean=np.zeros(MAP_SIZE),
+        map_covariance=np.eye(MAP_SIZE) / 12,
         class_scale=0.1,
-        bias_scale=0.3,
-        interaction_scale=0.3,
     )
 
 
@@ -87,8 +94,17 @@ def _parse(content: bytes, where: str) -> Population:
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise fail(f"it must be JSON in UTF-8 ({error})") from None
     if not isinstance(data, dict) or any(data.get(name) != value for name, value in HEADER.items()):
-        raise fail(f"it must have format {FORMAT!r}, version {VERSION} and the features {SHAPE_FEATURES}")
-    shapes = {"intercept": (2,), "mean": (SIZE,), "covariance": (SIZE, SIZE)}
+        raise fail(
+            f"it must have format {FORMAT!r}, version {VERSION}, the features {SHAPE_FEATURES} and the map_knots "
+            f"{KNOTS.tolist()}"
+        )
+    shapes: dict[str, tuple[int, ...]] = {
+        "intercept": (2,),
+        "mean": (SIZE,),
+        "covariance": (SIZE, SIZE),
+        "map_mean": (MAP_SIZE,),
+        "map_covariance": (MAP_SIZE, MAP_SIZE),
+    }
     try:
         values = {item.name: data[item.name] for item in fields(Population)}
         provenance = values.pop("provenance")
@@ -97,11 +113,12 @@ def _parse(content: bytes, where: str) -> Population:
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise fail(f"a field is missing or no number ({error})") from None
     if any(arrays[name].shape != shape for name, shape in shapes.items()):
-        raise fail(f"intercept, mean and covariance must have the shapes {list(shapes.values())}")
+        raise fail(f"{', '.join(shapes)} must have the shapes {list(shapes.values())}")
     everything = np.concatenate([*(array.ravel() for array in arrays.values()), list(numbers.values())])
     if not np.isfinite(everything).all() or min(numbers.values()) <= 0:
         raise fail("all numbers must be finite, and scales and freedoms above 0")
-    covariance = arrays["covariance"]
-    if not np.allclose(covariance, covariance.T) or np.linalg.eigvalsh(covariance).min() <= 0:
-        raise fail("the covariance must be symmetric and positive definite")
+    for name in ("covariance", "map_covariance"):
+        matrix = arrays[name]
+        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+            raise fail(f"{name} must be symmetric and positive definite")
     return Population(**{**arrays, **numbers, "provenance": provenance})

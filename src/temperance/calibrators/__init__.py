@@ -9,6 +9,7 @@ from temperance.calibrators.ensemble import EnsembleTemperatureScaling
 from temperance.calibrators.entropy import EntropyTemperatureScaling
 from temperance.calibrators.entropy_linear import EntropyLinearTemperatureScaling
 from temperance.calibrators.linear import LinearTemperatureScaling
+from temperance.calibrators.monotone import MonotoneScaling
 from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
 from temperance.calibrators.registry import (
     CALIBRATORS,
@@ -30,6 +31,7 @@ __all__ = [
     "EntropyLinearTemperatureScaling",
     "EntropyTemperatureScaling",
     "LinearTemperatureScaling",
+    "MonotoneScaling",
     "Method",
     "MethodStyle",
     "ParametrizedTemperatureScaling",

@@ -2,7 +2,8 @@
 
     log T = b + w . phi(z / T0) + v[predicted class]         phi: the shape of the row, standardised
 
-T0 is the best single temperature under the prior: it makes the shapes of any two classifiers comparable.
+T0 is the best single temperature under the prior: it makes the shapes of any two classifiers comparable, and
+the log-probabilities that the map takes.
 """
 
 from __future__ import annotations
@@ -22,15 +23,12 @@ from temperance.core.features import LOG_ENTROPY_FLOOR, shape_features
 from temperance.core.fit_data import FitData, mean_and_deviation, weighted_sum
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
-from temperance.core.offsets import Inputs
+from temperance.core.maps import RowMapLikelihood, increments_basis, slope_weights
 from temperance.core.predictors import ByClass
 from temperance.population import Population
 
-# Classes that can have a temperature or a bias of their own: their Fisher matrix is dense.
+# Classes that can have a temperature of their own: their Fisher matrix is dense.
 MOST_CLASSES = 2000
-# Classes up to which a bias may depend on all logits: the square of it is a number of parameters.
-MOST_INTERACTING = 32
-INPUT_SPREAD = 5.0  # near the standard deviation of a logit at T0
 LEAST_SPREAD = 0.05  # added to a standard deviation, so that rows all alike are not blown up
 # T(z) stays within this factor of T0. Wider than for other methods: here the prior holds it.
 RANGE_FACTOR_OF_BAYES = 30.0
@@ -48,6 +46,7 @@ class Design:
     spread: Vector
     expected: float
     right: int
+    basis: Matrix
     group_of_class: NDArray[np.intp]
     class_of_group: NDArray[np.intp]
 
@@ -67,10 +66,16 @@ class Design:
         low, high = self.reference / RANGE_FACTOR_OF_BAYES, self.reference * RANGE_FACTOR_OF_BAYES
         return Log(max(low, TEMPERATURE_MIN), min(high, TEMPERATURE_MAX))
 
-    def start(self, population: Population, n_offsets: int) -> Vector:
+    def start(self, population: Population) -> Vector:
         """Return the prior mean, with the intercept where T is T0."""
-        rest = np.zeros(len(self.class_of_group) + n_offsets)
-        return np.concatenate([[np.log(self.reference)], population.mean, rest])
+        classes = np.zeros(len(self.class_of_group))
+        return np.concatenate([[np.log(self.reference)], population.mean, classes, population.map_mean])
+
+    def likelihood(self, rows: LogitRows, weights: Vector | None) -> RowMapLikelihood:
+        """Return the likelihood of some rows as a function of the coefficients and of the map."""
+        return RowMapLikelihood(
+            rows, self.reference, self.predictor(rows), self.link(), self.basis, weights
+        )
 
 
 def build_design(data: FitData, population: Population) -> Design:
@@ -79,9 +84,16 @@ def build_design(data: FitData, population: Population) -> Design:
     expected = float(population.intercept @ [1.0, log_entropy / data.total_weight])
     step = max(1, data.n_rows // REFERENCE_ROWS)
     some = data if step == 1 else data.every(step)
-    reference, level_tau = _reference(some if some.total_weight else data, population, expected)
+    some = some if some.total_weight else data
+    reference, level_tau = _reference(some, population, expected)
     centre, spread = standards(data, reference)
-    return Design(reference, level_tau, centre, spread, expected, int(right), *_groups(predicted))
+    (information,) = some.total(partial(_slope_weights, reference=reference))
+    basis = increments_basis(information)
+    return Design(reference, level_tau, centre, spread, expected, int(right), basis, *_groups(predicted))
+
+
+def _slope_weights(rows: LogitRows, weights: Vector | None, reference: float) -> tuple[Vector]:
+    return slope_weights(rows, reference, weights)
 
 
 def shape_features_of(rows: LogitRows, reference: float) -> Matrix:
@@ -144,26 +156,12 @@ def intercept_block(population: Population, expected: float) -> Block:
     return Block("level", np.array([expected]), precision, population.freedom)
 
 
-def temperature_blocks(design: Design, population: Population) -> list[Block]:
-    """Return the prior of the coefficients of log T: level, shape, classes."""
+def prior_blocks(design: Design, population: Population) -> list[Block]:
+    """Return the prior of the coefficients: level, shape, classes, map."""
     precision = np.asarray(np.linalg.inv(population.covariance), np.float64)
     shape = Block("shape", population.mean, precision, population.freedom)
     size = len(design.class_of_group)
     classes = Block.of_scale("class temperature", size, population.class_scale, population.class_freedom)
-    return [intercept_block(population, design.expected), shape, classes]
-
-
-def interacting(n_classes: int, reference: float) -> Inputs:
-    """Return what the bias of a class depends on: all logits where the classes are few, else nothing."""
-    few = n_classes <= MOST_INTERACTING
-    return Inputs(n_classes, reference * INPUT_SPREAD if few else None)
-
-
-def offset_blocks(inputs: Inputs, population: Population) -> list[Block]:
-    """Return the prior of the class bias, and of what it depends on."""
-    K, freedom = inputs.n_classes, population.class_freedom
-    bias = Block.of_scale("class bias", K, population.bias_scale, freedom)
-    if inputs.width == 1:
-        return [bias]
-    size = K * (inputs.width - 1)
-    return [bias, Block.of_scale("class interactions", size, population.interaction_scale, freedom)]
+    map_precision = np.asarray(np.linalg.inv(population.map_covariance), np.float64)
+    of_map = Block("map", population.map_mean, map_precision, population.freedom)
+    return [intercept_block(population, design.expected), shape, classes, of_map]

@@ -48,3 +48,19 @@ def class_weights_in_words(weights: Vector, errors: Vector | None, count: int = 
         f"w_L, most over-confident classes (their logits raise T):\n{listed(order[::-1][:count])}\n"
         f"w_L, least over-confident classes (their logits lower T):\n{listed(order[:count])}"
     )
+
+
+def map_in_words(knots: Vector, slopes: Vector, errors: Vector) -> list[str]:
+    """Say which probabilities a map of log-probabilities finds too small or too large, and list its slopes."""
+    values = np.append(0.0, np.cumsum(slopes[:-1] * np.diff(knots)))
+    lines = ["map, relative to the top class and at T0:"]
+    for e, value in zip(knots[3::2], values[3::2], strict=True):
+        factor = np.exp(e - value)
+        word = f"{factor:.3g} times too small" if factor > 1 else f"{1 / factor:.3g} times too large"
+        said = "right" if abs(np.log(factor)) < 0.02 else word
+        lines.append(f"  a probability of {100 * np.exp(-e):.2g} % was {said}")
+    bounds = [f"{100 * np.exp(-knot):.3g} %" for knot in knots[1:]]
+    names = [f"above {bounds[0]}", *(f"down to {bound}" for bound in bounds[1:]), f"below {bounds[-1]}"]
+    lines.append("  slopes; 1 believes a log-probability as it is, less than 1 only in part:")
+    lines += [f"    {name}: {estimate(w, e)}" for name, w, e in zip(names, slopes, errors, strict=True)]
+    return lines

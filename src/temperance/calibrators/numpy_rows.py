@@ -11,6 +11,7 @@ import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.features import RowShape
+from temperance.core.kernels import MapTable
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
 from temperance.core.offsets import Inputs, offset_mixture
@@ -86,3 +87,16 @@ class NumpyRows:
         W = bias[:, None] if interactions is None else np.hstack([bias[:, None], interactions])
         inputs = Inputs(self.n_classes, None if interactions is None else 1.0)
         return offset_mixture(self.rows, stacked, weights, inputs, W, log=self.log)
+
+    def mapped_mixture(
+        self,
+        reference: float,
+        knots: Vector,
+        slopes: Vector,
+        scales: Sequence[Matrix | float],
+        weights: Vector,
+    ) -> Floats:
+        """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), or its logarithm."""
+        columns = [np.broadcast_to(np.reshape(scale, -1), self.rows.n_rows) for scale in scales]
+        table = MapTable.of(knots, slopes)
+        return self.rows.mapped_mixture(1 / float(reference), table, columns, weights, log=self.log)

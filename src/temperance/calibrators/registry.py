@@ -23,6 +23,7 @@ from temperance.calibrators.ensemble import EnsembleTemperatureScaling
 from temperance.calibrators.entropy import EntropyTemperatureScaling
 from temperance.calibrators.entropy_linear import EntropyLinearTemperatureScaling
 from temperance.calibrators.linear import LinearTemperatureScaling
+from temperance.calibrators.monotone import MonotoneScaling
 from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
 from temperance.calibrators.temperature import TemperatureScaling
 from temperance.validation import InputError
@@ -127,8 +128,9 @@ _TABLE: tuple[tuple[str, type[Calibrator], str, str, str, dict[str, Any], dict[s
     ("pts-ece", _PTS, "PTS-ECE", "#a500ff", "X", {"loss": "ece"}, _EVERYWHERE),
     ("bts", BinwiseTemperatureScaling, "BTS", "#699669", "<", {}, _EVERYWHERE),
     ("ets", _ETS, "ETS", "#9669ff", ">", {}, _EVERYWHERE),
+    ("mono", MonotoneScaling, "Mono", "#c8781e", "p", {}, _EVERYWHERE),
     ("bayes", _BAYES, "Bayes", "#00872d", "*", {}, _EVERYWHERE),
-    ("bayes-bias", _BAYES, "Bayes-bias", "#3c8c78", "8", {"class_bias": True}, {"in_comparison": True}),
+    ("bayes-bias", _BAYES, "Bayes-bias", "#3c8c78", "8", {"class_bias": "auto"}, {"in_comparison": True}),
     # The paper's own ways to fit: ETS by the Brier score, PTS without a prior, training by SGD.
     ("ets-brier", _ETS, "ETS-Brier", "#9669ff", ">", {"loss": "brier"}, {"in_study": True}),
     ("pts-plain", _PTS, "PTS-plain", "#c31eb4", "P", {"weight_decay": 0.0}, _NAMED_ONLY),

@@ -16,7 +16,9 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from temperance.core.kernels import FARTHEST
 from temperance.core.kernels import locate as locate  # NumPy's argmax is a vector loop already
+from temperance.core.kernels import map_logits as map_logits
 
 _LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
 _LN2_LOW = 1.4286068203094172e-06
@@ -121,3 +123,46 @@ def moments(z: Any, top: Any, peak: Any, beta: Any, r: Any, mu: Any, v: Any, scr
 def softmax(z: Any, top: Any, peak: Any, beta: Any, out: Any, scratch: Any) -> None:
     """Write the probabilities softmax(beta z); neither the top class nor the scratch is needed."""
     _softmax(z, peak, beta, out)
+
+
+@njit(nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _segment_row(
+    row: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, at_top: Any, sums: Any
+) -> None:  # pragma: no cover  compiled
+    knots, values, slopes = table
+    last = len(knots) - 1
+    for k in range(len(row)):
+        e = min(log_s - beta * (row[k] - peak), FARTHEST)
+        s = 0
+        while s < last and e >= knots[s + 1]:
+            s += 1
+        r = e - knots[s]
+        p = exp(min(scale * (at_top - values[s] - slopes[s] * r), 0.0))
+        sums[s, 0] += p
+        sums[s, 1] += p * r
+        sums[s, 2] += p * r * r
+
+
+@njit(nogil=True, cache=True)
+def _segment_sums(
+    z: Any, top: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, sums: Any
+) -> None:  # pragma: no cover  compiled
+    knots, values, slopes = table
+    row_sums = np.empty((len(knots), 3))
+    for i in range(len(z)):
+        row_sums[:] = 0
+        s = 0
+        while s < len(knots) - 1 and log_s[i] >= knots[s + 1]:
+            s += 1
+        at_top = values[s] + slopes[s] * (log_s[i] - knots[s])
+        t = top[i]
+        for part in (z[i, :t], z[i, t + 1 :]):
+            _segment_row(part, peak[i], log_s[i], beta, table, scale[i], at_top, row_sums)
+        sums[:, i] = row_sums.T
+
+
+def segment_sums(
+    z: Any, top: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, sums: Any
+) -> None:
+    """Write the sums of p, p r and p r^2 over each segment, (3, rows, segments)."""
+    _segment_sums(z, top, peak, log_s, beta, tuple(table), scale, sums)

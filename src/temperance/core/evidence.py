@@ -24,11 +24,11 @@ from temperance.core.fisher import Objective, fisher_scoring
 from temperance.core.objective import Prior
 from temperance.core.solution import Solution, Status
 
-ROUNDS = 20
+ROUNDS = 40
 SETTLED = 0.03  # a relative change of every tau that ends the rounds
-ROUND_TOLERANCE = 1e-6  # of a fit whose taus will change; the last one is exact
+ROUND_TOLERANCE = 0.02  # of the log posterior, in a fit whose taus will change; the last one is exact
 # Widths are chosen on so many rows, or rows per parameter, at most; coefficients on all.
-WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER = 8192, 8
+WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER = 1024, 8
 LEAST_SCALE, LARGEST_SCALE = 1e-4, 1e6
 
 
@@ -113,7 +113,7 @@ def _rounds(
     """Return coefficients, widths, and whether the widths have settled."""
     for _ in range(most):
         fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
-        solution = fisher_scoring(fitted, theta, ROUND_TOLERANCE)
+        solution = fisher_scoring(fitted, theta, ROUND_TOLERANCE / objective.total_weight)
         theta = solution.parameters
         before, taus = taus, _updated(blocks, taus, theta, _covariance(fitted, solution))
         if np.abs(np.log(taus / before)).max() < SETTLED:

@@ -73,6 +73,11 @@ class RowFeatures(Protocol):
     ) -> Array:
         """Return the output of sum_j w_j softmax(beta_j z + bias + M (z - mean z)), M the interactions."""
 
+    def mapped_mixture(
+        self, reference: Array, knots: Array, slopes: Array, scales: Sequence[Array], weights: Array
+    ) -> Array:
+        """Return the output of sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), see `core.maps`."""
+
 
 def normalised_log_entropy(log_entropy: Array, n_classes: int, ops: Ops) -> Array:
     """Return log(H / log K), not below the floor."""

@@ -33,6 +33,7 @@ ARMIJO = 1e-4
 HALVINGS = 25
 LEAST_FRACTION = 1 / 8  # of a step that is to be trusted
 MOST_DAMPING = 1.0
+MOST_SECANTS = 5
 SUBSAMPLE_ROWS = 1024
 ROWS_PER_PARAMETER = 20
 SUSPICIOUS = 1.2  # all rows' value over that of a subsample, at the optimum of the subsample
@@ -113,11 +114,12 @@ def fisher_scoring(
     theta = np.clip(start, lower, upper)
     here = here or objective(theta)
     decrease, before, damping = np.inf, None, 0.0
+    secants = _Secants()
     for iteration in range(max_iterations):
         gradient, fisher = here.derivatives
         free = ~((theta <= lower) & (gradient > 0) | (theta >= upper) & (gradient < 0))
         factor = _factorise(fisher, free, damping)
-        step = -factor.solve(np.where(free, gradient, 0.0))
+        step = -secants.solve(factor, np.where(free, gradient, 0.0))
         promised = -float(gradient @ step) / 2
         close = _is_close(promised, before, tolerance)
         if close or decrease < stall:
@@ -137,6 +139,8 @@ def fisher_scoring(
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
         before = promised if fraction == 1 else None
+        if bounds is None and fraction >= LEAST_FRACTION:
+            secants.add(moved - theta, there.derivatives[0] - gradient)
         theta, here = moved, there
     norm = float(np.linalg.norm(here.gradient))
     return Solution(theta, here.value, norm, max_iterations, objective.passes, Status.ITERATION_LIMIT)
@@ -153,6 +157,33 @@ def _adapt(damping: float, fraction: float) -> float:
     if fraction < LEAST_FRACTION:
         return max(10 * damping, 1e-4)
     return damping / 10 if damping > 1e-6 else 0.0
+
+
+class _Secants:
+    """The last steps, and how the gradient changed along them: what the Fisher matrix misjudges, corrected.
+
+    The Fisher matrix is the mean curvature if the model is right. Where it is not, its steps are too long or too short,
+    and the corrections of BFGS, to the matrix of the present point, mend that.
+    """
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[Vector, Vector]] = []
+
+    def add(self, step: Vector, change: Vector) -> None:
+        """Remember a step along which the curvature is positive; forget what is long past."""
+        if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+            self._pairs = [*self._pairs[1 - MOST_SECANTS :], (step, change)]
+
+    def solve(self, factor: _Factor, gradient: Vector) -> Vector:
+        """Return the corrected inverse of the Fisher matrix times the gradient."""
+        rest, parts = gradient, []
+        for step, change in reversed(self._pairs):
+            parts.append((step @ rest) / (step @ change))
+            rest = rest - parts[-1] * change
+        result = factor.solve(rest)
+        for (step, change), part in zip(self._pairs, reversed(parts), strict=True):
+            result = result + (part - (change @ result) / (step @ change)) * step
+        return result
 
 
 @dataclass(frozen=True)

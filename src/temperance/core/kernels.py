@@ -7,17 +7,39 @@ For a row z with inverse temperature beta = 1/T, its top class t, m = max z and 
 
 The top entry is left out of r, so nothing cancels when a row is confident. A masked class (-inf) gets a
 finite d whose square does not overflow and whose exponential is 0: it adds nothing to any sum.
+
+A map of negative log-probabilities (`maps`) is linear in segments. With e = log s - beta d, c and w the
+value of the map at the lower end of e's segment and its slope there, r what e exceeds that end by:
+
+    u = c + w r      p = exp(scale (u_t - u))      sums of p, p r and p r^2 over each segment, t left out
+
 `compiled` holds the same functions as loops; both agree to 1e-6.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from temperance.core.arrays import Floats, Indices
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import Scratch
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
+FARTHEST = 1e15  # stands for the negative log-probability of a masked class
+
+
+class MapTable(NamedTuple):
+    """A map of negative log-probabilities: its knots, its values there, and its slopes behind them."""
+
+    knots: Vector
+    values: Vector
+    slopes: Vector
+
+    @classmethod
+    def of(cls, knots: Vector, slopes: Vector) -> MapTable:
+        """Return the map with these slopes that is 0 at 0."""
+        return cls(knots, np.append(0.0, np.cumsum(slopes[:-1] * np.diff(knots))), slopes)
 
 
 def locate(z: Floats, top: Indices, peak: Floats) -> None:
@@ -58,3 +80,51 @@ def softmax(z: Floats, top: Indices, peak: Floats, beta: Floats, out: Floats, sc
     """Write the probabilities softmax(beta z)."""
     _, e = _exponentials(z, peak, beta, scratch)
     np.multiply(e, (1 / scratch.products(scratch.e, len(z)))[:, None], out=out)
+
+
+def _mapped(
+    z: Floats, peak: Floats, log_s: Vector, beta: float, table: MapTable
+) -> tuple[Indices, Matrix, Matrix]:
+    """Return of each class its segment, what e exceeds the segment's lower end by, and u."""
+    e: Matrix = z - peak[:, None].astype(np.float64)
+    e *= -beta
+    e += log_s[:, None]
+    np.minimum(e, FARTHEST, out=e)
+    segment = np.searchsorted(table.knots[1:], e.reshape(-1), side="right").reshape(e.shape)
+    e -= table.knots.take(segment)
+    u = table.slopes.take(segment)
+    u *= e
+    u += table.values.take(segment)
+    return segment, e, u
+
+
+def segment_sums(
+    z: Floats,
+    top: Indices,
+    peak: Floats,
+    log_s: Vector,
+    beta: float,
+    table: MapTable,
+    scale: Vector,
+    sums: Matrix,
+) -> None:
+    """Write the sums of p, p r and p r^2 over each segment, (3, rows, segments)."""
+    each, shape = np.arange(len(z)), sums.shape[1:]
+    segment, r, u = _mapped(z, peak, log_s, beta, table)
+    u -= u[each, top][:, None]
+    u *= -scale[:, None]
+    p = np.exp(u, out=u)
+    p[each, top] = 0
+    segment += (each * shape[1])[:, None]
+    for power in range(3):
+        sums[power] = np.bincount(segment.reshape(-1), p.reshape(-1), sums[0].size).reshape(shape)
+        p *= r
+
+
+def map_logits(
+    z: Floats, top: Indices, peak: Floats, log_s: Vector, beta: float, table: MapTable, out: Floats
+) -> None:
+    """Write u_t - u of each class: at most 0, and 0 for the top class."""
+    _, _, u = _mapped(z, peak, log_s, beta, table)
+    np.subtract(u[np.arange(len(z)), top][:, None], u, out=out)
+    out[np.isneginf(z)] = -np.inf

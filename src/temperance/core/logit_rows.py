@@ -6,7 +6,7 @@ row), so that a fit reads the array as often as it needs new moments and no more
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core import backend, blocks
-from temperance.core.arrays import Floats, Vector
+from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.blocks import BFloat16, Scratch
 from temperance.core.entropy import log_entropy
 from temperance.core.features import RowShape
+from temperance.core.kernels import MapTable
 
 Index = slice | NDArray[np.intp]
 
@@ -26,6 +27,10 @@ Index = slice | NDArray[np.intp]
 IMPOSSIBLE = 2e4
 # Numbers in one product of a Gram matrix: enough for the linear algebra library to be at its best.
 GRAM_SIZE = 1 << 20
+SEGMENT_WIDTH = 16  # by which blocks of sums over segments are smaller than those of Gram matrices
+
+SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
+"""From rows and their sums of p, p r and p r^2 over segments to arrays that add up."""
 
 
 @dataclass(frozen=True)
@@ -182,9 +187,47 @@ class LogitRows:
             gaps[:, i:j] = _gaps(z, top, peak, scratch, IMPOSSIBLE / beta)
 
         self._pass(work)
+        log_s = self._kept["log sum", beta] = np.log1p(r, dtype=np.float64)
         with np.errstate(divide="ignore"):
-            log_entropy = np.log(np.log1p(r, dtype=np.float64) - beta * mu.astype(np.float64))
+            log_entropy = np.log(log_s - beta * mu.astype(np.float64))
         return RowShape(log_entropy, *(beta * gaps))
+
+    def log_sum_at(self, beta: float) -> Vector:
+        """Return log s at one inverse temperature: the negative log-probability of the top class."""
+        result: Vector = self._keep(("log sum", beta), lambda: self.moments(beta).log_s)
+        return result
+
+    def sum_segments(self, beta: float, table: MapTable, scale: Vector, use: SegmentWork) -> list[Vector]:
+        """Add up what `use` makes of the sums over segments (`kernels`) of some rows, in one pass.
+
+        The map is that of negative log-probabilities at the inverse temperature `beta`, times the `scale` of the row.
+        """
+        log_s = self.log_sum_at(beta)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
+            at = slice(i, j)
+            sums = np.empty((3, j - i, len(table.knots)))
+            row = self._top[at], self._peak[at], log_s[at]
+            self._kernels.segment_sums(z, *row, beta, table, scale[at], sums)
+            return use(at, sums)
+
+        return self.sum(work, SEGMENT_WIDTH * max(self.n_classes, SEGMENT_WIDTH))
+
+    def mapped_mixture(
+        self, beta: float, table: MapTable, scales: Sequence[Vector], weights: Vector, *, log: bool
+    ) -> Floats:
+        """Return sum_q weights[q] softmax(-scales[q] map(-log softmax(beta z))) of each row, or its logarithm."""
+        log_s = self.log_sum_at(beta)
+        result = np.empty((self.n_rows, self.n_classes), self.dtype)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            at, u = slice(i, j), np.empty(z.shape)
+            self._kernels.map_logits(z, self._top[at], self._peak[at], log_s[at], beta, table, u)
+            mixed = _mixed(u, [scale[at, None] for scale in scales], weights, log=log)
+            result[at] = np.minimum(mixed, 0.0 if log else 1.0)  # rounded weights may add up to more
+
+        self._pass(work)
+        return result
 
     def mean(self) -> Vector:
         """Return the mean logit of each row: not finite where a class is masked."""
@@ -315,6 +358,21 @@ class LogitRows:
 
         self._pass(work)
         return result
+
+
+def _mixed(d: Matrix, scales: Sequence[Matrix], weights: Vector, *, log: bool) -> Matrix:
+    """Return sum_q weights[q] softmax(scales[q] d), for gaps d to the top class, or its logarithm."""
+    total = np.full(d.shape, -np.inf if log else 0.0)
+    for scale, weight in zip(scales, weights, strict=True):
+        u = d * scale
+        if log:
+            u += np.log(weight / np.exp(u).sum(axis=1, keepdims=True))
+            np.logaddexp(total, u, out=total)
+        else:
+            np.exp(u, out=u)
+            u *= weight / u.sum(axis=1, keepdims=True)
+            total += u
+    return total
 
 
 def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch, limit: float) -> Vector:

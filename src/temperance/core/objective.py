@@ -21,7 +21,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,13 +135,21 @@ class PenalisedMean(ABC):
 
     def with_prior(self, prior: Prior) -> Self:
         """Return the same with another prior."""
+        self._last_point  # noqa: B018  made here if not before, so that both share it
         other = copy(self)
         other.prior = prior
         return other
 
     def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`."""
-        return with_prior(self.prior, theta, *self.evaluate(theta))
+        """Evaluate at `theta`; the last point is remembered, for a prior may change where the solver is."""
+        last = self._last_point
+        if not last or not np.array_equal(last[0], theta):
+            last[:] = theta.copy(), self.evaluate(theta)
+        return with_prior(self.prior, theta, *last[1])
+
+    @cached_property
+    def _last_point(self) -> list[Any]:
+        return []
 
     @abstractmethod
     def evaluate(self, theta: Vector) -> tuple[float, Derive]:

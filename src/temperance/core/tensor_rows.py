@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from temperance.core.features import LOG_ENTROPY_FLOOR, RowShape
 from temperance.core.logit_rows import IMPOSSIBLE
+from temperance.core.maps import MAP_SEGMENTS
 from temperance.core.ops import Array, Index, Mask, TensorOps
 
 LOWEST = -1e18  # stands for -inf: times any beta its exponential is 0, and no product of it overflows
@@ -139,6 +140,24 @@ class TensorRows:
             term = self._log_softmax(self._gaps.d * beta, offsets) + self._log_weight(weights[j])
             total = term if total is None else self._log_add(total, term)
         return ops.where(ops.isfinite(self.z), total, self.z)
+
+    def mapped_mixture(
+        self, reference: Array, knots: Array, slopes: Array, scales: Sequence[Array], weights: Array
+    ) -> Array:
+        """Return log sum_j w_j softmax(-scale_j map(-log softmax(z / T0))); a masked class stays at -inf."""
+        scaled = self._gaps.d / reference
+        e = self._log_sum(scaled, self._gaps) - scaled
+        mapped = TensorRows(-self._map(e, knots, slopes), self.n_classes, self.ops)
+        return self.ops.where(self.ops.isfinite(self.z), mapped.mixture(scales, weights), self.z)
+
+    def _map(self, e: Array, knots: Array, slopes: Array) -> Array:
+        """Return the map of e: the slopes times the lengths of [0, e] in the segments."""
+        ops, total = self.ops, None
+        for j in range(MAP_SEGMENTS):
+            last = j == MAP_SEGMENTS - 1
+            length = ops.clip(e - knots[j], 0.0, math.inf if last else knots[j + 1] - knots[j])
+            total = length * slopes[j] if total is None else total + length * slopes[j]
+        return total
 
     def _log_weight(self, weight: Array | float) -> Array | float:
         if isinstance(weight, float):

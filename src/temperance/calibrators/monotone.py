@@ -1,0 +1,146 @@
+"""Monotone scaling: one increasing function of the log-probabilities, the same for all classes.
+
+    p = softmax(-map(-log softmax(z / T0)))          map: linear in 9 segments, with slopes w > 0
+
+It says how much of a log-probability to believe by how small it is: a floor under very small probabilities, or
+another slope for the runner-up than for the tail, neither of which a temperature can give. The order of
+the classes stays. The likelihood is convex in the slopes, and so is the prior that holds neighbours
+together: w_j+1 - w_j is normal around 0. The optimum is the only one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from temperance.calibrators.base import Calibrator
+from temperance.calibrators.bayes_formula import check_map
+from temperance.calibrators.descriptions import confidence_in_words, map_in_words
+from temperance.calibrators.model import Formula, Model, Shape
+from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.features import RowFeatures
+from temperance.core.fisher import solve
+from temperance.core.fit_data import FitData
+from temperance.core.logit_rows import LogitRows
+from temperance.core.maps import KNOTS, MapLikelihood
+from temperance.core.objective import Prior
+from temperance.core.ops import Array
+from temperance.validation import check_temperatures
+
+STEP_DEVIATION = 0.3  # of neighbouring slopes from each other
+FIRST_DEVIATION = 0.5  # of the first slope from 1
+LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 1e3
+
+
+@dataclass(frozen=True, eq=False)
+class MonotoneFormula(Formula):
+    """p = softmax(-map(-log softmax(z / T0)))."""
+
+    reference: Array
+    map_knots: Array
+    map_slopes: Array
+
+    def calibrate(self, rows: RowFeatures) -> Array:
+        """Return outputs of the map."""
+        return rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, [1.0], [1.0])
+
+    def check(self) -> None:
+        """Raise if the numbers cannot be those of a fit."""
+        check_temperatures("reference", np.asarray(self.reference))
+        check_map(self.map_knots, self.map_slopes)
+
+
+class MonotoneScaling(Calibrator):
+    """Mono: one increasing map of the log-probabilities, which keeps the order of the classes.
+
+    It has no temperature of a row, and `transform` gives log-probabilities. For probabilities with zeros or
+    a floor, and wherever small probabilities are wrong in another way than large ones.
+
+    Attributes
+    ----------
+    reference_ : float
+        T0, the best single temperature.
+    map_knots_, map_slopes_ : (9,) arrays
+        Where the slope of the map changes, in units of log-probability at T0, and its slope behind each.
+
+    References
+    ----------
+    .. [1] Rahimi et al. (2020). Intra order-preserving functions for calibration of multi-class neural
+       networks. arXiv:2003.06820
+
+    Examples
+    --------
+    >>> from temperance import MonotoneScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=500, n_classes=5, random_state=0)
+    >>> cal = MonotoneScaling().fit(task.logits, task.labels)
+    >>> bool((cal.map_slopes_ > 0).all())
+    True
+    """
+
+    key: ClassVar[str] = "mono"
+    formula_type = MonotoneFormula
+    reference_: float
+    map_knots_: Vector
+    map_slopes_: Vector
+
+    def _fit(self, data: FitData) -> Model:
+        single = fit_single_temperature(data, exact=True)
+        warn_of(single, data.n_rows)
+        straight = np.ones(len(KNOTS))
+        if single.degenerate_reason:
+            unchanged = MonotoneFormula(single.temperature, KNOTS, straight)
+            return self._model(data, unchanged, single.solution, standard_errors={"map_slopes": 0 * straight})
+        prior = Prior(straight, _precision() / data.total_weight)
+        objective = data.objective(partial(_likelihood, reference=single.temperature), prior)
+        bounds = LEAST_SLOPE * straight, LARGEST_SLOPE * straight
+        solution = solve(objective, straight, data.n_rows, bounds=bounds)
+        formula = MonotoneFormula(single.temperature, KNOTS, solution.parameters)
+        return self._model(
+            data, formula, solution, standard_errors={"map_slopes": _errors(objective(solution.parameters), data)}
+        )
+
+    def _shapes(self, n_classes: int) -> dict[str, Shape]:
+        return {"reference": (), "map_knots": (len(KNOTS),), "map_slopes": (len(KNOTS),)}
+
+    def temperature(self, logits: Any) -> Any:
+        """Raise: a map has no temperature of a row."""
+        raise AttributeError(
+            "MonotoneScaling maps log-probabilities, so a row has no temperature. Use bayes, which has one behind "
+            "such a map, or TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
+        )
+
+    def _summary(self) -> str:
+        s = self.solution_
+        return "\n".join(
+            [
+                f"{type(self).__name__} (MONO)",
+                "p = softmax(-map(-log softmax(z / T0)))",
+                f"{self.n_classes_} classes, fitted on {self.n_rows_} rows; \u00b1 is one standard error",
+                f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
+                *map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"]),
+                f"penalised NLL of the calibration rows: {s.value:.4f}",
+                f"solver: {s.message} after {s.iterations} iterations, {s.passes} passes over the rows",
+            ]
+        )
+
+
+def _likelihood(rows: LogitRows, weights: Vector | None, reference: float) -> MapLikelihood:
+    return MapLikelihood(rows, reference, weights)
+
+
+def _precision() -> Matrix:
+    """Return the precision of the slopes: neighbours are alike, and the first is near 1."""
+    steps = np.diff(np.eye(len(KNOTS)), axis=0) / STEP_DEVIATION
+    precision: Matrix = steps.T @ steps
+    precision[0, 0] += FIRST_DEVIATION**-2.0
+    return precision
+
+
+def _errors(point: Any, data: FitData) -> Vector:
+    _, hessian = point.derivatives
+    return np.sqrt(np.linalg.inv(hessian).diagonal() / data.total_weight)
