@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.core.class_shift import shift_logits, shift_probabilities
 from temperance.core.features import RowShape
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
@@ -86,3 +87,9 @@ class NumpyRows:
         W = bias[:, None] if interactions is None else np.hstack([bias[:, None], interactions])
         inputs = Inputs(self.n_classes, None if interactions is None else 1.0)
         return offset_mixture(self.rows, stacked, weights, inputs, W, log=self.log)
+
+    def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
+        """Return probabilities, or log-probabilities, under other class frequencies, in place."""
+        shift = shift_logits if self.log else shift_probabilities
+        shift(output, log_ratio)
+        return output

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.arrays import Matrix, Vector
+from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.quantiles import Quantiles, quantiles
@@ -31,6 +31,11 @@ def weighted_sum(values: Vector, weights: Vector | None) -> Vector:
     """Return the sum over the first axis, each row counted with its weight."""
     total: Vector = (values if weights is None else (values.T * weights).T).sum(axis=0)
     return total
+
+
+def count_labels(labels: Indices, weights: Vector | None, n_classes: int) -> Vector:
+    """Return the weighted count of each label, (K,)."""
+    return np.bincount(labels, weights, n_classes).astype(np.float64)
 
 
 def mean_and_deviation(data: FitData, features: Callable[[LogitRows], Matrix]) -> tuple[Vector, Vector]:
@@ -64,6 +69,10 @@ class FitData(Protocol):
 
     def total(self, measure: Measure) -> tuple[Array, ...]:
         """Return sums over all rows."""
+        ...
+
+    def class_counts(self) -> Vector:
+        """Return the weighted count of each label, (K,)."""
         ...
 
     def quantiles(self, values: Values, shares: Vector) -> Quantiles:
@@ -100,6 +109,11 @@ class InMemoryFitData:
     def total(self, measure: Measure) -> tuple[Array, ...]:
         """Return sums over all rows."""
         return measure(self.rows, self.weights)
+
+    def class_counts(self) -> Vector:
+        """Return the weighted count of each label, (K,)."""
+        assert self.rows.labels is not None
+        return count_labels(self.rows.labels, self.weights, self.n_classes)
 
     def quantiles(self, values: Values, shares: Vector) -> Quantiles:
         """Return quantiles over all rows."""

@@ -140,6 +140,11 @@ class TensorRows:
             total = term if total is None else self._log_add(total, term)
         return ops.where(ops.isfinite(self.z), total, self.z)
 
+    def shift_classes(self, output: Array, log_ratio: Array) -> Array:
+        """Return log-probabilities under other class frequencies; a masked class stays at -inf."""
+        shifted = self._log_softmax(output, log_ratio)
+        return self.ops.where(self.ops.isfinite(self.z), shifted, self.z)
+
     def _log_weight(self, weight: Array | float) -> Array | float:
         if isinstance(weight, float):
             return math.log(weight)

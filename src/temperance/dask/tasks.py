@@ -12,7 +12,7 @@ from temperance.containers import open_labelled
 from temperance.core.arrays import Vector
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import threads
-from temperance.core.fit_data import Build, Values
+from temperance.core.fit_data import Build, Values, count_labels
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import PartialSums
 from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
@@ -73,6 +73,12 @@ def sketch(values: Values, rows: LogitRows, weights: Vector | None) -> Sketch:
 def inside(values: Values, brackets: Brackets, rows: LogitRows, weights: Vector | None) -> BracketedValues:
     """Return the numbers of a part that may be quantiles."""
     return values_in_brackets(*values(rows, weights), brackets)
+
+
+def class_counts(labels: Any, weights: Any, n_classes: int) -> Vector:
+    """Return the weighted count of each label of a part, which was checked before."""
+    held = None if weights is None else np.asarray(weights, np.float64)
+    return count_labels(np.asarray(labels).astype(np.intp), held, n_classes)
 
 
 def take_every(step: int, part: Any, size: int) -> Any:
