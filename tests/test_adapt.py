@@ -98,6 +98,28 @@ def test_the_optimum_is_a_fixed_point_of_em(monkeypatch):
     np.testing.assert_allclose((q.sum(axis=0) + 1 / 5) / 501, pi, atol=1e-9)
 
 
+def test_an_em_step_lowers_the_value_from_anywhere():
+    rng = np.random.default_rng(0)
+    rows = ProbabilityRows(softmax(3 * rng.standard_normal((200, 5)), axis=1))
+    problem = frequencies._Problem(5, np.arange(5), rng.dirichlet(np.ones(5)), 50.0)
+    for _ in range(20):
+        here = problem.at(rows, 2 * rng.standard_normal(5))
+        assert problem.at(rows, here.em_step()).value < here.value
+
+
+def test_value_gradient_and_hessian_agree():
+    rng = np.random.default_rng(1)
+    rows = ProbabilityRows(softmax(2 * rng.standard_normal((50, 4)), axis=1))
+    problem, step = frequencies._Problem(4, np.arange(4), rng.dirichlet(np.ones(4)), 3.0), 1e-5
+    here = problem.at(rows, rng.standard_normal(4))
+    for k in range(4):
+        ahead, behind = (problem.at(rows, here.theta + sign * step * np.eye(4)[k]) for sign in (1, -1))
+        assert (ahead.value - behind.value) / (2 * step) == pytest.approx(here.gradient[k], abs=1e-6)
+        np.testing.assert_allclose(
+            (ahead.gradient - behind.gradient) / (2 * step), here.hessian(3.0)[k], atol=1e-5
+        )
+
+
 def test_standard_errors_are_the_spread_over_samples():
     found, errors = [], []
     for seed in range(60):
@@ -267,8 +289,8 @@ def test_binary_logits_shift_by_the_difference_of_the_ratios(binary):
 
 def test_extreme_frequencies_and_sure_rows_give_no_nan():
     task = simulate(300, 3, random_state=0, **EXACT)
-    adapted = TemperatureScaling().fit(task.logits, task.labels).adapt(priors=[1e-320, 1e-300, 1.0])
-    logits = np.array([[900.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 900.0, 0.0]])
+    adapted = TemperatureScaling().fit(task.logits, task.labels).adapt(priors=[5e-324, 5e-324, 1.0])
+    logits = np.array([[900.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, -2000.0]])
     for dtype in (np.float32, np.float64):
         probs = adapted.predict_proba(logits.astype(dtype))
         np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-6)
@@ -324,7 +346,7 @@ def test_classes_that_the_classifier_cannot_tell_apart_are_named(honest):
 
 def test_too_few_rows_are_told_where_they_leave_much_open(binary):
     logits, labels = binary
-    with pytest.warns(UserWarning, match=r"10 rows do not determine .* Pass more rows, or priors="):
+    with pytest.warns(UserWarning, match=r"10 rows do not determine .* Pass more rows, or the frequencies"):
         TemperatureScaling().fit(logits, labels).adapt(logits[:10])
 
 

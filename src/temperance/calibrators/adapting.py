@@ -43,7 +43,7 @@ def adapt_to_rows(model: Model, logits: Any) -> Model:
     _check_classes(model.n_classes, fitted)
     rows = _open_rows(replace(model, log_prior_ratio=None), logits)
     if not rows.n_rows:
-        raise InputError("adapt needs unlabelled rows; found none. Pass logits, or priors=... if known.")
+        raise InputError("adapt needs unlabelled rows; found none. Pass the logits of some.")
     estimate = estimate_frequencies(rows, fitted)
     _warn(estimate, fitted, rows.n_rows)
     return _adapted(model, fitted, estimate.frequencies, estimate.standard_errors, rows.n_rows)
@@ -79,7 +79,7 @@ def _check_classes(n_classes: int, fitted: LabelFrequencies) -> None:
     if n_classes > MOST_CLASSES:
         raise InputError(
             f"adapt estimates the frequencies of at most {MOST_CLASSES} classes; found {n_classes}. Pass "
-            "priors=... if they are known."
+            "the frequencies themselves, if they are known."
         )
     if fitted.is_known.sum() < 2:
         raise InputError(
@@ -108,8 +108,8 @@ def _adapted(
 def _warn(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) -> None:
     if not estimate.converged:
         warnings.warn(
-            "adapt did not converge: its class frequencies are not the most likely ones. Pass priors=... if "
-            "they are known.",
+            "adapt did not converge: its class frequencies are not the most likely ones. Pass the "
+            "frequencies themselves, if they are known.",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -120,7 +120,7 @@ def _warn(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) ->
         warnings.warn(
             f"{n_rows} rows do not determine the frequency of {_named(order)} (standard error up to "
             f"{worst:.2g}): there are too few of them, or the classifier barely tells classes apart. Pass "
-            "more rows, or priors=... if the frequencies are known.",
+            "more rows, or the frequencies themselves, if they are known.",
             UserWarning,
             stacklevel=4,
         )
