@@ -25,7 +25,7 @@ others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -43,6 +43,7 @@ PSEUDO_ROWS = (1000.0, 100.0, 10.0, 1.0)
 TOLERANCE = 1e-12  # of the promised decrease: 1e-6 standard errors with a million rows
 NOISE = 1e-13  # of a value
 MOST_PASSES = 200
+LONGEST_STEP = 2.0  # of a log frequency: beyond, a quadratic model says nothing
 LEAST_COUNT = 5.0  # labels, with pseudo-rows: the relative error of a frequency is then below one half
 MOST_SMOOTHING = 1e6  # pseudo-rows of each class: equal counts are equal frequencies
 SUBSAMPLE_ROWS = 4096
@@ -166,11 +167,13 @@ def estimate_frequencies(rows: UnlabelledRows, fitted: LabelFrequencies) -> Freq
 
 def _best_prior(rows: UnlabelledRows, n_classes: int, known: Indices, fitted: Vector) -> _Optimum:
     step = rows.n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_CLASS * len(known))
-    few, optima, theta = rows.every(step) if step >= 2 else rows, [], np.zeros(len(known))
-    for pseudo_rows in PSEUDO_ROWS:
-        optima.append(_maximise(few, _Problem(n_classes, known, fitted, pseudo_rows), theta))
-        theta = optima[-1].point.theta
-    best = max(optima, key=lambda optimum: optimum.point.log_evidence())
+    few = rows.every(step) if step >= 2 else rows
+    best = _maximise(few, _Problem(n_classes, known, fitted, PSEUDO_ROWS[0]), np.zeros(len(known)))
+    for pseudo_rows in PSEUDO_ROWS[1:]:
+        weaker = _maximise(few, replace(best.point.problem, pseudo_rows=pseudo_rows), best.point.theta)
+        if weaker.point.log_evidence() < best.point.log_evidence():
+            break  # even weaker priors are costlier to solve, and less likely still
+        best = weaker
     return best if few is rows else _maximise(rows, best.point.problem, best.point.theta)
 
 
@@ -316,6 +319,7 @@ def _maximise(rows: UnlabelledRows, problem: _Problem, theta: Vector) -> _Optimu
         if promised <= TOLERANCE * rows.n_rows:
             theta = problem.normalised(here.theta + step)
             return _Optimum(_Point(problem, theta, here.sums), passes, converged=True)
+        step *= min(1.0, LONGEST_STEP / np.abs(step).max())
         there, passes = problem.at(rows, here.theta + step), passes + 1
         if not there.value <= here.value + NOISE * rows.n_rows:
             there, passes = problem.at(rows, here.em_step()), passes + 1
