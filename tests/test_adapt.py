@@ -98,6 +98,18 @@ def test_the_optimum_is_a_fixed_point_of_em(monkeypatch):
     np.testing.assert_allclose((q.sum(axis=0) + 1 / 5) / 501, pi, atol=1e-9)
 
 
+def test_sums_over_blocks_are_those_of_the_whole(monkeypatch):
+    rng = np.random.default_rng(2)
+    probs, ratio = softmax(rng.standard_normal((100, 3)), axis=1), np.array([0.5, 2.0, 1.0])
+    monkeypatch.setattr(frequencies, "BLOCK_SIZE", 3 * 7)
+    sums, q = ProbabilityRows(probs).sums(ratio), probs * ratio
+    total = q.sum(axis=1, keepdims=True)
+    q /= total
+    np.testing.assert_allclose(sums.log_likelihood, np.log(total).sum())
+    np.testing.assert_allclose(sums.q, q.sum(axis=0))
+    np.testing.assert_allclose(sums.q_outer, q.T @ q)
+
+
 def test_an_em_step_lowers_the_value_from_anywhere():
     rng = np.random.default_rng(0)
     rows = ProbabilityRows(softmax(3 * rng.standard_normal((200, 5)), axis=1))

@@ -110,7 +110,7 @@ def _block_sums(
     possible = total > 0  # a row may be masked but for classes that are left out
     q /= np.where(possible, total, 1.0)[:, None]
     some = q[::step]
-    return np.log(total[possible]).sum(), q.sum(axis=0), some.T @ some * (len(q) / len(some))
+    return np.log(total[possible]).sum(keepdims=True), q.sum(axis=0), some.T @ some * (len(q) / len(some))
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class _Point:
     @property
     def value(self) -> float:
         prior = self.problem.pseudo_rows * float(self.problem.fitted @ self.theta)
-        return -float(self.sums.log_likelihood + prior)
+        return -float(self.sums.log_likelihood[0] + prior)
 
     @property
     def gradient(self) -> Vector:
