@@ -1,5 +1,7 @@
-"""The methods that property tests run over: those of a comparison. Variants only fix options of these."""
+"""The methods of a comparison, and those of them that property tests run over."""
 
 from temperance import CALIBRATORS
 
 COMPARED = [key for key, method in CALIBRATORS.items() if method.in_comparison]
+CLASS_KEEPING = [key for key in COMPARED if CALIBRATORS[key].keeps_class]
+"""Of these the property tests say that no decision changes; `bayes-bias` has tests of its own."""

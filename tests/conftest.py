@@ -2,12 +2,12 @@
 
 import multiprocessing
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from compared import COMPARED
+from compared import CLASS_KEEPING
 
 from temperance import make_calibrator
 from temperance.data import SimulatedTask, simulate
@@ -18,7 +18,15 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 SMALL = {"bts": {"bins": 5}}
 
 
-@pytest.fixture(scope="session", params=COMPARED)
+@pytest.fixture(scope="session", autouse=True)
+def one_date() -> Iterator[None]:
+    """Date all fits the same, so that equal fits are saved as equal files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "1767225600")
+        yield
+
+
+@pytest.fixture(scope="session", params=CLASS_KEEPING)
 def method(request: pytest.FixtureRequest) -> str:
     """Run the test once for each key of the registry."""
     return request.param

@@ -9,7 +9,7 @@ from compared import COMPARED
 from scipy.special import softmax
 from sklearn.base import clone
 
-from temperance import InputError, compare, make_calibrator, metrics
+from temperance import CALIBRATORS, BayesianTemperatureScaling, InputError, compare, make_calibrator, metrics
 from temperance.calibrators import EntropyTemperatureScaling
 from temperance.data import simulate
 
@@ -236,7 +236,8 @@ def test_what_pictures_need_of_each_row_is_kept_and_no_more(everything):
     result, test = everything
     for judged in result.results.values():
         assert judged.confidence.shape == judged.correct.shape == judged.row_nll.shape == (400,)
-        np.testing.assert_array_equal(judged.correct, test.logits.argmax(axis=1) == test.labels)
+        decide = test.logits if judged.calibrator is None else judged.calibrator.predict_proba(test.logits)
+        np.testing.assert_array_equal(judged.correct, decide.argmax(axis=1) == test.labels)
         assert judged.correct.mean() == pytest.approx(judged.scores["accuracy"].value)
     assert result.judged.logits is test.logits, "rows are held by reference"
 
@@ -252,3 +253,87 @@ def test_progress_is_told_before_each_method(task):
     told, methods = [], ["ts", "hts"]
     compare(task.logits, task.labels, methods=methods, progress=lambda *step: told.append(step), **QUICK)
     assert told == [("none", 0), ("ts", 1 / 3), ("hts", 2 / 3)]
+
+
+# ---- Decisions that change
+
+
+@pytest.fixture(scope="module")
+def biased():
+    """Return a comparison, and its test rows, of a classifier that predicts its first class far too often."""
+    task = simulate(1200, 4, random_state=5)
+    logits = task.logits + np.array([4.0, 0, 0, 0])
+    rows = (logits[:600], task.labels[:600], logits[600:], task.labels[600:])
+    return compare(*rows, methods=["ts", "bayes", "bayes-bias"], **QUICK), *rows[2:]
+
+
+def test_a_class_bias_that_helps_is_recommended_with_what_it_changes(biased):
+    result, logits, labels = biased
+    assert result.recommended == "bayes-bias"
+    judged = result.results["bayes-bias"]
+    decided = judged.calibrator.predict(logits)
+    assert judged.changed_share == np.mean(decided != logits.argmax(axis=1)) > 0.05
+    assert judged.accuracy == np.mean(decided == labels) > result.results["none"].accuracy
+    assert result.recommendation.alternative in ("ts", "bayes")
+    assert f"below that of {result.recommendation.alternative}," in result.reason
+
+
+def test_what_a_method_changes_is_said_below_the_table_and_in_the_numbers(biased):
+    result, _, _ = biased
+    before, after = (100 * result.results[name].accuracy for name in ("none", "bayes-bias"))
+    share = 100 * result.results["bayes-bias"].changed_share
+    sentence = f"bayes-bias changes {share:.1f} % of decisions; accuracy {before:.1f} -> {after:.1f} %."
+    assert result.decision_changes == [sentence]
+    lines = str(result).splitlines()
+    assert lines[lines.index(sentence) - 1] == lines[lines.index(sentence) + 1] == ""
+    assert max(map(len, lines)) <= 80
+    content = result.to_dict()
+    assert content["alternative"] == result.recommendation.alternative
+    assert content["methods"]["bayes-bias"]["changed_share"] == result.results["bayes-bias"].changed_share
+    assert content["methods"]["ts"]["changed_share"] == 0
+
+
+def test_nothing_is_said_of_decisions_that_stay(plain):
+    result = compare(plain.logits, plain.labels, methods=["ts"], folds=2, **QUICK)
+    assert result.decision_changes == []
+    assert "decisions" not in str(result)
+    assert result.to_dict()["alternative"] is None
+
+
+@pytest.fixture
+def limited_bias(monkeypatch):
+    """Make a class bias refuse its rows, as it does where there are too many classes."""
+    fit = BayesianTemperatureScaling.fit
+
+    def refuse(self, logits, labels, sample_weight=None):
+        if self.class_bias:
+            raise InputError("a class bias takes at most 3 classes; found 4. Use bayes instead.")
+        return fit(self, logits, labels, sample_weight)
+
+    monkeypatch.setattr(BayesianTemperatureScaling, "fit", refuse)
+
+
+def test_a_class_bias_that_cannot_take_the_rows_is_left_out_with_a_sentence(task, limited_bias):
+    test = simulate(n_rows=100, n_classes=4, random_state=8)
+    result = compare(task.logits, task.labels, test.logits, test.labels, **QUICK)
+    assert list(result.results) == ["none", *(key for key in COMPARED if key != "bayes-bias")]
+    assert result.failures == {
+        "bayes-bias": "a class bias takes at most 3 classes; found 4. Use bayes instead."
+    }
+    assert "bayes-bias  failed: a class bias takes at most 3 classes; found 4." in str(result)
+    assert max(map(len, str(result).splitlines())) <= 80
+
+
+def test_a_class_bias_that_was_asked_for_must_take_the_rows(task, limited_bias):
+    with pytest.raises(InputError, match="at most 3 classes"):
+        compare(task.logits, task.labels, methods=["ts", "bayes-bias"], **QUICK)
+
+
+def test_an_error_that_is_not_about_the_rows_is_not_hidden(task, monkeypatch):
+    def fail(self, logits, labels, sample_weight=None):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(BayesianTemperatureScaling, "fit", fail)
+    monkeypatch.setattr("temperance.comparison.CALIBRATORS", {"bayes-bias": CALIBRATORS["bayes-bias"]})
+    with pytest.raises(ZeroDivisionError):
+        compare(task.logits, task.labels, **QUICK)

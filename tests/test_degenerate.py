@@ -4,14 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
-from compared import COMPARED
+from compared import CLASS_KEEPING
 from scipy.special import log_softmax, softmax
 
 from temperance import TemperatureScaling
 from temperance.calibrators import TemperatureCalibrator
 
 # Bayes has a prior of its own, so that rows all right are rows like others.
-LIKELIHOOD_ALONE = pytest.mark.parametrize("method", [key for key in COMPARED if key != "bayes"])
+LIKELIHOOD_ALONE = pytest.mark.parametrize("method", [key for key in CLASS_KEEPING if key != "bayes"])
 
 
 def temperatures(cal, logits):

@@ -110,12 +110,13 @@ def test_beyond_many_classes_methods_with_a_weight_for_each_are_left_out_and_few
     monkeypatch.setattr(module, "_MOST_CLASSES", 3)
     monkeypatch.setattr(module, "_MOST_NUMBERS", 400)
     val, test = (simulate(n_rows=n, n_classes=4, random_state=s) for n, s in ((60, 1), (300, 2)))
-    result = compare(val.logits, val.labels, test.logits, test.labels, methods=["ts", "lts", "hts"], **QUICK)
+    methods = ["ts", "lts", "hts", "bayes-bias"]
+    result = compare(val.logits, val.labels, test.logits, test.labels, methods=methods, **QUICK)
     curve = learning_curve(result, sizes=[20], draws=2)
     assert curve.nll.keys() == {"ts", "hts"}
     assert curve.n_judged == 100
     assert learning_curve(result, methods=["lts"], sizes=[50], draws=2).nll.keys() == {"lts"}
-    assert "with so many classes: lts." in render_report(result, learning_curve(result, draws=2))
+    assert "with so many classes: lts, bayes-bias." in render_report(result, learning_curve(result, draws=2))
 
 
 @pytest.mark.parametrize("sizes", [[401], [500], [0], [20.5]])

@@ -1,13 +1,11 @@
-"""A calibrator comes back from its file as it was, to the bit.
-
-`python tests/test_persistence.py` rewrites the golden file; do so only together with a new format version.
-"""
+"""A calibrator comes back from its file as it was, to the bit."""
 
 import json
 import os
 import pickle
 import stat
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +13,10 @@ import pytest
 from sklearn.base import clone
 
 import temperance
-from temperance import CALIBRATORS, EntropyTemperatureScaling, make_calibrator
+from temperance import CALIBRATORS, EntropyTemperatureScaling, TemperatureScaling, make_calibrator
 from temperance.calibrators import TemperatureCalibrator
-from temperance.data import simulate
+from temperance.calibrators.model import TemperatureFormula
+from temperance.persistence import save
 
 DATA = Path(__file__).resolve().parent / "data"
 GOLDEN, GOLDEN_PROBS = DATA / "hts-v1.json", DATA / "hts-v1-probabilities.json"
@@ -62,7 +61,7 @@ def test_the_file_is_plain_json_that_names_its_format_and_method(method, fitted,
     fitted(method).save(tmp_path / "cal.json")
     content = json.loads((tmp_path / "cal.json").read_text(encoding="ascii"))
     assert content["format"] == "temperance calibrator"
-    assert content["version"] == 1
+    assert content["version"] == 2
     assert CALIBRATORS[content["method"]].build is type(fitted(method))
     assert content["classes"] == 4
     assert content["options"].keys() == fitted(method).get_params().keys()
@@ -171,14 +170,141 @@ def test_pickles_give_the_same_bits(method, fitted, task):
     np.testing.assert_array_equal(copy.predict_proba(task.logits), fitted(method).predict_proba(task.logits))
 
 
-def write_golden_files():
-    task = simulate(n_rows=400, n_classes=3, random_state=1)
-    cal = EntropyTemperatureScaling().fit(task.logits, task.labels)
-    DATA.mkdir(exist_ok=True)
-    cal.save(GOLDEN, overwrite=True)
-    probs = cal.predict_proba(GOLDEN_LOGITS).tolist()
-    GOLDEN_PROBS.write_text(json.dumps(probs, indent=1) + "\n")
+def test_what_is_known_of_the_fit_comes_back(method, fitted, tmp_path):
+    cal = fitted(method)
+    cal.save(tmp_path / "cal.json")
+    loaded = temperance.load(tmp_path / "cal.json")
+    assert (loaded.data_hash_, loaded.date_) == (cal.data_hash_, cal.date_)
+    assert (loaded.fitted_on_, loaded.library_version_) == (cal.fitted_on_, temperance.__version__)
+    np.testing.assert_array_equal(loaded.class_counts_, cal.class_counts_)
+    for name, value in vars(cal.baseline_).items():
+        np.testing.assert_array_equal(getattr(loaded.baseline_, name), value)
 
 
-if __name__ == "__main__":
-    write_golden_files()
+def edit(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_fields_that_are_not_known_are_kept(fitted, tmp_path):
+    path = tmp_path / "cal.json"
+    fitted("ts").save(path)
+    content = json.loads(path.read_text())
+    for place in ("fit", "fitted_on", "baseline"):
+        content[place]["later"] = {"of": place, "numbers": [1, 2.5, None, True]}
+    content["adaptation"] = {"log_prior_ratio": [0.1, 0.0, -0.1, 0.0], "rows": None, "later": "text"}
+    content["later"] = [{"x": 12345678901234567890}]
+    edit(path, **content)
+    loaded = temperance.load(path)
+    loaded.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == content
+    assert loaded.temperature_ == fitted("ts").temperature_
+
+
+def test_a_fit_forgets_the_notes_and_unknown_fields_of_a_loaded_file(fitted, task, tmp_path):
+    path = tmp_path / "cal.json"
+    fitted("ts").save(path, metadata={"a": 1})
+    edit(path, later=1)
+    again = temperance.load(path).fit(task.logits, task.labels)
+    assert again.metadata_ == {}
+    again.save(tmp_path / "again.json")
+    assert "later" not in json.loads((tmp_path / "again.json").read_text())
+
+
+def test_a_file_needs_none_of_the_optional_fields(method, fitted, task, tmp_path):
+    path = tmp_path / "cal.json"
+    fitted(method).save(path)
+    content = json.loads(path.read_text())
+    for name in ("fitted_on", "baseline"):
+        del content[name]
+    for name in ("class_counts", "data_hash", "date", "library_version"):
+        del content["fit"][name]
+    path.write_text(json.dumps(content))
+    loaded = temperance.load(path)
+    wanted = fitted(method).predict_proba(task.logits)
+    np.testing.assert_array_equal(loaded.predict_proba(task.logits), wanted)
+    assert not hasattr(loaded, "baseline_")
+    assert not hasattr(loaded, "class_counts_")
+    loaded.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == content
+
+
+@pytest.mark.parametrize(("rows", "errors"), [(None, None), (250, np.array([0.1, 1 / 3, 0.0, 0.2]))])
+def test_an_adapted_model_comes_back(fitted, tmp_path, rows, errors):
+    ratio = np.array([0.25, -0.5, 0.0, 0.125])
+    adapted = replace(
+        fitted("hts").model_, log_prior_ratio=ratio, adaptation_rows=rows, frequency_errors=errors
+    )
+    save(adapted, tmp_path / "cal.json")
+    loaded = temperance.load(tmp_path / "cal.json").model_
+    np.testing.assert_array_equal(loaded.log_prior_ratio, ratio)
+    assert loaded.adaptation_rows == rows
+    np.testing.assert_array_equal(loaded.frequency_errors, errors)
+    written = json.loads((tmp_path / "cal.json").read_text())["adaptation"]
+    assert ("frequency_errors" in written) == (errors is not None)
+
+
+def test_notes_of_the_user_are_kept_until_there_are_others(fitted, tmp_path):
+    notes = {"classifier": "resnet50", "auc": np.float32(0.5), "layers": (3, 4), "more": {"n": None}}
+    fitted("ts").save(tmp_path / "cal.json", metadata=notes)
+    loaded = temperance.load(tmp_path / "cal.json")
+    kept = notes | {"auc": 0.5, "layers": [3, 4]}
+    assert loaded.metadata_ == kept
+    for given, wanted in ((None, kept), ({"a": 1}, {"a": 1}), ({}, {})):
+        loaded.save(tmp_path / "again.json", metadata=given, overwrite=True)
+        assert temperance.load(tmp_path / "again.json").metadata_ == wanted
+
+
+@pytest.mark.parametrize(
+    ("notes", "message"),
+    [
+        (["a"], "metadata must be a mapping of names to values; found list"),
+        ({"a": object()}, r"metadata.a must be a number, text, .* found object\. Convert it"),
+        ({"a": {"b": float("nan")}}, "metadata.a.b must be finite; found nan"),
+        ({"a": 10**400}, "metadata.a must be finite; found a whole number"),
+        ({1: "a"}, "names in metadata must be text; found int"),
+        ({"a": np.zeros(3)}, "metadata.a must be a number, text, .* found ndarray"),
+    ],
+)
+def test_notes_that_json_cannot_hold_are_refused(fitted, tmp_path, notes, message):
+    with pytest.raises(temperance.InputError, match=message):
+        fitted("ts").save(tmp_path / "cal.json", metadata=notes)
+    assert not list(tmp_path.iterdir())
+
+
+def test_notes_within_themselves_are_refused(fitted, tmp_path):
+    notes = {}
+    notes["self"] = notes
+    with pytest.raises(temperance.InputError, match="must not be nested deeper than 32 levels"):
+        fitted("ts").save(tmp_path / "cal.json", metadata=notes)
+
+
+@dataclass(frozen=True, eq=False)
+class OldFormula(TemperatureFormula):
+    """What a method was before its formula changed: T = 2 old_temperature."""
+
+    old_temperature: float
+
+    def temperature_of(self, rows):
+        return 2 * self.old_temperature
+
+
+class Changed(TemperatureScaling):
+    """A method whose old files have a parameter of another name."""
+
+    def _stored_formula(self, names, n_classes):
+        if "old_temperature" in names:
+            return OldFormula, {"old_temperature": ()}
+        return super()._stored_formula(names, n_classes)
+
+
+def test_the_names_of_the_parameters_decide_on_the_formula(fitted, task, tmp_path, monkeypatch):
+    monkeypatch.setitem(CALIBRATORS, "ts", replace(CALIBRATORS["ts"], build=Changed))
+    new, old, again = (tmp_path / f"{name}.json" for name in ("new", "old", "again"))
+    temperature = fitted("ts").temperature_
+    for path in (new, old):
+        fitted("ts").save(path)
+    edit(old, parameters={"old_temperature": temperature}, standard_errors={})
+    assert (temperance.load(new).temperature(task.logits) == temperature).all()
+    temperance.load(old).save(again)
+    for path in (old, again):
+        assert (temperance.load(path).temperature(task.logits) == 2 * temperature).all()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from compared import COMPARED
+from compared import CLASS_KEEPING
 from scipy.special import expit, softmax, xlogy
 
 from temperance import make_calibrator, metrics
@@ -12,7 +12,7 @@ from temperance.calibrators.binwise import BinwiseFormula
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 
-LIKELIHOOD = [key for key in COMPARED if key != "pts-ece"]  # PTSe minimises something else
+LIKELIHOOD = [key for key in CLASS_KEEPING if key != "pts-ece"]  # PTSe minimises something else
 
 
 def draw_labels(probs, seed):

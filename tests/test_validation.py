@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from compared import COMPARED
+from compared import CLASS_KEEPING
 from scipy.special import softmax
 
 from temperance import InputError, TemperatureScaling
 
-USES = [(key, use) for key in COMPARED for use in ("temperature", "transform", "predict_proba", "predict")]
+USES = [
+    (key, use) for key in CLASS_KEEPING for use in ("temperature", "transform", "predict_proba", "predict")
+]
 USES.remove(("ets", "temperature"))  # a mixture has none
 WEIGH_EVERY_LOGIT = ["lts", "hnlts", "pts", "pts-ece"]
 ALLOW_MASKS = ["ts", "hts", "bts", "ets", "bayes"]

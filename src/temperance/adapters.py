@@ -51,6 +51,13 @@ class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
     ----------
     method : "temperature", "sigmoid" or "isotonic"
 
+    References
+    ----------
+    .. [1] Platt (1999). Probabilistic outputs for support vector machines and comparisons to regularized
+       likelihood methods.
+    .. [2] Zadrozny and Elkan (2002). Transforming classifier scores into accurate multiclass probability
+       estimates. doi:10.1145/775047.775151
+
     Examples
     --------
     >>> from temperance.adapters import SklearnCalibration
@@ -83,7 +90,12 @@ class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
 
 
 class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
-    """Calibration by a method of probmetrics: "svs", "sms" or any other name of its `get_calibrator`."""
+    """Calibration by a method of probmetrics: "svs", "sms" or any other name of its `get_calibrator`.
+
+    References
+    ----------
+    .. [1] Berta et al. (2026). Structured matrix scaling for multi-class calibration. arXiv:2511.03685
+    """
 
     def __init__(self, method: str = "sms") -> None:
         self.method = method

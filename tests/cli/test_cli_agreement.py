@@ -81,11 +81,25 @@ def test_fit_takes_options_and_probabilities_and_one_score(run, files, task, bin
     np.savez("probs.npz", probs=probs, labels=task.labels)
     run("fit", "probs.npz", "-m", "bts", "--set", "bins=5", "-o", "cal.json").succeeded()
     make_calibrator("bts", bins=5).fit(logits_from_probs(probs), task.labels).save("library.json")
-    assert read("cal.json") == read("library.json")
+    wanted = json.loads(read("library.json")) | {"fitted_on": {"kind": "probabilities"}}
+    assert json.loads(read("cal.json")) == wanted
     np.savez("binary.npz", logits=binary[0], labels=binary[1])
     run("fit", "binary.npz", "-o", "binary.json").succeeded()
     make_calibrator("bayes").fit(*binary).save("library.json", overwrite=True)
     assert read("binary.json") == read("library.json")
+
+
+def test_notes_and_the_names_of_columns_are_kept(run, files, task):
+    pandas.DataFrame(task.logits, columns=["cat", "dog", "owl", "eel"]).assign(label=task.labels).to_csv(
+        "named.csv", index=False
+    )
+    notes = ("--metadata", "classifier=resnet50", "--metadata", "epoch=7")
+    run("fit", "named.csv", "--input", "logits", "-m", "ts", *notes, "-o", "cal.json").succeeded()
+    cal = load("cal.json")
+    assert cal.class_names_ == ("cat", "dog", "owl", "eel")
+    assert cal.metadata_ == {"classifier": "resnet50", "epoch": 7}
+    refused = run("fit", "val.npz", "--metadata", "note", "-o", "other.json")
+    refused.failed(2, "--metadata must be KEY=VALUE; found 'note'")
 
 
 def test_settings_reach_the_method_as_numbers_words_truths_and_pairs(run, files):

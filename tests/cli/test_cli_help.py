@@ -53,8 +53,8 @@ def test_help_lists_the_commands_in_the_order_of_their_use(run):
     assert [line.split()[0] for line in lines] == COMMANDS == list(cli.commands)
 
 
-# Those of a study and of adapt are run by their own tests.
-EXAMPLES = [line for name in COMMANDS if name not in ("study", "adapt") for line in examples(name)]
+# Those of a study are run by its own tests.
+EXAMPLES = [line for name in COMMANDS if name != "study" for line in examples(name)]
 EXAMPLES += [line for line in examples() if line not in EXAMPLES and " study " not in line]
 
 

@@ -10,6 +10,7 @@ import pytest
 from dask.callbacks import Callback
 
 from temperance import InputError, make_calibrator
+from temperance.calibrators import recording
 from temperance.core import quantiles
 from temperance.dask import fit_data
 
@@ -40,6 +41,18 @@ def test_parts_of_any_size_give_the_parameters_of_the_whole(key, fit, task, weig
     for name, errors in whole.standard_errors_.items():
         np.testing.assert_allclose(parts.standard_errors_[name], errors, rtol=1e-6)
     assert (parts.n_rows_, parts.n_classes_) == task.logits.shape
+
+
+def test_parts_have_the_record_of_the_whole(fit, task, weights, monkeypatch):
+    monkeypatch.setattr(recording, "HASHED_ROWS", 400)
+    monkeypatch.setattr(recording, "BASELINE_ROWS", 700)
+    whole = fit("ts", task.logits, task.labels, weights)
+    parts = fit("ts", in_parts(task.logits), in_parts(task.labels), in_parts(weights))
+    assert parts.data_hash_ == whole.data_hash_
+    np.testing.assert_allclose(parts.class_counts_, whole.class_counts_, rtol=1e-12)
+    assert parts.baseline_.rows == np.count_nonzero(weights[::5])
+    for name, value in vars(whole.baseline_).items():
+        np.testing.assert_allclose(getattr(parts.baseline_, name), value, rtol=1e-7, err_msg=name)
 
 
 @pytest.mark.parametrize("key", ["hts", "bts", pytest.param("ets", marks=pytest.mark.slow)])

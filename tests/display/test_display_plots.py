@@ -160,7 +160,7 @@ def test_every_colour_can_be_read_on_paper_and_on_a_dark_ground(name, ground):
 
 def test_every_method_has_a_colour_and_a_marker_of_its_own():
     assert set(COLOURS) == set(MARKERS) == {"none", *CALIBRATORS}
-    shown = ["none", *COMPARED, "bayes-bias"]
+    shown = ["none", *COMPARED]
     assert len({COLOURS[name] for name in shown}) == len({MARKERS[name] for name in shown}) == len(shown)
     for name in COLOURS:
         assert (colour_of(name), marker_of(name)) == (COLOURS[name], MARKERS[name])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import COMPARED
+from compared import CLASS_KEEPING
 
 from temperance import make_calibrator
 from temperance.data import simulate
@@ -16,7 +16,7 @@ pytest.importorskip("torch", reason="PyTorch is an extra")
 
 # Besides the registry: biases with and without interactions of the classes, mixtures without some part.
 VARIANTS: dict[str, tuple[str, dict[str, Any], int]] = {
-    **{key: (key, {}, 5) for key in COMPARED},
+    **{key: (key, {}, 5) for key in CLASS_KEEPING},
     "bayes, bias": ("bayes", {"class_bias": True}, 5),
     "bayes, bias of 33": ("bayes", {"class_bias": True}, 33),
     "bayes of 2": ("bayes", {}, 2),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from compared import COMPARED
+from compared import CLASS_KEEPING
 from torch import nn
 
 from temperance import InputError, TemperatureScaling
@@ -31,7 +31,7 @@ def test_the_state_is_the_fitted_numbers(variant, calibrator):
         np.testing.assert_array_equal(state[name].numpy(), values)
 
 
-@pytest.mark.parametrize("key", [*COMPARED, "bayes, bias"])
+@pytest.mark.parametrize("key", [*CLASS_KEEPING, "bayes, bias"])
 def test_a_state_goes_through_a_file_to_another_module(key, calibrator, tmp_path):
     cal = calibrator(key)
     z = rows(5)

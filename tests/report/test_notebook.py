@@ -1,6 +1,8 @@
 """What a notebook shows of calibrators and comparisons."""
 
+import numpy as np
 import pytest
+from markupsafe import escape
 
 from temperance import TemperatureScaling, compare
 
@@ -24,6 +26,16 @@ def test_a_comparison_shows_its_verdict_and_table(task):
     assert 'data-row="ts"' in html
     assert f"{result.results['ts'].scores['nll'].value:.4f}" in html
     assert "<script" not in html
+
+
+def test_a_comparison_shows_which_decisions_change(task):
+    result = compare(
+        task.logits + 4 * np.eye(4)[0], task.labels, methods=["ts", "bayes-bias"], folds=2, draws=20
+    )
+    html = result._repr_html_()
+    assert "decisions changed %" in html
+    assert result.decision_changes
+    assert escape(result.decision_changes[0]) in html
 
 
 @pytest.mark.parametrize("name", ["<b>", "a&b"])

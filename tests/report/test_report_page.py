@@ -133,11 +133,38 @@ def test_the_table_shows_the_numbers_of_the_comparison(comparison, html):
         ]
         assert f">{scores['nll'].value:.4f}<" in row
         assert ("recommended" in row) == (name == comparison.recommended)
+        assert row.count("<td") == html.count("data-sort") - 1, "a cell for each heading"
 
 
 def test_the_verdict_and_its_reason_are_there(comparison, page):
     assert comparison.verdict in page.text["p"]
     assert comparison.reason in page.text["p"]
+
+
+def test_the_page_says_which_decisions_change(html):
+    assert "decisions changed %" not in html
+    task = simulate(600, 4, random_state=5)
+    result = compare(
+        task.logits + 4 * np.eye(4)[0], task.labels, methods=["ts", "bayes-bias"], folds=2, **QUICK
+    )
+    share = result.results["bayes-bias"].changed_share
+    changed = render_report(result)
+    page = Page(changed)
+    assert result.recommended == "bayes-bias"
+    assert "decisions changed %" in page.text["th"]
+    for name, value in (("ts", 0.0), ("bayes-bias", share)):
+        row = re.search(rf'<tr[^>]*data-row="{name}".*?</tr>', changed, re.DOTALL).group(0)
+        assert f'<td data-value="{value}">{100 * value:.2f}</td>' in row
+    assert result.decision_changes[0] in page.text["p"]
+    assert result.reason in page.text["p"]
+    assert "It changes decisions. If they must stay the same, use ts instead." in page.text["li"]
+
+
+def test_where_nothing_else_helps_decisions_are_kept_by_the_classifier_itself():
+    task = simulate(600, 4, random_state=5)
+    result = compare(task.logits + 4 * np.eye(4)[0], task.labels, methods=["bayes-bias"], folds=2, **QUICK)
+    page = Page(render_report(result))
+    assert "If they must stay the same, leave the classifier as it is." in page.text["li"]
 
 
 def test_every_summary_is_there_in_words(comparison, page):

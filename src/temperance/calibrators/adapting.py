@@ -101,8 +101,15 @@ def _open_rows(model: Model, logits: Any) -> UnlabelledRows:
 def _adapted(
     model: Model, fitted: LabelFrequencies, frequencies: Vector, errors: Vector | None, n_rows: int | None
 ) -> Model:
-    ratio = np.log(frequencies) - np.log(fitted.frequencies)
-    return replace(model, log_prior_ratio=ratio, frequency_errors=errors, adaptation_rows=n_rows)
+    ratio, unknown = np.log(frequencies) - np.log(fitted.frequencies), model.record.unknown_fields
+    still_true = {place: given for place, given in unknown.items() if place != "adaptation"}
+    return replace(
+        model,
+        log_prior_ratio=ratio,
+        frequency_errors=errors,
+        adaptation_rows=n_rows,
+        record=replace(model.record, unknown_fields=still_true),
+    )
 
 
 def _warn(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) -> None:
@@ -168,7 +175,9 @@ def frequency_changes(model: Model) -> list[FrequencyChange]:
 
 
 def describe_adaptation(model: Model, names: Sequence[object]) -> str:
-    """Say in one line which class frequencies changed most."""
+    """Say in one line which class frequencies changed most, if the file of the model tells those at fit."""
+    if model.class_counts is None:
+        return "adapted to class frequencies other than those of the fit"
     listed = [f"{names[change.column]} {change}" for change in frequency_changes(model)[:NAMED]]
     rest = "; ..." if model.n_classes > NAMED else ""
     return f"adapted to class frequencies: {'; '.join(listed)}{rest}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import fields, replace
 from pathlib import Path
@@ -24,8 +24,10 @@ from sklearn.utils import TransformerTags
 from temperance import loaders
 from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.applying import apply
+from temperance.calibrators.fit_record import Baseline, FittedOn
 from temperance.calibrators.model import Formula, Model, Shape
 from temperance.calibrators.output import OutputMixin, column_names
+from temperance.calibrators.recording import record_fit
 from temperance.containers import framework_of, open_labelled, open_weights
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.fit_data import FitData, InMemoryFitData
@@ -59,11 +61,27 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
     standard_errors_: Mapping[str, Vector]
     n_parameters_: float
     """How many parameters the rows have determined: with a prior, fewer than there are."""
+    class_counts_: Vector
+    """Label counts of the rows of the fit, each row counted with its weight, (K,)."""
+    log_prior_ratio_: Vector
+    """Log of the class frequencies it was adapted to over those of the fit, (K,)."""
+    frequency_errors_: Vector
+    """Standard errors of the class frequencies it was adapted to, if `adapt` has estimated them, (K,)."""
+    class_names_: tuple[str, ...]
+    """The columns of the data frame it was fitted to, or the names in its file; there may be none."""
+    fitted_on_: FittedOn
+    data_hash_: str
+    date_: str
+    library_version_: str
+    baseline_: Baseline
+    """What calibrated predictions looked like on the rows of the fit."""
+    metadata_: Mapping[str, Any]
+    """The user's own notes, as `save` was given them."""
 
     def __getattr__(self, name: str) -> Any:
         model = self.__dict__.get("model_")
         if model is not None and name.endswith("_"):
-            for holder in (model, model.formula):
+            for holder in (model, model.formula, model.record):
                 value = getattr(holder, name[:-1], None)
                 if value is not None:
                     return value
@@ -102,12 +120,11 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         data = _open_fit_data(logits, labels, sample_weight)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit
-        model = self._fit(data)
-        # What follows the solver may read the rows again.
-        solution = replace(model.solution, passes=data.passes)
-        self.model_ = replace(model, solution=solution, class_counts=data.class_counts())
-        self.n_features_in_ = data.n_classes
         names = column_names(logits)
+        model = record_fit(self._fit(data), data, None if names is None else names.tolist())
+        # What follows the solver may read the rows again.
+        self.model_ = replace(model, solution=replace(model.solution, passes=data.passes))
+        self.n_features_in_ = data.n_classes
         if names is not None:
             self.feature_names_in_ = names
         if not self.solution_.converged:
@@ -227,10 +244,11 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
 
     def summary(self) -> str:
         """Describe the fitted calibrator in words and numbers."""
-        self._check_fitted()
+        model = model_of(self)
         lines = self._summary().splitlines()
-        if self.model_.log_prior_ratio is not None:
-            lines.append(describe_adaptation(self.model_, list(self.get_feature_names_out())))
+        if model.log_prior_ratio is not None:
+            lines.append(describe_adaptation(model, list(self.get_feature_names_out())))
+        lines += model.record.describe().splitlines()
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
     def _repr_html_(self) -> str:
@@ -245,13 +263,36 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         """Return the names and shapes of the fitted numbers of these options: by default, single numbers."""
         return {item.name: () for item in fields(self.formula_type)}
 
+    def _stored_formula(
+        self, names: Collection[str], n_classes: int
+    ) -> tuple[type[Formula], Mapping[str, Shape]]:
+        """Return the formula of a file whose parameters have these names, and the shapes it must have.
+
+        A method whose formula changes gives the parameters of the new one other names, and overrides this:
+        files of the old formula are then read, applied and saved again as they are.
+        """
+        return self.formula_type, self._shapes(n_classes)
+
     @abstractmethod
     def _summary(self) -> str:
         """Return the lines of the summary, of any length."""
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted calibrator as a JSON file; `temperance.load` reads it back to the bit."""
-        loaders.load("save")(self, path, overwrite=overwrite)
+    def save(
+        self, path: str | Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
+    ) -> None:
+        """Write the fitted calibrator as a JSON file; `temperance.load` reads it back to the bit.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        metadata : mapping, optional
+            Notes of your own that JSON can hold, such as the name of the classifier: `metadata_` of the
+            loaded calibrator. Without it, those of the file that this calibrator was loaded from are kept.
+        overwrite : bool
+            Whether a file that exists may be replaced.
+        """
+        loaders.load("save")(self, path, metadata=metadata, overwrite=overwrite)
 
     def to_torch(self, dim: int = -1) -> Any:
         """Return `transform` as a PyTorch module: `torch.nn.Sequential(model, cal.to_torch())`.

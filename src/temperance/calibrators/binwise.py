@@ -88,6 +88,11 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
     temperatures_ : (bins,) array
         The temperature of each bin.
 
+    References
+    ----------
+    .. [1] Ji et al. (2019). Bin-wise temperature scaling (BTS): Improvement in confidence calibration
+       performance through simple scaling techniques. arXiv:1908.11528
+
     Examples
     --------
     >>> from temperance import BinwiseTemperatureScaling

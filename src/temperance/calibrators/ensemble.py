@@ -59,6 +59,11 @@ class EnsembleTemperatureScaling(Calibrator):
     weights_ : (3,) array
         w_1 (tempered), w_2 (raw), w_3 (uniform).
 
+    References
+    ----------
+    .. [1] Zhang et al. (2020). Mix-n-Match: Ensemble and compositional methods for uncertainty calibration in
+       deep learning. arXiv:2003.07329
+
     Examples
     --------
     >>> from temperance import EnsembleTemperatureScaling

@@ -23,6 +23,11 @@ class EntropyTemperatureScaling(LinearPredictorCalibrator):
     entropy_weight_, intercept_ : float
         w_H and b. w_H > 0: unsure predictions claim too much; near 0: HTS is TS.
 
+    References
+    ----------
+    .. [1] Balanya et al. (2024). Adaptive temperature scaling for robust calibration of deep neural networks.
+       doi:10.1007/s00521-024-09505-4
+
     Examples
     --------
     >>> from temperance import EntropyTemperatureScaling

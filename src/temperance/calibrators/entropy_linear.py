@@ -23,6 +23,11 @@ class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
     entropy_weight_, class_weights_, intercept_ : float, (K,) array, float
         w_H, w_L and b.
 
+    References
+    ----------
+    .. [1] Balanya et al. (2024). Adaptive temperature scaling for robust calibration of deep neural networks.
+       doi:10.1007/s00521-024-09505-4
+
     Examples
     --------
     >>> from temperance import EntropyLinearTemperatureScaling

@@ -25,6 +25,11 @@ class LinearTemperatureScaling(LinearPredictorCalibrator):
     class_weights_, intercept_ : (K,) array, float
         w_L and b.
 
+    References
+    ----------
+    .. [1] Balanya et al. (2024). Adaptive temperature scaling for robust calibration of deep neural networks.
+       doi:10.1007/s00521-024-09505-4
+
     Examples
     --------
     >>> from temperance import LinearTemperatureScaling

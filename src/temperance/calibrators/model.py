@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from temperance.calibrators.fit_record import FitRecord
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.features import RowFeatures
 from temperance.core.ops import Array
@@ -86,11 +87,13 @@ class Model:
     log_prior_ratio: Vector | None = None
     """Log of the class frequencies where it is used over those of the fit, (K,); None where they agree."""
     class_counts: Vector | None = None
-    """Weighted counts of the labels of the fit, (K,); None if they are not known."""
+    """Label counts of the rows of the fit, each row counted with its weight, (K,)."""
     frequency_errors: Vector | None = None
     """Standard errors of the class frequencies where it is used, (K,); None if they were given."""
     adaptation_rows: int | None = None
-    """Unlabelled rows that the class frequencies were estimated from; None if they were given."""
+    """How many unlabelled rows `log_prior_ratio` was estimated from; None if it was given."""
+    record: FitRecord = field(default_factory=FitRecord)
+    """Where the fit came from, and what its rows looked like after calibration."""
 
     @property
     def keeps_class(self) -> bool:

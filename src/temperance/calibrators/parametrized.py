@@ -135,6 +135,11 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     coefs_, intercepts_ : lists of arrays
         Weights and biases of the layers.
 
+    References
+    ----------
+    .. [1] Tomani et al. (2022). Parameterized temperature scaling for boosting the expressive power in
+       post-hoc uncertainty calibration. arXiv:2102.12182
+
     Examples
     --------
     >>> from temperance import ParametrizedTemperatureScaling

@@ -128,7 +128,7 @@ _TABLE: tuple[tuple[str, type[Calibrator], str, str, str, dict[str, Any], dict[s
     ("bts", BinwiseTemperatureScaling, "BTS", "#699669", "<", {}, _EVERYWHERE),
     ("ets", _ETS, "ETS", "#9669ff", ">", {}, _EVERYWHERE),
     ("bayes", _BAYES, "Bayes", "#00872d", "*", {}, _EVERYWHERE),
-    ("bayes-bias", _BAYES, "Bayes-bias", "#3c8c78", "8", {"class_bias": True}, _NAMED_ONLY),
+    ("bayes-bias", _BAYES, "Bayes-bias", "#3c8c78", "8", {"class_bias": True}, {"in_comparison": True}),
     # The paper's own ways to fit: ETS by the Brier score, PTS without a prior, training by SGD.
     ("ets-brier", _ETS, "ETS-Brier", "#9669ff", ">", {"loss": "brier"}, {"in_study": True}),
     ("pts-plain", _PTS, "PTS-plain", "#c31eb4", "P", {"weight_decay": 0.0}, _NAMED_ONLY),

@@ -42,6 +42,10 @@ class TemperatureScaling(TemperatureCalibrator):
     temperature_ : float
         Above 1 the classifier was over-confident, below 1 under-confident.
 
+    References
+    ----------
+    .. [1] Guo et al. (2017). On calibration of modern neural networks. arXiv:1706.04599
+
     Examples
     --------
     >>> import numpy as np

@@ -127,6 +127,8 @@ def show_comparison(
     from temperance.cli.tables import comparison_table
 
     output.show(*comparison_table(comparison))
+    if comparison.decision_changes:
+        output.say("\n".join(comparison.decision_changes) + "\n")
     output.say(f"Recommended: {comparison.recommended}. {comparison.reason}\n")
     output.say(comparison.verdict)
     for name, result in comparison.results.items():

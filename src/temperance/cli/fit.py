@@ -18,6 +18,7 @@ Examples:
   temperance fit val.npz -m hts -o cal.json
   temperance fit val.npy --labels labels.npy --input logits -o cal.json
   temperance fit val.npz -m bayes --set class_bias=true -o cal.json
+  temperance fit val.npz -o cal.json --metadata classifier=resnet50
 """
 
 
@@ -28,6 +29,9 @@ Examples:
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeatable."
 )
+@click.option(
+    "--metadata", "notes", multiple=True, metavar="KEY=VALUE", help="A note to keep in the file; repeatable."
+)
 @inputs.input_options("val")
 @inputs.force_option
 @output_options("fit")
@@ -36,6 +40,7 @@ def fit(
     method: str,
     out: Path,
     settings: tuple[str, ...],
+    notes: tuple[str, ...],
     row_options: inputs.RowOptions,
     force: bool,
     output: Output,
@@ -45,10 +50,13 @@ def fit(
     VAL must hold rows that the classifier was not trained on.
     """
     from temperance.calibrators import make_calibrator
+    from temperance.calibrators.fit_record import FittedOn
+    from temperance.calibrators.recording import record_source
     from temperance.files import check_writable, sha256
 
     calibrator = make_calibrator(method, **_options(method, settings))
     calibrator._check_options()  # before a large file is read
+    metadata = _metadata(notes)
     inputs.check_apart(out, val, row_options.labels)
     check_writable(out, overwrite=force)
     rows = row_options.open(val)
@@ -59,7 +67,9 @@ def fit(
         report("", 0.1)
         with rows.stored.naming_file():
             calibrator.fit(logits, rows.labels)
-    calibrator.save(out, overwrite=force)
+    fitted_on = FittedOn("probabilities" if rows.kind == "probs" else "logits")
+    calibrator.model_ = record_source(calibrator.model_, fitted_on, rows.class_names)
+    calibrator.save(out, metadata=metadata, overwrite=force)
     told = list(dict.fromkeys(str(warning.message) for warning in caught))
     output.say(f"{calibrator.summary()}\n")
     for warning in told:
@@ -89,10 +99,27 @@ def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
             raise InputError(
                 f"--set must be NAME=VALUE, with NAME for {method} one of: {names}; found {setting!r}."
             )
-        try:
-            options[name] = json.loads(value)
-        except (json.JSONDecodeError, RecursionError):
-            options[name] = value
+        options[name] = _value(value)
         if isinstance(options[name], list):
             options[name] = tuple(options[name])
     return options
+
+
+def _metadata(notes: tuple[str, ...]) -> dict[str, Any] | None:
+    """Read KEY=VALUE: values as JSON writes them, else as words."""
+    from temperance.validation import InputError
+
+    metadata = {}
+    for note in notes:
+        key, equals, value = note.partition("=")
+        if not equals or not key:
+            raise InputError(f"--metadata must be KEY=VALUE; found {note!r}.")
+        metadata[key] = _value(value)
+    return metadata or None
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -18,11 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
 from temperance.calibrators.outside import Methods, find_methods
 from temperance.comparison import rows
+from temperance.comparison.decisions import changed_share
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.recommendation import Difference, Recommendation, recommend
 from temperance.comparison.result import Comparison, MethodResult
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
+from temperance.core.logit_rows import LogitRows
 from temperance.metrics import Evaluation, evaluate
 from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
 from temperance.validation import InputError
@@ -68,8 +70,9 @@ def compare(
     methods : sequence or mapping, optional
         Keys of `CALIBRATORS`, `package.module:Class`, calibrators, or any objects with `fit(logits, labels)`
         and `predict_proba(logits)`; or a mapping of names to these. By default all methods that can take
-        the logits, which leaves out LTS, HnLTS and PTS where a class is masked by -inf. The uncalibrated
-        classifier always takes part. A method from outside that raises is reported in `failures`.
+        the logits, which leaves out LTS, HnLTS, PTS and bayes-bias where a class is masked by -inf. The
+        uncalibrated classifier always takes part. A method from outside that raises is reported in
+        `failures`, and so is bayes-bias where it was not named and cannot take so many classes.
     metrics : sequence or mapping, optional
         Functions of (probs, labels), or a mapping of names to these, beside the metrics of the package.
     sample_weight : (N,) numbers >= 0, optional
@@ -106,7 +109,8 @@ def compare(
     if methods is None and masked:
         chosen = {key: method for key, method in chosen.items() if method.supports_masked_classes}
     scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
-    judge = _Judge(val, test, fold, masked, scoring, named_metrics(metrics), metric_intervals)
+    own_class = LogitRows(test.logits).top
+    judge = _Judge(val, test, fold, masked, own_class, scoring, named_metrics(metrics), metric_intervals)
     results, failures = {}, {}
     for done, (key, method) in enumerate(({UNCALIBRATED: None} | chosen).items()):
         if progress is not None:
@@ -114,12 +118,17 @@ def compare(
         try:
             results[key] = judge.result(key, method)
         except Exception as error:
-            if method is None or method.is_ours:
+            if method is None or (method.is_ours and not _is_optional(method, error, methods)):
                 raise
-            failures[key] = f"{type(error).__name__}: {error}"
+            failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
     settings = scoring | ({} if fold is None else {"folds": folds})
     recommendation = recommend(results, test.weights)
     return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures)
+
+
+def _is_optional(method: Method, error: Exception, named: Methods | None) -> bool:
+    """Say whether a comparison goes on without a method: a class bias has limits that the others have not."""
+    return named is None and not method.keeps_class and isinstance(error, InputError)
 
 
 @dataclass(frozen=True)
@@ -130,6 +139,7 @@ class _Judge:
     test: LabelledRows
     fold: NDArray[np.intp] | None
     masked: bool
+    own_class: NDArray[np.intp]
     scoring: dict[str, Any]
     metrics: Mapping[str, Metric]
     metric_intervals: bool
@@ -158,9 +168,16 @@ class _Judge:
             row_nll=rows.label_nll(probs, self.test.labels),
             confidence=probs[np.arange(len(probs)), top],
             correct=top == self.test.labels,
+            changed_share=self._changed_share(method, top),
             seconds=seconds,
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
         )
+
+    def _changed_share(self, method: Method | None, top: NDArray[np.intp]) -> float:
+        # Two probabilities that round to one number change no decision of a method that keeps the class.
+        if method is None or method.keeps_class:
+            return 0.0
+        return changed_share(self.own_class, top, self.test.weights)
 
     def _scores(self, probs: Vector) -> Evaluation:
         ours = evaluate(probs, self.test.labels, sample_weight=self.test.weights, **self.scoring)

@@ -62,7 +62,8 @@ def learning_curve(
     """Fit the methods of a comparison again, to growing parts of its validation rows.
 
     Sizes are by default 20, 50, 100, 200, ... as far as there are rows. The fit to all rows is that of the
-    comparison. Beyond 200 classes, methods with a weight for each class are left out unless asked for.
+    comparison. Beyond 200 classes, methods with a weight for each class, or a class bias, are left out unless
+    asked for.
     """
     check_number("draws", draws, ">= 2, for their spread", lambda n: n >= 2, whole=True)
     rows = comparison.fitted
@@ -105,11 +106,12 @@ def _sizes_up_to(available: int) -> tuple[int, ...]:
 def _quick_methods(comparison: Comparison) -> list[str]:
     """Return the methods that can be fitted a few dozen times."""
     n_classes = comparison.fitted.logits.shape[1]
-    return [
-        key
-        for key, result in comparison.results.items()
-        if key != UNCALIBRATED and (n_classes <= _MOST_CLASSES or result.n_parameters < n_classes)
-    ]
+
+    def is_quick(key: str) -> bool:
+        few = comparison.results[key].n_parameters < n_classes
+        return n_classes <= _MOST_CLASSES or (few and comparison.methods[key].keeps_class)
+
+    return [key for key in comparison.results if key != UNCALIBRATED and is_quick(key)]
 
 
 def _judged_rows(comparison: Comparison, held: NDArray[np.intp] | None) -> NDArray[np.intp]:

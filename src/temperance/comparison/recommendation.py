@@ -1,20 +1,23 @@
 """Which method to take, why, and what it gains.
 
-The judge is the NLL: a proper score, so it rewards true probabilities and nothing else. The simplest method
-is taken whose NLL is within one standard error of the lowest; the error is that of the mean difference
-between the two methods, row by row, which is far smaller than that of either. Simpler means fewer
-parameters; a method with a prior counts those that its rows have determined.
+The judge is the NLL: a proper score, so it rewards true probabilities and nothing else. Among the methods
+that keep every decision, the simplest is taken whose NLL is within one standard error of the lowest; the
+error is that of the mean difference between the two methods, row by row, which is far smaller than that of
+either. Simpler means fewer parameters; a method with a prior counts those that its rows have determined.
+A method that changes decisions is taken only if its NLL is below that of this choice by more than one
+standard error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
+from temperance.comparison.decisions import accuracy_in_words, share_in_words
 from temperance.comparison.result import MethodResult
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate
@@ -43,31 +46,102 @@ class Difference:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The method to take, the reason in a sentence, and how much NLL it takes off the classifier's own."""
+    """The method to take, the reason in words, and how much NLL it takes off the classifier's own.
+
+    Where the method changes decisions, `alternative` is the one to take if they must stay the same.
+    """
 
     method: str
     reason: str
     gain: Difference
+    alternative: str | None = None
 
 
 def recommend(results: Mapping[str, MethodResult], weights: Vector | None) -> Recommendation:
-    """Choose the simplest method that is within one standard error of the lowest NLL."""
+    """Choose among the methods that keep every decision, unless one that changes some is clearly better."""
     share = np.ones(len(results[UNCALIBRATED].row_nll)) if weights is None else weights
-    share = share / share.sum()
-    means = {name: float(result.row_nll @ share) for name, result in results.items()}
-    best = min(means, key=lambda name: means[name])
-    behind = {
-        name: Difference.of(result.row_nll - results[best].row_nll, share) for name, result in results.items()
-    }
-    slack = NEGLIGIBLE * means[best]
-    within = [name for name, difference in behind.items() if difference.value <= difference.error + slack]
-    chosen = min(within, key=lambda name: (results[name].n_parameters, means[name]))
-    gain = Difference.of(results[UNCALIBRATED].row_nll - results[chosen].row_nll, share)
-    if chosen == best:
-        reason = f"Its NLL, {means[best]:.4f}, is the lowest; no simpler method is within one standard error."
-    else:
-        reason = (
-            f"It is the simplest method whose NLL, {means[chosen]:.4f}, is within one standard error "
-            f"({behind[chosen].error:.4f}) of the lowest, {means[best]:.4f} ({best})."
+    choice = _Choice(results, share / share.sum())
+    kept = choice.simplest([name for name in results if not results[name].changes_decisions])
+    better = choice.clearly_better_than(kept)
+    chosen = choice.simplest(better) if better else kept
+    gain = choice.difference(UNCALIBRATED, chosen)
+    if better:
+        return Recommendation(chosen, choice.reason_to_change(chosen, kept), gain, kept)
+    return Recommendation(kept, choice.reason_to_keep(kept), gain)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The results of a comparison with the share of each row, which sum to 1."""
+
+    results: Mapping[str, MethodResult]
+    share: Vector
+
+    def nll(self, name: str) -> float:
+        return float(self.results[name].row_nll @ self.share)
+
+    def lowest(self, names: Iterable[str]) -> str:
+        return min(names, key=self.nll)
+
+    def difference(self, higher: str, lower: str) -> Difference:
+        """Return the NLL of one method minus that of another."""
+        return Difference.of(self.results[higher].row_nll - self.results[lower].row_nll, self.share)
+
+    def is_beyond_error(self, higher: str, lower: str) -> bool:
+        """Say whether one NLL is above another by more than one standard error."""
+        difference = self.difference(higher, lower)
+        return difference.value > difference.error + NEGLIGIBLE * self.nll(lower)
+
+    def simplest(self, names: Sequence[str]) -> str:
+        """Return the simplest method that is within one standard error of the lowest NLL."""
+        best = self.lowest(names)
+        within = [name for name in names if not self.is_beyond_error(name, best)]
+        return min(within, key=lambda name: (self.results[name].n_parameters, self.nll(name)))
+
+    def clearly_better_than(self, kept: str) -> list[str]:
+        """Return the methods that change decisions for an NLL that is lower beyond its standard error."""
+        return [
+            name
+            for name, result in self.results.items()
+            if result.changes_decisions and self.is_beyond_error(kept, name)
+        ]
+
+    def reason_to_keep(self, kept: str) -> str:
+        """Say why a method is taken, and why not one that changes decisions for a lower NLL."""
+        keeping = [name for name, result in self.results.items() if not result.changes_decisions]
+        best, lowest = self.lowest(keeping), self.lowest(self.results)
+        rival = None if lowest in keeping else lowest
+        among = "" if rival is None else " of the methods that keep every decision"
+        if kept == best:
+            reason = (
+                f"Its NLL, {self.nll(best):.4f}, is the lowest{among}; no simpler method is within one "
+                "standard error."
+            )
+        else:
+            reason = (
+                f"It is the simplest method whose NLL, {self.nll(kept):.4f}, is within one standard error "
+                f"({self.difference(kept, best).error:.4f}) of the lowest{among}, {self.nll(best):.4f} "
+                f"({best})."
+            )
+        return reason if rival is None else f"{reason} {self._why_not(rival, kept)}"
+
+    def _why_not(self, rival: str, kept: str) -> str:
+        return (
+            f"{rival} has a lower NLL by {_in_words(self.difference(kept, rival))}, within its standard "
+            f"error, and would change {share_in_words(self.results[rival].changed_share)}."
         )
-    return Recommendation(chosen, reason, gain)
+
+    def reason_to_change(self, chosen: str, kept: str) -> str:
+        """Say what a method that changes decisions gains over the one that would keep them."""
+        result, before = self.results[chosen], self.results[UNCALIBRATED].accuracy
+        other = "the uncalibrated classifier" if kept == UNCALIBRATED else kept
+        return (
+            f"It changes {share_in_words(result.changed_share)} "
+            f"({accuracy_in_words(before, result.accuracy)}), and its NLL, {self.nll(chosen):.4f}, is below "
+            f"that of {other}, the choice among methods that change none, by "
+            f"{_in_words(self.difference(kept, chosen))}, more than one standard error."
+        )
+
+
+def _in_words(difference: Difference) -> str:
+    return f"{difference.value:.4f} \u00b1 {difference.error:.4f}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from temperance import loaders
 from temperance.calibrators import UNCALIBRATED, Method
+from temperance.comparison.decisions import accuracy_in_words, share_in_words
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
 from temperance.files import check_writable
@@ -27,7 +28,8 @@ class MethodResult:
     """One method: the calibrator fitted to all validation rows, and how it was judged.
 
     `row_nll`, `confidence` and `correct` are of the judged rows: all that pictures and paired comparisons
-    need, so that no (N, K) array is kept.
+    need, so that no (N, K) array is kept. `changed_share` is the share of these rows, by weight, whose
+    predicted class is not the classifier's own.
     """
 
     method: str
@@ -37,8 +39,19 @@ class MethodResult:
     row_nll: Vector
     confidence: Vector
     correct: NDArray[np.bool_]
+    changed_share: float
     seconds: float
     warnings: tuple[str, ...]
+
+    @property
+    def accuracy(self) -> float:
+        """The share of the judged rows, by weight, whose predicted class is the label."""
+        return self.scores["accuracy"].value
+
+    @property
+    def changes_decisions(self) -> bool:
+        """Whether the predicted class of any judged row is not the classifier's own."""
+        return self.changed_share > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +69,7 @@ class Comparison:
     settings: dict[str, Any]
     methods: Mapping[str, Method] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
-    """What went wrong with methods from outside, by name."""
+    """Why methods are missing from the results, by name."""
 
     @property
     def recommended(self) -> str:
@@ -101,6 +114,17 @@ class Comparison:
         )
 
     @property
+    def decision_changes(self) -> list[str]:
+        """A sentence for each method that changes decisions: how many, and what becomes of the accuracy."""
+        before = self.results[UNCALIBRATED].accuracy
+        return [
+            f"{name} changes {share_in_words(result.changed_share)}; "
+            f"{accuracy_in_words(before, result.accuracy)}."
+            for name, result in self.results.items()
+            if result.changes_decisions
+        ]
+
+    @property
     def outside_metrics(self) -> list[str]:
         """The names of the metrics that were handed in."""
         return [name for name in self.results[UNCALIBRATED].scores if name not in METRICS]
@@ -113,9 +137,10 @@ class Comparison:
         rows = [["method", *self.shown(UNCALIBRATED)]]
         rows += [[key + "*" * (key == self.recommended), *self.shown(key).values()] for key in self.results]
         head, *lines = [name.ljust(width) + "".join(map(str.rjust, cells, widths)) for name, *cells in rows]
-        lines += [f"{name:<{width}}failed: {reason}" for name, reason in self.failures.items()]
-        verdict = textwrap.fill(f"Recommended: {self.recommended}. {self.reason}", 80)
-        return "\n".join([title, "", head, *lines, "", verdict, textwrap.fill(self.verdict, 80)])
+        lines += [_wrapped(f"{name:<{width}}failed: {why}", width) for name, why in self.failures.items()]
+        notes = [*map(_wrapped, self.decision_changes), ""] if self.decision_changes else []
+        recommended = _wrapped(f"Recommended: {self.recommended}. {self.reason}")
+        return "\n".join([title, "", head, *lines, "", *notes, recommended, _wrapped(self.verdict)])
 
     def shown(self, name: str) -> dict[str, str]:
         """Return the numbers of a method as a table shows them, by their headings."""
@@ -147,6 +172,7 @@ class Comparison:
         methods = {
             name: {
                 "parameters": result.n_parameters,
+                "changed_share": result.changed_share,
                 "seconds": result.seconds,
                 "warnings": list(result.warnings),
                 "scores": result.scores.to_dict(),
@@ -162,12 +188,17 @@ class Comparison:
             "bins": first.bins,
             "confidence": first.confidence,
             "recommended": self.recommended,
+            "alternative": self.recommendation.alternative,
             "reason": self.reason,
             "verdict": self.verdict,
             "nll_gain": {"value": gain.value, "low": gain.low, "high": gain.high},
             "methods": methods,
             "failures": dict(self.failures),
         }
+
+
+def _wrapped(words: str, indent: int = 0) -> str:
+    return textwrap.fill(words, 80, subsequent_indent=" " * indent)
 
 
 def _percent(estimate: Estimate) -> str:

@@ -5,6 +5,10 @@ tolerance, take it and stop; (4) try the full step, then halves of it, until Arm
 only a small part of it does, damp the matrix and go on; (6) if nothing goes down, L-BFGS takes over, and the
 result says so. Many rows are solved on subsamples first: the optimum of
 a tenth of the rows is a start from which two or three passes over all rows suffice.
+
+References
+----------
+.. [1] Nelder and Wedderburn (1972). Generalized linear models. doi:10.2307/2344614
 """
 
 from __future__ import annotations

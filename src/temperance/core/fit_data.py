@@ -6,13 +6,14 @@ holds the rows itself, so that they may lie in one array (`InMemoryFitData`) or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.arrays import Indices, Matrix, Vector
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.quantiles import Quantiles, quantiles
@@ -27,15 +28,32 @@ Build = Callable[[LogitRows, Vector | None], Any]
 """From rows and their weights to their objective."""
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Every `step`-th row, and what is wanted of it: `measure` gives arrays with one entry for each row."""
+
+    step: int
+    measure: Measure
+
+    def of(self, rows: LogitRows, weights: Vector | None, start: int = 0) -> tuple[Array, ...] | None:
+        """Return the arrays of the sampled rows among these, of which `start` is the first; None if none."""
+        first = -start % self.step
+        if first >= rows.n_rows:
+            return None
+        if self.step > 1:
+            taken = slice(first, None, self.step)
+            rows, weights = rows.take(taken), None if weights is None else weights[taken]
+        return self.measure(rows, weights)
+
+
+Survey = tuple[tuple[Array, ...], list[tuple[Array, ...]]]
+"""Sums over all rows, and the arrays of each sample."""
+
+
 def weighted_sum(values: Vector, weights: Vector | None) -> Vector:
     """Return the sum over the first axis, each row counted with its weight."""
     total: Vector = (values if weights is None else (values.T * weights).T).sum(axis=0)
     return total
-
-
-def count_labels(labels: Indices, weights: Vector | None, n_classes: int) -> Vector:
-    """Return the weighted count of each label, (K,)."""
-    return np.bincount(labels, weights, n_classes).astype(np.float64)
 
 
 def mean_and_deviation(data: FitData, features: Callable[[LogitRows], Matrix]) -> tuple[Vector, Vector]:
@@ -71,12 +89,12 @@ class FitData(Protocol):
         """Return sums over all rows."""
         ...
 
-    def class_counts(self) -> Vector:
-        """Return the weighted count of each label, (K,)."""
-        ...
-
     def quantiles(self, values: Values, shares: Vector) -> Quantiles:
         """Return quantiles over all rows."""
+        ...
+
+    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+        """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
         ...
 
     def objective(self, build: Build, prior: Prior | None = None) -> Any:
@@ -110,14 +128,14 @@ class InMemoryFitData:
         """Return sums over all rows."""
         return measure(self.rows, self.weights)
 
-    def class_counts(self) -> Vector:
-        """Return the weighted count of each label, (K,)."""
-        assert self.rows.labels is not None
-        return count_labels(self.rows.labels, self.weights, self.n_classes)
-
     def quantiles(self, values: Values, shares: Vector) -> Quantiles:
         """Return quantiles over all rows."""
         return quantiles(*values(self.rows, self.weights), shares)
+
+    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+        """Return sums over all rows, and the arrays of samples in the order of the rows."""
+        sampled = [sample.of(self.rows, self.weights) for sample in samples]
+        return measure(self.rows, self.weights), [arrays for arrays in sampled if arrays is not None]
 
     def objective(self, build: Build, prior: Prior | None = None) -> Any:
         """Return what `build` gives, with the prior."""

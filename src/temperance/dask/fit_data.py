@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
 from temperance.core.fisher import LARGEST_FISHER
-from temperance.core.fit_data import Build, Measure, Values
+from temperance.core.fit_data import Build, Measure, Sample, Survey, Values
 from temperance.core.objective import THINNING, Derivatives, Derive, PartialSums, PenalisedMean, Prior
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
@@ -125,6 +125,12 @@ class DaskFitData:
         inside = self._compute("quantiles", self.tasks("quantiles", partial(work.inside, values, brackets)))
         return resolve([part for part in inside if part is not None], brackets)
 
+    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+        """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
+        parts = self._compute("survey", self.tasks("survey", (measure, samples), work.survey))
+        sums, sampled = zip(*(part for part in parts if part is not None), strict=True)
+        return work.add_arrays(sums), [work.join_arrays(arrays) for arrays in zip(*sampled, strict=True)]
+
     def objective(self, build: Build, prior: Prior | None = None) -> DaskObjective:
         """Return the mean over all rows of what `build` gives for a part."""
         return DaskObjective(self, build, prior)
@@ -135,12 +141,6 @@ class DaskFitData:
         (total,) = self._compute("objective", [add_in_tree(tasks, work.add_partial_sums)])
         result: PartialSums = total
         return result
-
-    def class_counts(self) -> Vector:
-        """Return the weighted count of each label; the logits are not read."""
-        count = delayed(work.class_counts, pure=False)
-        counts = compute(*(count(labels, weights, self.n_classes) for _, labels, weights, _ in self.parts))
-        return np.sum(counts, axis=0, dtype=np.float64)
 
     def every(self, step: int) -> DaskFitData:
         """Return every `step`-th row, the same for any parts, kept on the workers."""

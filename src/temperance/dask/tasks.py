@@ -12,7 +12,7 @@ from temperance.containers import open_labelled
 from temperance.core.arrays import Vector
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import threads
-from temperance.core.fit_data import Build, Values, count_labels
+from temperance.core.fit_data import Build, Measure, Sample, Values
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import PartialSums
 from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
@@ -75,10 +75,18 @@ def inside(values: Values, brackets: Brackets, rows: LogitRows, weights: Vector 
     return values_in_brackets(*values(rows, weights), brackets)
 
 
-def class_counts(labels: Any, weights: Any, n_classes: int) -> Vector:
-    """Return the weighted count of each label of a part, which was checked before."""
-    held = None if weights is None else np.asarray(weights, np.float64)
-    return count_labels(np.asarray(labels).astype(np.intp), held, n_classes)
+def survey(wanted: tuple[Measure, Sequence[Sample]], part: Any, size: int) -> Any:
+    """Return sums over a part, and the arrays of each sample; None if it has no rows."""
+    measure, samples = wanted
+    start = part[-1]
+    return run(
+        lambda rows, weights: (
+            measure(rows, weights),
+            [sample.of(rows, weights, start) for sample in samples],
+        ),
+        part,
+        size,
+    )
 
 
 def take_every(step: int, part: Any, size: int) -> Any:
@@ -105,6 +113,12 @@ def add_arrays(results: Sequence[Any]) -> Any:
     """Add up tuples of arrays, in their order."""
     totals = [result for result in results if result is not None]
     return tuple(sum(arrays[1:], arrays[0]) for arrays in zip(*totals, strict=True)) if totals else None
+
+
+def join_arrays(results: Sequence[Any]) -> tuple[NDArray[Any], ...]:
+    """Join tuples of arrays, in their order, those of parts without sampled rows left out."""
+    found = [result for result in results if result is not None]
+    return tuple(np.concatenate(arrays) for arrays in zip(*found, strict=True))
 
 
 def add_partial_sums(results: Sequence[PartialSums | None]) -> PartialSums | None:

@@ -54,6 +54,7 @@ class LazyArray(ABC):
         self.shape = shape
         # What comes out has the byte order of this machine.
         self.dtype = dtype.newbyteorder("=")
+        self.class_names: tuple[str, ...] | None = None
 
     def file_error(self, sentence: str, remedy: Remedy | None = None) -> InputError:
         """Return an error about this array."""

@@ -42,6 +42,11 @@ class RowFile:
         """Of the logits: whole numbers become float64."""
         return self.stored.dtype if self.stored.dtype.kind == "f" else np.dtype(np.float64)
 
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """The names of a table's columns, where they are not numbered; None where the file has none."""
+        return self.stored.class_names
+
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Yield what is stored, in order, `rows` rows at a time, the last time what is left."""
         return self.stored.blocks(rows)

@@ -48,6 +48,12 @@ def ece(
     float
         From 0 to 1. The noise of the bins makes it too large on average, see `debiased_ece`.
 
+    References
+    ----------
+    .. [1] Naeini et al. (2015). Obtaining well calibrated probabilities using Bayesian binning.
+       doi:10.1609/aaai.v29i1.9602
+    .. [2] Guo et al. (2017). On calibration of modern neural networks. arXiv:1706.04599
+
     Examples
     --------
     >>> round(ece([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=5), 4)
@@ -76,6 +82,11 @@ def mce(
     -------
     float
         From 0 to 1. A bin with few rows often decides it; with `strategy="mass"` no bin is nearly empty.
+
+    References
+    ----------
+    .. [1] Naeini et al. (2015). Obtaining well calibrated probabilities using Bayesian binning.
+       doi:10.1609/aaai.v29i1.9602
 
     Examples
     --------
@@ -106,6 +117,12 @@ def classwise_ece(
     float
         From 0 to 1. With many classes most probabilities are near 0, so that the value is small for that
         reason alone: compare it only between classifiers of the same classes.
+
+    References
+    ----------
+    .. [1] Kull et al. (2019). Beyond temperature scaling: Obtaining well-calibrated multi-class probabilities
+       with Dirichlet calibration. arXiv:1910.12656
+    .. [2] Nixon et al. (2019). Measuring calibration in deep learning. arXiv:1904.01685
 
     Examples
     --------
@@ -144,6 +161,12 @@ def debiased_ece(
         estimated variance of 0 and is not corrected at all: with many such bins the result is unreliable,
         and fewer bins, or `strategy="mass"`, are better. Empty bins add nothing. Weights count as rows, so
         that weights which are not repetitions misstate the noise.
+
+    References
+    ----------
+    .. [1] Bröcker (2012). Estimating reliability and resolution of probability forecasts through
+       decomposition of the empirical score. doi:10.1007/s00382-011-1191-1
+    .. [2] Kumar et al. (2019). Verified uncertainty calibration. arXiv:1909.10155
 
     Examples
     --------

@@ -46,8 +46,8 @@ def decompose(
 
     The refinement part is the loss that remains after the best of three recalibrators: none, a temperature,
     a temperature and a bias for each class, fitted by maximum likelihood on the other folds. A richer family
-    could find more, so the calibration part is a lower bound, up to the noise of the rows. Berta, Bach and
-    Jordan (2025) use the same idea to stop training where the refinement part is smallest.
+    could find more, so the calibration part is a lower bound, up to the noise of the rows. Berta et al.
+    (2025) use the same idea to stop training where the refinement part is smallest.
 
     Parameters
     ----------
@@ -65,6 +65,12 @@ def decompose(
     -------
     Decomposition
         With `total`, `calibration` (never below 0) and `refinement`.
+
+    References
+    ----------
+    .. [1] Bröcker (2009). Reliability, sufficiency, and the decomposition of proper scores.
+       doi:10.1002/qj.456
+    .. [2] Berta et al. (2025). Rethinking early stopping: Refine, then calibrate. arXiv:2501.19195
 
     Examples
     --------

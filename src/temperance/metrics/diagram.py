@@ -88,6 +88,12 @@ def reliability(
     -------
     Reliability
 
+    References
+    ----------
+    .. [1] DeGroot and Fienberg (1983). The comparison and evaluation of forecasters. doi:10.2307/2987588
+    .. [2] Wilson (1927). Probable inference, the law of succession, and statistical inference.
+       doi:10.1080/01621459.1927.10502953
+
     Examples
     --------
     >>> diagram = reliability([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=2)

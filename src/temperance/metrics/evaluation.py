@@ -86,6 +86,10 @@ def evaluate(
     Evaluation
         A mapping from the name of each metric to its `Estimate`; `print` shows a table.
 
+    References
+    ----------
+    .. [1] Efron (1979). Bootstrap methods: Another look at the jackknife. doi:10.1214/aos/1176344552
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)

@@ -54,6 +54,11 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None 
         From 0 up. It is infinite if a label has probability exactly 0: the prediction called impossible
         what then happened, and no clipping hides it. If such a 0 is underflow, take the softmax in float64.
 
+    References
+    ----------
+    .. [1] Gneiting and Raftery (2007). Strictly proper scoring rules, prediction, and estimation.
+       doi:10.1198/016214506000001437
+
     Examples
     --------
     >>> round(nll([[0.5, 0.5], [0.2, 0.8]], [0, 1]), 4)
@@ -78,6 +83,13 @@ def brier(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | Non
     float
         From 0 to 2. For two classes this is twice the score of the second class alone, which is what
         `sklearn.metrics.brier_score_loss` gives by default.
+
+    References
+    ----------
+    .. [1] Brier (1950). Verification of forecasts expressed in terms of probability.
+       doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2
+    .. [2] Gneiting and Raftery (2007). Strictly proper scoring rules, prediction, and estimation.
+       doi:10.1198/016214506000001437
 
     Examples
     --------

@@ -34,6 +34,11 @@ def aurc(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None
         From 0 to 1. Rows of equal confidence are answered together, so the order of rows does not matter.
         With a confidence that says nothing it is the error rate.
 
+    References
+    ----------
+    .. [1] Geifman et al. (2019). Bias-reduced uncertainty estimation for deep neural classifiers.
+       arXiv:1805.08206
+
     Examples
     --------
     >>> round(aurc([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1]), 4)

@@ -1,4 +1,4 @@
-"""Calibration error without bins (Błasiok and Nakkiran, 2023).
+"""Calibration error without bins (Błasiok and Nakkiran, 2024).
 
 With residuals r_i = correct_i - confidence_i at confidences c_i and a Gaussian kernel of width s, reflected
 at 0 and 1 so that no mass leaves the interval:
@@ -42,6 +42,11 @@ def smooth_ece(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike 
     float
         From 0 to 1. It bounds the distance to the nearest perfectly calibrated predictor from both sides, up
         to constants and a square root. Like `ece` it is above 0 on a sample of a calibrated classifier.
+
+    References
+    ----------
+    .. [1] Błasiok and Nakkiran (2024). Smooth ECE: Principled reliability diagrams via kernel smoothing.
+       arXiv:2309.12236
 
     Examples
     --------

@@ -84,7 +84,9 @@ def methods_table(comparison: Comparison) -> Markup:
     """Return the table of methods; the page's script sorts it by any column."""
     first = comparison.results[UNCALIBRATED].scores
     heads = [("method", "words"), ("para\u00admeters", "number")]
-    heads += [(label, "number") for _, label, _ in _COLUMNS] + [("fit, s", "number")]
+    heads += [(label, "number") for _, label, _ in _COLUMNS]
+    show_changes = bool(comparison.decision_changes)
+    heads += [("decisions changed %", "number")] * show_changes + [("fit, s", "number")]
     head = [element("th", element("span", label), scope="col", data_sort=kind) for label, kind in heads]
     body = []
     for name, result in comparison.results.items():
@@ -92,6 +94,9 @@ def methods_table(comparison: Comparison) -> Markup:
         cells = [element("th", name, mark, scope="row", data_value=name)]
         cells.append(element("td", f"{result.n_parameters:.3g}", data_value=str(result.n_parameters)))
         cells += [_score(result.scores[key], scale) for key, _, scale in _COLUMNS]
+        if show_changes:
+            share = result.changed_share
+            cells.append(element("td", f"{100 * share:.2f}", data_value=str(share)))
         cells.append(element("td", f"{result.seconds:.2f}", data_value=str(result.seconds)))
         chosen = "chosen" if name == comparison.recommended else None
         body.append(element("tr", *cells, class_=chosen, data_row=name))
@@ -110,7 +115,8 @@ def methods_table(comparison: Comparison) -> Markup:
     failed = [
         element("p", f"{name} failed: {why}", class_="warning") for name, why in comparison.failures.items()
     ]
-    return element("p", caption, class_="about") + scrolled + joined(failed)
+    changes = [element("p", sentence) for sentence in comparison.decision_changes]
+    return element("p", caption, class_="about") + scrolled + joined(changes) + joined(failed)
 
 
 def _score(estimate: Estimate, scale: float) -> Markup:
@@ -203,7 +209,9 @@ def _glossary() -> Markup:
         "temperature T": "what the logits are divided by: above 1 the classifier claims too much",
         "log entropy": "how unsure a row is: 0 if all classes are alike, far below 0 if one is certain",
         "one standard error": "of the mean difference of two methods over the same rows; within it a simpler "
-        "method is preferred",
+        "method is preferred, and one that keeps every decision",
+        "decision": "the class with the highest probability; a method changes it where another class becomes "
+        "the most probable",
         **{key: method.summary for key, method in CALIBRATORS.items() if method.in_comparison},
         UNCALIBRATED: "the classifier as it is",
     }

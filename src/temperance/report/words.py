@@ -24,13 +24,7 @@ def shipping_advice(comparison: Comparison) -> list[str]:
         f"What remains: a confidence is off by {100 * error.value:.2f} % on average, at most "
         f"{100 * error.high:.2f} % by its interval, which counts the noise of the bins."
     )
-    if comparison.methods[name].keeps_class:
-        sentences.append("Every decision stays the same: the predicted class is never changed.")
-    else:
-        before, after = (
-            100 * comparison.results[key].scores["accuracy"].value for key in (UNCALIBRATED, name)
-        )
-        sentences.append(f"It may change decisions: the accuracy goes from {before:.2f} % to {after:.2f} %.")
+    sentences.append(_decisions_in_words(comparison))
     if comparison.judged is comparison.fitted:
         sentences.append(
             "There was no test set: each row was judged by a fit to the other folds, which is fair, but a "
@@ -41,6 +35,17 @@ def shipping_advice(comparison: Comparison) -> list[str]:
         "It holds for rows like these. Fit again when the classifier, or where its rows come from, changes."
     )
     return sentences
+
+
+def _decisions_in_words(comparison: Comparison) -> str:
+    """Say what the recommended method does to the predicted classes."""
+    if comparison.methods[comparison.recommended].keeps_class:
+        return "Every decision stays the same: the predicted class is never changed."
+    alternative = comparison.recommendation.alternative
+    if alternative is None:
+        return "It may change decisions, but it changes none on the rows judged."
+    instead = "leave the classifier as it is" if alternative == UNCALIBRATED else f"use {alternative} instead"
+    return f"It changes decisions. If they must stay the same, {instead}."
 
 
 def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:

@@ -17,7 +17,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from temperance.calibrators import Calibrator
+from temperance.calibrators.fit_record import FittedOn
 from temperance.calibrators.outside import find_method, fit
+from temperance.calibrators.recording import record_source
 from temperance.containers import as_numpy
 from temperance.core.arrays import Indices, Vector
 from temperance.sklearn.folds import check_target, make_splitter, score_fold, split_rows, weights_for
@@ -238,7 +241,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         # A row that was scored more than once counts as one.
         shares = (1.0 if weights is None else weights[rows]) / np.bincount(rows)[rows]
         fit(self.calibrator_, logits, labels[rows], None if (shares == 1).all() else shares)
+        self._record_source()
         self.n_rows_ = len(np.unique(rows))
+
+    def _record_source(self) -> None:
+        """Tell a calibrator of ours what it was fitted on: it has seen nothing but logits."""
+        if isinstance(self.calibrator_, Calibrator):
+            by_probability = self.response_ == "predict_proba"
+            floor = float(np.exp(self.log_floor_))
+            fitted_on = FittedOn("probabilities", floor) if by_probability else FittedOn("logits")
+            names = [str(label) for label in self.classes_]
+            self.calibrator_.model_ = record_source(self.calibrator_.model_, fitted_on, names)
 
     def _logits_of(self, scores: Vector, columns: Indices) -> Vector:
         """Return the logits of all classes from the scores of those that a model knows."""

@@ -26,6 +26,8 @@ class Columns:
 
     names: tuple[str, ...]
     flat: bool
+    class_names: tuple[str, ...] | None = None
+    """The names, where they are those of the classes: where columns are not numbered."""
 
 
 def group(path: Path, names: list[str]) -> dict[str, Columns]:
@@ -46,7 +48,7 @@ def group(path: Path, names: list[str]) -> dict[str, Columns]:
             found[key] = columns
     others = tuple(name for name in names if name not in labels and name != _INDEX)
     if not found.keys() & STEMS.keys() and others:
-        found[""] = Columns(others, flat=len(others) == 1)
+        found[""] = Columns(others, True) if len(others) == 1 else Columns(others, False, others)
     return found
 
 

@@ -70,6 +70,7 @@ class _CsvArray(LazyArray):
     def __init__(self, path: Path, key: str, names: list[str], columns: Columns, n_rows: int) -> None:
         shape = (n_rows,) if columns.flat else (n_rows, len(columns.names))
         super().__init__(path, key, shape, np.dtype(np.int64 if key == "labels" else np.float64))
+        self.class_names = columns.class_names
         self._names = names
         self._where = [names.index(name) for name in columns.names]
 

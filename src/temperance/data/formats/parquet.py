@@ -54,7 +54,7 @@ def _stored(path: Path, key: str, columns: Columns, file: Any, schema: Any, n_ro
             )
     dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
     shape = (n_rows,) if width is None else (n_rows, width)
-    return _ParquetArray(path, key, columns.names, shape, dtype)
+    return _ParquetArray(path, key, columns, shape, dtype)
 
 
 def _is_list(types: Any, kind: Any) -> bool:
@@ -72,10 +72,11 @@ class _ParquetArray(LazyArray):
     """Some columns of the table."""
 
     def __init__(
-        self, path: Path, key: str, names: tuple[str, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
+        self, path: Path, key: str, columns: Columns, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         super().__init__(path, key, shape, dtype)
-        self._names = names
+        self.class_names = columns.class_names
+        self._names = columns.names
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         held = np.empty((0, *self.shape[1:]), self.dtype)

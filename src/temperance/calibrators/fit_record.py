@@ -1,0 +1,104 @@
+"""What is known of a fit beside its numbers: its rows, its date, and its user's own notes.
+
+Nothing here changes a prediction. A file stores it (docs/file-format.md), monitoring compares with it, and
+fields that a file has and this version does not know are kept in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from temperance.core.arrays import Vector
+
+BASELINE_SHARES = np.arange(21) / 20
+"""Shares of the weight at which a baseline has its quantiles."""
+
+
+@dataclass(frozen=True)
+class FittedOn:
+    """What the classifier gave: logits, or probabilities whose logarithms were calibrated.
+
+    `floor` is what smaller probabilities were raised to; None if a probability of 0 became the logit -inf.
+    """
+
+    kind: str = "logits"
+    floor: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """The calibrated predictions of the rows of a fit, in numbers that later rows can be compared with.
+
+    Attributes
+    ----------
+    rows : int
+        How many rows it describes: at most 4096, evenly spaced, those of weight 0 left out.
+    effective_rows : float
+        (sum of weights)^2 / sum of squared weights; `rows` if all weights are equal.
+    confidence_quantiles, entropy_quantiles : (21,) arrays
+        Of the largest probability, and of the entropy in nats, at the shares 0, 0.05, ..., 1 of the weight.
+    confidence_shares, entropy_shares : (21,) arrays
+        The share of the weight up to each quantile, which is larger than asked for where rows are tied.
+    predicted_counts : (K,) array
+        Weight of the rows by predicted class.
+    mean_confidence, mean_entropy, accuracy : float
+        Weighted means.
+    """
+
+    rows: int
+    effective_rows: float
+    confidence_quantiles: Vector
+    confidence_shares: Vector
+    entropy_quantiles: Vector
+    entropy_shares: Vector
+    predicted_counts: Vector
+    mean_confidence: float
+    mean_entropy: float
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class FitRecord:
+    """What is known of a fit; None where it is not.
+
+    Attributes
+    ----------
+    class_names : tuple of str
+        Names of the classes, in the order of the columns.
+    fitted_on : FittedOn
+        What the classifier gave.
+    data_hash : str
+        Digest of logits and labels: fits to the same rows have the same.
+    date : str
+        When the fit ended, ISO 8601 in UTC.
+    library_version : str
+        Version of temperance that made the fit.
+    baseline : Baseline
+        What calibrated predictions looked like on the rows of the fit.
+    metadata : mapping
+        The user's own notes, JSON.
+    unknown_fields : mapping
+        Fields of a file that this version does not know, by the object they are in ("" for the file itself).
+    """
+
+    class_names: tuple[str, ...] | None = None
+    fitted_on: FittedOn | None = None
+    data_hash: str | None = None
+    date: str | None = None
+    library_version: str | None = None
+    baseline: Baseline | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    unknown_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        """Return where the fit came from, in one line; nothing if that is not known."""
+        parts = [
+            self.fitted_on and f"fitted on {self.fitted_on.kind}",
+            self.date and self.date[:10],
+            self.library_version and f"temperance {self.library_version}",
+        ]
+        return ", ".join(part for part in parts if part)

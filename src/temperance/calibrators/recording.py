@@ -1,0 +1,162 @@
+"""Write the record of a fit: one look at its rows after the solver has ended.
+
+The digest and the baseline are made from evenly spaced rows (numbers 0, n, 2n, ...), few enough to cost
+little beside the fit. Both are defined in docs/file-format.md, so that other programs can compute them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+import numpy as np
+
+from temperance import __version__
+from temperance.calibrators.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
+from temperance.calibrators.model import Model
+from temperance.calibrators.numpy_rows import NumpyRows
+from temperance.core.arrays import AnyArray, Vector
+from temperance.core.blocks import read_blocks, row_slices
+from temperance.core.fit_data import FitData, Sample
+from temperance.core.logit_rows import LogitRows
+from temperance.core.quantiles import SLACK
+from temperance.errors import InputError
+
+HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
+BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
+
+
+def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -> Model:
+    """Return the model of a fit with the record of the rows it was fitted to."""
+    judge = partial(_judge, model)
+    hashed = Sample(_step(data.n_rows, min(HASHED_ROWS, HASHED_LOGITS // data.n_classes)), _labelled)
+    judged = Sample(_step(data.n_rows, _baseline_rows(data.n_classes)), judge)
+    (counts, class_counts), (content, predictions) = data.survey(_label_counts, [hashed, judged])
+    record = FitRecord(
+        class_names=None if class_names is None else tuple(class_names),
+        fitted_on=FittedOn(),
+        data_hash=_digest(data.n_rows, counts, *content),
+        date=_now(),
+        library_version=__version__,
+        baseline=_baseline(data.n_classes, *predictions),
+    )
+    return replace(model, class_counts=class_counts, record=record)
+
+
+def record_source(model: Model, fitted_on: FittedOn, class_names: Sequence[str] | None) -> Model:
+    """Return the model with what its caller knows of the rows, and the fit itself could not see."""
+    names = model.record.class_names if class_names is None else tuple(class_names)
+    return replace(model, record=replace(model.record, fitted_on=fitted_on, class_names=names))
+
+
+def _step(n_rows: int, most: int) -> int:
+    return -(-n_rows // max(1, most))
+
+
+def _baseline_rows(n_classes: int) -> int:
+    return min(BASELINE_ROWS, max(FEWEST_BASELINE_ROWS, BASELINE_LOGITS // n_classes))
+
+
+def _label_counts(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
+    counts = np.bincount(_labels(rows), minlength=rows.n_classes)
+    weighted = np.bincount(_labels(rows), weights, rows.n_classes).astype(np.float64)
+    return counts, weighted
+
+
+def _labels(rows: LogitRows) -> AnyArray:
+    assert rows.labels is not None  # rows of a fit
+    return rows.labels
+
+
+def _labelled(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
+    blocks = [block.astype(np.float64) for block, *_ in read_blocks(rows.values)]
+    return _labels(rows), np.concatenate(blocks)
+
+
+def _digest(n_rows: int, counts: AnyArray, labels: AnyArray, logits: AnyArray) -> str:
+    shape = np.array([n_rows, len(counts)])
+    digest = hashlib.sha256()
+    for whole_numbers in (shape, counts, labels):
+        digest.update(whole_numbers.astype("<i8").tobytes())
+    digest.update((logits + 0.0).astype("<f8").tobytes())  # -0.0 + 0.0 = 0.0
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _judge(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
+    """Return confidence, entropy, predicted class, whether it is right, and the weight of each row."""
+    slices = row_slices(rows.n_rows, max(1, BASELINE_LOGITS // rows.n_classes))
+    if len(slices) == 1:
+        judged = [_judge_block(model, rows)]
+    else:
+        blocks = [rows.take(part) for part in slices]
+        judged = [_judge_block(model, block) for block in blocks]
+        rows.passes += blocks[0].passes
+    weight = np.ones(rows.n_rows) if weights is None else weights
+    return (*(np.concatenate(column) for column in zip(*judged, strict=True)), weight)
+
+
+def _judge_block(model: Model, rows: LogitRows) -> tuple[AnyArray, ...]:
+    probs = np.asarray(model.formula.calibrate(NumpyRows(rows, model.name)))
+    predicted = rows.top if model.formula.keeps_class else probs.argmax(axis=1)
+    logs = np.maximum(probs, np.finfo(probs.dtype).tiny)
+    np.log(logs, out=logs)
+    entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
+    confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)  # rounded sums may exceed 1
+    return confidence, entropy, predicted, predicted == _labels(rows)
+
+
+def _baseline(
+    n_classes: int, confidence: Vector, entropy: Vector, predicted: AnyArray, right: AnyArray, weights: Vector
+) -> Baseline | None:
+    """Summarise the predictions of the sampled rows; None if none of them has weight."""
+    counted = weights > 0
+    if not counted.any():
+        return None
+    columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
+    confidence, entropy, predicted, right, weights = columns
+    share = weights / weights.max()  # whose squares neither overflow nor vanish
+    confidence_quantiles, confidence_shares = _distribution(confidence, share)
+    entropy_quantiles, entropy_shares = _distribution(entropy, share)
+    return Baseline(
+        rows=len(weights),
+        effective_rows=float(share.sum() ** 2 / (share**2).sum()),
+        confidence_quantiles=confidence_quantiles,
+        confidence_shares=confidence_shares,
+        entropy_quantiles=entropy_quantiles,
+        entropy_shares=entropy_shares,
+        predicted_counts=np.bincount(predicted, weights, n_classes).astype(np.float64),
+        mean_confidence=_mean(confidence, share),
+        mean_entropy=_mean(entropy, share),
+        accuracy=_mean(right.astype(np.float64), share),
+    )
+
+
+def _mean(values: Vector, weights: Vector) -> float:
+    # Rounding must not take the mean of ones above 1.
+    return float(np.clip(weights @ values / weights.sum(), values.min(), values.max()))
+
+
+def _distribution(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
+    """Return the quantiles of the baseline, and the share of the weight up to each."""
+    order = np.argsort(values)
+    ordered, cumulated = values[order], np.cumsum(weights[order])
+    at = np.searchsorted(cumulated, BASELINE_SHARES * cumulated[-1] * (1 - SLACK))
+    up_to = np.searchsorted(ordered, ordered[at], side="right") - 1
+    return ordered[at], cumulated[up_to] / cumulated[-1]
+
+
+def _now() -> str:
+    """Return the time in UTC; builds that must be the same to the bit set it by SOURCE_DATE_EPOCH."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    try:
+        moment = datetime.fromtimestamp(int(given), UTC) if given else datetime.now(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InputError(
+            f"the environment variable SOURCE_DATE_EPOCH must be a number of seconds; found {given[:40]!r}. "
+            "Correct it or unset it."
+        ) from None
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

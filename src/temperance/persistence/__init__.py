@@ -1,0 +1,55 @@
+"""The calibrator file: one JSON object, versioned, exact to the bit, and data only.
+
+Fields and formulas are described in docs/file-format.md. Numbers are written with as many digits as it
+takes to read the same float64 back. Reading runs no code: the method's name is looked up in the registry,
+and every field is checked before it is used.
+
+Changing the format: a new optional field needs no new version, since readers keep fields they do not know.
+For anything else add 1 to VERSION, keep files of the old version in tests/data, and teach `load` to read
+both. A method whose formula changes overrides `Calibrator._stored_formula` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from temperance.calibrators.base import Calibrator, model_of
+from temperance.calibrators.model import Model
+from temperance.files import write_atomically
+from temperance.persistence.reading import read_calibrator
+from temperance.persistence.writing import to_text
+
+__all__ = ["load", "save"]
+
+
+def save(
+    calibrator: Calibrator | Model,
+    path: str | Path,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a fitted calibrator to `path`, with `metadata` in place of its own if some is given."""
+    write_atomically(path, to_text(model_of(calibrator), metadata).encode(), overwrite=overwrite)
+
+
+def load(path: str | Path) -> Calibrator:
+    """Read a calibrator back; what it computes is the same to the bit.
+
+    Files of all versions of the format are read. Fields that are not known are kept, and saved again.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, temperance
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.json"
+    >>> cal.save(path, metadata={"classifier": "resnet50"})
+    >>> loaded = temperance.load(path)
+    >>> loaded.temperature_ == cal.temperature_, loaded.metadata_
+    (True, {'classifier': 'resnet50'})
+    """
+    return read_calibrator(Path(path))

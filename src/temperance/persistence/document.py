@@ -1,0 +1,110 @@
+"""A JSON file being read: what it must hold, and complaints that name the file and the field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from temperance.calibrators.model import Shape
+from temperance.core.arrays import Vector
+from temperance.errors import InputError
+from temperance.persistence.fields import plain_json
+
+LARGEST_COUNT = 2**53  # up to which float64, and so JSON in other languages, has all whole numbers
+LONGEST_TEXT = 1000  # of what is shown to people
+
+
+class Document:
+    """The content of a file, and the checks of its fields."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.content = self.object(self._parse(), "the file")
+
+    def error(self, message: str) -> InputError:
+        """Return the error about this file."""
+        return InputError(f"{self.path} is not a calibrator that can be read: {message}.")
+
+    def _parse(self) -> Any:
+        def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            names = [name for name, _ in pairs]
+            if len(set(names)) < len(names):
+                raise self.error(f"a field occurs twice, one of {', '.join(sorted(names))}")
+            return dict(pairs)
+
+        content = self.path.read_bytes()
+        try:
+            parsed = json.loads(content.decode(), object_pairs_hook=unique)
+        except InputError:
+            raise
+        except (ValueError, RecursionError) as error:  # also a number of too many digits
+            raise self.error(f"it must be JSON ({error})") from None
+        try:
+            return plain_json(parsed, "")
+        except InputError as error:
+            raise self.error(str(error)) from None
+
+    def object(self, value: Any, what: str) -> dict[str, Any]:
+        """Return `value`, a JSON object."""
+        if not isinstance(value, dict):
+            raise self.error(f"{what} must be a JSON object; got {type(value).__name__}")
+        return value
+
+    def require(self, given: Collection[str], wanted: Collection[str], what: str) -> None:
+        """Raise unless all the wanted names are given."""
+        if missing := sorted(set(wanted) - set(given)):
+            raise self.error(f"{what} lacks {', '.join(missing)}")
+
+    def refuse_others(self, given: Collection[str], known: Collection[str], what: str) -> None:
+        """Raise if a name is not known."""
+        if unknown := sorted(set(given) - set(known)):
+            raise self.error(f"{what} has the unknown {', '.join(unknown)}")
+
+    def array(self, value: Any, shape: Shape, name: str, *, least: float = -np.inf) -> Vector:
+        """Return numbers of a shape, none below `least`."""
+        if not _is_numeric(value):
+            raise self.error(f"{name} must hold numbers only")
+        try:
+            array = np.array(value, np.float64)
+        except ValueError:
+            raise self.error(f"{name} must have the shape {shape}") from None
+        if array.shape != shape:
+            raise self.error(f"{name} must have the shape {shape}; got {array.shape}")
+        if (array < least).any():
+            raise self.error(f"{name} must be >= {least:g}; got {array.min():g}")
+        return array
+
+    def number(self, value: Any, name: str, low: float, high: float) -> float:
+        """Return a number from `low` to `high`."""
+        if type(value) not in (int, float) or not low <= value <= high:
+            raise self.error(f"{name} must be a number from {low:g} to {high:g}; got {_excerpt(value)}")
+        return float(value)
+
+    def count(self, value: Any, name: str, least: int) -> int:
+        """Return a whole number that is not below `least`."""
+        if type(value) is not int or not least <= value <= LARGEST_COUNT:
+            raise self.error(f"{name} must be a whole number and at least {least}; got {_excerpt(value)}")
+        return value
+
+    def text(self, value: Any, name: str) -> str:
+        """Return text that can be shown on one line."""
+        if not isinstance(value, str) or len(value) > LONGEST_TEXT or not value.isprintable():
+            raise self.error(
+                f"{name} must be text of at most {LONGEST_TEXT} printable characters; got {_excerpt(value)}"
+            )
+        return value
+
+
+def _is_numeric(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_numeric(item) for item in value)
+    return type(value) in (int, float)
+
+
+def _excerpt(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}..."

@@ -1,0 +1,218 @@
+"""What a fit records of its rows: counts, digest, date, baseline."""
+
+import hashlib
+import struct
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from temperance import CalibratedClassifier, InputError, TemperatureScaling, load, logits_from_probs
+from temperance.calibrators import recording
+from temperance.calibrators.fit_record import Baseline, FittedOn
+from temperance.core.blocks import BFloat16
+from temperance.data import simulate
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    """Take samples of a few dozen rows, and judge them a few at a time."""
+    monkeypatch.setattr(recording, "HASHED_ROWS", 40)
+    monkeypatch.setattr(recording, "BASELINE_ROWS", 64)
+    monkeypatch.setattr(recording, "FEWEST_BASELINE_ROWS", 8)
+    monkeypatch.setattr(recording, "BASELINE_LOGITS", 400)
+
+
+def assert_same_baseline(one, other, rtol=1e-12):
+    for item in fields(Baseline):
+        a, b = getattr(one, item.name), getattr(other, item.name)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-12, err_msg=item.name)
+
+
+def expected_hash(logits, labels, rows):
+    """Return the digest as docs/file-format.md defines it, number by number."""
+    n, k = logits.shape
+    step = -(-n // rows)
+    whole = [n, k, *(list(labels).count(c) for c in range(k)), *labels[::step]]
+    digest = hashlib.sha256(struct.pack(f"<{len(whole)}q", *map(int, whole)))
+    for row in logits[::step]:
+        digest.update(struct.pack(f"<{k}d", *map(float, row)))
+    return f"sha256:{digest.hexdigest()}"
+
+
+def test_the_digest_is_the_documented_one(task, small_samples):
+    assert TemperatureScaling().fit(task.logits, task.labels).data_hash_ == expected_hash(
+        task.logits, task.labels, 40
+    )
+
+
+def test_the_digest_is_of_the_numbers_and_not_of_their_type_or_layout(task):
+    logits = task.logits.astype(np.float16)
+    logits[0, 0], logits[1, 0] = 0.0, 0.0
+    wanted = TemperatureScaling().fit(logits, task.labels).data_hash_
+    negative = logits.copy()
+    negative[0, 0] = -0.0
+    for same in (logits.astype(np.float64), np.asfortranarray(logits.astype(np.float32)), negative):
+        assert TemperatureScaling().fit(same, task.labels.astype(np.int8)).data_hash_ == wanted
+    other = logits.copy()
+    other[7, 2] += 1
+    assert TemperatureScaling().fit(other, task.labels).data_hash_ != wanted
+    swapped = task.labels.copy()
+    swapped[:2] = swapped[1::-1] if swapped[0] != swapped[1] else (swapped[:2] + 1) % 4
+    assert TemperatureScaling().fit(logits, swapped).data_hash_ != wanted
+
+
+def test_bfloat16_has_the_digest_of_its_numbers(task):
+    bits = (task.logits.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    wide = (bits.astype(np.uint32) << 16).view(np.float32)
+    hashes = {TemperatureScaling().fit(z, task.labels).data_hash_ for z in (BFloat16(bits), wide)}
+    assert len(hashes) == 1
+
+
+def test_one_label_of_a_row_outside_the_sample_changes_the_digest(task, small_samples):
+    labels = task.labels.copy()
+    labels[1] = (labels[1] + 1) % 4
+    one, other = (TemperatureScaling().fit(task.logits, y).data_hash_ for y in (task.labels, labels))
+    assert one != other
+
+
+def test_labels_are_counted_with_their_weights(task):
+    weights = np.arange(300) % 4
+    cal = TemperatureScaling().fit(task.logits, task.labels, weights)
+    np.testing.assert_array_equal(cal.class_counts_, np.bincount(task.labels, weights))
+    np.testing.assert_array_equal(
+        TemperatureScaling().fit(task.logits, task.labels).class_counts_, np.bincount(task.labels)
+    )
+
+
+def test_the_baseline_describes_the_calibrated_predictions(method, fitted, task):
+    cal = fitted(method)
+    probs, baseline = cal.predict_proba(task.logits), cal.baseline_
+    confidence = probs.max(axis=1)
+    entropy = -np.where(probs > 0, probs * np.log(np.maximum(probs, 1e-300)), 0).sum(axis=1)
+    assert (baseline.rows, baseline.effective_rows) == (300, 300.0)
+    assert baseline.mean_confidence == pytest.approx(confidence.mean(), rel=1e-12)
+    assert baseline.mean_entropy == pytest.approx(entropy.mean(), rel=1e-9)
+    assert baseline.accuracy == np.mean(cal.predict(task.logits) == task.labels)
+    np.testing.assert_array_equal(
+        baseline.predicted_counts, np.bincount(cal.predict(task.logits), minlength=4)
+    )
+    for values, quantiles, shares in (
+        (confidence, baseline.confidence_quantiles, baseline.confidence_shares),
+        (entropy, baseline.entropy_quantiles, baseline.entropy_shares),
+    ):
+        at = np.maximum(np.ceil(np.arange(21) / 20 * 300 - 1e-9).astype(int) - 1, 0)
+        np.testing.assert_allclose(quantiles, np.sort(values)[at], rtol=1e-9)
+        np.testing.assert_allclose(shares, [(values <= q * (1 + 1e-9)).mean() for q in quantiles], rtol=1e-12)
+
+
+def test_a_weight_counts_as_the_row_repeated(task):
+    weights = np.arange(300) % 3
+    weighted = TemperatureScaling().fit(task.logits, task.labels, weights)
+    repeated = TemperatureScaling().fit(
+        np.repeat(task.logits, weights, axis=0), np.repeat(task.labels, weights)
+    )
+    one, other = weighted.baseline_, repeated.baseline_
+    assert (one.rows, other.rows) == (np.count_nonzero(weights), weights.sum())
+    assert one.effective_rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    for name in ("confidence_quantiles", "confidence_shares", "entropy_quantiles", "predicted_counts"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-6, err_msg=name)
+    assert one.accuracy == pytest.approx(other.accuracy)
+
+
+@pytest.mark.parametrize("scale", [1e-90, 0.1, 1e90])
+def test_rounding_and_the_scale_of_weights_leave_the_baseline_in_its_range(scale, tmp_path):
+    rng = np.random.default_rng(0)
+    logits = np.zeros((50, 2), np.float32)
+    logits[:, 0] = 1000.0  # confidence 1, entropy 0
+    weights = scale * rng.random(50)
+    with pytest.warns(UserWarning, match="classified right"):
+        cal = TemperatureScaling().fit(logits, np.zeros(50, int), weights)
+    assert (cal.baseline_.accuracy, cal.baseline_.mean_confidence, cal.baseline_.mean_entropy) == (1, 1, 0)
+    assert cal.baseline_.effective_rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    cal.save(tmp_path / "cal.json")
+    assert load(tmp_path / "cal.json").baseline_.accuracy == 1
+
+
+def test_ties_are_in_the_shares():
+    logits = np.array([[1.0, 0.0]] * 8 + [[3.0, 0.0]] * 2)
+    baseline = TemperatureScaling().fit(logits, [0, 0, 0, 1] * 2 + [0, 0]).baseline_
+    assert len(set(baseline.confidence_quantiles[:17])) == 1
+    np.testing.assert_allclose(baseline.confidence_shares, [0.8] * 17 + [1.0] * 4)
+
+
+@pytest.mark.parametrize("method", ["ts", "ets", "bayes", "bayes-bias"])
+def test_a_large_fit_is_described_by_evenly_spaced_rows(method, fit, small_samples):
+    task = simulate(1000, 5, random_state=2)  # 64 rows are allowed, 400 / 5 = 80 logits: every 16th row
+    baseline = fit(method, task.logits, task.labels).baseline_
+    cal = fit(method, task.logits, task.labels)
+    sample = slice(None, None, 16)
+    assert baseline.rows == 63
+    probs = cal.predict_proba(task.logits[sample])
+    assert baseline.mean_confidence == pytest.approx(probs.max(axis=1).mean(), rel=1e-9)
+    assert baseline.accuracy == np.mean(cal.predict(task.logits[sample]) == task.labels[sample])
+
+
+def test_rows_that_are_judged_in_blocks_give_the_same_baseline(task, fit, monkeypatch):
+    whole = fit("bayes", task.logits, task.labels)
+    monkeypatch.setattr(recording, "BASELINE_LOGITS", 44)  # 11 rows at a time
+    in_blocks = fit("bayes", task.logits, task.labels)
+    assert_same_baseline(whole.baseline_, in_blocks.baseline_)
+    assert in_blocks.solution_.passes == whole.solution_.passes + 1  # blocks find their features anew
+
+
+def test_a_sample_without_weight_has_no_baseline(task, small_samples, tmp_path):
+    weights = np.ones(300)
+    weights[:: -(-300 // 64)] = 0
+    cal = TemperatureScaling().fit(task.logits, task.labels, weights)
+    assert cal.model_.record.baseline is None
+    cal.save(tmp_path / "cal.json")
+    assert load(tmp_path / "cal.json").model_.record.baseline is None
+
+
+def test_a_frame_names_the_classes(task, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(task.logits, columns=["cat", "dog", "owl", "eel"])
+    cal = TemperatureScaling().fit(frame, task.labels)
+    assert cal.class_names_ == ("cat", "dog", "owl", "eel")
+    cal.save(tmp_path / "cal.json")
+    loaded = load(tmp_path / "cal.json")
+    assert loaded.class_names_ == cal.class_names_
+    assert loaded.get_feature_names_out().tolist() == ["cat", "dog", "owl", "eel"]
+    assert not hasattr(TemperatureScaling().fit(task.logits, task.labels), "class_names_")
+
+
+def test_the_classifier_says_what_its_calibrator_was_fitted_on():
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.tree import DecisionTreeClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 3))
+    y = np.where(X[:, 0] + rng.standard_normal(120) > 0, "yes", "no")
+    model = CalibratedClassifier(DecisionTreeClassifier(max_depth=3), "ts", cv=3).fit(X, y)
+    assert model.calibrator_.class_names_ == ("no", "yes")
+    floor = pytest.approx(np.exp(model.log_floor_))
+    assert model.calibrator_.fitted_on_ == FittedOn("probabilities", floor)
+    scored = CalibratedClassifier(LogisticRegression(), "ts", cv=3, response="decision_function").fit(X, y)
+    assert scored.calibrator_.fitted_on_ == FittedOn("logits")
+
+
+def test_logits_are_what_a_fit_sees(task, fitted):
+    probs = fitted("ts").predict_proba(task.logits)
+    assert TemperatureScaling().fit(logits_from_probs(probs), task.labels).fitted_on_ == FittedOn("logits")
+
+
+def test_the_date_is_that_of_the_fit_or_of_the_build(task, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert TemperatureScaling().fit(task.logits, task.labels).date_ == "1970-01-02T00:00:00Z"
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert TemperatureScaling().fit(task.logits, task.labels).date_ > "2026-01-02T00:00:00Z"
+    for wrong in ("soon", "9" * 30):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", wrong)
+        with pytest.raises(InputError, match="SOURCE_DATE_EPOCH must be a number of seconds"):
+            TemperatureScaling().fit(task.logits, task.labels)
+
+
+def test_the_summary_ends_with_where_the_fit_came_from(method, fitted):
+    *_, last = fitted(method).summary().splitlines()
+    assert last == "fitted on logits, 2026-01-01, temperance 0.1.0"
