@@ -9,7 +9,8 @@ from compared import COMPARED
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from temperance import CALIBRATORS, TemperatureScaling, metrics
+from temperance import CALIBRATORS, TemperatureScaling, load, metrics
+from temperance.calibrators import recording
 from temperance.core import frequencies
 from temperance.core.frequencies import LabelFrequencies, ProbabilityRows, estimate_frequencies
 from temperance.data import simulate
@@ -176,6 +177,36 @@ def test_few_rows_of_one_class_are_believed(honest, calibrator):
 
 
 # ---- frequencies at fit
+
+
+def biased(n_rows, seed):
+    """Return rows whose logits of class 0 are too large everywhere, which no temperature corrects."""
+    task = simulate(n_rows, 4, random_state=seed, **EXACT)
+    return task.logits + np.array([1.5, 0.0, 0.0, 0.0]), task.labels
+
+
+def test_what_a_method_gives_too_much_everywhere_is_not_taken_for_a_shift(tmp_path):
+    calibrator, (logits, labels) = TemperatureScaling().fit(*biased(3000, 0)), biased(3000, 1)
+    adapted = calibrator.adapt(logits)
+    assert np.abs(adapted.log_prior_ratio_).max() < 0.3
+    assert frequencies_of(adapted).sum() == pytest.approx(1, abs=1e-12)
+    before, after = (metrics.nll(c.predict_proba(logits), labels) for c in (calibrator, adapted))
+    assert after - before < 0.005
+    calibrator.save(tmp_path / "cal.json")
+    loaded = load(tmp_path / "cal.json")
+    np.testing.assert_array_equal(loaded.adapt(logits).log_prior_ratio_, adapted.log_prior_ratio_)
+
+
+def test_a_thin_sample_of_the_fit_is_not_relied_on(monkeypatch):
+    """The mean probabilities of 5 rows for each class are worse than the counts of all labels."""
+    for name in ("BASELINE_ROWS", "FEWEST_BASELINE_ROWS"):
+        monkeypatch.setattr(recording, name, 20)
+    calibrator, logits = TemperatureScaling().fit(*biased(3000, 0)), biased(3000, 1)[0]
+    wanted = estimate_frequencies(
+        ProbabilityRows(calibrator.predict_proba(logits)),
+        frequencies.label_frequencies(calibrator.class_counts_),
+    )
+    np.testing.assert_allclose(frequencies_of(calibrator.adapt(logits)), wanted.frequencies, rtol=1e-12)
 
 
 def test_the_counts_of_a_fit_are_weighted(task):

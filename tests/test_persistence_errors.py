@@ -301,8 +301,9 @@ def test_each_number_of_the_baseline_is_checked(saved, refused):
             content = saved("ts")
             content["baseline"][name] = wrong
             refused(content, f"baseline.{name} must")
-        del content["baseline"][name]
-        refused(content, f"baseline lacks {name}")
+        if name != "mean_probabilities":
+            del content["baseline"][name]
+            refused(content, f"baseline lacks {name}")
 
 
 def nested(levels):

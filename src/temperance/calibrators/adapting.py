@@ -34,6 +34,7 @@ from temperance.validation import InputError, check_priors
 MOST_CLASSES = 4096  # whose K x K Hessian fits memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms
 TIMES_LABELLED = 3.0  # ... and relative to that of as many labelled rows
+SAMPLED_ROWS_PER_CLASS = 100  # whose mean probabilities are within 10 %
 NAMED = 5  # classes in one sentence
 
 
@@ -44,7 +45,8 @@ def adapt_to_rows(model: Model, logits: Any) -> Model:
     rows = _open_rows(replace(model, log_prior_ratio=None), logits)
     if not rows.n_rows:
         raise InputError("adapt needs unlabelled rows; found none. Pass the logits of some.")
-    estimate = estimate_frequencies(rows, fitted)
+    expected = _expected_frequencies(model, fitted)
+    estimate = _relative_to(fitted, expected, estimate_frequencies(rows, expected))
     _warn(estimate, fitted, rows.n_rows)
     return _adapted(model, fitted, estimate.frequencies, estimate.standard_errors, rows.n_rows)
 
@@ -73,6 +75,36 @@ def frequencies_at_fit(model: Model) -> LabelFrequencies:
             "file that does not have them. Fit it again with this version."
         )
     return label_frequencies(model.class_counts)
+
+
+def _expected_frequencies(model: Model, fitted: LabelFrequencies) -> LabelFrequencies:
+    """Return the frequencies that an estimate would find in rows like those of the fit.
+
+    With a class bias, these are the label frequencies. Without, they are the mean probabilities: else a class
+    that the method gives too much everywhere would look like a shift. A sample with few rows of each class
+    determines them worse than all labels do.
+    """
+    baseline = model.record.baseline
+    if not model.formula.keeps_class or baseline is None or baseline.mean_probabilities is None:
+        return fitted
+    if baseline.rows < min(model.n_rows, SAMPLED_ROWS_PER_CLASS * model.n_classes):
+        return fitted
+    assert model.class_counts is not None  # `fitted` comes from them
+    expected = label_frequencies(baseline.mean_probabilities * model.class_counts.sum())
+    return replace(fitted, frequencies=expected.frequencies)
+
+
+def _relative_to(
+    fitted: LabelFrequencies, expected: LabelFrequencies, estimate: FrequencyEstimate
+) -> FrequencyEstimate:
+    """Return the estimate with its ratios to the expected frequencies as ratios to the label frequencies."""
+    known, scale = fitted.is_known, fitted.frequencies / expected.frequencies
+    scale *= fitted.frequencies[known].sum() / (scale * estimate.frequencies)[known].sum()
+    return replace(
+        estimate,
+        frequencies=np.where(known, estimate.frequencies * scale, fitted.frequencies),
+        standard_errors=estimate.standard_errors * scale,
+    )
 
 
 def _check_classes(n_classes: int, fitted: LabelFrequencies) -> None:

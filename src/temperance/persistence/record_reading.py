@@ -16,6 +16,7 @@ from temperance.persistence.document import Document
 from temperance.persistence.fields import (
     ADAPTATION_FIELDS,
     BASELINE_FIELDS,
+    LATER_BASELINE_FIELD,
     OPTIONAL,
     QUANTILES_OF_T,
     RECORD_FIELDS,
@@ -140,11 +141,14 @@ class RecordReader:
         baseline = self._object("baseline")
         if baseline is None:
             return None
-        self.document.require(baseline, BASELINE_FIELDS, "baseline")
+        self.document.require(baseline, set(BASELINE_FIELDS) - {LATER_BASELINE_FIELD}, "baseline")
         points, largest = (len(BASELINE_SHARES),), 1e300
 
         def numbers(name: str, shape: tuple[int, ...] = points) -> Vector:
             return self.document.array(baseline[name], shape, f"baseline.{name}", least=0)
+
+        def numbers_by_class(name: str) -> Vector:
+            return numbers(name, (self.n_classes,))
 
         def number(name: str, low: float, high: float) -> float:
             return self.document.number(baseline[name], f"baseline.{name}", low, high)
@@ -156,10 +160,13 @@ class RecordReader:
             confidence_shares=numbers("confidence_shares"),
             entropy_quantiles=numbers("entropy_quantiles"),
             entropy_shares=numbers("entropy_shares"),
-            predicted_counts=numbers("predicted_counts", (self.n_classes,)),
+            predicted_counts=numbers_by_class("predicted_counts"),
             mean_confidence=number("mean_confidence", 0, 1),
             mean_entropy=number("mean_entropy", 0, largest),
             accuracy=number("accuracy", 0, 1),
+            mean_probabilities=(
+                numbers_by_class(LATER_BASELINE_FIELD) if LATER_BASELINE_FIELD in baseline else None
+            ),
         )
 
     def _unknown_fields(self) -> dict[str, dict[str, Any]]:

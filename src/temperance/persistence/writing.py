@@ -98,7 +98,7 @@ def _baseline(baseline: Baseline | None) -> Json | None:
     if baseline is None:
         return None
     values = {name: getattr(baseline, name) for name in BASELINE_FIELDS}
-    return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+    return _known(**{name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()})
 
 
 def _add_unknown_fields(content: Json, record: FitRecord) -> None:
