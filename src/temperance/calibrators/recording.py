@@ -111,7 +111,8 @@ def _judge_block(model: Model, rows: LogitRows, weights: Vector) -> tuple[AnyArr
     np.log(logs, out=logs)
     entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
     confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)  # rounded sums may exceed 1
-    return (weights @ probs)[None], confidence, entropy, predicted, predicted == _labels(rows)
+    sums = np.einsum("i,ij->j", weights, probs)[None]  # without a float64 copy
+    return sums, confidence, entropy, predicted, predicted == _labels(rows)
 
 
 def _baseline(
