@@ -13,6 +13,7 @@ import pytest
 
 import temperance
 from temperance.data import simulate
+from temperance.persistence.fields import ADAPTATION_FIELDS
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests" / "data"
@@ -49,6 +50,16 @@ def temperature(method, p, z):
 
 def predict(content, z):
     """Return the probabilities of a row by a file of version 1 or 2."""
+    p = predict_as_fitted(content, z)
+    if "adaptation" not in content:
+        return p
+    r = content["adaptation"]["log_prior_ratio"]
+    shifted = [x * max(math.exp(y - max(r)), 1e-300) for x, y in zip(p, r, strict=True)]
+    return [x / math.fsum(shifted) for x in shifted]
+
+
+def predict_as_fitted(content, z):
+    """Return the probabilities of a row without the adaptation to other class frequencies."""
     assert content["format"] == "temperance calibrator"
     assert content["version"] in (1, 2)
     assert content["classes"] == len(z)
@@ -78,6 +89,18 @@ def test_a_reader_of_the_document_predicts_the_same(version, name):
     stored = json.loads((DATA / version / "predictions.json").read_text())
     got = [predict(content, z) for z in stored["logits"]]
     np.testing.assert_allclose(got, stored["expected"][name]["predict_proba"], rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("ratio", [[1.5, -0.5, 0.0, -3.0], [0.0, -800.0, -800.0, -800.0]])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reader_of_the_document_predicts_the_same_when_adapted(name, ratio, tmp_path):
+    content = json.loads((DATA / "v2" / f"{name}.json").read_text())
+    content["adaptation"] = {"log_prior_ratio": ratio}
+    (tmp_path / "cal.json").write_text(json.dumps(content))
+    logits = simulate(n_rows=50, n_classes=4, random_state=1).logits
+    wanted = temperance.load(tmp_path / "cal.json").predict_proba(logits)
+    got = [predict(content, z) for z in logits.tolist()]
+    np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-300)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -111,6 +134,11 @@ def test_the_complete_file_of_the_document_is_one(tmp_path):
     logits = [[2.0, 1.0, -3.0]]
     np.testing.assert_allclose(cal.predict_proba(logits)[0], predict(json.loads(text), logits[0]), rtol=1e-12)
     assert cal.class_names_ == ("cat", "dog", "owl")
+
+
+def test_the_document_names_every_field_of_an_adaptation():
+    for name in ADAPTATION_FIELDS:
+        assert f"`{name}`" in PAGE
 
 
 def test_the_document_names_every_field_that_is_written():

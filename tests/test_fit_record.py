@@ -97,6 +97,7 @@ def test_the_baseline_describes_the_calibrated_predictions(method, fitted, task)
     np.testing.assert_array_equal(
         baseline.predicted_counts, np.bincount(cal.predict(task.logits), minlength=4)
     )
+    np.testing.assert_allclose(baseline.mean_probabilities, probs.mean(axis=0), rtol=1e-9)
     for values, quantiles, shares in (
         (confidence, baseline.confidence_quantiles, baseline.confidence_shares),
         (entropy, baseline.entropy_quantiles, baseline.entropy_shares),
@@ -115,7 +116,13 @@ def test_a_weight_counts_as_the_row_repeated(task):
     one, other = weighted.baseline_, repeated.baseline_
     assert (one.rows, other.rows) == (np.count_nonzero(weights), weights.sum())
     assert one.effective_rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
-    for name in ("confidence_quantiles", "confidence_shares", "entropy_quantiles", "predicted_counts"):
+    for name in (
+        "confidence_quantiles",
+        "confidence_shares",
+        "entropy_quantiles",
+        "predicted_counts",
+        "mean_probabilities",
+    ):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-6, err_msg=name)
     assert one.accuracy == pytest.approx(other.accuracy)
 

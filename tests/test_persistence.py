@@ -228,14 +228,19 @@ def test_a_file_needs_none_of_the_optional_fields(method, fitted, task, tmp_path
     assert json.loads((tmp_path / "again.json").read_text()) == content
 
 
-@pytest.mark.parametrize("rows", [None, 250])
-def test_an_adapted_model_comes_back(fitted, tmp_path, rows):
+@pytest.mark.parametrize(("rows", "errors"), [(None, None), (250, np.array([0.1, 1 / 3, 0.0, 0.2]))])
+def test_an_adapted_model_comes_back(fitted, tmp_path, rows, errors):
     ratio = np.array([0.25, -0.5, 0.0, 0.125])
-    adapted = replace(fitted("hts").model_, log_prior_ratio=ratio, adaptation_rows=rows)
+    adapted = replace(
+        fitted("hts").model_, log_prior_ratio=ratio, adaptation_rows=rows, frequency_errors=errors
+    )
     save(adapted, tmp_path / "cal.json")
     loaded = temperance.load(tmp_path / "cal.json").model_
     np.testing.assert_array_equal(loaded.log_prior_ratio, ratio)
     assert loaded.adaptation_rows == rows
+    np.testing.assert_array_equal(loaded.frequency_errors, errors)
+    written = json.loads((tmp_path / "cal.json").read_text())["adaptation"]
+    assert ("frequency_errors" in written) == (errors is not None)
 
 
 def test_notes_of_the_user_are_kept_until_there_are_others(fitted, tmp_path):

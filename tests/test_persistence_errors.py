@@ -251,6 +251,16 @@ OPTIONAL = [
     ("adaptation", {"rows": 3}, "adaptation lacks log_prior_ratio"),
     ("adaptation", {"log_prior_ratio": [0.0] * 3}, r"adaptation.log_prior_ratio must have the shape \(4,\)"),
     ("adaptation", {"log_prior_ratio": [0.0] * 4, "rows": 0.5}, "adaptation.rows must be a whole number"),
+    (
+        "adaptation",
+        {"log_prior_ratio": [0.0] * 4, "frequency_errors": [0.1] * 3},
+        r"adaptation.frequency_errors must have the shape \(4,\)",
+    ),
+    (
+        "adaptation",
+        {"log_prior_ratio": [0.0] * 4, "frequency_errors": [0.1, 0.1, -0.1, 0.1]},
+        "adaptation.frequency_errors must be >= 0; got -0.1",
+    ),
     ("metadata", ["note"], "metadata must be a JSON object; got list"),
     ("baseline", {}, "baseline lacks accuracy, confidence_quantiles"),
     ("baseline", None, "baseline must be a JSON object; got NoneType"),
@@ -291,8 +301,9 @@ def test_each_number_of_the_baseline_is_checked(saved, refused):
             content = saved("ts")
             content["baseline"][name] = wrong
             refused(content, f"baseline.{name} must")
-        del content["baseline"][name]
-        refused(content, f"baseline lacks {name}")
+        if name != "mean_probabilities":
+            del content["baseline"][name]
+            refused(content, f"baseline lacks {name}")
 
 
 def nested(levels):

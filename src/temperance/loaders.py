@@ -20,6 +20,7 @@ LOADERS: dict[str, tuple[str, str]] = {
     "report": ("temperance.report", "write_report"),
     "dask apply": ("temperance.dask", "apply"),
     "dask fit data": ("temperance.dask", "open_fit_data"),
+    "dask probability rows": ("temperance.dask", "DaskProbabilityRows"),
     "dask probabilities": ("temperance.dask", "map_probabilities"),
     "torch apply": ("temperance.torch", "apply"),
     "torch module": ("temperance.torch", "CalibratorModule"),

@@ -166,6 +166,24 @@ def _problem_with_labels(array: NDArray[Any], n_rows: int) -> str:
     return ""
 
 
+def check_priors(priors: ArrayLike, n_classes: int) -> NDArray[np.float64]:
+    """Return class frequencies as float64: one for each class, above 0, with the sum 1."""
+    wanted = f"priors must be {n_classes} class frequencies above 0 that sum to 1"
+    given = np.asarray(priors)
+    if given.dtype.kind not in "fiu" or given.shape != (n_classes,):
+        raise InputError(f"{wanted}; found {given.dtype} of shape {given.shape}.")
+    values = given.astype(np.float64)
+    if not (values > 0).all():
+        raise InputError(
+            f"{wanted}; found {values[~(values > 0)][0]:g}. Give a rare class a small frequency such as "
+            "1e-6, and an impossible one the logit -inf."
+        )
+    total = float(values.sum())
+    if not abs(total - 1) <= 1e-6:
+        raise InputError(f"{wanted}; found the sum {total:.6g}. Divide them by their sum.")
+    return values / total
+
+
 def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
     """Return the weights as float64, or None if there are none."""
     if sample_weight is None:

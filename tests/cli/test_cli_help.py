@@ -15,7 +15,7 @@ from test_cli_json import small_demo  # noqa: F401  for the example of the demo
 from temperance import CALIBRATORS, __version__
 from temperance.cli.program import cli
 
-COMMANDS = ["demo", "compare", "fit", "apply", "evaluate", "export", "study", "completion"]
+COMMANDS = ["demo", "compare", "fit", "apply", "adapt", "evaluate", "export", "study", "completion"]
 STUDY = [("study", name) for name in ("run", "table", "figure", "export")]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from temperance.calibrators.model import Formula, Model
+from temperance.calibrators.model import Model
 from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.containers import open_logits
 from temperance.core.arrays import AnyArray
@@ -32,19 +32,21 @@ def apply(model: Model, method: str, logits: Any) -> Any:
 
 
 def _compute(model: Model, method: str, rows: LogitRows) -> AnyArray:
-    if method == "predict" and model.formula.keeps_class:
+    if method == "predict" and model.keeps_class:
         return rows.top
     features = NumpyRows(rows, model.name, log=method == "transform")
     if method in ONE_PER_ROW:
-        column = np.asarray(evaluate_formula(model.formula, method, features), np.float64)
+        column = np.asarray(evaluate(model, method, features), np.float64)
         return np.broadcast_to(column.reshape(-1), rows.n_rows).copy()
-    calibrated: AnyArray = model.formula.calibrate(features)
+    calibrated: AnyArray = model.calibrate(features)
     return np.argmax(calibrated, axis=1) if method == "predict" else calibrated
 
 
-def evaluate_formula(formula: Formula, method: str, rows: RowFeatures) -> Array:
-    """Return what a formula gives under the name of a calibrator's method, on rows of any framework."""
-    return getattr(formula, ONE_PER_ROW.get(method, "calibrate"))(rows)
+def evaluate(model: Model, method: str, rows: RowFeatures) -> Array:
+    """Return what a model gives under the name of a calibrator's method, on rows of any framework."""
+    if method in ONE_PER_ROW:
+        return getattr(model.formula, ONE_PER_ROW[method])(rows)
+    return model.calibrate(rows)
 
 
 def check_columns(model: Model, n_classes: int) -> None:

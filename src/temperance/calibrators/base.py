@@ -10,6 +10,7 @@ import textwrap
 import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import TransformerTags
 
 from temperance import loaders
+from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.applying import apply
 from temperance.calibrators.fit_record import Baseline, FittedOn
 from temperance.calibrators.model import Formula, Model, Shape
@@ -61,6 +63,10 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
     """How many parameters the rows have determined: with a prior, fewer than there are."""
     class_counts_: Vector
     """Label counts of the rows of the fit, each row counted with its weight, (K,)."""
+    log_prior_ratio_: Vector
+    """Log of the class frequencies it was adapted to over those of the fit, (K,)."""
+    frequency_errors_: Vector
+    """Standard errors of the class frequencies it was adapted to, if `adapt` has estimated them, (K,)."""
     class_names_: tuple[str, ...]
     """The columns of the data frame it was fitted to, or the names in its file; there may be none."""
     fitted_on_: FittedOn
@@ -95,7 +101,7 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def keeps_class(self) -> bool:
-        """Whether the predicted class is always the classifier's own."""
+        """Whether the method never changes the predicted class; `adapt` may, whatever the method."""
         return True
 
     def fit(self, logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -172,8 +178,9 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def transform(self, logits: Any) -> Any:
-        """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities (ETS, bayes).
+        """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities.
 
+        ETS, bayes and adapted calibrators give log-probabilities.
         For the (N,) logits of a binary classifier, the log-odds of class 1.
         """
         result = self._apply("transform", logits)
@@ -186,7 +193,8 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, logits: Any) -> Any:
         """Return the column of the predicted class, (N,).
 
-        This is the column of the largest logit, the classifier's own decision; a class bias may change it.
+        This is the column of the largest logit, the classifier's own decision, unless a class bias or `adapt`
+        changes it.
         """
         return self._apply("predict", logits)
 
@@ -197,10 +205,50 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
             return loaders.load(f"{framework} apply")(model, method, logits)
         return apply(model, method, logits)
 
+    def adapt(self, logits: Any = None, *, priors: ArrayLike | None = None) -> Self:
+        """Return a calibrator for rows whose class frequencies differ from those of the fit (label shift).
+
+        It has the same formula; its probabilities follow from Bayes' rule with the other frequencies, and
+        `transform` gives their logarithms. The predicted class may change. Adapting it again starts from the
+        frequencies of the fit.
+
+        The frequencies of unlabelled rows are the most likely ones (Saerens, Latinne and Decaestecker, 2002),
+        under a prior centred at those of the fit whose strength the rows choose. This relies on calibrated
+        probabilities of each class: best use a method with a class bias, `bayes-bias`. A class with hardly a
+        label at fit stays as it is.
+
+        Parameters
+        ----------
+        logits : as for `fit`, optional
+            Unlabelled rows, from which the frequencies are estimated.
+        priors : (K,) numbers > 0 that sum to 1, optional
+            The frequencies, if they are known.
+
+        Examples
+        --------
+        >>> from temperance import BayesianTemperatureScaling
+        >>> from temperance.data import simulate
+        >>> task = simulate(n_rows=2000, n_classes=3, random_state=0)
+        >>> cal = BayesianTemperatureScaling(class_bias=True).fit(task.logits, task.labels)
+        >>> adapted = cal.adapt(priors=[0.8, 0.1, 0.1])
+        >>> before, after = (c.predict_proba(task.logits).mean(axis=0) for c in (cal, adapted))
+        >>> bool(after[0] > before[0])
+        True
+        """
+        if (logits is None) == (priors is None):
+            found = "neither" if logits is None else "both"
+            raise InputError(f"adapt takes unlabelled logits or priors; found {found}. Pass one of them.")
+        model, adapted = model_of(self), copy(self)
+        adapted.model_ = adapt_to_rows(model, logits) if priors is None else adapt_to_priors(model, priors)
+        return adapted
+
     def summary(self) -> str:
         """Describe the fitted calibrator in words and numbers."""
-        model_of(self)
-        lines = [*self._summary().splitlines(), *self.model_.record.describe().splitlines()]
+        model = model_of(self)
+        lines = self._summary().splitlines()
+        if model.log_prior_ratio is not None:
+            lines.append(describe_adaptation(model, list(self.get_feature_names_out())))
+        lines += model.record.describe().splitlines()
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
     def _repr_html_(self) -> str:

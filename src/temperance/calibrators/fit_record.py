@@ -47,6 +47,8 @@ class Baseline:
         Weight of the rows by predicted class.
     mean_confidence, mean_entropy, accuracy : float
         Weighted means.
+    mean_probabilities : (K,) array
+        Weighted mean of the probabilities of each class; None in early files of version 2.
     """
 
     rows: int
@@ -59,6 +61,7 @@ class Baseline:
     mean_confidence: float
     mean_entropy: float
     accuracy: float
+    mean_probabilities: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)

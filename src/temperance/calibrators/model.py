@@ -22,6 +22,9 @@ from temperance.core.solution import Solution
 
 Shape = tuple[int, ...]
 
+SHIFT = "log_prior_ratio"
+"""Name of the one array that outputs depend on and the formula does not have."""
+
 
 @dataclass(frozen=True, eq=False)
 class Formula(ABC):
@@ -85,13 +88,35 @@ class Model:
     """Log of the class frequencies where it is used over those of the fit, (K,); None where they agree."""
     class_counts: Vector | None = None
     """Label counts of the rows of the fit, each row counted with its weight, (K,)."""
+    frequency_errors: Vector | None = None
+    """Standard errors of the class frequencies where it is used, (K,); None if they were given."""
     adaptation_rows: int | None = None
-    """How many rows `log_prior_ratio` was estimated from; None if it was given."""
+    """How many unlabelled rows `log_prior_ratio` was estimated from; None if it was given."""
     record: FitRecord = field(default_factory=FitRecord)
     """Where the fit came from, and what its rows looked like after calibration."""
+
+    @property
+    def keeps_class(self) -> bool:
+        """Whether the predicted class is always the classifier's own: not under other class frequencies."""
+        return self.formula.keeps_class and self.log_prior_ratio is None
 
     @property
     def n_parameters(self) -> float:
         """How many parameters the rows have determined: with a prior, fewer than there are."""
         effective = getattr(self.formula, "effective_parameters", None)
         return float(self.solution.parameters.size if effective is None else effective.sum())
+
+    def calibrate(self, rows: RowFeatures) -> Array:
+        """Return calibrated outputs of the rows, (..., K), under the class frequencies at use."""
+        output = self.formula.calibrate(rows)
+        return output if self.log_prior_ratio is None else rows.shift_classes(output, self.log_prior_ratio)
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return all numbers that outputs depend on, by name."""
+        shift = {} if self.log_prior_ratio is None else {SHIFT: self.log_prior_ratio}
+        return self.formula.arrays() | shift
+
+    def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
+        """Return the same model with these numbers in another framework's arrays."""
+        own = {name: value for name, value in arrays.items() if name != SHIFT}
+        return replace(self, formula=self.formula.with_arrays(own), log_prior_ratio=arrays.get(SHIFT))

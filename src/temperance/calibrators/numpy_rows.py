@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.core.class_shift import shift_logits, shift_probabilities
 from temperance.core.features import RowShape
 from temperance.core.kernels import MapTable
 from temperance.core.logit_rows import LogitRows
@@ -100,3 +101,9 @@ class NumpyRows:
         columns = [np.broadcast_to(np.reshape(scale, -1), self.rows.n_rows) for scale in scales]
         table = MapTable.of(knots, slopes)
         return self.rows.mapped_mixture(1 / float(reference), table, columns, weights, log=self.log)
+
+    def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
+        """Return probabilities, or log-probabilities, under other class frequencies, in place."""
+        shift = shift_logits if self.log else shift_probabilities
+        shift(output, log_ratio)
+        return output

@@ -19,7 +19,7 @@ from temperance import __version__
 from temperance.calibrators.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.calibrators.model import Model
 from temperance.calibrators.numpy_rows import NumpyRows
-from temperance.core.arrays import AnyArray, Vector
+from temperance.core.arrays import AnyArray, Matrix, Vector
 from temperance.core.blocks import read_blocks, row_slices
 from temperance.core.fit_data import FitData, Sample
 from temperance.core.logit_rows import LogitRows
@@ -87,30 +87,42 @@ def _digest(n_rows: int, counts: AnyArray, labels: AnyArray, logits: AnyArray) -
 
 
 def _judge(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
-    """Return confidence, entropy, predicted class, whether it is right, and the weight of each row."""
+    """Return confidence, entropy, predicted class, whether it is right, and the weight of each row.
+
+    In front of them, the weighted sum of the probabilities of each block of rows.
+    """
+    weight = np.ones(rows.n_rows) if weights is None else weights
     slices = row_slices(rows.n_rows, max(1, BASELINE_LOGITS // rows.n_classes))
     if len(slices) == 1:
-        judged = [_judge_block(model, rows)]
+        judged = [_judge_block(model, rows, weight)]
     else:
         blocks = [rows.take(part) for part in slices]
-        judged = [_judge_block(model, block) for block in blocks]
+        judged = [
+            _judge_block(model, block, weight[part]) for block, part in zip(blocks, slices, strict=True)
+        ]
         rows.passes += blocks[0].passes
-    weight = np.ones(rows.n_rows) if weights is None else weights
     return (*(np.concatenate(column) for column in zip(*judged, strict=True)), weight)
 
 
-def _judge_block(model: Model, rows: LogitRows) -> tuple[AnyArray, ...]:
+def _judge_block(model: Model, rows: LogitRows, weights: Vector) -> tuple[AnyArray, ...]:
     probs = np.asarray(model.formula.calibrate(NumpyRows(rows, model.name)))
     predicted = rows.top if model.formula.keeps_class else probs.argmax(axis=1)
     logs = np.maximum(probs, np.finfo(probs.dtype).tiny)
     np.log(logs, out=logs)
     entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
     confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)  # rounded sums may exceed 1
-    return confidence, entropy, predicted, predicted == _labels(rows)
+    sums = np.einsum("i,ij->j", weights, probs)[None]  # without a float64 copy
+    return sums, confidence, entropy, predicted, predicted == _labels(rows)
 
 
 def _baseline(
-    n_classes: int, confidence: Vector, entropy: Vector, predicted: AnyArray, right: AnyArray, weights: Vector
+    n_classes: int,
+    probability_sums: Matrix,
+    confidence: Vector,
+    entropy: Vector,
+    predicted: AnyArray,
+    right: AnyArray,
+    weights: Vector,
 ) -> Baseline | None:
     """Summarise the predictions of the sampled rows; None if none of them has weight."""
     counted = weights > 0
@@ -132,6 +144,7 @@ def _baseline(
         mean_confidence=_mean(confidence, share),
         mean_entropy=_mean(entropy, share),
         accuracy=_mean(right.astype(np.float64), share),
+        mean_probabilities=probability_sums.sum(axis=0) / probability_sums.sum(),
     )
 
 

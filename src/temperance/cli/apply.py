@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from temperance.cli.inputs import FILE, RowOptions, force_option, input_options
 from temperance.cli.output import Output, on_one_line, output_options
-
-if TYPE_CHECKING:
-    from temperance.data import RowFile
 
 EXAMPLES = """\b
 Examples:
@@ -50,7 +46,7 @@ def apply(
 
     fitted = load(calibrator)
     check_output(out, overwrite=force)
-    rows = _open(logits, row_options)
+    rows = row_options.open_with_any_labels(logits)
     shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
     carried = None if out.suffix.lower() == ".npy" else rows.labels  # one array is all that it holds
     with (
@@ -71,13 +67,3 @@ def apply(
         classes=shape[1],
         mean_confidence=total / shape[0],
     )
-
-
-def _open(logits: Path, row_options: RowOptions) -> RowFile:
-    """Open the rows with their labels, if there are any that can be used: here nothing depends on them."""
-    from temperance.validation import InputError
-
-    try:
-        return row_options.open(logits)
-    except InputError:
-        return row_options.open(logits, need_labels=False)

@@ -42,10 +42,19 @@ class RowOptions:
         part = self.part or (self.usual_part if self.usual_part in parts(path) else None)
         return open_rows(path, part=part, kind=self.kind, labels=self.labels, need_labels=need_labels)
 
+    def open_with_any_labels(self, path: Path) -> RowFile:
+        """Open the rows with their labels, if there are any that can be used: nothing depends on them."""
+        from temperance.validation import InputError
 
-def input_options(usual_part: str) -> Callable[..., Any]:
-    """Add --input, --labels and --part to a command, which takes them as its `row_options`."""
-    labels = click.option(
+        try:
+            return self.open(path)
+        except InputError:
+            return self.open(path, need_labels=False)
+
+
+def input_options(usual_part: str, *, with_labels: bool = True) -> Callable[..., Any]:
+    """Add --input, --part and, if wanted, --labels to a command, which takes them as its `row_options`."""
+    labels_option = click.option(
         "--labels", type=FILE, help="A file with the labels, if they are not beside the logits."
     )
     part = click.option(
@@ -56,10 +65,12 @@ def input_options(usual_part: str) -> Callable[..., Any]:
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def with_rows(*, part: str | None, kind: str | None, labels: Path | None, **values: Any) -> Any:
+        def with_rows(
+            *, part: str | None, kind: str | None, labels: Path | None = None, **values: Any
+        ) -> Any:
             return command(row_options=RowOptions(usual_part, part, kind, labels), **values)
 
-        return kind_option(labels(part(with_rows)))
+        return kind_option(labels_option(part(with_rows)) if with_labels else part(with_rows))
 
     return add
 

@@ -18,6 +18,7 @@ import click
 from click.shell_completion import shell_complete
 
 import temperance
+from temperance.cli.adapt import adapt
 from temperance.cli.apply import apply
 from temperance.cli.compare import compare
 from temperance.cli.completion import COMPLETE, completion
@@ -58,7 +59,7 @@ class _InOrder(click.Group):
 
 @click.group(
     cls=_InOrder,
-    commands=[demo, compare, fit, apply, evaluate, export, study, completion],
+    commands=[demo, compare, fit, apply, adapt, evaluate, export, study, completion],
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     invoke_without_command=True,

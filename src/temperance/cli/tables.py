@@ -9,9 +9,13 @@ from rich import box
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from temperance.calibrators.adapting import FrequencyChange
     from temperance.comparison import Comparison
     from temperance.metrics import Evaluation
     from temperance.study.results import MethodTime, Results
+
+SHOWN_CLASSES = 15
+LONGEST_NAME = 40
 
 
 def comparison_table(comparison: Comparison) -> tuple[str, Table]:
@@ -31,6 +35,18 @@ def metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
     for name, estimate in evaluation.items():
         table.add_row(name, *(evaluation.shown(name, number) for number in vars(estimate).values()))
     return heading, table
+
+
+def frequencies_table(changes: Sequence[FrequencyChange], names: Sequence[object]) -> tuple[str, Table]:
+    """Return a heading, and the classes whose frequencies changed most."""
+    shown = changes[:SHOWN_CLASSES]
+    some = "" if len(shown) == len(changes) else f", the {len(shown)} largest changes"
+    table = _table("class", "at fit", "now", "\u00b1")
+    for change in shown:
+        error = "" if change.error is None else f"{change.error:.4f}"
+        name = str(names[change.column])[:LONGEST_NAME]
+        table.add_row(name, f"{change.at_fit:.4f}", f"{change.now:.4f}", error)
+    return f"frequencies of {len(changes)} classes{some}", table
 
 
 def times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Table]:

@@ -78,6 +78,12 @@ class RowFeatures(Protocol):
     ) -> Array:
         """Return the output of sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), see `core.maps`."""
 
+    def shift_classes(self, output: Array, log_ratio: Array) -> Array:
+        """Return an output of these rows under other class frequencies: log_ratio is their log ratio, (K,).
+
+        Logits become log-probabilities. The output may be overwritten.
+        """
+
 
 def normalised_log_entropy(log_entropy: Array, n_classes: int, ops: Ops) -> Array:
     """Return log(H / log K), not below the floor."""

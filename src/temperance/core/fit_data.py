@@ -30,7 +30,7 @@ Build = Callable[[LogitRows, Vector | None], Any]
 
 @dataclass(frozen=True)
 class Sample:
-    """Every `step`-th row, and what is wanted of it: `measure` gives arrays with one entry for each row."""
+    """Every `step`-th row, and what is wanted of it: `measure` gives arrays that are joined over parts."""
 
     step: int
     measure: Measure

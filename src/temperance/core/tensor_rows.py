@@ -159,6 +159,11 @@ class TensorRows:
             total = length * slopes[j] if total is None else total + length * slopes[j]
         return total
 
+    def shift_classes(self, output: Array, log_ratio: Array) -> Array:
+        """Return log-probabilities under other class frequencies; a masked class stays at -inf."""
+        shifted = self._log_softmax(output, log_ratio)
+        return self.ops.where(self.ops.isfinite(self.z), shifted, self.z)
+
     def _log_weight(self, weight: Array | float) -> Array | float:
         if isinstance(weight, float):
             return math.log(weight)

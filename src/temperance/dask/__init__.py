@@ -11,5 +11,6 @@ except ImportError as error:
 
 from temperance.dask.fit_data import open_fit_data
 from temperance.dask.lazy import apply, map_probabilities
+from temperance.dask.probability_rows import DaskProbabilityRows
 
-__all__ = ["apply", "map_probabilities", "open_fit_data"]
+__all__ = ["DaskProbabilityRows", "apply", "map_probabilities", "open_fit_data"]

@@ -110,7 +110,7 @@ class DaskFitData:
 
     def total(self, measure: Measure) -> tuple[NDArray[Any], ...]:
         """Return sums over all rows."""
-        (total,) = self._compute("sum", [_tree(self.tasks("sum", measure), work.add_arrays)])
+        (total,) = self._compute("sum", [add_in_tree(self.tasks("sum", measure), work.add_arrays)])
         result: tuple[NDArray[Any], ...] = total
         return result
 
@@ -138,7 +138,7 @@ class DaskFitData:
     def terms(self, build: Build, theta: Vector, with_fisher: bool) -> PartialSums:
         """Return the sum over all rows of an objective's terms."""
         tasks = self.tasks("objective", partial(work.terms, build, theta, with_fisher))
-        (total,) = self._compute("objective", [_tree(tasks, work.add_partial_sums)])
+        (total,) = self._compute("objective", [add_in_tree(tasks, work.add_partial_sums)])
         result: PartialSums = total
         return result
 
@@ -226,7 +226,7 @@ def _groups(lengths: NDArray[np.intp], row_bytes: int) -> list[list[int]]:
     return groups
 
 
-def _tree(tasks: list[Any], add: Callable[[Sequence[Any]], Any]) -> Any:
+def add_in_tree(tasks: list[Any], add: Callable[[Sequence[Any]], Any]) -> Any:
     """Return one task that adds up all, a few at a time."""
     adding = delayed(add, pure=False)
     while len(tasks) > 1:

@@ -93,9 +93,9 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
 def calibrate(fitted: Model, graph: Graph, logits: Array, output: str) -> None:
     """Add the nodes that make calibrated probabilities, under the name `output`, of logits."""
     ops = OnnxOps(graph)
-    arrays = {name: graph.constant(values) for name, values in fitted.formula.arrays().items()}
+    arrays = {name: graph.constant(values) for name, values in fitted.arrays().items()}
     rows = TensorRows(logits - ops.max(logits), fitted.n_classes, ops)
-    graph.node("Softmax", fitted.formula.with_arrays(arrays).calibrate(rows), output=output, axis=-1)
+    graph.node("Softmax", fitted.with_arrays(arrays).calibrate(rows), output=output, axis=-1)
 
 
 def describe(model: ModelProto, fitted: Model) -> None:

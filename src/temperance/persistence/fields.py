@@ -32,7 +32,10 @@ SOLVER_FIELDS: dict[str, type] = {
 QUANTILES_OF_T = "temperature_quantiles"
 RECORD_FIELDS = ("class_counts", "data_hash", "date", "library_version")
 """Optional fields of `fit`."""
+ADAPTATION_FIELDS = ("log_prior_ratio", "rows", "frequency_errors")
 BASELINE_FIELDS = tuple(item.name for item in fields(Baseline))
+LATER_BASELINE_FIELD = "mean_probabilities"
+"""The one field of `baseline` that may be absent."""
 
 DEEPEST = 32  # lists and objects within each other
 _LARGEST = int(sys.float_info.max)

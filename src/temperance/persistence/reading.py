@@ -97,6 +97,7 @@ class _Reader:
             temperature_quantiles=quantiles,
             log_prior_ratio=adaptation.log_prior_ratio,
             class_counts=record.class_counts(),
+            frequency_errors=adaptation.frequency_errors,
             adaptation_rows=adaptation.rows,
             record=record.record(),
         )

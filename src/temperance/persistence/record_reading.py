@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+
 from temperance.calibrators.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.core.arrays import Vector
 from temperance.persistence.document import Document
 from temperance.persistence.fields import (
+    ADAPTATION_FIELDS,
     BASELINE_FIELDS,
+    LATER_BASELINE_FIELD,
     OPTIONAL,
     QUANTILES_OF_T,
     RECORD_FIELDS,
@@ -24,7 +28,7 @@ KINDS = ("logits", "probabilities")
 _KNOWN: dict[str, Collection[str]] = {
     "fit": (*SOLVER_FIELDS, QUANTILES_OF_T, *RECORD_FIELDS),
     "fitted_on": ("kind", "floor"),
-    "adaptation": ("log_prior_ratio", "rows"),
+    "adaptation": ADAPTATION_FIELDS,
     "baseline": BASELINE_FIELDS,
 }
 """The objects that may have fields this version does not know, and those it knows."""
@@ -32,10 +36,11 @@ _KNOWN: dict[str, Collection[str]] = {
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """How the class frequencies differ from those of the fit, and how many rows told it."""
+    """How the class frequencies differ from those of the fit, how many rows told it, and how exactly."""
 
     log_prior_ratio: Vector | None = None
     rows: int | None = None
+    frequency_errors: Vector | None = None
 
 
 class RecordReader:
@@ -76,9 +81,16 @@ class RecordReader:
         if adaptation is None:
             return Adaptation()
         self.document.require(adaptation, ("log_prior_ratio",), "adaptation")
-        name, rows = "adaptation.log_prior_ratio", adaptation.get("rows")
-        ratio = self.document.array(adaptation["log_prior_ratio"], (self.n_classes,), name)
-        return Adaptation(ratio, None if rows is None else self.document.count(rows, "adaptation.rows", 1))
+        rows, errors = adaptation.get("rows"), adaptation.get("frequency_errors")
+
+        def numbers(name: str, least: float = -np.inf) -> Vector:
+            return self.document.array(adaptation[name], (self.n_classes,), f"adaptation.{name}", least=least)
+
+        return Adaptation(
+            numbers("log_prior_ratio"),
+            None if rows is None else self.document.count(rows, "adaptation.rows", 1),
+            None if errors is None else numbers("frequency_errors", least=0),
+        )
 
     def _class_names(self) -> tuple[str, ...] | None:
         if "class_names" not in self.content:
@@ -129,11 +141,14 @@ class RecordReader:
         baseline = self._object("baseline")
         if baseline is None:
             return None
-        self.document.require(baseline, BASELINE_FIELDS, "baseline")
+        self.document.require(baseline, set(BASELINE_FIELDS) - {LATER_BASELINE_FIELD}, "baseline")
         points, largest = (len(BASELINE_SHARES),), 1e300
 
         def numbers(name: str, shape: tuple[int, ...] = points) -> Vector:
             return self.document.array(baseline[name], shape, f"baseline.{name}", least=0)
+
+        def numbers_by_class(name: str) -> Vector:
+            return numbers(name, (self.n_classes,))
 
         def number(name: str, low: float, high: float) -> float:
             return self.document.number(baseline[name], f"baseline.{name}", low, high)
@@ -145,10 +160,13 @@ class RecordReader:
             confidence_shares=numbers("confidence_shares"),
             entropy_quantiles=numbers("entropy_quantiles"),
             entropy_shares=numbers("entropy_shares"),
-            predicted_counts=numbers("predicted_counts", (self.n_classes,)),
+            predicted_counts=numbers_by_class("predicted_counts"),
             mean_confidence=number("mean_confidence", 0, 1),
             mean_entropy=number("mean_entropy", 0, largest),
             accuracy=number("accuracy", 0, 1),
+            mean_probabilities=(
+                numbers_by_class(LATER_BASELINE_FIELD) if LATER_BASELINE_FIELD in baseline else None
+            ),
         )
 
     def _unknown_fields(self) -> dict[str, dict[str, Any]]:

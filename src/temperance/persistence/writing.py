@@ -88,14 +88,17 @@ def _fitted_on(fitted_on: FittedOn | None) -> Json | None:
 def _adaptation(model: Model) -> Json | None:
     if model.log_prior_ratio is None:
         return None
-    return {"log_prior_ratio": model.log_prior_ratio.tolist(), "rows": model.adaptation_rows}
+    errors = model.frequency_errors
+    return {"log_prior_ratio": model.log_prior_ratio.tolist(), "rows": model.adaptation_rows} | _known(
+        frequency_errors=None if errors is None else errors.tolist()
+    )
 
 
 def _baseline(baseline: Baseline | None) -> Json | None:
     if baseline is None:
         return None
     values = {name: getattr(baseline, name) for name in BASELINE_FIELDS}
-    return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+    return _known(**{name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()})
 
 
 def _add_unknown_fields(content: Json, record: FitRecord) -> None:

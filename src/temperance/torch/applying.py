@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from temperance.calibrators.applying import ONE_PER_ROW, evaluate_formula
+from temperance.calibrators.applying import ONE_PER_ROW, evaluate
 from temperance.calibrators.applying import apply as apply_in_memory
 from temperance.calibrators.model import Model
 from temperance.core.tensor_rows import TensorRows
@@ -19,18 +19,16 @@ def apply(model: Model, method: str, logits: Tensor) -> Tensor:
     dtype = working_dtype(logits)
     arrays = {
         name: torch.from_numpy(np.array(values, np.float64)).to(dtype).to(logits.device)
-        for name, values in model.formula.arrays().items()
+        for name, values in model.arrays().items()
     }
     z = given = as_rows(logits, model, dim=-1)
     if method == "predict_proba":
         # No constant added to a row changes it; without the largest logit, z / T loses no digits.
         z = z - torch.gather(z, -1, z.argmax(dim=-1, keepdim=True))
-    if method == "predict" and model.formula.keeps_class:
+    if method == "predict" and model.keeps_class:
         result = z
     else:
-        result = evaluate_formula(
-            model.formula.with_arrays(arrays), method, TensorRows(z, model.n_classes, TORCH)
-        )
+        result = evaluate(model.with_arrays(arrays), method, TensorRows(z, model.n_classes, TORCH))
     _check(model, method, given, result)
     finished = _finish(method, z, result, binary=is_binary(logits, model))
     keep = finished.is_floating_point() and logits.is_floating_point()

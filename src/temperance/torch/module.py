@@ -48,7 +48,7 @@ class CalibratorModule(nn.Module):
         super().__init__()
         self._model = model_of(calibrator)
         self.dim = dim
-        for name, values in self._model.formula.arrays().items():
+        for name, values in self._model.arrays().items():
             self.register_buffer(name, torch.from_numpy(np.array(values, np.float64, order="C")))
 
     def forward(self, logits: Tensor) -> Tensor:
@@ -56,8 +56,8 @@ class CalibratorModule(nn.Module):
         dim = -1 if is_binary(logits, self._model) else self.dim
         z = as_rows(logits, self._model, dim)
         arrays = {name: held.to(z.dtype) for name, held in self.named_buffers()}
-        formula = self._model.formula.with_arrays(arrays)
-        result: Tensor = formula.calibrate(TensorRows(z, self._model.n_classes, TORCH))
+        model = self._model.with_arrays(arrays)
+        result: Tensor = model.calibrate(TensorRows(z, self._model.n_classes, TORCH))
         if is_binary(logits, self._model):
             result = result[..., 1] - result[..., 0]
         else:

@@ -1,0 +1,327 @@
+"""Class frequencies of unlabelled rows, from calibrated probabilities.
+
+Saerens, Latinne and Decaestecker (2002): if only the class frequencies differ from those of the fit, pi0,
+then the frequencies pi of N rows with calibrated probabilities p_ik maximise a likelihood, concave in pi.
+With theta = log(pi / pi0) and a Dirichlet prior worth alpha rows at the frequencies of the fit:
+
+    q_ik     = p_ik exp(theta_k) / sum_j p_ij exp(theta_j)
+    value    = -mean_i log sum_k p_ik exp(theta_k) - a sum_k pi0_k theta_k               a = alpha / N
+    gradient = (1 + a) pi - mean q - a pi0
+    Hessian  = (1 + a) (diag pi - pi pi') - (diag mean q - mean q q')
+
+The constraint sum pi = 1 fixes the constant in theta. Their EM iteration, pi <- (mean q + a pi0) / (1 + a),
+always lowers the value, but is slow where classes overlap; Newton's step is fast near the optimum. Order of
+steps: (1) one pass gives value, gradient and Hessian; (2) take Newton's step, with the covariance of the
+scores for a Hessian that is not positive definite; (3) stop when the step promised less than the tolerance;
+(4) if it has not lowered the value, go back and take EM's step.
+
+The rows choose alpha, by the evidence (Laplace's approximation): few rows that agree with the frequencies of
+the fit leave them nearly as they are.
+
+A class with hardly a label at fit has no known pi0, and a wrong pi0 is worse than none: if all rows have
+p_ik > pi0_k, any number of them "belongs" to it. Such classes are left out: all else is conditional on the
+others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
+
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.core.blocks import Scratch, sum_blocks
+
+PSEUDO_ROWS = (1000.0, 100.0, 10.0, 1.0)
+"""What the prior may be worth: at most so little that thousands of rows outweigh it, at least one row."""
+TOLERANCE = 1e-12  # of the promised decrease: 1e-6 standard errors with a million rows
+NOISE = 1e-13  # of a value
+MOST_PASSES = 200
+LONGEST_STEP = 2.0  # of a log frequency: beyond, a quadratic model says nothing
+LEAST_COUNT = 5.0  # labels, with pseudo-rows: the relative error of a frequency is then below one half
+MOST_SMOOTHING = 1e6  # pseudo-rows of each class: equal counts are equal frequencies
+SUBSAMPLE_ROWS = 4096
+ROWS_PER_CLASS = 4
+BLOCK_SIZE = 1 << 20  # numbers in one matrix product
+HESSIAN_WORK = 1 << 36  # products: beyond, the Hessian takes fewer rows, and only the speed suffers
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over rows at some theta: log sum_k p_k exp(theta_k), q, and (of fewer rows, but scaled) q q'."""
+
+    log_likelihood: Vector
+    q: Vector
+    q_outer: Matrix
+
+    def of_classes(self, classes: Indices) -> Sums:
+        """Return the sums of some classes; those of the others are 0."""
+        return Sums(self.log_likelihood, self.q[classes], self.q_outer[np.ix_(classes, classes)])
+
+
+class UnlabelledRows(Protocol):
+    """Calibrated probabilities of rows, wherever they are."""
+
+    n_rows: int
+
+    def sums(self, ratio: Vector) -> Sums:
+        """Return sums over all rows in one pass, at ratio = exp(theta); 0 leaves a class out."""
+        ...
+
+    def every(self, step: int) -> UnlabelledRows:
+        """Return every `step`-th row."""
+        ...
+
+
+class ProbabilityRows:
+    """Calibrated probabilities in memory."""
+
+    def __init__(self, probs: Floats, hessian_step: int | None = None) -> None:
+        self.probs = probs
+        self.n_rows, self.n_classes = probs.shape
+        self.hessian_step = hessian_step or hessian_step_for(self.n_rows, self.n_classes)
+
+    def every(self, step: int) -> ProbabilityRows:
+        """Return every `step`-th row, as a view."""
+        return ProbabilityRows(self.probs[::step])
+
+    def sums(self, ratio: Vector) -> Sums:
+        """Return sums over all rows."""
+        work = partial(_block_sums, ratio, self.hessian_step)
+        return Sums(*sum_blocks(self.probs, work, max(1, BLOCK_SIZE // self.n_classes)))
+
+
+def hessian_step_for(n_rows: int, n_classes: int) -> int:
+    """Return which rows the Hessian takes, every how manieth."""
+    return max(1, n_rows * n_classes**2 // HESSIAN_WORK)
+
+
+def _block_sums(
+    ratio: Vector, step: int, probs: Floats, start: int, stop: int, scratch: Scratch
+) -> tuple[Vector, Vector, Matrix]:
+    q = probs * ratio
+    total = q.sum(axis=1)
+    possible = total > 0  # a row may be masked but for classes that are left out
+    q /= np.where(possible, total, 1.0)[:, None]
+    some = q[::step]
+    return np.log(total[possible]).sum(keepdims=True), q.sum(axis=0), some.T @ some * (len(q) / len(some))
+
+
+@dataclass(frozen=True)
+class FrequencyEstimate:
+    """Class frequencies of unlabelled rows, and how well these rows alone determine them."""
+
+    frequencies: Vector
+    standard_errors: Vector
+    passes: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class LabelFrequencies:
+    """Class frequencies from the labels of a fit, and which classes have enough labels to rely on."""
+
+    frequencies: Vector
+    is_known: NDArray[np.bool_]
+
+
+def label_frequencies(counts: Vector) -> LabelFrequencies:
+    """Return class frequencies from counts, shrunk towards equal ones as far as the counts allow.
+
+    The same number of pseudo-rows is added to each class: the number that makes the counts most likely if the
+    frequencies have a symmetric Dirichlet distribution, and at least one row in all. So no frequency is 0,
+    and the noise of small counts is not taken for imbalance.
+    """
+    n_classes, n_rows = len(counts), counts.sum()
+
+    def loss(log_added: float) -> float:
+        added = np.exp(log_added)
+        whole = gammaln(n_classes * added) - gammaln(n_classes * added + n_rows)
+        return -float(whole + (gammaln(added + counts) - gammaln(added)).sum())
+
+    limits = np.log([1 / n_classes, MOST_SMOOTHING])
+    smoothed = counts + np.exp(minimize_scalar(loss, bounds=limits, method="bounded").x)
+    return LabelFrequencies(smoothed / smoothed.sum(), smoothed >= LEAST_COUNT)
+
+
+def estimate_frequencies(rows: UnlabelledRows, fitted: LabelFrequencies) -> FrequencyEstimate:
+    """Return the class frequencies of rows whose probabilities are calibrated for the `fitted` ones.
+
+    Classes that are not known keep their frequency. A subsample chooses the strength of the prior and gives
+    the initial values; two or three passes over all rows then suffice.
+    """
+    known = np.flatnonzero(fitted.is_known)
+    share = float(fitted.frequencies[known].sum())
+    best = _best_prior(rows, len(fitted.frequencies), known, fitted.frequencies[known] / share)
+    frequencies, errors = fitted.frequencies.copy(), np.zeros(len(fitted.frequencies))
+    frequencies[known] = share * best.point.frequencies
+    errors[known] = share * best.point.standard_errors()
+    return FrequencyEstimate(frequencies, errors, best.passes, best.converged)
+
+
+def _best_prior(rows: UnlabelledRows, n_classes: int, known: Indices, fitted: Vector) -> _Optimum:
+    step = rows.n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_CLASS * len(known))
+    few = rows.every(step) if step >= 2 else rows
+    best = _maximise(few, _Problem(n_classes, known, fitted, PSEUDO_ROWS[0]), np.zeros(len(known)))
+    for pseudo_rows in PSEUDO_ROWS[1:]:
+        weaker = _maximise(few, replace(best.point.problem, pseudo_rows=pseudo_rows), best.point.theta)
+        if weaker.point.log_evidence() < best.point.log_evidence():
+            break  # even weaker priors are costlier to solve, and less likely still
+        best = weaker
+    return best if few is rows else _maximise(rows, best.point.problem, best.point.theta)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What the frequencies of the known classes, among themselves, are estimated under."""
+
+    n_classes: int
+    known: Indices
+    fitted: Vector
+    pseudo_rows: float
+
+    def normalised(self, theta: Vector) -> Vector:
+        """Return theta plus the constant that makes the frequencies sum to 1."""
+        top = theta.max()
+        shifted: Vector = theta - top - np.log(self.fitted @ np.exp(theta - top))
+        return shifted
+
+    def at(self, rows: UnlabelledRows, theta: Vector) -> _Point:
+        theta, ratio = self.normalised(theta), np.zeros(self.n_classes)
+        ratio[self.known] = np.exp(theta)
+        return _Point(self, theta, rows.sums(ratio).of_classes(self.known))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Value and derivatives at theta, summed over rows."""
+
+    problem: _Problem
+    theta: Vector
+    sums: Sums
+
+    @property
+    def n_rows(self) -> float:
+        return float(self.sums.q.sum())
+
+    @property
+    def frequencies(self) -> Vector:
+        pi: Vector = self.problem.fitted * np.exp(self.theta)
+        return pi
+
+    @property
+    def value(self) -> float:
+        prior = self.problem.pseudo_rows * float(self.problem.fitted @ self.theta)
+        return -float(self.sums.log_likelihood[0] + prior)
+
+    @property
+    def gradient(self) -> Vector:
+        size, prior = self.n_rows + self.problem.pseudo_rows, self.problem.pseudo_rows
+        gradient: Vector = size * self.frequencies - self.sums.q - prior * self.problem.fitted
+        return gradient
+
+    def hessian(self, pseudo_rows: float) -> Matrix:
+        """Return the second derivatives under a prior worth this many rows."""
+        outer = self.sums.q_outer
+        return (self.n_rows + pseudo_rows) * _simplex(self.frequencies) - np.diag(outer.sum(axis=1)) + outer
+
+    def em_step(self) -> Vector:
+        """Return theta after one iteration of EM."""
+        kept = self.sums.q + self.problem.pseudo_rows * self.problem.fitted
+        theta: Vector = np.log(kept) - np.log(kept.sum()) - np.log(self.problem.fitted)
+        return theta
+
+    def score_covariance(self) -> Matrix:
+        """Return what the Hessian is expected to be at the optimum: never negative, but wrong far from it."""
+        outer = self.sums.q_outer
+        total = outer.sum(axis=1)
+        spread = outer - np.outer(total, total) / max(self.n_rows, 1.0)
+        return spread + self.problem.pseudo_rows * _simplex(self.frequencies)
+
+    def newton_step(self) -> Vector:
+        """Return Newton's step, by the score covariance where the Hessian is not positive definite."""
+        pi = self.frequencies
+        factor = _Factor.of(self.hessian(self.problem.pseudo_rows), pi)
+        factor = factor or _Factor.of(self.score_covariance(), pi)
+        assert factor is not None  # the prior makes it positive definite
+        return -factor.solve(self.gradient)
+
+    def log_evidence(self) -> float:
+        """Return the log of how probable the rows are with this prior, its normaliser approximated alike."""
+        n_classes, factor = (
+            len(self.theta),
+            _Factor.of(self.hessian(self.problem.pseudo_rows), self.frequencies),
+        )
+        if factor is None:
+            return -np.inf
+        prior = (n_classes - 1) * np.log(self.problem.pseudo_rows) + np.log(self.problem.fitted).sum()
+        return -self.value + (prior - factor.log_determinant) / 2
+
+    def standard_errors(self) -> Vector:
+        """Return those of the frequencies, under the weakest prior: at most those without any row."""
+        pi = self.frequencies
+        without_rows: Vector = np.sqrt(pi * (1 - pi) / 2)
+        factor, jacobian = _Factor.of(self.hessian(1.0), pi), _simplex(pi)
+        if factor is None:
+            return without_rows
+        variances = np.einsum("ij,ij->j", jacobian, factor.solve(jacobian))
+        return np.minimum(np.sqrt(variances), without_rows)
+
+
+def _simplex(pi: Vector) -> Matrix:
+    """Return the derivative of the frequencies by theta."""
+    return np.diag(pi) - np.outer(pi, pi)
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """Cholesky factor of a matrix whose null space is the constants, which pi pi' fills."""
+
+    cholesky: tuple[Matrix, bool]
+    scale: Vector
+
+    @classmethod
+    def of(cls, matrix: Matrix, pi: Vector) -> _Factor | None:
+        scale = 1 / np.sqrt(pi)
+        try:
+            factor = cho_factor((matrix + np.outer(pi, pi)) * scale * scale[:, None], lower=True)
+        except np.linalg.LinAlgError:
+            return None
+        return cls(factor, scale)
+
+    def solve(self, right: Matrix) -> Matrix:
+        scale = self.scale if right.ndim == 1 else self.scale[:, None]
+        return np.asarray(cho_solve(self.cholesky, right * scale) * scale)
+
+    @property
+    def log_determinant(self) -> float:
+        return 2 * float(np.log(self.cholesky[0].diagonal()).sum() - np.log(self.scale).sum())
+
+
+@dataclass(frozen=True)
+class _Optimum:
+    point: _Point
+    passes: int
+    converged: bool
+
+
+def _maximise(rows: UnlabelledRows, problem: _Problem, theta: Vector) -> _Optimum:
+    here, passes = problem.at(rows, theta), 1
+    while passes < MOST_PASSES:
+        step = here.newton_step()
+        promised = -float(here.gradient @ step) / 2
+        if promised <= TOLERANCE * rows.n_rows:
+            theta = problem.normalised(here.theta + step)
+            return _Optimum(_Point(problem, theta, here.sums), passes, converged=True)
+        step *= min(1.0, LONGEST_STEP / np.abs(step).max())
+        there, passes = problem.at(rows, here.theta + step), passes + 1
+        if not there.value <= here.value + NOISE * rows.n_rows:
+            there, passes = problem.at(rows, here.em_step()), passes + 1
+        here = there
+    return _Optimum(here, passes, converged=False)

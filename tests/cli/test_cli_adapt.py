@@ -1,0 +1,83 @@
+"""`temperance adapt`: what it prints, what it writes, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import plain_and_narrow
+
+
+@pytest.fixture
+def cal(files, calibrator):
+    """Return the calibrator in the file cal.json, beside the files of rows."""
+    return calibrator
+
+
+def test_the_table_has_the_largest_changes_first(run, cal):
+    done = run("adapt", "cal.json", "--priors", "0.1,0.7,0.1,0.1", "-o", "new.json").succeeded()
+    plain_and_narrow(done.out)
+    header, first, *_ = [line.split() for line in done.out.splitlines() if "0." in line or "at fit" in line]
+    assert header == ["class", "at", "fit", "now", "\u00b1"]
+    assert (first[0], first[2]) == ("1", "0.7000")
+    assert "Saved to new.json" in done.out
+
+
+def test_rows_are_adapted_to_as_in_the_library_and_labels_ignored(run, cal, judged):
+    told = run("adapt", "cal.json", "test.npz", "-o", "new.json", "--json").json
+    wanted = cal.adapt(judged.logits)
+    assert told["labels_ignored"]
+    assert told["file"] == {"path": "test.npz", "key": "logits", "rows": 200}
+    by_column = {row["column"]: row for row in told["classes"]}
+    for k, error in enumerate(wanted.frequency_errors_):
+        ratio = np.log(by_column[k]["now"] / by_column[k]["at_fit"])
+        assert ratio == pytest.approx(wanted.log_prior_ratio_[k])
+        assert by_column[k]["error"] == pytest.approx(error)
+    said = run("adapt", "cal.json", "test.npz", "-o", "other.json").succeeded().out
+    assert "The labels in test.npz were not used." in said
+
+
+def test_given_frequencies_have_no_errors_and_no_file(run, cal):
+    told = run("adapt", "cal.json", "--priors", "0.1,0.7,0.1,0.1", "-o", "new.json", "--json").json
+    assert told["file"] is None
+    assert {row["error"] for row in told["classes"]} == {None}
+    assert sum(row["now"] for row in told["classes"]) == pytest.approx(1)
+
+
+def test_a_warning_is_told_in_both_ways(run, cal, judged):
+    np.savez("few.npz", logits=judged.logits[:3])
+    done = run("adapt", "cal.json", "few.npz", "-o", "new.json", "--json")
+    (told,) = done.json["warnings"]
+    assert done.err == f"temperance: warning: {told}\n"
+    assert told.startswith("3 rows do not determine the frequency of")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "adapt takes ROWS or --priors; found neither"),
+        (("test.npz", "--priors", "0.1,0.7,0.1,0.1"), "found both"),
+        (("--priors", "0.1,much"), "must be numbers with commas between them"),
+        (("--priors", "0.5,0.5"), "priors must be 4 class frequencies"),
+        (("missing.npz",), "missing.npz"),
+    ],
+)
+def test_what_cannot_be_used_is_one_sentence(words, told, run, cal):
+    run("adapt", "cal.json", *words, "-o", "new.json").failed(2, told)
+    assert not Path("new.json").exists()
+
+
+def test_a_file_is_overwritten_only_if_told_and_never_an_input(run, cal):
+    Path("new.json").write_text("old")
+    words = ("adapt", "cal.json", "test.npz", "-o")
+    run(*words, "new.json").failed(2, "new.json exists already", "--force")
+    assert Path("new.json").read_text() == "old"
+    run(*words, "new.json", "--force").succeeded()
+    run(*words, "cal.json", "--force").failed(2, "another file than the input")
+
+
+def test_a_file_without_class_counts_must_be_fitted_again(run, cal):
+    content = json.loads(Path("cal.json").read_text())
+    del content["fit"]["class_counts"]
+    Path("cal.json").write_text(json.dumps(content))
+    run("adapt", "cal.json", "test.npz", "-o", "new.json").failed(2, "Fit it again with this version")
