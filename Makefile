@@ -83,7 +83,7 @@ prior: $(VENV)/ready
 
 bayes-evaluation: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[rivals]"
-	$(BIN)/python benchmarks/bayes_evaluation.py $(TASKS) --out docs/bayesian
+	$(BIN)/python benchmarks/bayes_evaluation.py $(TASKS) --out docs/bayesian --jobs 2
 	$(BIN)/python benchmarks/bayes_report.py docs/bayesian
 
 bayes-ablation: $(VENV)/ready
