@@ -6,6 +6,7 @@ scikit-learn and probmetrics. `ours`: the newer methods, with a prior learned fr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ OURS = ("mono", "bayes", "bayes-bias")
 SKLEARN = ("temperature", "sigmoid", "isotonic")
 PROBMETRICS = ("temp-scaling", "ts-mix", "ets", "vs", "svs", "sms")
 FEW = 3  # draws, where a method is slow
+ANY_NUMBER = sys.maxsize
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,21 @@ class Limits:
             return 0
         return wanted if n_classes <= self.classes_with_all_draws else min(wanted, FEW)
 
+    def draws_in_words(self) -> str:
+        """Return the limits for the page of results."""
+        few = f"{FEW} or more draws with more than {self.classes_with_all_draws} classes"
+        if self.classes == ANY_NUMBER:
+            return few
+        limit = f"up to {self.classes} classes"
+        return limit if self.classes_with_all_draws == self.classes else f"{limit}, {few}"
 
-UNLIMITED = Limits(10**9, 10**9)
+
+UNLIMITED = Limits(ANY_NUMBER, ANY_NUMBER)
 LIMITS = {
     "probmetrics-sms": Limits(150, 150),
-    "probmetrics-vs": Limits(150, 50),  # 3 s a fit with 100 classes, 2 min with 1000
-    "lts": Limits(10**9, 300),  # 20 s a fit with 465 classes and 5000 rows
-    "hnlts": Limits(10**9, 300),
+    "probmetrics-vs": Limits(150, 2),  # 3 s a fit with 100 classes, 2 min with 1000
+    "lts": Limits(ANY_NUMBER, 50),  # 20 s a fit with 465 classes and 5000 rows
+    "hnlts": Limits(ANY_NUMBER, 50),
 }
 
 
