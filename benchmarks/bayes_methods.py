@@ -53,8 +53,8 @@ UNLIMITED = Limits(ANY_NUMBER, ANY_NUMBER)
 LIMITS = {
     "probmetrics-sms": Limits(150, 150),
     "probmetrics-vs": Limits(150, 2),  # 3 s a fit with 100 classes, 2 min with 1000
-    "lts": Limits(ANY_NUMBER, 50),  # 20 s a fit with 465 classes and 5000 rows
-    "hnlts": Limits(ANY_NUMBER, 50),
+    "lts": Limits(ANY_NUMBER, 2),  # 20 s a fit with 465 classes and 5000 rows
+    "hnlts": Limits(ANY_NUMBER, 2),
 }
 
 
