@@ -10,6 +10,7 @@ blocks of the page FOLDER.md (see `generated_blocks`) with the tables of `tables
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib as mpl
@@ -76,9 +77,8 @@ def protocol(data: pd.DataFrame) -> str:
     )
 
 
-def page(data: pd.DataFrame) -> str:
-    """Return the page of results."""
-    named = tables(data)
+def page(data: pd.DataFrame, named: Mapping[str, str]) -> str:
+    """Return the page of results, from the scores and their tables."""
     parts = ["# Every method from 20 to 5000 rows", protocol(data), "![averages](average.png)"]
     parts += ["## Aims", named["aims"]]
     parts += [
@@ -150,10 +150,11 @@ def main() -> None:
     if options.aims:
         print(aims_text(data))
         return
-    (options.folder / "results.md").write_text(page(data), encoding="utf-8")
+    named = tables(data)
+    (options.folder / "results.md").write_text(page(data, named), encoding="utf-8")
     beside = options.folder.with_suffix(".md")
     if beside.exists():
-        beside.write_text(fill_blocks(beside.read_text(encoding="utf-8"), tables(data)), encoding="utf-8")
+        beside.write_text(fill_blocks(beside.read_text(encoding="utf-8"), named), encoding="utf-8")
     figure(data, options.folder)
 
 

@@ -29,6 +29,11 @@ def read_scores(folder: Path) -> pd.DataFrame:
     return pd.read_csv(folder / "scores.csv.gz")
 
 
+def sizes_in(data: pd.DataFrame) -> list[int]:
+    """Return the main numbers of rows that were measured."""
+    return [size for size in MAIN_SIZES if (data.rows == size).any()]
+
+
 def methods_in_order(data: pd.DataFrame) -> list[str]:
     """Return the methods that were measured: no calibration, the package, the newer methods, the rivals."""
     known = [*names("package"), *OURS, *names("rivals")]
@@ -68,16 +73,16 @@ def win_rates(scores: pd.DataFrame) -> pd.Series:
     return pd.Series(rates)
 
 
-def improvement(data: pd.DataFrame, method: str, size: int, metric: str) -> float:
-    """Return the mean over data sets of 1 - score / score without calibration."""
-    scores = by_task(data, metric, size)
-    return over_datasets(1 - scores[method] / scores["none"])
+def improvement(scores: pd.DataFrame) -> pd.Series:
+    """Return, for each method, the mean over data sets of 1 - score / score without calibration."""
+    gains = 1 - scores.div(scores["none"], axis=0)
+    return gains.apply(over_datasets)
 
 
-def accuracy_gain(data: pd.DataFrame, method: str, size: int) -> float:
-    """Return the mean over data sets of the accuracy minus that without calibration."""
-    accuracy = by_task(data, "accuracy", size)
-    return over_datasets(accuracy[method] - accuracy["none"])
+def accuracy_gain(accuracy: pd.DataFrame) -> pd.Series:
+    """Return, for each method, the mean over data sets of the accuracy minus that without calibration."""
+    gains = accuracy.sub(accuracy["none"], axis=0)
+    return gains.apply(over_datasets)
 
 
 def number(value: float, decimals: int = 3) -> str:
@@ -100,45 +105,50 @@ def best_in_bold(cells: list[str], values: list[float], best: float) -> list[str
 
 def win_rate_table(data: pd.DataFrame, metric: str) -> str:
     """Return the win rates in percent by number of rows, the best in bold."""
-    rates = {size: win_rates(by_task(data, metric, size)) for size in MAIN_SIZES}
     columns = []
-    for size in MAIN_SIZES:
-        values = [rates[size].get(method, np.nan) for method in methods_in_order(data)]
+    for size in sizes_in(data):
+        rates = win_rates(by_task(data, metric, size))
+        values = [rates.get(method, np.nan) for method in methods_in_order(data)]
         cells = [number(100 * value, 1) for value in values]
         columns.append(best_in_bold(cells, values, np.nanmax(values)))
     lines = [list(line) for line in zip(methods_in_order(data), *columns, strict=True)]
-    return markdown(["method", *(f"N = {size}" for size in MAIN_SIZES)], lines)
+    return markdown(["method", *(f"N = {size}" for size in sizes_in(data))], lines)
 
 
 def improvement_table(data: pd.DataFrame) -> str:
     """Return the improvement over no calibration: three scores in percent, accuracy in points."""
-    lines = []
-    for method in methods_in_order(data):
-        if method == "none":
-            continue
-        cells = [method]
-        for size in MAIN_SIZES:
-            if method not in set(data[data.rows == size].method):
-                cells.append("")
-                continue
-            gains = [number(100 * improvement(data, method, size, metric), 1) for metric in MAIN_METRICS]
-            cells.append(" / ".join([*gains, f"{100 * accuracy_gain(data, method, size):+.2f}"]))
-        lines.append(cells)
-    return markdown(["method", *(f"N = {size}" for size in MAIN_SIZES)], lines)
+    methods = [method for method in methods_in_order(data) if method != "none"]
+    columns = []
+    for size in sizes_in(data):
+        gains = [improvement(by_task(data, metric, size)) for metric in MAIN_METRICS]
+        points = accuracy_gain(by_task(data, "accuracy", size))
+        columns.append(
+            [
+                " / ".join([*(number(100 * gain[m], 1) for gain in gains), f"{100 * points[m]:+.2f}"])
+                if m in points
+                else ""
+                for m in methods
+            ]
+        )
+    lines = [list(line) for line in zip(methods, *columns, strict=True)]
+    return markdown(["method", *(f"N = {size}" for size in sizes_in(data))], lines)
 
 
 def ratio_table(data: pd.DataFrame, size: int) -> str:
     """Return the mean ratios to TS over data sets with one number of rows, and the worst task's NLL ratio."""
-    methods = [m for m in methods_in_order(data) if m in set(data[data.rows == size].method)]
-    columns = []
-    for metric in METRICS:
-        values = [by_dataset(data, method, size, f"{metric}_ratio").mean() for method in methods]
-        columns.append(best_in_bold([number(value) for value in values], values, np.nanmin(values)))
+    part = data[data.rows == size]
+    methods = methods_in_order(part)
+    ratios = part.groupby(["method", "dataset"])[[f"{metric}_ratio" for metric in METRICS]].mean()
+    means, counts = ratios.groupby("method").mean().loc[methods], ratios.groupby("method").size()
+    columns = [
+        best_in_bold([number(value) for value in values], values, np.nanmin(values))
+        for values in means.to_numpy().T.tolist()
+    ]
     lines = []
     for method, *cells in zip(methods, *columns, strict=True):
-        part = data[(data.method == method) & (data.rows == size)].set_index("task").nll_ratio
-        worst = f"{number(part.max())} ({part.idxmax()})"
-        lines.append([method, str(len(by_dataset(data, method, size))), *cells, worst])
+        per_task = part[part.method == method].set_index("task").nll_ratio
+        worst = f"{number(per_task.max())} ({per_task.idxmax()})"
+        lines.append([method, str(counts[method]), *cells, worst])
     return markdown(["method", "data sets", *METRICS.values(), "worst task, NLL"], lines)
 
 
@@ -157,7 +167,7 @@ def better_rivals_table(data: pd.DataFrame, method: str) -> str:
     if method not in set(data.method):
         return f"`{method}`: {NOT_MEASURED}."
     lines = []
-    for size in MAIN_SIZES:
+    for size in sizes_in(data):
         found = better_rivals(data, method, size)
         words = [f"{name} {number(line.ratio)} ({line.rival})" for name, line in found.iterrows()]
         total = len(by_dataset(data, method, size))
@@ -171,8 +181,8 @@ def summary_table(data: pd.DataFrame) -> str:
     methods = [method for method in methods_in_order(data) if method in shown]
     lines = []
     for title, part in dataset_groups(data).items():
-        for size in MAIN_SIZES:
-            cells = [f"{title} ({part.dataset.nunique()})" if title.startswith("other") else title, str(size)]
+        for size in sizes_in(part):
+            cells = [title, str(size)]
             for method in methods:
                 means = [by_dataset(part, method, size, f"{m}_ratio").mean() for m in ("nll", "ece15")]
                 cells.append(" / ".join(number(value) for value in means) if not np.isnan(means[0]) else "")
@@ -183,5 +193,5 @@ def summary_table(data: pd.DataFrame) -> str:
 def dataset_groups(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the lines of CIFAR-10, of CIFAR-100 and of the other data sets."""
     groups = {"CIFAR-10": data.dataset == "cifar10", "CIFAR-100": data.dataset == "cifar100"}
-    groups["other data sets"] = ~data.dataset.isin(["cifar10", "cifar100"])
+    groups["others"] = ~data.dataset.isin(["cifar10", "cifar100"])
     return {title: data[chosen] for title, chosen in groups.items()}

@@ -21,9 +21,7 @@ def fill_blocks(page: str, tables: Mapping[str, str]) -> str:
         name = match["name"]
         if name not in tables:
             known = ", ".join(sorted(tables))
-            raise KeyError(
-                f"a generated block must have the name of a table; found {name!r}. Known: {known}."
-            )
+            raise KeyError(f"a generated block must name a table; found {name!r}. Tables: {known}.")
         return f"{match[1]}\n{tables[name].strip()}\n\n{match[3]}"
 
     return BLOCK.sub(filled, page)
