@@ -25,10 +25,8 @@ def evaluation():
 
 @pytest.fixture
 def tasks(tmp_path):
-    val, test = (
-        simulate(n_rows=120, n_classes=3, random_state=0),
-        simulate(n_rows=90, n_classes=3, random_state=1),
-    )
+    val = simulate(n_rows=120, n_classes=3, random_state=0)
+    test = simulate(n_rows=90, n_classes=3, random_state=1)
     np.savez(
         tmp_path / "made-up__simulated.npz",
         logits_val=val.logits,
@@ -70,9 +68,8 @@ def test_a_line_has_the_mean_over_draws_and_the_mean_ratio_to_ts(evaluation, tas
         rows = np.random.default_rng(draw).permutation(120)[:50]
         fitted = TemperatureScaling().fit(task.logits[rows], task.labels[rows])
         single.append(metrics.nll(fitted.predict_proba(task.test_logits), task.test_labels))
-    plain = metrics.nll(
-        np.exp(task.test_logits) / np.exp(task.test_logits).sum(1, keepdims=True), task.test_labels
-    )
+    odds = np.exp(task.test_logits)
+    plain = metrics.nll(odds / odds.sum(axis=1, keepdims=True), task.test_labels)
     assert (line["dataset"], line["draws"], line["method"]) == ("made-up", "2", "none")
     assert_allclose(float(line["nll"]), plain, rtol=1e-5)
     assert_allclose(float(line["nll_ratio"]), np.mean(plain / np.array(single)), rtol=1e-5)
