@@ -135,4 +135,11 @@ def aims_text(data: pd.DataFrame) -> str:
         f"{f.words:60} {f.size:>5} {f.target:8.3f} {number(f.measured, 4):>9} {f.verdict}" for f in found
     ]
     met = sum(f.verdict == "met" for f in found)
-    return "\n".join([*lines, f"{met} of {len(found)} aims met"])
+    return "\n".join([*lines, f"{met} of {len(found)} aims met", coverage(data)])
+
+
+def coverage(data: pd.DataFrame) -> str:
+    """Return on how many cells the methods with aims were run: the averages are over these alone."""
+    cells = len(data[["task", "rows"]].drop_duplicates())
+    counts = (f"{method} {(data.method == method).sum()}" for method in ("bayes", "bayes-bias", SMS))
+    return f"run on, of {cells} cells: {', '.join(counts)}"
