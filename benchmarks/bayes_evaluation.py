@@ -33,7 +33,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from bayes_methods import FEW, REFERENCE, build, limits_of, names
+from bayes_methods import REFERENCE, build, most_draws, names
 from learn_prior import dataset_of as family_of
 from learn_prior import summaries
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ from temperance.population import write_population
 
 SIZES = (200, 1000, 20, 50, 5000)  # in the order of running
 ALL_ROWS = 5000  # the size that stands for all rows
+DRAWS_OF_ALL_ROWS = 3  # where there are more of them than that
 ENOUGH_FOR_ALL = 4000  # rows that a task needs for it
 TEST_ROWS = 5000
 MANY_CLASSES, TEST_ROWS_OF_MANY = 300, 2500
@@ -130,7 +131,7 @@ def draws_of(size: int, n_rows: int, wanted: int) -> int:
     """Return the number of draws: one where all rows are taken."""
     if size >= n_rows:
         return 1
-    return min(wanted, FEW) if size == ALL_ROWS else wanted
+    return min(wanted, DRAWS_OF_ALL_ROWS) if size == ALL_ROWS else wanted
 
 
 def score(method: str, prior: Path | None, task: Task, rows: Labels) -> list[float]:
@@ -156,7 +157,7 @@ def judge(cell: Cell, prior: Path | None, wanted: int) -> list[Line]:
     for draw in range(draws):
         rows = np.random.default_rng(draw).permutation(len(task.labels))[: cell.rows]
         for name, scores in found.items():
-            if draw < limits_of(name).draws(draws, task.n_classes):
+            if draw < most_draws(name, task.n_classes):
                 scores.append(score(name, prior, task, rows))
     reference = np.array(found[REFERENCE])
     about = {
@@ -214,7 +215,7 @@ def plan(tasks: Path, groups: Iterable[str], present: set[Key]) -> list[Cell]:
     cells = []
     for path in sorted(tasks.glob("*.npz")):
         n_classes = classes_of(path)
-        here = [name for name in wanted if limits_of(name).draws(1, n_classes)]
+        here = [name for name in wanted if most_draws(name, n_classes)]
         for size in sizes_of(rows_of(path), n_classes):
             missing = tuple(name for name in here if (path.stem, size, name) not in present)
             cells += [Cell(path, size, missing)] if missing else []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,39 +22,35 @@ PACKAGE = ("ts", "hts", "ets", "pts", "bts", "lts", "hnlts")
 OURS = ("mono", "bayes", "bayes-bias")
 SKLEARN = ("temperature", "sigmoid", "isotonic")
 PROBMETRICS = ("temp-scaling", "ts-mix", "ets", "vs", "svs", "sms")
-FEW = 3  # draws, where a method is slow
-ANY_NUMBER = sys.maxsize
+ANY, ALL = sys.maxsize, sys.maxsize  # number of classes, draws
 
-
-@dataclass(frozen=True)
-class Limits:
-    """Where a slow method runs: up to so many classes, and with all draws up to so many."""
-
-    classes: int
-    classes_with_all_draws: int
-
-    def draws(self, wanted: int, n_classes: int) -> int:
-        """Return the number of draws out of those wanted; 0 where the method does not run."""
-        if n_classes > self.classes:
-            return 0
-        return wanted if n_classes <= self.classes_with_all_draws else min(wanted, FEW)
-
-    def draws_in_words(self) -> str:
-        """Return the limits for the page of results."""
-        few = f"{FEW} or more draws with more than {self.classes_with_all_draws} classes"
-        if self.classes == ANY_NUMBER:
-            return few
-        limit = f"up to {self.classes} classes"
-        return limit if self.classes_with_all_draws == self.classes else f"{limit}, {few}"
-
-
-UNLIMITED = Limits(ANY_NUMBER, ANY_NUMBER)
+# Slow methods: (up to so many classes, at most so many draws), and not at all with more classes.
 LIMITS = {
-    "probmetrics-sms": Limits(150, 150),
-    "probmetrics-vs": Limits(150, 2),  # 3 s a fit with 100 classes, 2 min with 1000
-    "lts": Limits(ANY_NUMBER, 2),  # 20 s a fit with 465 classes and 5000 rows
-    "hnlts": Limits(ANY_NUMBER, 2),
+    "lts": ((2, ALL), (ANY, 3)),  # 20 s a fit with 465 classes and 5000 rows
+    "hnlts": ((2, ALL), (ANY, 3)),
+    "sklearn-sigmoid": ((10, ALL), (ANY, 3)),
+    "sklearn-isotonic": ((10, ALL), (ANY, 3)),
+    "probmetrics-vs": ((2, ALL), (50, 3), (150, 1)),  # 7 s a fit with 100 classes, 2 min with 1000
+    "probmetrics-sms": ((150, ALL),),
 }
+
+
+def most_draws(method: str, n_classes: int) -> int:
+    """Return the largest number of draws of a method; 0 where it does not run."""
+    steps = LIMITS.get(method, ((ANY, ALL),))
+    return next((draws for classes, draws in steps if n_classes <= classes), 0)
+
+
+def limits_in_words(method: str) -> str:
+    """Return where a slow method runs with how many draws."""
+    words, above = [], 0
+    for classes, draws in LIMITS[method]:
+        number = "all draws" if draws == ALL else f"{draws} or more draws"
+        words.append(
+            f"{number} {f'with more than {above}' if classes == ANY else f'up to {classes}'} classes"
+        )
+        above = classes
+    return ", ".join(words)
 
 
 class NoCalibration:
@@ -68,11 +63,6 @@ class NoCalibration:
     def predict_proba(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the softmax."""
         return np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
-
-
-def limits_of(method: str) -> Limits:
-    """Return where a method runs."""
-    return LIMITS.get(method, UNLIMITED)
 
 
 def names(group: str) -> tuple[str, ...]:

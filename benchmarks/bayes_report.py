@@ -17,7 +17,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from bayes_aims import aims_table, aims_text
-from bayes_methods import LIMITS
+from bayes_methods import LIMITS, limits_in_words
 from bayes_tables import (
     MAIN_METRICS,
     MAIN_SIZES,
@@ -60,9 +60,7 @@ def tables(data: pd.DataFrame) -> dict[str, str]:
 
 def protocol(data: pd.DataFrame) -> str:
     """Return how the scores were measured."""
-    slow = ", ".join(
-        f"`{name}` {limit.draws_in_words()}" for name, limit in LIMITS.items() if name in set(data.method)
-    )
+    slow = "; ".join(f"`{name}` {limits_in_words(name)}" for name in LIMITS)
     return (
         f"Made by `make bayes-evaluation` from {data.task.nunique()} tasks of {data.dataset.nunique()} data "
         f"sets. In each of {data.draws.max()} draws, all methods are fitted to the same N validation rows, "
