@@ -46,9 +46,8 @@ def limits_in_words(method: str) -> str:
     words, above = [], 0
     for classes, draws in LIMITS[method]:
         number = "all draws" if draws == ALL else f"{draws} or more draws"
-        words.append(
-            f"{number} {f'with more than {above}' if classes == ANY else f'up to {classes}'} classes"
-        )
+        where = f"with more than {above}" if classes == ANY else f"up to {classes}"
+        words.append(f"{number} {where} classes")
         above = classes
     return ", ".join(words)
 

@@ -52,10 +52,9 @@ def by_task(data: pd.DataFrame, column: str, size: int) -> pd.DataFrame:
     return data[data.rows == size].pivot(index="task", columns="method", values=column)
 
 
-def over_datasets(per_task: pd.Series) -> float:
-    """Return the mean over data sets of the mean over their tasks."""
-    known = per_task.dropna()
-    return float(known.groupby(known.index.str.split("__").str[0]).mean().mean())
+def over_datasets(per_task: pd.DataFrame) -> pd.Series:
+    """Return, for each column, the mean over data sets of the mean over their tasks."""
+    return per_task.groupby(per_task.index.str.split("__").str[0]).mean().mean()
 
 
 def win_rates(scores: pd.DataFrame) -> pd.Series:
@@ -75,14 +74,12 @@ def win_rates(scores: pd.DataFrame) -> pd.Series:
 
 def improvement(scores: pd.DataFrame) -> pd.Series:
     """Return, for each method, the mean over data sets of 1 - score / score without calibration."""
-    gains = 1 - scores.div(scores["none"], axis=0)
-    return gains.apply(over_datasets)
+    return over_datasets(1 - scores.div(scores["none"], axis=0))
 
 
 def accuracy_gain(accuracy: pd.DataFrame) -> pd.Series:
     """Return, for each method, the mean over data sets of the accuracy minus that without calibration."""
-    gains = accuracy.sub(accuracy["none"], axis=0)
-    return gains.apply(over_datasets)
+    return over_datasets(accuracy.sub(accuracy["none"], axis=0))
 
 
 def number(value: float, decimals: int = 3) -> str:

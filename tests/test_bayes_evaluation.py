@@ -113,7 +113,5 @@ def test_slow_methods_have_fewer_draws_or_are_left_out_where_there_are_many_clas
     assert methods.most_draws("probmetrics-sms", 150) >= 10
     assert methods.most_draws("probmetrics-sms", 151) == 0
     assert min(methods.most_draws(name, 1000) for name in ("none", "ts", "ets", "bayes", "bayes-bias")) >= 10
-    assert (
-        methods.limits_in_words("lts")
-        == "all draws up to 2 classes, 3 or more draws with more than 2 classes"
-    )
+    words = "all draws up to 2 classes, 3 or more draws with more than 2 classes"
+    assert methods.limits_in_words("lts") == words

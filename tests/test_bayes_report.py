@@ -73,8 +73,8 @@ def test_a_win_is_a_lower_score_than_another_method_on_a_task(scripts):
 
 
 def test_averages_are_over_the_tasks_of_a_data_set_first(scripts):
-    per_task = pd.Series({"x__1": 1.0, "x__2": 3.0, "y__1": 6.0, "y__2": np.nan})
-    assert scripts("bayes_tables").over_datasets(per_task) == 4.0
+    per_task = pd.DataFrame({"m": {"x__1": 1.0, "x__2": 3.0, "y__1": 6.0, "y__2": np.nan}})
+    assert scripts("bayes_tables").over_datasets(per_task).to_dict() == {"m": 4.0}
 
 
 def test_improvement_is_one_minus_the_ratio_to_no_calibration(scripts):
