@@ -93,7 +93,8 @@ def page(data: pd.DataFrame, named: Mapping[str, str]) -> str:
         "calibration. Then the difference in accuracy, in percentage points.",
         named["improvement"],
         "## Ratios to TS",
-        "Means over the data sets on which a method was run; the lowest in bold.",
+        "Means over the data sets on which a method was run. The lowest among the methods that were run on "
+        "all data sets is in bold; means over different numbers of data sets cannot be compared.",
     ]
     for size in sorted(data.rows.unique()):
         parts += [f"### N = {size}", named[f"ratios-{size}"]]

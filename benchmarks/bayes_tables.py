@@ -136,10 +136,11 @@ def ratio_table(data: pd.DataFrame, size: int) -> str:
     part = data[data.rows == size]
     methods = methods_in_order(part)
     ratios = part.groupby(["method", "dataset"])[[f"{metric}_ratio" for metric in METRICS]].mean()
-    means, counts = ratios.groupby("method").mean().loc[methods], ratios.groupby("method").size()
+    means, counts = ratios.groupby("method").mean().loc[methods], ratios.groupby("method").size().loc[methods]
+    comparable = means[counts == counts.max()]  # the others were run on easier or harder data sets
     columns = [
-        best_in_bold([number(value) for value in values], values, np.nanmin(values))
-        for values in means.to_numpy().T.tolist()
+        best_in_bold([number(value) for value in means[name]], means[name].tolist(), comparable[name].min())
+        for name in means
     ]
     lines = []
     for method, *cells in zip(methods, *columns, strict=True):
