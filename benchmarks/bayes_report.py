@@ -71,7 +71,8 @@ def protocol(data: pd.DataFrame) -> str:
         "A ratio is the mean over draws of a method's score over that of TS on the same rows. Averages are "
         "over the tasks of a data set first, then over data sets. A method that gives probability 0 to a "
         "class that occurs has an NLL of inf; scikit-learn's methods do so for classes without calibration "
-        "rows, and isotonic regression for others too."
+        "rows, and isotonic regression for others too. A method that cannot be fitted has inf in all scores; "
+        "`sklearn-temperature` fails where all calibration rows have the same class (spkrverif)."
     )
 
 
@@ -113,7 +114,7 @@ def figure(data: pd.DataFrame, folder: Path) -> None:
     fig, axes = plt.subplots(1, len(groups), figsize=(12, 4.4), layout="constrained")
     for ax, (title, part) in zip(axes, groups.items(), strict=True):
         draw_methods(ax, part)
-        ax.set(title=title, xlabel="ECE / ECE of TS", xlim=(0.6, 1.5), ylim=(0.75, 1.15))
+        ax.set(title=title, xlabel="ECE / ECE of TS", xlim=(0.6, 1.75), ylim=(0.75, 1.2))
         ax.axhline(1, color="0.7", lw=0.8, zorder=0)
         ax.axvline(1, color="0.7", lw=0.8, zorder=0)
     axes[0].set_ylabel("NLL / NLL of TS")
