@@ -1,11 +1,17 @@
-"""Every method on every task from 20 to 5000 rows, with the population prior learned without the task's data.
+"""Every method on every task from 20 to 5000 rows; priors are learned without the task's data set.
 
-    python benchmarks/bayes_evaluation.py TASKS --out docs/bayesian [--draws 20] [--jobs 2]
+    python benchmarks/bayes_evaluation.py TASKS --out docs/bayesian [--groups rivals,package,ours]
+        [--draws 10] [--jobs 1] [--again]
 
-For each task, number of rows and draw one subsample of the validation half is used by all methods, and the
-test half judges them. Before, the prior is learned once for each data set, from all the others (see
-`learn_prior`). Writes scores.csv.gz: mean and standard deviation over the draws of each score.
-`bayes_report` makes tables and figures of it. Needs probmetrics for the methods that begin with pm.
+A cell is a task and a number of rows N. In each draw all methods are fitted to the same N validation rows,
+and the test rows judge them. N = 5000 stands for all rows of a task that has 4000 or more; from tasks with
+more than 5000 rows, three draws of 5000 are taken. Tasks with more than 300 classes and fewer than 4000 rows
+also have a cell with all their rows.
+
+OUT/scores.csv.gz holds a line for each cell and method. It is written after each cell; lines that are there
+already are kept, so a run that was stopped goes on, and groups can be run one after the other. `--again`
+computes the lines of the groups anew. `bayes_report` makes tables and figures of the file. The rivals need
+`pip install "temperance[rivals]"`.
 """
 
 from __future__ import annotations
@@ -16,104 +22,89 @@ import csv
 import gzip
 import io
 import os
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from learn_prior import dataset_of, summaries
+from bayes_methods import REFERENCE, build, most_draws, names
+from learn_prior import dataset_of as family_of
+from learn_prior import summaries
 from numpy.typing import NDArray
 
-from temperance import CALIBRATORS, BayesianTemperatureScaling, make_calibrator, metrics
+from temperance import metrics
 from temperance.files import write_atomically
 from temperance.learning import learn_population
 from temperance.population import write_population
 
-SIZES = (5000, 1000, 200, 50, 20, 500, 100)  # in the order of running: slow ones first, and the main ones
-TEST_ROWS = 5000  # at most, for a run of an hour
+SIZES = (200, 1000, 20, 50, 5000)  # in the order of running
+ALL_ROWS = 5000  # the size that stands for all rows
+DRAWS_OF_ALL_ROWS = 3  # where there are more of them than that
+ENOUGH_FOR_ALL = 4000  # rows that a task needs for it
+TEST_ROWS = 5000
+MANY_CLASSES, TEST_ROWS_OF_MANY = 300, 2500
+UNSHUFFLED = 20_000  # from this many test rows on, a random part of them judges
 SCORES: dict[str, Callable[..., float]] = {
     "nll": metrics.nll,
     "brier": metrics.brier,
     "ece15": metrics.ece,
     "smooth_ece": metrics.smooth_ece,
     "classwise_ece": metrics.classwise_ece,
+    "accuracy": metrics.accuracy,
 }
+RATIOS = ("nll", "brier", "ece15", "smooth_ece", "classwise_ece")
+FAILED = [np.inf] * len(RATIOS) + [np.nan]
 Array = NDArray[np.float64]
-# Logits and labels to fit, logits to predict -> probabilities.
-Method = Callable[[Array, NDArray[np.intp], Array], Array]
+Labels = NDArray[np.intp]
+Line = dict[str, str]
+Key = tuple[str, int, str]  # task, rows, method
 
 
-def ours(key: str) -> Method:
-    """Return a method of the registry."""
-    return lambda z, y, test: make_calibrator(key).fit(z, y).predict_proba(test)
+@dataclass(frozen=True)
+class Task:
+    """The rows to fit to, and those that judge."""
+
+    logits: Array
+    labels: Labels
+    test_logits: Array
+    test_labels: Labels
+
+    @property
+    def n_classes(self) -> int:
+        """Return the number of columns."""
+        return self.logits.shape[1]
 
 
-def bayes(**options: object) -> Method:
-    """Return Bayesian temperature scaling with options."""
-    return lambda z, y, test: BayesianTemperatureScaling(**options).fit(z, y).predict_proba(test)  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class Cell:
+    """A task, a number of rows, and the methods that are wanted there."""
+
+    path: Path
+    rows: int
+    methods: tuple[str, ...]
 
 
-def rival(name: str) -> Method:
-    """Return a method of probmetrics."""
-    import torch
-    from probmetrics.calibrators import get_calibrator
-    from probmetrics.distributions import CategoricalLogits
-
-    quiet = {f"{name}_print_init_info": False} if name in ("svs", "sms") else {}
-
-    def fit_predict(z: Array, y: NDArray[np.intp], test: Array) -> Array:
-        calibrator = get_calibrator(name, **quiet)
-        calibrator.fit_torch(CategoricalLogits(torch.from_numpy(z)), torch.from_numpy(y))
-        return calibrator.predict_proba_torch(CategoricalLogits(torch.from_numpy(test))).get_probs().numpy()
-
-    return fit_predict
+def test_rows(n_rows: int, n_classes: int) -> NDArray[np.intp]:
+    """Return which test rows judge: the first ones, or a random part of a large and sorted file."""
+    limit = TEST_ROWS_OF_MANY if n_classes > MANY_CLASSES else TEST_ROWS
+    if n_rows >= UNSHUFFLED:
+        return np.random.default_rng(0).permutation(n_rows)[:limit]
+    return np.arange(min(n_rows, limit))
 
 
-def methods(prior: Path) -> dict[str, Method]:
-    """Return all methods by name."""
-    return {
-        "none": lambda z, y, test: np.exp(test - np.logaddexp.reduce(test, axis=1, keepdims=True)),
-        **{key: ours(key) for key, m in CALIBRATORS.items() if m.in_comparison and key != "bayes"},
-        "bayes": bayes(prior=str(prior)),
-        "bayes weak": bayes(prior="weak"),
-        "bayes class_bias": bayes(prior=str(prior), class_bias=True),
-        "pm ts": rival("temp-scaling"),
-        "pm ts-mix": rival("ts-mix"),
-        "pm svs": rival("svs"),
-        "pm sms": rival("sms"),
-    }
-
-
-def judge(path: Path, prior: Path, size: int, draws: int) -> list[dict[str, object]]:
-    """Return a line for each method, on one task with one number of rows."""
-    warnings.simplefilter("ignore")  # of draws without an error, and of fits that drift
+def read_task(path: Path) -> Task:
+    """Read a task file in double precision."""
     with np.load(path) as file:
-        z, y = file["logits_val"].astype(np.float64), file["labels_val"].astype(np.intp)
-        test = file["logits_test"][:TEST_ROWS].astype(np.float64)
-        truth = file["labels_test"][:TEST_ROWS].astype(np.intp)
-    found: dict[str, list[list[float]]] = {}
-    for draw in range(1 if size == len(y) else draws):  # all rows are one draw
-        rows = np.random.default_rng(draw).permutation(len(y))[:size]
-        for name, method in methods(prior).items():
-            began = time.perf_counter()
-            with contextlib.redirect_stdout(None):
-                probs = method(z[rows], y[rows], test)
-            seconds = time.perf_counter() - began
-            values = [score(probs, truth) for score in SCORES.values()]
-            found.setdefault(name, []).append([*values, seconds])
-    lines = []
-    for name, values in found.items():
-        mean, spread = np.mean(values, axis=0), np.std(values, axis=0)
-        line: dict[str, object] = {"task": path.stem, "dataset": dataset_of(path), "classes": z.shape[1]}
-        line |= {"rows": size, "draws": len(values), "method": name}
-        for score, m, s in zip([*SCORES, "seconds"], mean, spread, strict=True):
-            line |= {score: f"{m:.6g}", f"{score}_sd": f"{s:.3g}"}
-        lines.append(line)
-    return lines
+        logits, labels = file["logits_val"].astype(np.float64), file["labels_val"].astype(np.intp)
+        kept = test_rows(*file["logits_test"].shape)
+        test_logits = file["logits_test"][kept].astype(np.float64)
+        return Task(logits, labels, test_logits, file["labels_test"][kept].astype(np.intp))
 
 
 def rows_of(path: Path) -> int:
@@ -122,50 +113,154 @@ def rows_of(path: Path) -> int:
         return len(file["labels_val"])
 
 
-def priors_without(tasks: Path, folder: Path) -> dict[str, Path]:
-    """Learn, for each data set, the prior of all the others."""
-    known = summaries(tasks)
-    result = {}
-    for dataset in sorted({task.dataset for task in known}):
-        result[dataset] = folder / f"without_{dataset}.json"
-        write_population(
-            learn_population([task for task in known if task.dataset != dataset]), result[dataset]
-        )
-    return result
+def classes_of(path: Path) -> int:
+    """Return how many classes a task has."""
+    with np.load(path) as file:
+        return int(file["logits_val"].shape[1])
 
 
-def write(path: Path, lines: list[dict[str, object]]) -> None:
-    """Write what there is so far, sorted."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def sizes_of(n_rows: int, n_classes: int) -> list[int]:
+    """Return the numbers of rows at which a task is judged, in the order of running."""
+    sizes = [size for size in SIZES if n_rows >= (ENOUGH_FOR_ALL if size == ALL_ROWS else size)]
+    if n_classes > MANY_CLASSES and ALL_ROWS not in sizes:
+        sizes.append(n_rows)
+    return sizes
+
+
+def draws_of(size: int, n_rows: int, wanted: int) -> int:
+    """Return the number of draws: one where all rows are taken."""
+    if size >= n_rows:
+        return 1
+    return min(wanted, DRAWS_OF_ALL_ROWS) if size == ALL_ROWS else wanted
+
+
+def score(method: str, prior: Path | None, task: Task, rows: Labels) -> list[float]:
+    """Fit to some rows and return every score, then the seconds of fit and prediction."""
+    began = time.perf_counter()
+    try:
+        with contextlib.redirect_stdout(None):
+            calibrator = build(method, prior).fit(task.logits[rows], task.labels[rows])
+            probs = calibrator.predict_proba(task.test_logits)
+        seconds = time.perf_counter() - began
+        return [*(float(f(probs, task.test_labels)) for f in SCORES.values()), seconds]
+    except Exception as error:  # whatever another package raises: the failure is its score
+        print(f"{method} failed with {len(rows)} rows: {error!r:.200}", file=sys.stderr, flush=True)
+        return [*FAILED, time.perf_counter() - began]
+
+
+def judge(cell: Cell, prior: Path | None, wanted: int) -> list[Line]:
+    """Return a line for each method of a cell."""
+    warnings.simplefilter("ignore")  # of draws without an error, and of fits that drift
+    task = read_task(cell.path)
+    found: dict[str, list[list[float]]] = {name: [] for name in (REFERENCE, *cell.methods)}
+    draws = draws_of(cell.rows, len(task.labels), wanted)
+    for draw in range(draws):
+        rows = np.random.default_rng(draw).permutation(len(task.labels))[: cell.rows]
+        for name, scores in found.items():
+            if draw < most_draws(name, task.n_classes):
+                scores.append(score(name, prior, task, rows))
+    reference = np.array(found[REFERENCE])
+    about = {
+        "task": cell.path.stem,
+        "dataset": cell.path.stem.split("__")[0],
+        "classes": str(task.n_classes),
+        "rows": str(cell.rows),
+    }
+    return [
+        about | {"draws": str(len(found[name])), "method": name} | summary(np.array(found[name]), reference)
+        for name in cell.methods
+    ]
+
+
+def summary(values: Array, reference: Array) -> Line:
+    """Return mean and deviation over draws of each score, and the mean ratios to the reference."""
+    line: Line = {}
+    with np.errstate(all="ignore"):  # inf stays inf
+        mean, spread = values.mean(axis=0), values.std(axis=0)
+        ratios = (values / reference[: len(values)]).mean(axis=0)
+    for i, name in enumerate(SCORES):
+        line |= {name: f"{mean[i]:.6g}", f"{name}_sd": f"{spread[i]:.3g}"}
+    for i, name in enumerate(RATIOS):
+        line[f"{name}_ratio"] = f"{ratios[i]:.6g}"
+    return line | {"seconds": f"{mean[-1]:.3g}"}
+
+
+def key_of(line: Line) -> Key:
+    """Return what a line is known by."""
+    return line["task"], int(line["rows"]), line["method"]
+
+
+def read_lines(path: Path) -> dict[Key, Line]:
+    """Return the lines of a file of scores; none if there is no file."""
+    if not path.exists():
+        return {}
+    with gzip.open(path, "rt", newline="") as file:
+        return {key_of(line): line for line in csv.DictReader(file)}
+
+
+def add_lines(path: Path, lines: Iterable[Line]) -> None:
+    """Put lines into a file of scores, in place of older ones of the same cell and method."""
+    merged = read_lines(path) | {key_of(line): line for line in lines}
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(lines[0]))
+    writer = csv.DictWriter(text, list(next(iter(merged.values()))))
     writer.writeheader()
-    writer.writerows(sorted(lines, key=lambda line: (str(line["task"]), int(str(line["rows"])))))
+    writer.writerows(merged[key] for key in sorted(merged))
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, gzip.compress(text.getvalue().encode(), mtime=0), overwrite=True)
 
 
+def plan(tasks: Path, groups: Iterable[str], present: set[Key]) -> list[Cell]:
+    """Return the cells that have methods without a line, in the order of running."""
+    wanted = [name for group in groups for name in names(group)]
+    cells = []
+    for path in sorted(tasks.glob("*.npz")):
+        n_classes = classes_of(path)
+        here = [name for name in wanted if most_draws(name, n_classes)]
+        for size in sizes_of(rows_of(path), n_classes):
+            missing = tuple(name for name in here if (path.stem, size, name) not in present)
+            cells += [Cell(path, size, missing)] if missing else []
+    order = {size: i for i, size in enumerate(SIZES)}
+    return sorted(cells, key=lambda cell: order.get(cell.rows, len(SIZES)))
+
+
+def priors_without(tasks: Path, folder: Path) -> dict[str, Path]:
+    """Learn, for each family of data sets, the prior of all the others."""
+    known = summaries(tasks)
+    result = {}
+    for family in sorted({task.dataset for task in known}):
+        result[family] = folder / f"without_{family}.json"
+        others = [task for task in known if task.dataset != family]
+        write_population(learn_population(others), result[family])
+    return result
+
+
+def run(cells: list[Cell], priors: dict[str, Path], out: Path, draws: int, jobs: int) -> None:
+    """Judge all cells over processes, and write after each."""
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        waiting = {pool.submit(judge, cell, priors.get(family_of(cell.path)), draws): cell for cell in cells}
+        for done, future in enumerate(as_completed(waiting), 1):
+            add_lines(out, future.result())
+            cell = waiting[future]
+            print(f"{done} of {len(cells)} cells: {cell.path.stem}, N = {cell.rows}", flush=True)
+
+
 def main() -> None:
-    """Run all cells over the processes, the slow ones first, and write what they gave."""
+    """Plan, learn the priors if they are needed, and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("tasks", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--groups", default="rivals,package,ours")
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="Compute lines that are there already, too.")
     options = parser.parse_args()
     for name in ("TEMPERANCE_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"  # of the processes to come: the cells are parallel already
-    lines: list[dict[str, object]] = []
-    fresh = get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(options.jobs, fresh) as pool:
-        priors = priors_without(options.tasks, Path(folder))
-        paths = sorted(options.tasks.glob("*.npz"))
-        cells = [(path, size) for size in SIZES for path in paths if size <= rows_of(path)]
-        waiting = [pool.submit(judge, p, priors[dataset_of(p)], n, options.draws) for p, n in cells]
-        for done, future in enumerate(as_completed(waiting), 1):
-            lines += future.result()
-            write(options.out / "scores.csv.gz", lines)
-            print(f"\r{done} of {len(cells)} cells", end="", flush=True)
-    print()
+    out, groups = options.out / "scores.csv.gz", options.groups.split(",")
+    cells = plan(options.tasks, groups, set() if options.again else set(read_lines(out)))
+    with tempfile.TemporaryDirectory() as folder:
+        priors = priors_without(options.tasks, Path(folder)) if "ours" in groups and cells else {}
+        run(cells, priors, out, options.draws, options.jobs)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,10 @@ LAYERS = (
     ("validation",),
     ("containers", "population"),
     ("calibrators", "data", "metrics"),
-    ("adapters", "comparison", "dask", "learning", "onnx", "persistence", "sklearn", "streaming", "torch"),
+    (
+        *("adapters", "calarena", "comparison", "dask", "learning"),
+        *("onnx", "persistence", "sklearn", "streaming", "torch"),
+    ),
     ("display",),
     ("report", "study"),
     ("cli",),

@@ -2,9 +2,10 @@
 
     python benchmarks/learn_prior.py TASKS --out src/temperance/population.json --overwrite
 
-A task file is <dataset>__<model>.npz with `logits_val` and `labels_val`, which teach, and a test part, which is
-never read. Of a task with more rows than `MOST_ROWS`, evenly spaced ones teach. What stands before a hyphen in
-the data set's name is its family, and counts as one data set. The file records every task with a hash of its rows.
+A task file is <dataset>__<model>.npz with `logits_val` and `labels_val`, which teach, and a test part, which
+is never read. Of a task with more rows than `MOST_ROWS`, evenly spaced ones teach. What stands before a
+hyphen in the data set's name is its family, and counts as one data set. The prior's file lists every task,
+with a hash of the rows that taught.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def main() -> None:
     write_population(population, options.out, overwrite=options.overwrite)
     print(f"level: {population.intercept.round(3)}, scale {population.intercept_scale:.3f}")
     print(f"shape: {population.mean.round(3)}, deviations {population.covariance.diagonal().round(4) ** 0.5}")
-    print(f"map: {population.map_mean.round(3)}, deviations {population.map_covariance.diagonal().round(4) ** 0.5}")
+    deviations = population.map_covariance.diagonal().round(4) ** 0.5
+    print(f"map: {population.map_mean.round(3)}, deviations {deviations}")
     print(f"classes {population.class_scale:.3f}")
 
 

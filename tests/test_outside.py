@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 import temperance
 from temperance import CalibratedClassifier, InputError, TemperatureScaling, compare
+from temperance.adapters import ProbmetricsCalibration
 from temperance.calibrators.outside import find_method, find_methods
 from temperance.data import simulate
 from temperance.study import Results, find_tasks, make_table, run_study
@@ -279,3 +280,11 @@ def test_the_methods_of_probmetrics_take_part(key, rows):
     pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
     val, test = rows
     assert not compare(val.logits, val.labels, test.logits, test.labels, [key]).failures
+
+
+@pytest.mark.parametrize("method", ["ets", "vs"])
+def test_methods_that_probmetrics_has_no_name_for_take_part(method, rows):
+    pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
+    val, test = rows
+    methods = {"theirs": ProbmetricsCalibration(method)}
+    assert not compare(val.logits, val.labels, test.logits, test.labels, methods).failures

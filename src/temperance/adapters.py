@@ -20,6 +20,9 @@ from temperance.loaders import import_optional
 
 __all__ = ["ProbmetricsCalibration", "SklearnCalibration", "isotonic", "sigmoid", "sms", "svs", "temperature"]
 
+# Methods of probmetrics that its `get_calibrator` does not name.
+_PROBMETRICS_CLASSES = {"ets": "ETSCalibrator", "vs": "VectorScalingCalibrator"}
+
 
 class _LogitsAsScores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A fitted classifier whose inputs are its own scores."""
@@ -90,7 +93,12 @@ class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
 
 
 class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
-    """Calibration by a method of probmetrics: "svs", "sms" or any other name of its `get_calibrator`.
+    """Calibration by a method of probmetrics, fitted to logits.
+
+    Parameters
+    ----------
+    method : str
+        "sms", "svs", "vs", "ets", or another name that its `get_calibrator` knows.
 
     References
     ----------
@@ -100,6 +108,13 @@ class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
     def __init__(self, method: str = "sms") -> None:
         self.method = method
 
+    def _unfitted(self) -> Any:
+        calibrators = import_optional("probmetrics.calibrators", "rivals", "this method")
+        if self.method in _PROBMETRICS_CLASSES:
+            return getattr(calibrators, _PROBMETRICS_CLASSES[self.method])()
+        quiet = {f"{self.method}_print_init_info": False} if self.method in ("svs", "sms") else {}
+        return calibrators.get_calibrator(self.method, **quiet)
+
     def _logits(self, logits: Any) -> Any:
         distributions = import_optional("probmetrics.distributions", "rivals", "this method")
         torch = import_optional("torch", "torch", "this method")
@@ -107,10 +122,8 @@ class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, logits: Matrix, labels: Indices) -> Self:
         """Fit to labelled rows."""
-        calibrators = import_optional("probmetrics.calibrators", "rivals", "this method")
         torch = import_optional("torch", "torch", "this method")
-        quiet = {f"{self.method}_print_init_info": False} if self.method in ("svs", "sms") else {}
-        self.calibrator_ = calibrators.get_calibrator(self.method, **quiet)
+        self.calibrator_ = self._unfitted()
         self.calibrator_.fit_torch(self._logits(logits), torch.from_numpy(np.array(labels, np.int64)))
         return self
 

@@ -1,7 +1,8 @@
 """Learning the population prior of `BayesianTemperatureScaling` from tasks: logits with labels.
 
-Each task is summarised by itself: the quadratic approximation of the log-likelihood of its coefficients, and
-the width that the evidence gives to its class temperatures. Expectation maximisation then finds the population
+Each task is summarised by itself: the quadratic approximation of the log-likelihood of its coefficients,
+and the width that the evidence gives to its class temperatures. Expectation maximisation then finds the
+population
 
     level_i ~ t(c0 + c1 (mean log entropy)_i, s^2)        shape_i ~ t(m, S)        map_i ~ t(m', S')
 
@@ -93,7 +94,9 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
     precision = block_diag(
         weak.intercept_scale**-2.0, np.linalg.inv(weak.covariance), np.linalg.inv(4 * weak.map_covariance)
     )
-    without_classes = replace(design, group_of_class=np.full(rows.n_classes, -1), class_of_group=np.empty(0, np.intp))
+    without_classes = replace(
+        design, group_of_class=np.full(rows.n_classes, -1), class_of_group=np.empty(0, np.intp)
+    )
     likelihood = without_classes.likelihood(rows, None)
     penalised = likelihood.with_prior(Prior(mean, precision / rows.n_rows))
     solution = fisher_scoring(penalised, without_classes.start(weak))
@@ -180,7 +183,7 @@ def _tasks_given(
 def _population_given(
     theta: Matrix, spread: NDArray[np.float64], weights: Vector, pulls: Matrix, entropies: Matrix
 ) -> tuple[Vector, Matrix, list[Matrix], Matrix]:
-    """Return the population given the tasks' coefficients: the line of the level, means, covariances, pulls."""
+    """Return the population given the tasks' coefficients: line of the level, means, covariances, pulls."""
     weighted = entropies * (weights * pulls[0])[:, None]
     penalty = np.diag([0.0, SLOPE_PENALTY])
     intercept = np.asarray(np.linalg.solve(weighted.T @ entropies + penalty, weighted.T @ theta[:, 0]))

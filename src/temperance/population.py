@@ -52,7 +52,7 @@ class Population:
 
 
 def weak_population() -> Population:
-    """Return a prior that knows little: log T about 0, half a unit of it for each feature; a map near none."""
+    """Return a prior that knows little: log T about 0, half a unit for each feature, a straight map."""
     return Population(
         intercept=np.array([0.0, 0.0]),
         intercept_scale=1.0,
@@ -95,8 +95,8 @@ def _parse(content: bytes, where: str) -> Population:
         raise fail(f"it must be JSON in UTF-8 ({error})") from None
     if not isinstance(data, dict) or any(data.get(name) != value for name, value in HEADER.items()):
         raise fail(
-            f"it must have format {FORMAT!r}, version {VERSION}, the features {SHAPE_FEATURES} and the map_knots "
-            f"{KNOTS.tolist()}"
+            f"it must have format {FORMAT!r}, version {VERSION}, the features {SHAPE_FEATURES} and the "
+            f"map_knots {KNOTS.tolist()}"
         )
     shapes: dict[str, tuple[int, ...]] = {
         "intercept": (2,),

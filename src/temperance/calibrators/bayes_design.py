@@ -73,9 +73,7 @@ class Design:
 
     def likelihood(self, rows: LogitRows, weights: Vector | None) -> RowMapLikelihood:
         """Return the likelihood of some rows as a function of the coefficients and of the map."""
-        return RowMapLikelihood(
-            rows, self.reference, self.predictor(rows), self.link(), self.basis, weights
-        )
+        return RowMapLikelihood(rows, self.reference, self.predictor(rows), self.link(), self.basis, weights)
 
 
 def build_design(data: FitData, population: Population) -> Design:

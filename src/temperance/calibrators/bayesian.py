@@ -1,11 +1,13 @@
 """Bayesian temperature scaling: a map of log-probabilities and a temperature for each row.
 
-    log T = b + w . phi(z / T0) + v[predicted class]           p = E softmax(-map(-log softmax(z / T0)) T0 / T)
+    log T = b + w . phi(z / T0) + v[predicted class]
+    p = E softmax(-map(-log softmax(z / T0)) T0 / T)
 
-phi is the shape of the row (`core.features`), standardised; the map (`core.maps`) increases, so that the order of
-the classes stays. The prior of b, w and the map was learned from a population of public classifiers; the width
-of each block of the prior, that of v too, is chosen by the evidence of the rows. The likelihood gives some
-more weight to the predicted class (`core.top_label`). What the rows leave open of T is averaged over.
+phi is the shape of the row (`core.features`), standardised; the map (`core.maps`) increases, so that the
+order of the classes stays. The prior of b, w and the map was learned from a population of public classifiers;
+the width of each block of the prior, that of v too, is chosen by the evidence of the rows. The likelihood
+gives some more weight to the predicted class (`core.top_label`). What the rows leave open of T is averaged
+over.
 """
 
 from __future__ import annotations
@@ -151,7 +153,10 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         return FirstEditionFormula, shapes
 
     def _summary(self) -> str:
-        formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi(z / T0) + v[predicted class]"
+        formula = (
+            "p = E softmax(-map(-log softmax(z / T0)) T0 / T)\n"
+            "log T = b + w . phi(z / T0) + v[predicted class]"
+        )
         errors = self.standard_errors_["coefficients"]
         typical = np.exp(self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1]))
         lines = [

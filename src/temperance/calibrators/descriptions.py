@@ -51,7 +51,7 @@ def class_weights_in_words(weights: Vector, errors: Vector | None, count: int = 
 
 
 def map_in_words(knots: Vector, slopes: Vector, errors: Vector) -> list[str]:
-    """Say which probabilities a map of log-probabilities finds too small or too large, and list its slopes."""
+    """Say which probabilities a map of log-probabilities finds too small or too large, and its slopes."""
     values = np.append(0.0, np.cumsum(slopes[:-1] * np.diff(knots)))
     lines = ["map, relative to the top class and at T0:"]
     for e, value in zip(knots[3::2], values[3::2], strict=True):

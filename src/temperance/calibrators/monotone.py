@@ -2,10 +2,10 @@
 
     p = softmax(-map(-log softmax(z / T0)))          map: linear in 9 segments, with slopes w > 0
 
-It says how much of a log-probability to believe by how small it is: a floor under very small probabilities, or
-another slope for the runner-up than for the tail, neither of which a temperature can give. The order of
-the classes stays. The likelihood is convex in the slopes, and so is the prior that holds neighbours
-together: w_j+1 - w_j is normal around 0. The optimum is the only one.
+It says how much of a log-probability to believe by how small it is: a floor under very small probabilities,
+or another slope for the runner-up than for the tail, neither of which a temperature can give. The order of
+the classes stays. The negative log-likelihood is convex in the slopes, and so is the prior that holds
+neighbours together (w_j+1 - w_j is normal around 0): there is one optimum.
 """
 
 from __future__ import annotations
@@ -101,7 +101,10 @@ class MonotoneScaling(Calibrator):
         solution = solve(objective, straight, data.n_rows, bounds=bounds)
         formula = MonotoneFormula(single.temperature, KNOTS, solution.parameters)
         return self._model(
-            data, formula, solution, standard_errors={"map_slopes": _errors(objective(solution.parameters), data)}
+            data,
+            formula,
+            solution,
+            standard_errors={"map_slopes": _errors(objective(solution.parameters), data)},
         )
 
     def _shapes(self, n_classes: int) -> dict[str, Shape]:
@@ -110,8 +113,8 @@ class MonotoneScaling(Calibrator):
     def temperature(self, logits: Any) -> Any:
         """Raise: a map has no temperature of a row."""
         raise AttributeError(
-            "MonotoneScaling maps log-probabilities, so a row has no temperature. Use bayes, which has one behind "
-            "such a map, or TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
+            "MonotoneScaling maps log-probabilities, so a row has no temperature. Use bayes, which has one "
+            "behind such a map, or TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
         )
 
     def _summary(self) -> str:

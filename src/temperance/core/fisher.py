@@ -162,8 +162,8 @@ def _adapt(damping: float, fraction: float) -> float:
 class _Secants:
     """The last steps, and how the gradient changed along them: what the Fisher matrix misjudges, corrected.
 
-    The Fisher matrix is the mean curvature if the model is right. Where it is not, its steps are too long or too short,
-    and the corrections of BFGS, to the matrix of the present point, mend that.
+    The Fisher matrix is the mean curvature if the model is right. Where it is not, its steps are too long or
+    too short; the corrections of BFGS, to the matrix of the present point, mend that.
     """
 
     def __init__(self) -> None:

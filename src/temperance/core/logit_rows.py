@@ -200,7 +200,8 @@ class LogitRows:
     def sum_segments(self, beta: float, table: MapTable, scale: Vector, use: SegmentWork) -> list[Vector]:
         """Add up what `use` makes of the sums over segments (`kernels`) of some rows, in one pass.
 
-        The map is that of negative log-probabilities at the inverse temperature `beta`, times the `scale` of the row.
+        The map is that of negative log-probabilities at the inverse temperature `beta`, times the `scale` of
+        the row.
         """
         log_s = self.log_sum_at(beta)
 
@@ -216,7 +217,7 @@ class LogitRows:
     def mapped_mixture(
         self, beta: float, table: MapTable, scales: Sequence[Vector], weights: Vector, *, log: bool
     ) -> Floats:
-        """Return sum_q weights[q] softmax(-scales[q] map(-log softmax(beta z))) of each row, or its logarithm."""
+        """Return sum_q weights[q] softmax(-scales[q] map(-log softmax(beta z))), or its logarithm."""
         log_s = self.log_sum_at(beta)
         result = np.empty((self.n_rows, self.n_classes), self.dtype)
 

@@ -116,8 +116,8 @@ class MapLikelihood(_MapObjective):
 class RowMapLikelihood(_MapObjective):
     """The likelihood as a function of [theta of log T, increments of log w], with weight on the top label.
 
-    Row i has the slopes w T0 / T_i. The logs of the slopes are `basis` @ increments. The fit gives some more weight to
-    whether the predicted class is right (`top_label`): the map has to serve all probabilities at once.
+    Row i has the slopes w T0 / T_i. The logs of the slopes are `basis` @ increments. The fit gives some more
+    weight to whether the predicted class is right (`top_label`): a map serves all probabilities at once.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class RowMapLikelihood(_MapObjective):
 def _with_top_label(
     m: _RowMoments, right: NDArray[np.bool_], slopes: Matrix
 ) -> tuple[Vector, Matrix, NDArray[np.float64]]:
-    """Return value, gradient and Fisher matrix of each row by the logs of its slopes, weight on the top label included."""
+    """Return value, gradient and Fisher matrix of each row by the logs of its slopes."""
     confidence = np.exp(-m.log_sum)
     doubt = np.maximum(-np.expm1(-m.log_sum), LEAST)
     value = m.log_sum + np.sum(m.label * slopes, axis=1)
