@@ -86,7 +86,8 @@ def _mapped(
     z: Floats, peak: Floats, log_s: Vector, beta: float, table: MapTable
 ) -> tuple[Indices, Matrix, Matrix]:
     """Return of each class its segment, what e exceeds the segment's lower end by, and u."""
-    e: Matrix = z - peak[:, None].astype(np.float64)
+    e: Matrix = z.astype(np.float64)
+    e -= peak[:, None]
     e *= -beta
     e += log_s[:, None]
     np.minimum(e, FARTHEST, out=e)
