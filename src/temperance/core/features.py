@@ -22,6 +22,8 @@ from temperance.core.ops import Array, Index, Ops
 
 SHAPE_FEATURES = ("log entropy", "its square", "gap to third", "gap to mean")
 LOG_ENTROPY_FLOOR = -20.0
+# Below it a log-probability has no further say in the bias of other classes.
+LOG_PROB_FLOOR = -12.0
 
 
 @dataclass(frozen=True)
