@@ -28,7 +28,7 @@ from temperance.core.solution import Solution, Solver
 MOST_INTERACTING = 32
 # Candidates for the weight. A bias worth less than the first step is none: then no decision changes.
 WEIGHTS = np.linspace(0.0, 0.98, 50)
-PENALTY = 3.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
+PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
 FIXED = 1e9  # freedom of a prior whose width no rows change
 ROUNDS = 12
 SETTLED = 0.03  # a relative change of tau that ends the rounds
@@ -37,13 +37,13 @@ ROUND_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Widths:
-    """Prior standard deviations where tau is 1, and how many parameters' worth of evidence holds tau there."""
+    """Prior standard deviations where tau is 1, and by `freedom` how firmly tau is held there."""
 
-    log_temperature: float = 0.2
+    log_temperature: float = 0.1
     bias: float = 0.3
-    bias_freedom: float = 5.0
-    interaction: float = 0.02
-    interaction_freedom: float = 20.0
+    bias_freedom: float = 1.0
+    interaction: float = 0.05
+    interaction_freedom: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +119,7 @@ def _fit_by_diagonal(data: FitData, build: Build, widths: Widths) -> _Fit:
         fisher = data.total(partial(_diagonal, build, theta))[0] + precision
         scale = np.sqrt(data.total_weight / fisher)
         fitted = objective.with_prior(Prior(np.zeros(1 + K), precision / data.total_weight))
-        solution = lbfgs(
-            fitted, theta, Solver.LBFGS_MANY_PARAMETERS, scale=scale, tolerance=ROUND_TOLERANCE
-        )
+        solution = lbfgs(fitted, theta, Solver.LBFGS_MANY_PARAMETERS, scale=scale, tolerance=ROUND_TOLERANCE)
         theta, before = solution.parameters, tau
         effective = float(np.sum(1 - precision[1:] / fisher[1:]))
         square = float(theta[1:] @ theta[1:]) / widths.bias**2

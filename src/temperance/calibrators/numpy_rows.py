@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.core.class_bias import Offsets, add_class_bias
 from temperance.core.features import RowShape
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
@@ -86,3 +87,14 @@ class NumpyRows:
         W = bias[:, None] if interactions is None else np.hstack([bias[:, None], interactions])
         inputs = Inputs(self.n_classes, None if interactions is None else 1.0)
         return offset_mixture(self.rows, stacked, weights, inputs, W, log=self.log)
+
+    def class_bias(
+        self, output: Floats, beta: float, bias: Vector, interactions: Matrix | None, weight: float
+    ) -> Floats:
+        """Return (1 - weight) p + weight softmax(beta l + bias + M x), l = log p, or its logarithm.
+
+        The output is overwritten.
+        """
+        return add_class_bias(
+            output, self.rows, Offsets(beta, bias, interactions), float(weight), log=self.log
+        )

@@ -147,7 +147,9 @@ class ClassBiasLikelihood(RowObjective):
             result[i:j] = log_p[np.arange(j - i), self._labels(i, j)] - log_sums
             return (np.zeros(0),)
 
-        self.rows.sum(work, self.rows.n_classes * (self._width * self.rows.n_classes if self.interacting else 8))
+        self.rows.sum(
+            work, self.rows.n_classes * (self._width * self.rows.n_classes if self.interacting else 8)
+        )
         return result
 
     def _labels(self, i: int, j: int) -> NDArray[np.intp]:
@@ -186,7 +188,12 @@ class ClassBiasLikelihood(RowObjective):
             spread = p * off * share
             cross = x.T @ spread
             root = row_outer(p * np.sqrt(share), x)
-            return np.array([np.sum(spread * off)]), cross.ravel(), root.T @ root, (p * share).T @ row_outer(x, x)
+            return (
+                np.array([np.sum(spread * off)]),
+                cross.ravel(),
+                root.T @ root,
+                (p * share).T @ row_outer(x, x),
+            )
 
         own, cross, outer, diagonal = self.rows.sum(work, K * J)
         within = -outer
@@ -208,7 +215,7 @@ def _variances(p: Floats, values: Floats) -> Vector:
 
 
 def _shift_by_matrix(
-    block: _Block, slope: Matrix, residual: Matrix, weights: Matrix, covariance: Matrix
+    block: _Block, slope: Floats, residual: Floats, weights: Matrix, covariance: Matrix
 ) -> Matrix:
     """Return what leaving each row out adds to its u."""
     n, K = residual.shape

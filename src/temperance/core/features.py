@@ -75,6 +75,15 @@ class RowFeatures(Protocol):
     ) -> Array:
         """Return the output of sum_j w_j softmax(beta_j z + bias + M (z - mean z)), M the interactions."""
 
+    def class_bias(
+        self, output: Array, beta: Array, bias: Array, interactions: Array | None, weight: Array
+    ) -> Array:
+        """Return the output of (1 - weight) p + weight softmax(beta l + bias + M x), l = log p.
+
+        `output` is what another method returned for p; x is l, not below `LOG_PROB_FLOOR`, less its mean over
+        the possible classes.
+        """
+
 
 def normalised_log_entropy(log_entropy: Array, n_classes: int, ops: Ops) -> Array:
     """Return log(H / log K), not below the floor."""
