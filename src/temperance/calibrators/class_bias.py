@@ -32,7 +32,7 @@ PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
 FIXED = 1e9  # freedom of a prior whose width no rows change
 ROUNDS = 12
 SETTLED = 0.03  # a relative change of tau that ends the rounds
-ROUND_TOLERANCE = 1e-6
+STANDARD_ERRORS = 0.02  # how far from the optimum a coefficient may stay
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,14 @@ def _fit_by_diagonal(data: FitData, build: Build, widths: Widths) -> _Fit:
     """Alternate between coefficients and the width of the bias, as `core.evidence` does."""
     K, objective = data.n_classes, data.objective(build)
     theta, tau = np.zeros(1 + K), 1.0
+    # A standard error is a gradient of 1 / sqrt(rows) here.
+    tolerance = STANDARD_ERRORS / np.sqrt(data.total_weight)
     for _ in range(ROUNDS):
         precision = np.append(widths.log_temperature**-2, np.full(K, widths.bias**-2 / tau))
         fisher = data.total(partial(_diagonal, build, theta))[0] + precision
         scale = np.sqrt(data.total_weight / fisher)
         fitted = objective.with_prior(Prior(np.zeros(1 + K), precision / data.total_weight))
-        solution = lbfgs(fitted, theta, Solver.LBFGS_MANY_PARAMETERS, scale=scale, tolerance=ROUND_TOLERANCE)
+        solution = lbfgs(fitted, theta, Solver.LBFGS_MANY_PARAMETERS, scale=scale, tolerance=tolerance)
         theta, before = solution.parameters, tau
         effective = float(np.sum(1 - precision[1:] / fisher[1:]))
         square = float(theta[1:] @ theta[1:]) / widths.bias**2

@@ -183,17 +183,13 @@ class ClassBiasLikelihood(RowObjective):
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector, Matrix, Matrix]:
             block, share = self._block(z, i, j, offsets), self.share[i:j, None]
-            p, x = block.p.astype(np.float64), block.x.astype(np.float64)
+            p, x, share = (part.astype(self.rows.dtype) for part in (block.p, block.x, share))
             off = block.log_probs - _dots(p, block.log_probs)[:, None]
             spread = p * off * share
-            cross = x.T @ spread
             root = row_outer(p * np.sqrt(share), x)
-            return (
-                np.array([np.sum(spread * off)]),
-                cross.ravel(),
-                root.T @ root,
-                (p * share).T @ row_outer(x, x),
-            )
+            sums = np.sum(spread * off), x.T @ spread, root.T @ root, (p * share).T @ row_outer(x, x)
+            own, cross, outer, diagonal = (np.asarray(part, np.float64) for part in sums)
+            return own.reshape(1), cross.ravel(), outer, diagonal
 
         own, cross, outer, diagonal = self.rows.sum(work, K * J)
         within = -outer
