@@ -40,9 +40,9 @@ class Widths:
     """Prior standard deviations where tau is 1, and by `freedom` how firmly tau is held there."""
 
     log_temperature: float = 0.1
-    bias: float = 0.3
-    bias_freedom: float = 1.0
-    interaction: float = 0.05
+    bias: float = 0.2
+    bias_freedom: float = 2.0
+    interaction: float = 0.06
     interaction_freedom: float = 1.0
 
 
