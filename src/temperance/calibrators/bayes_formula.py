@@ -100,7 +100,7 @@ class FirstEditionFormula(LogTemperatureFormula):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BayesianFormula(LogTemperatureFormula):
-    """A map of log-probabilities, a temperature for each row behind it, and perhaps a class bias behind both."""
+    """A map of log-probabilities, a temperature for each row behind it, and perhaps a class bias."""
 
     map_knots: Array
     map_slopes: Array
@@ -126,11 +126,10 @@ class BayesianFormula(LogTemperatureFormula):
         """Raise if the numbers cannot be those of a fit."""
         super().check()
         check_map(self.map_knots, self.map_slopes)
-        if self.bias is not None and not (0 < self.bias_weight <= 1 and self.bias_beta > 0):
-            raise InputError(
-                "bias_weight must be above 0 and at most 1, and bias_beta above 0; found "
-                f"{self.bias_weight:g} and {self.bias_beta:g}."
-            )
+        if self.bias_weight is not None and not 0 < self.bias_weight <= 1:
+            raise InputError(f"bias_weight must be above 0 and at most 1; found {self.bias_weight:g}.")
+        if self.bias_beta is not None and self.bias_beta <= 0:
+            raise InputError(f"bias_beta must be above 0; found {self.bias_beta:g}.")
 
 
 def check_map(knots: Array, slopes: Array) -> None:

@@ -65,7 +65,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     coefficients_ : (5,) array
         b, and w of log entropy, of its square, and of the gaps from the top logit to the third and the mean.
     class_shift_ : (K,) array
-        v; 0 for a class that no calibration row predicts, and beyond the 2000 predicted most often.
+        v; 0 for a class that no calibration row predicts, and beyond the 500 predicted most often.
     map_knots_, map_slopes_ : (9,) arrays
         Where the slope of the map changes, in units of log-probability, and its slope behind each.
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.class_shift import shift_logits, shift_probabilities
-
 from temperance.core.class_bias import Offsets, add_class_bias
+from temperance.core.class_shift import shift_logits, shift_probabilities
 from temperance.core.features import RowShape
 from temperance.core.kernels import MapTable
 from temperance.core.logit_rows import LogitRows
