@@ -30,7 +30,7 @@ MOST_INTERACTING = 32
 WEIGHTS = np.linspace(0.0, 0.98, 50)
 PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
 FIXED = 1e9  # freedom of a prior whose width no rows change
-ROUNDS = 12
+ROUNDS = 20
 SETTLED = 0.03  # a relative change of tau that ends the rounds
 STANDARD_ERRORS = 0.02  # how far from the optimum a coefficient may stay
 
