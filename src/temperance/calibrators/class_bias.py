@@ -78,7 +78,7 @@ def fit_class_bias(data: FitData, *, auto: bool, widths: Widths | None = None) -
 
     Up to `MOST_INTERACTING` classes the posterior has its whole covariance. Beyond there is a bias alone,
     and each class's variance is taken by itself: any number of classes is possible, at the cost of some
-    twenty to sixty passes over the rows.
+    forty to eighty passes over the rows.
     """
     widths = widths or Widths()
     interacting = data.n_classes <= MOST_INTERACTING
