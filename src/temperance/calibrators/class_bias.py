@@ -25,7 +25,7 @@ from temperance.core.objective import Prior
 from temperance.core.solution import Solution, Solver, Status
 
 # Classes up to which a bias may depend on all probabilities: the square of it is a number of parameters.
-MOST_INTERACTING = 32
+MOST_INTERACTING = 20
 # Candidates for the weight. A bias worth less than the first step is none: then no decision changes.
 WEIGHTS = np.linspace(0.0, 0.98, 50)
 PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
