@@ -117,7 +117,7 @@ class BayesianFormula(LogTemperatureFormula):
         return self.bias is None
 
     def calibrate(self, rows: RowFeatures) -> Array:
-        """Return outputs averaged over the posterior of log T, by quadrature, with a little of the uniform."""
+        """Return outputs averaged over the posterior of log T, with a little of the uniform."""
         scales = [self.reference / temperature for temperature in self._temperatures(rows)]
         weights = [*(weight * (1.0 - self.uniform_weight) for weight in NODE_WEIGHTS), self.uniform_weight]
         output = rows.mapped_mixture(
