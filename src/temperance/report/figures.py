@@ -90,7 +90,7 @@ def temperature_figure(shown: display.TemperatureDisplay) -> Markup:
 
 def map_figure(shown: display.MapDisplay) -> Markup:
     """Return what maps make of probabilities."""
-    before = 10.0 ** np.arange(-6, 0)
+    before = np.geomspace(1e-6, 0.1, 6)
     columns = [one.apply(before) for one in shown.maps.values()]
     rows = [[f"{p:g}", *(f"{column[i]:.2g}" for column in columns)] for i, p in enumerate(before)]
     numbers = table(["probability at T0", *shown.maps], rows, "Probabilities after the map")
