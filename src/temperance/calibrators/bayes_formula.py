@@ -100,20 +100,37 @@ class FirstEditionFormula(LogTemperatureFormula):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BayesianFormula(LogTemperatureFormula):
-    """A map of log-probabilities, and a temperature for each row behind it."""
+    """A map of log-probabilities, a temperature for each row behind it, and perhaps a class bias behind both."""
 
     map_knots: Array
     map_slopes: Array
+    bias_beta: Array | None = None
+    bias: Array | None = None
+    interactions: Array | None = None
+    bias_weight: Array | None = None
+
+    @property
+    def keeps_class(self) -> bool:
+        """Whether the predicted class is always the classifier's own: not with a class bias."""
+        return self.bias is None
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs averaged over the posterior of log T, by quadrature."""
         scales = [self.reference / temperature for temperature in self._temperatures(rows)]
-        return rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, NODE_WEIGHTS)
+        output = rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, NODE_WEIGHTS)
+        if self.bias is None:
+            return output
+        return rows.class_bias(output, self.bias_beta, self.bias, self.interactions, self.bias_weight)
 
     def check(self) -> None:
         """Raise if the numbers cannot be those of a fit."""
         super().check()
         check_map(self.map_knots, self.map_slopes)
+        if self.bias is not None and not (0 < self.bias_weight <= 1 and self.bias_beta > 0):
+            raise InputError(
+                "bias_weight must be above 0 and at most 1, and bias_beta above 0; found "
+                f"{self.bias_weight:g} and {self.bias_beta:g}."
+            )
 
 
 def check_map(knots: Array, slopes: Array) -> None:

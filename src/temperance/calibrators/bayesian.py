@@ -13,27 +13,33 @@ over.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
+from temperance.calibrators.base import QUANTILES, TemperatureCalibrator, model_of
 from temperance.calibrators.bayes_design import Design, build_design, prior_blocks
 from temperance.calibrators.bayes_formula import SIZE, BayesianFormula, FirstEditionFormula
+from temperance.calibrators.class_bias import ClassBias, fit_class_bias
 from temperance.calibrators.descriptions import confidence_in_words, map_in_words
 from temperance.calibrators.model import Formula, Model, Shape
+from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.calibrators.single_temperature import warn_if_all_wrong
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Floats, Vector
 from temperance.core.evidence import Posterior, maximise_evidence
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData
+from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import KNOTS
 from temperance.population import Population, read_population, shipped_population, weak_population
 from temperance.validation import InputError
 
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
-BLOCKS = ("level", "shape", "class temperature", "map")
+BLOCKS = ("level", "shape", "class temperature", "map", "class bias", "class interactions")
+BASE_BLOCKS = 4
 
 
 class BayesianTemperatureScaling(TemperatureCalibrator):
@@ -123,11 +129,17 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         objective = data.objective(design.likelihood)
         blocks, start = prior_blocks(design, population), design.start(population)
         posterior = maximise_evidence(objective, blocks, start, data.n_rows, design.level_tau)
-        formula = _formula(posterior, design, population, data.n_classes)
+        formula, solution = _formula(posterior, design, population, data.n_classes), posterior.solution
+        if self.class_bias is not False:
+            behind = data.transformed(partial(_log_probabilities, formula))
+            bias = fit_class_bias(behind, auto=self.class_bias == "auto")
+            formula = _with_bias(formula, bias)
+            if not bias.solution.converged:
+                solution = replace(solution, status=bias.solution.status)
         return self._model(
             data,
             formula,
-            posterior.solution,
+            solution,
             standard_errors=_standard_errors(posterior, design),
             temperature_quantiles=objective.temperature_quantiles(posterior.mode, QUANTILES),
         )
@@ -137,20 +149,14 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         return self._apply("log_temperature_std", logits)
 
     def _shapes(self, n_classes: int) -> dict[str, Shape]:
-        segments: Shape = (len(KNOTS),)
-        return {**_temperature_shapes(n_classes, len(BLOCKS)), "map_knots": segments, "map_slopes": segments}
+        return _shapes_of(n_classes, ())
 
     def _stored_formula(
         self, names: Collection[str], n_classes: int
     ) -> tuple[type[Formula], Mapping[str, Shape]]:
         if "map_slopes" in names:
-            return super()._stored_formula(names, n_classes)
-        shapes = _temperature_shapes(n_classes, 3 + sum(name in names for name in ("bias", "interactions")))
-        if "bias" in names:
-            shapes["bias"] = (n_classes,)
-        if "interactions" in names:
-            shapes["interactions"] = (n_classes, n_classes)
-        return FirstEditionFormula, shapes
+            return BayesianFormula, _shapes_of(n_classes, names)
+        return FirstEditionFormula, _temperature_shapes(n_classes, 3, names)
 
     def _summary(self) -> str:
         formula = (
@@ -165,20 +171,45 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g}, with a probability of 95 %",
             f"prior: {self.options_['prior']}; what the rows added to it (tau widens its variance):",
         ]
-        sizes = (1, SIZE - 1, int(np.count_nonzero(self.class_shift_)), len(KNOTS) - 1)
-        for name, size, tau, used in zip(BLOCKS, sizes, self.taus_, self.effective_parameters_, strict=False):
-            lines.append(f"  {name}: {used:.1f} of {size} parameters, tau = {tau:.3g}")
+        K, n_shifts = self.n_classes_, int(np.count_nonzero(self.class_shift_))
+        sizes = dict(zip(BLOCKS, (1, SIZE - 1, n_shifts, len(KNOTS) - 1, K, K * K), strict=True))
+        for name, tau, used in zip(self._blocks(), self.taus_, self.effective_parameters_, strict=True):
+            lines.append(f"  {name}: {used:.1f} of {sizes[name]} parameters, tau = {tau:.3g}")
         terms = ("b", *(f"w, {feature}" for feature in SHAPE_FEATURES))
         for name, value, error in zip(terms, self.coefficients_, errors, strict=True):
             lines.append(f"  {name}: {value:+.3f} \u00b1 {error:.2g}")
         if "map_slopes" in self.parameters():
             lines += map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"])
+            lines += self._bias_in_words()
         return "\n".join([*lines, self._describe_fit("penalised loss")])
 
+    def _blocks(self) -> list[str]:
+        """Return the names of the blocks that this model has a width for."""
+        absent = () if "map_slopes" in self.parameters() else ("map",)
+        return [name for name in BLOCKS if name not in absent][: len(self.taus_)]
 
-def _temperature_shapes(n_classes: int, n_blocks: int) -> dict[str, Shape]:
+    def _bias_in_words(self) -> list[str]:
+        if self.options_["class_bias"] is False:
+            return []
+        if model_of(self).formula.keeps_class:
+            return ["class bias: not used; rows left out of its fit are predicted no better with it"]
+        weight = self.parameters()["bias_weight"]
+        return [f"class bias: mixed in with the weight {weight:.2f}; decisions may change"]
+
+
+def _shapes_of(n_classes: int, names: Collection[str]) -> dict[str, Shape]:
+    """Return the shapes of the second edition's parameters; a class bias has more."""
+    shapes = _temperature_shapes(n_classes, BASE_BLOCKS, names)
+    shapes |= {"map_knots": (len(KNOTS),), "map_slopes": (len(KNOTS),)}
+    return shapes | ({"bias_beta": (), "bias_weight": ()} if "bias" in names else {})
+
+
+def _temperature_shapes(n_classes: int, n_blocks: int, names: Collection[str]) -> dict[str, Shape]:
     size = len(SHAPE_FEATURES)
-    return {
+    of_bias: dict[str, Shape] = {"bias": (n_classes,), "interactions": (n_classes, n_classes)}
+    of_bias = {name: shape for name, shape in of_bias.items() if name in names}
+    n_blocks += len(of_bias)
+    return of_bias | {
         "reference": (),
         "centre": (size,),
         "spread": (size,),
@@ -216,6 +247,27 @@ def _formula(posterior: Posterior, design: Design, population: Population, n_cla
         temperature_limits=np.array([link.lower, link.upper]),
         map_knots=KNOTS,
         map_slopes=np.exp(design.basis @ mode[design.n_coefficients :]),
+    )
+
+
+def _log_probabilities(formula: BayesianFormula, rows: LogitRows) -> Floats:
+    """Return the calibrated log-probabilities that a class bias goes behind."""
+    output: Floats = formula.calibrate(NumpyRows(rows, "", log=True))
+    return output
+
+
+def _with_bias(formula: BayesianFormula, bias: ClassBias) -> BayesianFormula:
+    """Return the formula with the class bias, unless its weight is 0."""
+    if bias.weight == 0:
+        return formula
+    return replace(
+        formula,
+        bias_beta=bias.beta,
+        bias=bias.bias,
+        interactions=bias.interactions,
+        bias_weight=bias.weight,
+        taus=np.append(formula.taus, bias.taus),
+        effective_parameters=np.append(formula.effective_parameters, bias.effective_parameters),
     )
 
 

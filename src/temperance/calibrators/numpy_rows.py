@@ -11,6 +11,8 @@ import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.class_shift import shift_logits, shift_probabilities
+
+from temperance.core.class_bias import Offsets, add_class_bias
 from temperance.core.features import RowShape
 from temperance.core.kernels import MapTable
 from temperance.core.logit_rows import LogitRows
@@ -107,3 +109,14 @@ class NumpyRows:
         shift = shift_logits if self.log else shift_probabilities
         shift(output, log_ratio)
         return output
+
+    def class_bias(
+        self, output: Floats, beta: float, bias: Vector, interactions: Matrix | None, weight: float
+    ) -> Floats:
+        """Return (1 - weight) p + weight softmax(beta l + bias + M x), l = log p, or its logarithm.
+
+        The output is overwritten.
+        """
+        return add_class_bias(
+            output, self.rows, Offsets(beta, bias, interactions), float(weight), log=self.log
+        )

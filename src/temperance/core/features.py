@@ -22,6 +22,8 @@ from temperance.core.ops import Array, Index, Ops
 
 SHAPE_FEATURES = ("log entropy", "its square", "gap to third", "gap to mean")
 LOG_ENTROPY_FLOOR = -20.0
+# Below it a log-probability has no further say in the bias of other classes.
+LOG_PROB_FLOOR = -12.0
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,14 @@ class RowFeatures(Protocol):
         """Return an output of these rows under other class frequencies: log_ratio is their log ratio, (K,).
 
         Logits become log-probabilities. The output may be overwritten.
+
+    def class_bias(
+        self, output: Array, beta: Array, bias: Array, interactions: Array | None, weight: Array
+    ) -> Array:
+        """Return the output of (1 - weight) p + weight softmax(beta l + bias + M x), l = log p.
+
+        `output` is what another method returned for p; x is l, not below `LOG_PROB_FLOOR`, less its mean over
+        the possible classes.
         """
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.arrays import Matrix, Vector
+from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.quantiles import Quantiles, quantiles
@@ -26,6 +26,9 @@ Values = Callable[[LogitRows, Vector | None], tuple[Vector, Vector | None]]
 """From rows and their weights to numbers with weights, not always one for each row."""
 Build = Callable[[LogitRows, Vector | None], Any]
 """From rows and their weights to their objective."""
+
+Transform = Callable[[LogitRows], Floats]
+"""From rows to as many rows of other numbers, one for each class."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,10 @@ class FitData(Protocol):
         """Return every `step`-th row."""
         ...
 
+    def transformed(self, transform: Transform) -> FitData:
+        """Return rows of other numbers, with the same labels and weights."""
+        ...
+
     def total(self, measure: Measure) -> tuple[Array, ...]:
         """Return sums over all rows."""
         ...
@@ -123,6 +130,10 @@ class InMemoryFitData:
         """Return every `step`-th row."""
         weights = None if self.weights is None else self.weights[::step]
         return InMemoryFitData(self.rows.every(step), weights)
+
+    def transformed(self, transform: Transform) -> InMemoryFitData:
+        """Return rows of other numbers, which are kept."""
+        return InMemoryFitData(LogitRows(transform(self.rows), self.rows.labels), self.weights)
 
     def total(self, measure: Measure) -> tuple[Array, ...]:
         """Return sums over all rows."""

@@ -164,9 +164,9 @@ class OffsetLogLikelihood(LogLikelihood):
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Matrix, ...]:
             x, p, spread, v[i:j] = self._moments(z, i, j, beta, W)
             share = self.share[i:j, None]
-            cross = self.predictor.jacobian(i, j).T @ _outer(spread * (beta.first[i:j, None] * share), x)
-            root = _outer(p * np.sqrt(share), x)
-            return cross, root.T @ root, (p * share).T @ _outer(x, x)
+            cross = self.predictor.jacobian(i, j).T @ row_outer(spread * (beta.first[i:j, None] * share), x)
+            root = row_outer(p * np.sqrt(share), x)
+            return cross, root.T @ root, (p * share).T @ row_outer(x, x)
 
         cross, outer, diagonal = self.rows.sum(work, width=K * J)
         within = -outer
@@ -193,7 +193,7 @@ def exponentiate(u: Floats, *, near_zero: bool = False) -> tuple[Vector, Vector]
     return sums, np.log(sums) + top
 
 
-def _outer(a: Floats, x: Floats) -> Floats:
+def row_outer(a: Floats, x: Floats) -> Floats:
     """Return the products x_j a_k of each row, as one row of J K numbers."""
     return (x[:, :, None] * a[:, None, :]).reshape(len(a), -1)
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from temperance.core.features import LOG_ENTROPY_FLOOR, RowShape
+from temperance.core.features import LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR, RowShape
 from temperance.core.logit_rows import IMPOSSIBLE
 from temperance.core.maps import MAP_SEGMENTS
 from temperance.core.ops import Array, Index, Mask, TensorOps
@@ -163,6 +163,27 @@ class TensorRows:
         """Return log-probabilities under other class frequencies; a masked class stays at -inf."""
         shifted = self._log_softmax(output, log_ratio)
         return self.ops.where(self.ops.isfinite(self.z), shifted, self.z)
+
+    def class_bias(
+        self, log_probs: Array, beta: Array, bias: Array, interactions: Array | None, weight: Array
+    ) -> Array:
+        """Return log((1 - weight) p + weight softmax(beta l + bias + M x)), l = log p; -inf stays."""
+        ops = self.ops
+        base = ops.clip(log_probs, LOWEST, math.inf)
+        u = base * beta + bias
+        if interactions is not None:
+            u = u + ops.matmul(self._floored_and_centred(base), ops.transpose(interactions))
+        gaps = _gaps_of(u, self.n_classes, ops)
+        biased = gaps.d - self._log_sum(gaps.d, gaps)
+        total = self._log_add(base + self._log_weight(1.0 - weight), biased + self._log_weight(weight))
+        return ops.where(ops.isfinite(log_probs), total, log_probs)
+
+    def _floored_and_centred(self, log_probs: Array) -> Array:
+        """Return floored log-probabilities less their mean over the possible classes, 0 for the others."""
+        ops, possible = self.ops, self._possible(self._gaps.d)
+        floored = ops.where(possible, ops.clip(log_probs, LOG_PROB_FLOOR, math.inf), 0.0)
+        number = ops.sum(ops.where(possible, floored * 0.0 + 1.0, 0.0))
+        return ops.where(possible, floored - ops.sum(floored) / number, 0.0)
 
     def _log_weight(self, weight: Array | float) -> Array | float:
         if isinstance(weight, float):

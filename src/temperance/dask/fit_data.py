@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
 from temperance.core.fisher import LARGEST_FISHER
-from temperance.core.fit_data import Build, Measure, Sample, Survey, Values
+from temperance.core.fit_data import Build, Measure, Sample, Survey, Transform, Values
 from temperance.core.objective import THINNING, Derivatives, Derive, PartialSums, PenalisedMean, Prior
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
@@ -160,6 +160,11 @@ class DaskFitData:
         shape = replace(self.shape, n_rows=int(bounds[-1]))
         weight = sum(compute(*(delayed(work.weight_of)(part) for part in kept)))
         return DaskFitData(kept, merged_lengths, shape, float(weight))
+
+    def transformed(self, transform: Transform) -> DaskFitData:
+        """Return rows of other numbers, which each pass computes again where the rows are."""
+        parts = self.tasks("transform", transform, work.transform)
+        return DaskFitData(parts, self.lengths, self.shape, self.total_weight)
 
     def tasks(self, name: str, job: Any, run: Callable[..., Any] = work.run) -> list[Any]:
         """Return a task for each part, which runs the job with it; their names show in the dashboard."""

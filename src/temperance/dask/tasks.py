@@ -12,7 +12,7 @@ from temperance.containers import open_labelled
 from temperance.core.arrays import Vector
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import threads
-from temperance.core.fit_data import Build, Measure, Sample, Values
+from temperance.core.fit_data import Build, Measure, Sample, Transform, Values
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import PartialSums
 from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
@@ -87,6 +87,12 @@ def survey(wanted: tuple[Measure, Sequence[Sample]], part: Any, size: int) -> An
         part,
         size,
     )
+
+
+def transform(change: Transform, part: Any, size: int) -> Any:
+    """Return the part with other numbers for its rows."""
+    changed = run(lambda rows, weights: change(rows), part, size)
+    return part if changed is None else (changed, *part[1:])
 
 
 def take_every(step: int, part: Any, size: int) -> Any:

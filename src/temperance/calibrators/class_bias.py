@@ -1,0 +1,150 @@
+"""A class bias as a second stage, behind the log-probabilities l of a calibrator that keeps the classes.
+
+    p = (1 - weight) softmax(l) + weight softmax(l / T + bias + M x)        x: l, floored and centred
+
+T, bias and interactions M (up to `MOST_INTERACTING` classes) have priors around "no change" whose widths the
+evidence chooses, within a hyperprior that a few rows cannot open. The weight is 1, or with `auto` what
+predicts rows left out best, less a penalty; it is 0 where the bias does not pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.class_bias import ClassBiasLikelihood, Offsets
+from temperance.core.evidence import Block, maximise_evidence
+from temperance.core.fisher import lbfgs
+from temperance.core.fit_data import FitData
+from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import Prior
+from temperance.core.solution import Solution, Solver
+
+# Classes up to which a bias may depend on all probabilities: the square of it is a number of parameters.
+MOST_INTERACTING = 32
+# Candidates for the weight. A bias worth less than the first step is none: then no decision changes.
+WEIGHTS = np.linspace(0.0, 0.98, 50)
+PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
+FIXED = 1e9  # freedom of a prior whose width no rows change
+ROUNDS = 12
+SETTLED = 0.03  # a relative change of tau that ends the rounds
+STANDARD_ERRORS = 0.02  # how far from the optimum a coefficient may stay
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Prior standard deviations where tau is 1, and by `freedom` how firmly tau is held there."""
+
+    log_temperature: float = 0.1
+    bias: float = 0.2
+    bias_freedom: float = 2.0
+    interaction: float = 0.06
+    interaction_freedom: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClassBias:
+    """A fitted class bias; `taus` and `effective_parameters` are those of bias and interactions."""
+
+    beta: float
+    bias: Vector
+    interactions: Matrix | None
+    weight: float
+    taus: Vector
+    effective_parameters: Vector
+    solution: Solution
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The posterior mode of [log T, bias, interactions], and its covariance or only variances."""
+
+    covariance: Matrix
+    taus: Vector
+    effective: Vector
+    solution: Solution
+
+    @property
+    def mode(self) -> Vector:
+        return self.solution.parameters
+
+
+def fit_class_bias(data: FitData, *, auto: bool, widths: Widths | None = None) -> ClassBias:
+    """Fit a bias to rows of log-probabilities, with the weight 1 or, if `auto`, the best.
+
+    Up to `MOST_INTERACTING` classes the posterior has its whole covariance. Beyond there is a bias alone,
+    and each class's variance is taken by itself: any number of classes is possible, at the cost of some
+    twenty to sixty passes over the rows.
+    """
+    widths = widths or Widths()
+    interacting = data.n_classes <= MOST_INTERACTING
+    build = partial(_likelihood, interacting)
+    fit = (_fit_by_matrix if interacting else _fit_by_diagonal)(data, build, widths)
+    weight = _best_weight(data, build, fit) if auto else 1.0
+    offsets = Offsets.of(fit.mode, data.n_classes)
+    return ClassBias(
+        offsets.beta, offsets.bias, offsets.interactions, weight, fit.taus, fit.effective, fit.solution
+    )
+
+
+Build = Callable[[LogitRows, Vector | None], ClassBiasLikelihood]
+
+
+def _likelihood(interacting: bool, rows: LogitRows, weights: Vector | None) -> ClassBiasLikelihood:
+    return ClassBiasLikelihood(rows, interacting, weights)
+
+
+def _fit_by_matrix(data: FitData, build: Build, widths: Widths) -> _Fit:
+    K = data.n_classes
+    blocks = [
+        Block.of_scale("log T", 1, widths.log_temperature, FIXED),
+        Block.of_scale("bias", K, widths.bias, widths.bias_freedom),
+        Block.of_scale("interactions", K * K, widths.interaction, widths.interaction_freedom),
+    ]
+    posterior = maximise_evidence(data.objective(build), blocks, np.zeros(1 + K + K * K), data.n_rows)
+    taus, effective = list(posterior.taus.values())[1:], list(posterior.effective.values())[1:]
+    return _Fit(posterior.covariance, np.array(taus), np.array(effective), posterior.solution)
+
+
+def _fit_by_diagonal(data: FitData, build: Build, widths: Widths) -> _Fit:
+    """Alternate between coefficients and the width of the bias, as `core.evidence` does."""
+    K, objective = data.n_classes, data.objective(build)
+    theta, tau = np.zeros(1 + K), 1.0
+    # A standard error is a gradient of 1 / sqrt(rows) here.
+    tolerance = STANDARD_ERRORS / np.sqrt(data.total_weight)
+    for _ in range(ROUNDS):
+        precision = np.append(widths.log_temperature**-2, np.full(K, widths.bias**-2 / tau))
+        fisher = data.total(partial(_diagonal, build, theta))[0] + precision
+        scale = np.sqrt(data.total_weight / fisher)
+        fitted = objective.with_prior(Prior(np.zeros(1 + K), precision / data.total_weight))
+        solution = lbfgs(fitted, theta, Solver.LBFGS_MANY_PARAMETERS, scale=scale, tolerance=tolerance)
+        theta, before = solution.parameters, tau
+        effective = float(np.sum(1 - precision[1:] / fisher[1:]))
+        square = float(theta[1:] @ theta[1:]) / widths.bias**2
+        tau = (widths.bias_freedom + square) / (widths.bias_freedom + effective)
+        if abs(np.log(tau / before)) < SETTLED:
+            break
+    return _Fit(1 / fisher, np.array([before]), np.array([effective]), solution)
+
+
+def _diagonal(build: Build, theta: Vector, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    return (build(rows, weights).diagonal(theta),)
+
+
+def _best_weight(data: FitData, build: Build, fit: _Fit) -> float:
+    (gains,) = data.total(partial(_gains, build, fit.mode, fit.covariance))
+    return float(WEIGHTS[np.argmax(gains + PENALTY * np.log1p(-WEIGHTS))])
+
+
+def _gains(
+    build: Build, theta: Vector, covariance: Matrix, rows: LogitRows, weights: Vector | None
+) -> tuple[Vector]:
+    """Return the log-likelihood of rows left out for each weight, less that of the base."""
+    left_out = build(rows, weights).left_out(theta, covariance)
+    ratio = np.exp(np.minimum(left_out - (rows.label_gap + rows.peak), 300.0)) - 1
+    counts = np.ones(rows.n_rows) if weights is None else weights
+    return (np.array([counts @ np.log1p(weight * ratio) for weight in WEIGHTS]),)

@@ -1,0 +1,273 @@
+"""A class bias behind calibrated log-probabilities l: its likelihood, its leave-one-out, and its use.
+
+    u = l / T + W x,      p = softmax(u),      x = [1]  or  x = [1, centred l]          W: K x J
+
+W's first column is a bias for each class; the others, the interactions, let the bias of a class depend on
+the probabilities of all. In x, l is not below a floor, so that no single row has a long lever, and it is
+centred over the classes that the row can have; an impossible class has x = 0, and keeps probability 0.
+With a = log T, g = du/da = -l / T and y the label's indicator:
+
+    gradient  of a: (p - y) . g                  of W: (p - y) x'
+    Fisher    a, a: Var_p g      a, W: p (g - E_p g) x'      W, W: (diag p - p p') x x'
+
+The logits of row i as a fit to all other rows would give them follow from the one fit, by a Newton step,
+
+    u - u without i = -A (I - w L A)^-1 w (p - y),      A = J C J',      L = diag p - p p'
+
+with w the row's weight, C the posterior covariance and J the derivative of u [1]_. Where only the diagonal
+of C^-1 is known, L and A are taken to be diagonal, too.
+
+References
+----------
+.. [1] Pregibon (1981). Logistic regression diagnostics. doi:10.1214/aos/1176345513
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.core.arrays import Floats, Matrix, Vector
+from temperance.core.blocks import FEW_CLASSES, Scratch, row_products
+from temperance.core.features import LOG_PROB_FLOOR
+from temperance.core.kernels import LOWEST
+from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
+from temperance.core.objective import Derive, Prior, RowObjective
+from temperance.core.offsets import exponentiate, row_outer
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """What is added to l: the inverse temperature that multiplies it, a bias, perhaps interactions."""
+
+    beta: float
+    bias: Vector
+    interactions: Matrix | None
+
+    @classmethod
+    def of(cls, theta: Vector, n_classes: int) -> Offsets:
+        """Return the numbers of [log T, bias, columns of the interactions]."""
+        columns = theta[1:].reshape(-1, n_classes)
+        return cls(float(np.exp(-theta[0])), columns[0], columns[1:].T if len(columns) > 1 else None)
+
+
+def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
+    """Return floored log-probabilities less their mean over the possible classes, 0 for the others."""
+    x = np.where(possible, np.maximum(log_probs, LOG_PROB_FLOOR), 0)
+    number = np.maximum(possible.sum(axis=1, keepdims=True), 1).astype(x.dtype)
+    x -= x.sum(axis=1, keepdims=True) / number
+    x[~possible] = 0
+    return x
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some rows at theta: l with a finite number for -inf, x, p, and log sum exp u less u of the label."""
+
+    log_probs: Floats
+    x: Floats
+    p: Floats
+    loss: Vector
+
+
+class ClassBiasLikelihood(RowObjective):
+    """The mean negative log-likelihood as a function of [log T, bias, columns of the interactions].
+
+    The rows hold log-probabilities.
+    """
+
+    def __init__(
+        self, rows: LogitRows, interacting: bool, weights: Vector | None = None, prior: Prior | None = None
+    ) -> None:
+        super().__init__(rows, weights, prior)
+        self.interacting = interacting
+        self._dtype = np.dtype(np.float64) if interacting else rows.dtype
+        self._width = 1 + rows.n_classes if interacting else 1
+        self.n_parameters = 1 + rows.n_classes * self._width
+
+    def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
+        return type(self)(rows, self.interacting, weights, self.prior)
+
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value, and the function that gives the derivatives, both without the prior."""
+        offsets = Offsets.of(theta, self.rows.n_classes)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector, Matrix]:
+            block, share = self._block(z, i, j, offsets), self.share[i:j]
+            of_temperature = share @ (self._label_l(i, j) - _dots(block.p, block.log_probs))
+            self._subtract_label(block.p, i, j)
+            of_offsets = (block.x * share[:, None].astype(self._dtype)).T @ block.p
+            value = np.array([share @ block.loss])
+            return value, np.array([offsets.beta * of_temperature]), of_offsets.astype(np.float64)
+
+        value, own, of_offsets = self.rows.sum(work, self._numbers_per_row)
+        gradient = np.concatenate([own, of_offsets.ravel()])
+        return float(value[0]), lambda with_fisher: (gradient, self._fisher(offsets) if with_fisher else None)
+
+    @property
+    def _numbers_per_row(self) -> int:
+        return self.rows.n_classes * self._dtype.itemsize  # bytes: then a block stays in the cache
+
+    def diagonal(self, theta: Vector) -> Vector:
+        """Return the diagonal of the Fisher matrix of the sum over rows, without the prior's."""
+        offsets = Offsets.of(theta, self.rows.n_classes)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Matrix]:
+            block, share = self._block(z, i, j, offsets), self.share[i:j]
+            of_temperature = share @ _variances(block.p, block.log_probs)
+            block.p[:] -= block.p * block.p
+            of_offsets = (block.x**2 * share[:, None].astype(self._dtype)).T @ block.p
+            return np.array([offsets.beta**2 * of_temperature]), of_offsets.astype(np.float64)
+
+        own, of_offsets = self.rows.sum(work, self._numbers_per_row)
+        return np.concatenate([own, of_offsets.ravel()]) * self.total_weight
+
+    def left_out(self, theta: Vector, covariance: Matrix) -> Vector:
+        """Return log p of each row's label, as the fit to all other rows would have it.
+
+        `covariance` is that of the posterior, or of one axis: the inverse of the diagonal of its inverse.
+        """
+        offsets = Offsets.of(theta, self.rows.n_classes)
+        shift = _shift_by_matrix if covariance.ndim == 2 else _shift_by_diagonal
+        result = np.empty(self.rows.n_rows)
+        weights = self.share * self.total_weight
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+            block = self._block(z, i, j, offsets)
+            slope = -offsets.beta * block.log_probs
+            residual = block.p.copy()
+            self._subtract_label(residual, i, j)
+            log_p = shift(block, slope, residual, weights[i:j, None], covariance)
+            with np.errstate(divide="ignore"):
+                log_p += np.log(block.p)
+            _, log_sums = exponentiate(log_p.copy())
+            result[i:j] = log_p[np.arange(j - i), self._labels(i, j)] - log_sums
+            return (np.zeros(0),)
+
+        self.rows.sum(
+            work, self.rows.n_classes * (self._width * self.rows.n_classes if self.interacting else 8)
+        )
+        return result
+
+    def _labels(self, i: int, j: int) -> NDArray[np.intp]:
+        assert self.rows.labels is not None
+        return self.rows.labels[i:j]
+
+    def _label_l(self, i: int, j: int) -> Vector:
+        return self.rows.label_gap[i:j] + self.rows.peak[i:j]
+
+    def _subtract_label(self, p: Floats, i: int, j: int) -> None:
+        p[np.arange(j - i), self._labels(i, j)] -= 1
+
+    def _block(self, z: Floats, i: int, j: int, offsets: Offsets) -> _Block:
+        # With few classes the inner loops run along the rows.
+        log_probs = np.empty(z.shape, self._dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
+        np.maximum(z, LOWEST[self._dtype.itemsize], out=log_probs)
+        x: Floats = np.ones((j - i, 1), self._dtype)
+        u = log_probs * self._dtype.type(offsets.beta)
+        u += offsets.bias.astype(self._dtype)
+        if offsets.interactions is not None:
+            of_classes = centred(log_probs, log_probs > -IMPOSSIBLE)
+            u += of_classes @ offsets.interactions.T
+            x = np.hstack([x, of_classes])
+        at_label = u[np.arange(j - i), self._labels(i, j)].astype(np.float64)
+        sums, log_sums = exponentiate(u)
+        u /= sums[:, None].astype(self._dtype)
+        return _Block(log_probs, x, u, log_sums - at_label)
+
+    def _fisher(self, offsets: Offsets) -> Matrix:
+        K, J = self.rows.n_classes, self._width
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector, Matrix, Matrix]:
+            block, share = self._block(z, i, j, offsets), self.share[i:j, None]
+            p, x, share = (part.astype(self.rows.dtype) for part in (block.p, block.x, share))
+            off = block.log_probs - _dots(p, block.log_probs)[:, None]
+            spread = p * off * share
+            root = row_outer(p * np.sqrt(share), x)
+            sums = np.sum(spread * off), x.T @ spread, root.T @ root, (p * share).T @ row_outer(x, x)
+            own, cross, outer, diagonal = (np.asarray(part, np.float64) for part in sums)
+            return own.reshape(1), cross.ravel(), outer, diagonal
+
+        own, cross, outer, diagonal = self.rows.sum(work, K * J)
+        within = -outer
+        for k in range(K):
+            within[k::K, k::K] += diagonal[k].reshape(J, J)
+        cross *= -offsets.beta
+        corner = np.array([[offsets.beta**2 * own[0]]])
+        return np.block([[corner, cross[None, :]], [cross[:, None], within]])
+
+
+def _dots(p: Floats, q: Floats) -> Vector:
+    """Return the sum of p q over the classes of each row."""
+    return np.einsum("ij,ij->i", p, q).astype(np.float64)
+
+
+def _variances(p: Floats, values: Floats) -> Vector:
+    off = values - _dots(p, values)[:, None].astype(values.dtype)
+    return _dots(p * off, off)
+
+
+def _shift_by_matrix(
+    block: _Block, slope: Floats, residual: Floats, weights: Matrix, covariance: Matrix
+) -> Matrix:
+    """Return what leaving each row out adds to its u."""
+    n, K = residual.shape
+    J = block.x.shape[1]
+    slope = np.where(block.log_probs > -IMPOSSIBLE, slope, 0.0)
+    within = covariance[1:, 1:].reshape(J, K * J * K)
+    half = (block.x @ within).reshape(n, K, J, K)
+    A = np.einsum("nkjl,nj->nkl", half, block.x)
+    with_slope = slope[:, :, None] * (block.x @ covariance[0, 1:].reshape(J, K))[:, None, :]
+    A += with_slope + with_slope.transpose(0, 2, 1)
+    A += covariance[0, 0] * slope[:, :, None] * slope[:, None, :]
+    p = block.p
+    LA = p[:, :, None] * (A - np.einsum("nk,nkl->nl", p, A)[:, None, :])
+    moved = np.linalg.solve(np.eye(K) - weights[:, :, None] * LA, (weights * residual)[:, :, None])
+    return np.asarray((A @ moved)[:, :, 0])
+
+
+def _shift_by_diagonal(
+    block: _Block, slope: Floats, residual: Floats, weights: Matrix, variances: Vector
+) -> Matrix:
+    """Return what leaving each row out adds to its u, each class and the temperature taken alone."""
+    slope = np.where(block.log_probs > -IMPOSSIBLE, slope, 0).astype(np.float64)
+    K, p = residual.shape[1], block.p.astype(np.float64)
+    A = block.x.astype(np.float64) ** 2 @ variances[1:].reshape(-1, K)
+    shift: Matrix = A * residual * weights / (1 - weights * A * p * (1 - p))
+    weight = weights[:, 0]
+    pull = variances[0] * weight * _dots(residual, slope)
+    shift += slope * (pull / (1 - variances[0] * weight * _variances(p, slope)))[:, None]
+    return shift
+
+
+def add_class_bias(output: Floats, rows: LogitRows, offsets: Offsets, weight: float, *, log: bool) -> Floats:
+    """Replace probabilities p of the rows by (1 - weight) p + weight softmax(u), or so with logarithms.
+
+    `output` holds the calibrated probabilities of the rows, or their logarithms if `log`; `rows` are those
+    of the logits, which say what classes are possible.
+    """
+    if weight == 0:
+        return output
+    beta, bias = output.dtype.type(offsets.beta), offsets.bias.astype(output.dtype)
+    interactions = None if offsets.interactions is None else offsets.interactions.T.astype(output.dtype)
+
+    def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+        base = output[i:j]
+        log_probs = base if log else np.log(base)
+        u = beta * log_probs + bias
+        if interactions is not None:
+            possible = z - rows.peak[i:j, None] > -IMPOSSIBLE
+            u += row_products(centred(log_probs, possible), interactions)
+        u -= exponentiate(u.copy())[1][:, None].astype(u.dtype)
+        if log:
+            base[:] = np.logaddexp(base + np.log1p(-weight), u + np.log(weight)) if weight < 1 else u
+        else:
+            base *= 1 - weight
+            base += weight * np.exp(u)
+        return (np.zeros(0),)
+
+    rows.sum(work)
+    return output
