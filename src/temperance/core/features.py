@@ -84,6 +84,7 @@ class RowFeatures(Protocol):
         """Return an output of these rows under other class frequencies: log_ratio is their log ratio, (K,).
 
         Logits become log-probabilities. The output may be overwritten.
+        """
 
     def class_bias(
         self, output: Array, beta: Array, bias: Array, interactions: Array | None, weight: Array
