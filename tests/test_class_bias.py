@@ -36,6 +36,13 @@ def task(n_rows, n_classes, size=1.0, seed=0):
     return base, draw(softmax(base + bias, axis=1), seed)
 
 
+def extreme_task(n_classes):
+    """Return log-probabilities with masked classes and with some far below the floor, and labels."""
+    base = log_probs_of(400, n_classes, scale=8.0)
+    labels = draw(softmax(base / 4 + np.linspace(-1, 1, n_classes), axis=1), 0)
+    return masked(base, labels), labels
+
+
 def rows_of(log_probs, labels):
     return LogitRows(np.asarray(log_probs), np.asarray(labels, np.intp))
 
@@ -125,10 +132,10 @@ def test_the_fit_is_the_optimum_under_its_widths(n_classes):
     assert np.abs(away).max() < 0.05
 
 
-def refitted_without(i, base, labels, found):
+def refitted_without(i, base, labels, found, widths):
     """Return log p of a row's label by a fit to all other rows, with the widths held."""
     n_classes, interacting = base.shape[1], len(found.taus) == 2
-    widths, others = Widths(), np.arange(len(labels)) != i
+    others = np.arange(len(labels)) != i
     variances = np.append(widths.log_temperature**2, np.full(n_classes, widths.bias**2 * found.taus[0]))
     if interacting:
         variances = np.append(variances, np.full(n_classes**2, widths.interaction**2 * found.taus[1]))
@@ -142,20 +149,25 @@ def loss_of_row(i, base, labels, theta, interacting):
     return ClassBiasLikelihood(rows_of(base[[i]], labels[[i]]), interacting)(theta).value
 
 
-@pytest.mark.parametrize(("n_rows", "n_classes"), [(60, 3), (80, 40)])
-def test_leaving_one_out_is_near_to_a_fit_without_it(n_rows, n_classes):
+# By the diagonal, classes are taken one by one, which makes a row's own pull too large: the safe side.
+@pytest.mark.parametrize(
+    ("n_rows", "n_classes", "least", "most", "largest"),
+    [(60, 3, -0.05, 0.05, 0.1), (80, 40, -0.3, -0.1, 0.4)],
+)
+def test_leaving_one_out_is_near_to_a_fit_without_it(n_rows, n_classes, least, most, largest):
     base, labels = task(n_rows, n_classes, size=1.5)
+    widths = Widths(bias=1.0, bias_freedom=1e6, interaction=0.3, interaction_freedom=1e6)  # long levers
     data, interacting = InMemoryFitData(rows_of(base, labels)), n_classes <= stage.MOST_INTERACTING
     build = partial(stage._likelihood, interacting)
-    found = (stage._fit_by_matrix if interacting else stage._fit_by_diagonal)(data, build, Widths())
+    found = (stage._fit_by_matrix if interacting else stage._fit_by_diagonal)(data, build, widths)
     some = np.arange(0, n_rows, 2)
     approximate = build(data.rows, None).left_out(found.mode, found.covariance)[some]
-    exact = np.array([refitted_without(i, base, labels, found) for i in some])
+    exact = np.array([refitted_without(i, base, labels, found, widths) for i in some])
     inside = -np.array([loss_of_row(i, base, labels, found.mode, interacting) for i in some])
     optimism = np.mean(inside - exact)
-    assert optimism > 0.01
-    assert np.mean(approximate - exact) == pytest.approx(0, abs=0.15 * optimism)
-    assert np.abs(approximate - exact).max() < 0.25 * np.abs(inside - exact).max()
+    assert optimism > 0.05
+    assert least * optimism < np.mean(approximate - exact) < most * optimism
+    assert np.abs(approximate - exact).max() < largest * np.abs(inside - exact).max()
 
 
 @pytest.mark.parametrize("n_classes", [5, 40])
@@ -249,8 +261,7 @@ def test_torch_agrees(n_classes, weight):
     torch = pytest.importorskip("torch")
     from temperance.torch.ops import TORCH
 
-    base, y = task(400, n_classes)
-    base = masked(base, y)
+    base, y = extreme_task(n_classes)
     found = fit(base, y)
     interactions = None if found.interactions is None else torch.tensor(found.interactions)
     z = torch.tensor(base, requires_grad=True)
@@ -269,8 +280,7 @@ def test_onnx_agrees(n_classes):
     from temperance.onnx.model import IR_VERSION
     from temperance.onnx.ops import OnnxOps
 
-    base, y = task(400, n_classes)
-    base = masked(base, y)
+    base, y = extreme_task(n_classes)
     found = fit(base, y)
     graph = Graph(np.float64)
     given = Array(graph, "given")

@@ -28,7 +28,7 @@ from temperance.core.predictors import ByClass
 from temperance.population import Population
 
 # Classes that can have a temperature of their own: their Fisher matrix is dense.
-MOST_CLASSES = 2000
+MOST_CLASSES = 500
 LEAST_SPREAD = 0.05  # added to a standard deviation, so that rows all alike are not blown up
 # T(z) stays within this factor of T0. Wider than for other methods: here the prior holds it.
 RANGE_FACTOR_OF_BAYES = 30.0

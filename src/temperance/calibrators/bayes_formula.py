@@ -17,6 +17,7 @@ import numpy as np
 from temperance.calibrators.model import TemperatureFormula
 from temperance.core.features import SHAPE_FEATURES, RowFeatures, shape_features
 from temperance.core.links import Log
+from temperance.core.mixture import ALMOST_ZERO
 from temperance.core.ops import Array
 from temperance.validation import InputError, check_limits, check_temperatures
 
@@ -100,10 +101,11 @@ class FirstEditionFormula(LogTemperatureFormula):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BayesianFormula(LogTemperatureFormula):
-    """A map of log-probabilities, a temperature for each row behind it, and perhaps a class bias behind both."""
+    """A map of log-probabilities, a temperature for each row behind it, and perhaps a class bias."""
 
     map_knots: Array
     map_slopes: Array
+    uniform_weight: Array
     bias_beta: Array | None = None
     bias: Array | None = None
     interactions: Array | None = None
@@ -115,9 +117,12 @@ class BayesianFormula(LogTemperatureFormula):
         return self.bias is None
 
     def calibrate(self, rows: RowFeatures) -> Array:
-        """Return outputs averaged over the posterior of log T, by quadrature."""
+        """Return outputs averaged over the posterior of log T, by quadrature, with a little of the uniform."""
         scales = [self.reference / temperature for temperature in self._temperatures(rows)]
-        output = rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, NODE_WEIGHTS)
+        weights = [*(weight * (1.0 - self.uniform_weight) for weight in NODE_WEIGHTS), self.uniform_weight]
+        output = rows.mapped_mixture(
+            self.reference, self.map_knots, self.map_slopes, [*scales, ALMOST_ZERO], weights
+        )
         if self.bias is None:
             return output
         return rows.class_bias(output, self.bias_beta, self.bias, self.interactions, self.bias_weight)
@@ -126,11 +131,12 @@ class BayesianFormula(LogTemperatureFormula):
         """Raise if the numbers cannot be those of a fit."""
         super().check()
         check_map(self.map_knots, self.map_slopes)
-        if self.bias is not None and not (0 < self.bias_weight <= 1 and self.bias_beta > 0):
-            raise InputError(
-                "bias_weight must be above 0 and at most 1, and bias_beta above 0; found "
-                f"{self.bias_weight:g} and {self.bias_beta:g}."
-            )
+        if not 0 <= self.uniform_weight < 1:
+            raise InputError(f"uniform_weight must be from 0 to below 1; found {self.uniform_weight:g}.")
+        if self.bias_weight is not None and not 0 < self.bias_weight <= 1:
+            raise InputError(f"bias_weight must be above 0 and at most 1; found {self.bias_weight:g}.")
+        if self.bias_beta is not None and self.bias_beta <= 0:
+            raise InputError(f"bias_beta must be above 0; found {self.bias_beta:g}.")
 
 
 def check_map(knots: Array, slopes: Array) -> None:

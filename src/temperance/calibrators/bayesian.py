@@ -40,6 +40,9 @@ from temperance.validation import InputError
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
 BLOCKS = ("level", "shape", "class temperature", "map", "class bias", "class interactions")
 BASE_BLOCKS = 4
+# Rows with any label at all (wrong labels, zeros on the label) that the prior counts beside those of the fit:
+# N rows without one do not rule out the next, which would cost more than all others together.
+SURPRISES = 0.02
 
 
 class BayesianTemperatureScaling(TemperatureCalibrator):
@@ -51,7 +54,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     Parameters
     ----------
     class_bias : False, True or "auto"
-        Add a bias for each class to the calibrated log-probabilities (and, up to 32 classes, let it depend on
+        Add a bias for each class to the calibrated log-probabilities (and, up to 20 classes, let it depend on
         all of them). It repairs classes that are predicted too often or too seldom, but the predicted class
         may then change. "auto" mixes it in as far as rows that were held out say that it helps.
     prior : "population", "weak" or a path
@@ -65,7 +68,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     coefficients_ : (5,) array
         b, and w of log entropy, of its square, and of the gaps from the top logit to the third and the mean.
     class_shift_ : (K,) array
-        v; 0 for a class that no calibration row predicts, and beyond the 2000 predicted most often.
+        v; 0 for a class that no calibration row predicts, and beyond the 500 predicted most often.
     map_knots_, map_slopes_ : (9,) arrays
         Where the slope of the map changes, in units of log-probability, and its slope behind each.
 
@@ -129,7 +132,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         objective = data.objective(design.likelihood)
         blocks, start = prior_blocks(design, population), design.start(population)
         posterior = maximise_evidence(objective, blocks, start, data.n_rows, design.level_tau)
-        formula, solution = _formula(posterior, design, population, data.n_classes), posterior.solution
+        formula, solution = _formula(posterior, design, population, data), posterior.solution
         if self.class_bias is not False:
             behind = data.transformed(partial(_log_probabilities, formula))
             bias = fit_class_bias(behind, auto=self.class_bias == "auto")
@@ -200,7 +203,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 def _shapes_of(n_classes: int, names: Collection[str]) -> dict[str, Shape]:
     """Return the shapes of the second edition's parameters; a class bias has more."""
     shapes = _temperature_shapes(n_classes, BASE_BLOCKS, names)
-    shapes |= {"map_knots": (len(KNOTS),), "map_slopes": (len(KNOTS),)}
+    shapes |= {"map_knots": (len(KNOTS),), "map_slopes": (len(KNOTS),), "uniform_weight": ()}
     return shapes | ({"bias_beta": (), "bias_weight": ()} if "bias" in names else {})
 
 
@@ -223,9 +226,9 @@ def _temperature_shapes(n_classes: int, n_blocks: int, names: Collection[str]) -
     }
 
 
-def _formula(posterior: Posterior, design: Design, population: Population, n_classes: int) -> BayesianFormula:
+def _formula(posterior: Posterior, design: Design, population: Population, data: FitData) -> BayesianFormula:
     """Keep of the posterior what a row needs."""
-    mode, covariance = posterior.mode, posterior.covariance
+    mode, covariance, n_classes = posterior.mode, posterior.covariance, data.n_classes
     groups = slice(SIZE, design.n_coefficients)
     shift, by_class = np.zeros(n_classes), np.zeros((n_classes, SIZE + 1))
     shift[design.class_of_group] = mode[groups]
@@ -247,6 +250,7 @@ def _formula(posterior: Posterior, design: Design, population: Population, n_cla
         temperature_limits=np.array([link.lower, link.upper]),
         map_knots=KNOTS,
         map_slopes=np.exp(design.basis @ mode[design.n_coefficients :]),
+        uniform_weight=SURPRISES / (SURPRISES + data.total_weight),
     )
 
 

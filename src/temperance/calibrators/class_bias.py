@@ -10,27 +10,27 @@ predicts rows left out best, less a penalty; it is 0 where the bias does not pay
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.class_bias import ClassBiasLikelihood, Offsets
-from temperance.core.evidence import Block, maximise_evidence
+from temperance.core.evidence import Block, PenalisedObjective, maximise_evidence
 from temperance.core.fisher import lbfgs
 from temperance.core.fit_data import FitData
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
-from temperance.core.solution import Solution, Solver
+from temperance.core.solution import Solution, Solver, Status
 
 # Classes up to which a bias may depend on all probabilities: the square of it is a number of parameters.
-MOST_INTERACTING = 32
+MOST_INTERACTING = 20
 # Candidates for the weight. A bias worth less than the first step is none: then no decision changes.
 WEIGHTS = np.linspace(0.0, 0.98, 50)
 PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
 FIXED = 1e9  # freedom of a prior whose width no rows change
-ROUNDS = 12
+ROUNDS = 20
 SETTLED = 0.03  # a relative change of tau that ends the rounds
 STANDARD_ERRORS = 0.02  # how far from the optimum a coefficient may stay
 
@@ -78,7 +78,7 @@ def fit_class_bias(data: FitData, *, auto: bool, widths: Widths | None = None) -
 
     Up to `MOST_INTERACTING` classes the posterior has its whole covariance. Beyond there is a bias alone,
     and each class's variance is taken by itself: any number of classes is possible, at the cost of some
-    twenty to sixty passes over the rows.
+    forty to eighty passes over the rows.
     """
     widths = widths or Widths()
     interacting = data.n_classes <= MOST_INTERACTING
@@ -112,23 +112,39 @@ def _fit_by_matrix(data: FitData, build: Build, widths: Widths) -> _Fit:
 
 def _fit_by_diagonal(data: FitData, build: Build, widths: Widths) -> _Fit:
     """Alternate between coefficients and the width of the bias, as `core.evidence` does."""
-    K, objective = data.n_classes, data.objective(build)
-    theta, tau = np.zeros(1 + K), 1.0
-    # A standard error is a gradient of 1 / sqrt(rows) here.
-    tolerance = STANDARD_ERRORS / np.sqrt(data.total_weight)
+    theta, tau = np.zeros(1 + data.n_classes), 1.0
+    objective = data.objective(build)
     for _ in range(ROUNDS):
-        precision = np.append(widths.log_temperature**-2, np.full(K, widths.bias**-2 / tau))
+        precision = np.full(len(theta), widths.bias**-2 / tau)
+        precision[0] = widths.log_temperature**-2
         fisher = data.total(partial(_diagonal, build, theta))[0] + precision
-        scale = np.sqrt(data.total_weight / fisher)
-        fitted = objective.with_prior(Prior(np.zeros(1 + K), precision / data.total_weight))
-        solution = lbfgs(fitted, theta, Solver.LBFGS_MANY_PARAMETERS, scale=scale, tolerance=tolerance)
+        solution = _solve_by_diagonal(objective, precision, fisher, theta)
         theta, before = solution.parameters, tau
         effective = float(np.sum(1 - precision[1:] / fisher[1:]))
         square = float(theta[1:] @ theta[1:]) / widths.bias**2
         tau = (widths.bias_freedom + square) / (widths.bias_freedom + effective)
         if abs(np.log(tau / before)) < SETTLED:
             break
+    else:
+        solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
     return _Fit(1 / fisher, np.array([before]), np.array([effective]), solution)
+
+
+def _solve_by_diagonal(
+    objective: PenalisedObjective, precision: Vector, fisher: Vector, start: Vector
+) -> Solution:
+    total = objective.total_weight
+    fitted = objective.with_prior(Prior(np.zeros(len(start)), precision / total))
+    solution = lbfgs(
+        fitted,
+        start,
+        Solver.LBFGS_MANY_PARAMETERS,
+        scale=np.sqrt(total / fisher),
+        tolerance=STANDARD_ERRORS / np.sqrt(total),  # in these units a standard error is 1 / sqrt(total)
+    )
+    # A constant added to all biases changes the prior alone, too little for the tolerance to see.
+    bias = solution.parameters[1:]
+    return replace(solution, parameters=np.append(solution.parameters[0], bias - bias.mean()))
 
 
 def _diagonal(build: Build, theta: Vector, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.class_shift import shift_logits, shift_probabilities
-
 from temperance.core.class_bias import Offsets, add_class_bias
+from temperance.core.class_shift import shift_logits, shift_probabilities
 from temperance.core.features import RowShape
 from temperance.core.kernels import MapTable
 from temperance.core.logit_rows import LogitRows
@@ -97,12 +96,13 @@ class NumpyRows:
         knots: Vector,
         slopes: Vector,
         scales: Sequence[Matrix | float],
-        weights: Vector,
+        weights: Sequence[float],
     ) -> Floats:
         """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), or its logarithm."""
         columns = [np.broadcast_to(np.reshape(scale, -1), self.rows.n_rows) for scale in scales]
         table = MapTable.of(knots, slopes)
-        return self.rows.mapped_mixture(1 / float(reference), table, columns, weights, log=self.log)
+        shares = np.asarray(weights, np.float64)
+        return self.rows.mapped_mixture(1 / float(reference), table, columns, shares, log=self.log)
 
     def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
         """Return probabilities, or log-probabilities, under other class frequencies, in place."""

@@ -22,6 +22,9 @@ from temperance.core.kernels import map_logits as map_logits
 
 _LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
 _LN2_LOW = 1.4286068203094172e-06
+CELLS = (
+    10.0  # of a unit of log-probability; each lies in one segment, for the knots are multiples of 1 / CELLS
+)
 _LOG2_E = 1.4426950408889634
 
 
@@ -129,31 +132,28 @@ def softmax(z: Any, top: Any, peak: Any, beta: Any, out: Any, scratch: Any) -> N
 def _segment_row(
     row: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, at_top: Any, sums: Any
 ) -> None:  # pragma: no cover  compiled
-    knots, values, slopes = table
-    last = len(knots) - 1
+    knots, values, slopes, segments = table
+    real, last = row.dtype.type, len(segments) - 1
     for k in range(len(row)):
         e = min(log_s - beta * (row[k] - peak), FARTHEST)
-        s = 0
-        while s < last and e >= knots[s + 1]:
-            s += 1
+        s = segments[int(min(e * CELLS, last))]
         r = e - knots[s]
-        p = exp(min(scale * (at_top - values[s] - slopes[s] * r), 0.0))
-        sums[s, 0] += p
-        sums[s, 1] += p * r
-        sums[s, 2] += p * r * r
+        p = exp(real(min(scale * (at_top - values[s] - slopes[s] * r), 0.0)))
+        if p > 0:
+            sums[s, 0] += p
+            sums[s, 1] += p * r
+            sums[s, 2] += p * r * r
 
 
 @njit(nogil=True, cache=True)
 def _segment_sums(
     z: Any, top: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, sums: Any
 ) -> None:  # pragma: no cover  compiled
-    knots, values, slopes = table
+    knots, values, slopes, segments = table
     row_sums = np.empty((len(knots), 3))
     for i in range(len(z)):
         row_sums[:] = 0
-        s = 0
-        while s < len(knots) - 1 and log_s[i] >= knots[s + 1]:
-            s += 1
+        s = segments[int(min(log_s[i] * CELLS, len(segments) - 1))]
         at_top = values[s] + slopes[s] * (log_s[i] - knots[s])
         t = top[i]
         for part in (z[i, :t], z[i, t + 1 :]):
@@ -165,4 +165,7 @@ def segment_sums(
     z: Any, top: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, sums: Any
 ) -> None:
     """Write the sums of p, p r and p r^2 over each segment, (3, rows, segments)."""
-    _segment_sums(z, top, peak, log_s, beta, tuple(table), scale, sums)
+    # A map is continuous: which segment a number on their border is counted to does not matter.
+    cells = (np.arange(table.knots[-1] * CELLS + 1) + 0.5) / CELLS
+    segments = np.searchsorted(table.knots[1:], cells, side="right")
+    _segment_sums(z, top, peak, log_s, beta, (*table, segments), scale, sums)

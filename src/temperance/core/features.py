@@ -76,7 +76,7 @@ class RowFeatures(Protocol):
         """Return the output of sum_j w_j softmax(beta_j z + bias + M (z - mean z)), M the interactions."""
 
     def mapped_mixture(
-        self, reference: Array, knots: Array, slopes: Array, scales: Sequence[Array], weights: Array
+        self, reference: Array, knots: Array, slopes: Array, scales: Sequence[Array], weights: Sequence[Array]
     ) -> Array:
         """Return the output of sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), see `core.maps`."""
 

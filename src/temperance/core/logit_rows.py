@@ -27,6 +27,7 @@ Index = slice | NDArray[np.intp]
 IMPOSSIBLE = 2e4
 # Numbers in one product of a Gram matrix: enough for the linear algebra library to be at its best.
 GRAM_SIZE = 1 << 20
+SEGMENT_COST = 8  # of sums over segments, relative to moments, in NumPy
 SEGMENT_WIDTH = 16  # by which blocks of sums over segments are smaller than those of Gram matrices
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
@@ -204,12 +205,13 @@ class LogitRows:
         the row.
         """
         log_s = self.log_sum_at(beta)
+        kernels = backend.kernels_for(SEGMENT_COST * self._size)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
             at = slice(i, j)
             sums = np.empty((3, j - i, len(table.knots)))
             row = self._top[at], self._peak[at], log_s[at]
-            self._kernels.segment_sums(z, *row, beta, table, scale[at], sums)
+            kernels.segment_sums(z, *row, beta, table, scale[at], sums)
             return use(at, sums)
 
         return self.sum(work, SEGMENT_WIDTH * max(self.n_classes, SEGMENT_WIDTH))

@@ -142,7 +142,7 @@ class TensorRows:
         return ops.where(ops.isfinite(self.z), total, self.z)
 
     def mapped_mixture(
-        self, reference: Array, knots: Array, slopes: Array, scales: Sequence[Array], weights: Array
+        self, reference: Array, knots: Array, slopes: Array, scales: Sequence[Array], weights: Sequence[Array]
     ) -> Array:
         """Return log sum_j w_j softmax(-scale_j map(-log softmax(z / T0))); a masked class stays at -inf."""
         scaled = self._gaps.d / reference
