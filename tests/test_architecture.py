@@ -126,9 +126,9 @@ def test_a_key_is_the_same_method_everywhere(key):
     assert repr(method()) == repr(make_calibrator(key)) == repr(find_method(key)())
     assert method.key == key
     assert method.keeps_class == (key != "bayes-bias")
-    assert method.has_temperature == (not key.startswith("ets"))
+    assert method.has_temperature == (not key.startswith(("ets", "mono")))
     assert all(method().get_params()[name] == value for name, value in method.options.items())
-    masks = key in ("ts", "hts", "hts-sgd", "bts", "ets", "ets-brier", "bayes")
+    masks = key in ("ts", "hts", "hts-sgd", "bts", "ets", "ets-brier", "mono", "bayes")
     assert method.supports_masked_classes == masks
     assert method.is_random == key.startswith("pts")
 
@@ -141,7 +141,7 @@ def test_options_given_to_a_key_win():
 def test_every_calibrator_is_public_and_named_after_scaling():
     for kind in {method.build for method in CALIBRATORS.values()}:
         assert getattr(temperance, kind.__name__) is kind
-        assert kind.__name__.endswith("TemperatureScaling")
+        assert kind.__name__.endswith("Scaling")
         assert kind.key.lower() in (kind.__doc__ or "").split(":")[0].lower()
 
 

@@ -15,7 +15,11 @@ LIKELIHOOD_ALONE = pytest.mark.parametrize("method", [key for key in CLASS_KEEPI
 
 
 def temperatures(cal, logits):
-    return cal.temperature(logits) if isinstance(cal, TemperatureCalibrator) else np.array([cal.temperature_])
+    """Return T of each row, or the single temperature of a method whose rows have none."""
+    if isinstance(cal, TemperatureCalibrator):
+        return cal.temperature(logits)
+    parameters = cal.parameters()
+    return np.atleast_1d(parameters["reference" if "reference" in parameters else "temperature"])
 
 
 def assert_sane(cal, logits, unit=1.0):

@@ -11,6 +11,7 @@ USES = [
     (key, use) for key in CLASS_KEEPING for use in ("temperature", "transform", "predict_proba", "predict")
 ]
 USES.remove(("ets", "temperature"))  # a mixture has none
+USES.remove(("mono", "temperature"))  # nor has a map
 WEIGH_EVERY_LOGIT = ["lts", "hnlts", "pts", "pts-ece"]
 ALLOW_MASKS = ["ts", "hts", "bts", "ets", "bayes"]
 

@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-SECTIONS = ["verdict", "methods", "reliability", "temperature", "classes"]
+SECTIONS = ["verdict", "methods", "reliability", "temperature", "classes", "map"]
 SECTIONS += ["confidence", "labels", "parameters", "provenance", "glossary"]
 WORDS = ("p", ".verdict", "td", "small", "caption", "figcaption", "a", "summary", "button", ".tag", "dd")
 LETTERING = ("svg .tick", "svg .label", ".legend")

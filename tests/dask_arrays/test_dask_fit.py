@@ -16,7 +16,7 @@ from temperance.dask import fit_data
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
-METHODS = ["ts", "lts", "hts", "hnlts", "pts", "bts", "ets", "bayes"]
+METHODS = ["ts", "lts", "hts", "hnlts", "pts", "bts", "ets", "mono", "bayes"]
 UNEVEN = (40, 1, 0, 1500, 700, 759)
 
 

@@ -19,6 +19,7 @@ from temperance.display import (
     ConfidenceDisplay,
     DifferencesDisplay,
     LearningCurveDisplay,
+    MapDisplay,
     ReliabilityDisplay,
     ScoresDisplay,
     TemperatureDisplay,
@@ -26,7 +27,7 @@ from temperance.display import (
     marker_of,
 )
 
-NAMES = ["reliability", "confidence", "temperature", "classes", "differences", "learning", "scores"]
+NAMES = ["reliability", "confidence", "temperature", "classes", "differences", "map", "learning", "scores"]
 GROUNDS = ["#ffffff", "#1b1f24"]
 
 
@@ -38,6 +39,7 @@ def displays(comparison, curve):
         TemperatureDisplay,
         ClassTemperatureDisplay,
         DifferencesDisplay,
+        MapDisplay,
     )
     shown = [kind.from_comparison(comparison) for kind in kinds]
     shown += [LearningCurveDisplay.from_curve(curve), ScoresDisplay.from_comparison(comparison)]
@@ -74,7 +76,7 @@ def test_it_has_a_title_labels_and_a_name_for_every_method(name, displays):
         return
     assert ax.get_ylabel()
     words = " ".join(text.get_text() for text in ax.get_legend().get_texts())
-    shown = {"confidence": "right", "temperature": "temperature", "reliability": "diagrams"}
+    shown = {"confidence": "right", "temperature": "temperature", "reliability": "diagrams", "map": "maps"}
     for method in getattr(display, shown.get(name, "mean")):
         assert method_style(method).label in words
 

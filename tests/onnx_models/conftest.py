@@ -17,6 +17,7 @@ OPTIONS = {
     "bts": {},
     "ets": {},
     "ets, brier": {"loss": "brier"},
+    "mono": {},
     "bayes": {},
     "bayes, class bias": {"class_bias": True},
 }

@@ -27,6 +27,7 @@ ON_PAGE = {
     "differences": "DifferencesDisplay",
     "temperature": "TemperatureDisplay",
     "classes": "ClassTemperatureDisplay",
+    "map": "MapDisplay",
     "labels": "LearningCurveDisplay",
 }
 PANELS = {"reliability": "ReliabilityDisplay", "confidence": "ConfidenceDisplay"}

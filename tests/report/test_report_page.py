@@ -19,6 +19,7 @@ SECTIONS = [
     "reliability",
     "temperature",
     "classes",
+    "map",
     "confidence",
     "labels",
     "parameters",
@@ -116,7 +117,7 @@ def test_every_identifier_is_unique_and_every_reference_has_a_target(page):
 
 def test_every_picture_is_described_for_those_who_cannot_see_it(page):
     pictures = page.all("svg")
-    assert len(pictures) == 4 + 2 * 5  # four of all methods, two of each of the five
+    assert len(pictures) == 5 + 2 * 5  # five of all methods, two of each of the five
     for picture in pictures:
         assert picture["role"] == "img"
     assert len(page.all("desc")) == len(pictures)

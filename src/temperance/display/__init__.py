@@ -5,6 +5,7 @@ ReliabilityDisplay       accuracy against confidence, bin by bin
 ConfidenceDisplay        how confident the right and the wrong predictions are
 TemperatureDisplay       the temperature against the entropy of a row: what is best, what methods give
 ClassTemperatureDisplay  the same by true class
+MapDisplay               what a map of log-probabilities makes of a probability
 LearningCurveDisplay     the NLL by the number of labels
 ScoresDisplay            one metric of all methods, with intervals
 DifferencesDisplay       the NLL of all methods against the recommended one, row by row
@@ -21,6 +22,7 @@ from temperance.display.colours import COLOURS, MARKERS, colour_of, marker_of
 from temperance.display.confidence import ConfidenceDisplay
 from temperance.display.differences import DifferencesDisplay
 from temperance.display.learning import LearningCurveDisplay
+from temperance.display.map import MapDisplay
 from temperance.display.reliability import ReliabilityDisplay
 from temperance.display.scores import ScoresDisplay
 from temperance.display.temperature import TemperatureDisplay
@@ -32,6 +34,7 @@ __all__ = [
     "ConfidenceDisplay",
     "DifferencesDisplay",
     "LearningCurveDisplay",
+    "MapDisplay",
     "ReliabilityDisplay",
     "ScoresDisplay",
     "TemperatureDisplay",

@@ -6,16 +6,21 @@ from dataclasses import dataclass
 
 from temperance import display
 from temperance.comparison import Comparison, LearningCurve
+from temperance.display.map import has_map
 
 
 @dataclass(frozen=True, eq=False)
 class ReportDisplays:
-    """The pictures of the page; `labels` is None if there is no learning curve of two sizes or more."""
+    """The pictures of the page.
+
+    `map` is None if no method has one, `labels` if there is no learning curve of two sizes or more.
+    """
 
     differences: display.DifferencesDisplay
     reliability: display.ReliabilityDisplay
     temperature: display.TemperatureDisplay
     classes: display.ClassTemperatureDisplay
+    map: display.MapDisplay | None
     confidence: display.ConfidenceDisplay
     labels: display.LearningCurveDisplay | None
 
@@ -23,11 +28,13 @@ class ReportDisplays:
     def of(cls, comparison: Comparison, curve: LearningCurve | None) -> ReportDisplays:
         """Compute them; the best temperature of each bin and class is fitted here."""
         every = [*comparison.results]
+        with_map = any(has_map(result.calibrator) for result in comparison.results.values())
         return cls(
             display.DifferencesDisplay.from_comparison(comparison),
             display.ReliabilityDisplay.from_comparison(comparison, every),
             display.TemperatureDisplay.from_comparison(comparison),
             display.ClassTemperatureDisplay.from_comparison(comparison),
+            display.MapDisplay.from_comparison(comparison) if with_map else None,
             display.ConfidenceDisplay.from_comparison(comparison, every),
             display.LearningCurveDisplay.from_curve(curve) if curve and len(curve.sizes) > 1 else None,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 from markupsafe import Markup
 
 from temperance import display
@@ -85,6 +86,15 @@ def temperature_figure(shown: display.TemperatureDisplay) -> Markup:
     rows = [[f"{centre:.2f}", f"{n}", f"{t:.3g}", shown.ends(i)] for i, (centre, n, t) in columns]
     numbers = table(["log entropy", "rows", "best T", "interval"], rows, "Best temperature by entropy")
     return _figure("temperature", shown.chart(), numbers, by_method=True)
+
+
+def map_figure(shown: display.MapDisplay) -> Markup:
+    """Return what maps make of probabilities."""
+    before = np.geomspace(1e-6, 0.1, 6)
+    columns = [one.apply(before) for one in shown.maps.values()]
+    rows = [[f"{p:g}", *(f"{column[i]:.2g}" for column in columns)] for i, p in enumerate(before)]
+    numbers = table(["probability at T0", *shown.maps], rows, "Probabilities after the map")
+    return _figure("map", shown.chart(), numbers, by_method=True)
 
 
 def class_figure(shown: display.ClassTemperatureDisplay) -> Markup:

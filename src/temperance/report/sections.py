@@ -49,11 +49,13 @@ def sections(
         "reliability": ("Does it mean what it says?", _reliability(comparison, displays)),
         "temperature": ("Temperature by entropy", _temperature(comparison, displays)),
         "classes": ("Temperature by class", _classes(displays)),
-        "confidence": (
-            "How sure it is",
-            _panels(comparison, partial(figures.confidence_figure, displays.confidence)),
-        ),
     }
+    if displays.map is not None:
+        parts["map"] = ("Map of probabilities", figures.map_figure(displays.map))
+    parts["confidence"] = (
+        "How sure it is",
+        _panels(comparison, partial(figures.confidence_figure, displays.confidence)),
+    )
     if curve is not None:
         parts["labels"] = ("Would more labels help?", _labels(comparison, curve, displays))
     return parts | {

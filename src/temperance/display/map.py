@@ -1,0 +1,165 @@
+"""What a map of log-probabilities makes of a probability: of `mono`, and of `bayes` before T(z).
+
+With e = -log of a probability at the reference temperature T0, and U the map, the picture shows exp(-U(e)):
+the probability after the map, relative to a top class that was near 1. On the diagonal nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from temperance.calibrators import Calibrator, method_style
+from temperance.comparison import Comparison
+from temperance.core.arrays import Vector
+from temperance.display.base import Display
+from temperance.display.chart import Axis, Band, Chart, Dots, Line, Mark
+from temperance.display.methods import chosen
+from temperance.validation import InputError
+
+_SMALLEST = 1e-6  # probability before the map
+_LOWEST = 1e-9  # probability after it: a steeper map leaves the picture
+_POINTS = 121
+_DEVIATIONS = 2.0
+_TOLD = 1e-3  # probability of which the caption says what becomes of it
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityMap:
+    """The map of one calibrator: its reference temperature, knots, slopes, and their standard errors."""
+
+    reference: float
+    knots: Vector
+    slopes: Vector
+    errors: Vector
+
+    @classmethod
+    def of(cls, calibrator: Calibrator) -> ProbabilityMap:
+        """Read the map of a fitted calibrator."""
+        if not has_map(calibrator):
+            raise InputError(
+                "the calibrator must have a map of probabilities, as mono and bayes have; got "
+                f"{type(calibrator).__name__} without one. Fit MonotoneScaling or BayesianTemperatureScaling."
+            )
+        fitted = calibrator.parameters()
+        slopes = fitted["map_slopes"]
+        errors = calibrator.standard_errors_.get("map_slopes", np.zeros_like(slopes))
+        return cls(float(fitted["reference"]), fitted["map_knots"], slopes, np.asarray(errors))
+
+    def apply(self, probability: Vector, deviations: float = 0.0) -> Vector:
+        """Return what becomes of probabilities, some standard errors above or below.
+
+        The errors of the slopes are taken as independent: a calibrator keeps no covariance of them.
+        """
+        widths = np.append(np.diff(self.knots), np.inf)
+        lengths = np.clip(-np.log(probability)[:, None] - self.knots, 0.0, widths)
+        error = np.sqrt(lengths**2 @ self.errors**2)
+        mapped: Vector = np.exp(-np.maximum(lengths @ self.slopes - deviations * error, 0.0))
+        return mapped
+
+
+def has_map(calibrator: Any) -> bool:
+    """Say whether a fitted calibrator maps log-probabilities: `bayes` of old files does not."""
+    return isinstance(calibrator, Calibrator) and "map_slopes" in calibrator.parameters()
+
+
+@dataclass(frozen=True, eq=False)
+class MapDisplay(Display):
+    """The probability after the map against the probability at T0, with a band of two standard errors.
+
+    Attributes
+    ----------
+    maps : dict from name to ProbabilityMap
+        The map of each method.
+    before : array of shape (P,)
+        Probabilities at T0 from 1e-6 to 1, evenly spaced in their logarithm.
+    after, low, high : dicts from name to array of shape (P,)
+        What each map makes of them, and two standard errors below and above.
+
+    Examples
+    --------
+    >>> import temperance
+    >>> from temperance.data import simulate
+    >>> task = simulate(500, 5, random_state=0)
+    >>> cal = temperance.MonotoneScaling().fit(task.logits, task.labels)
+    >>> display = MapDisplay.from_calibrator(cal)
+    >>> bool((display.low["mono"] <= display.after["mono"]).all())
+    True
+    """
+
+    maps: dict[str, ProbabilityMap]
+    before: Vector
+    after: dict[str, Vector]
+    low: dict[str, Vector]
+    high: dict[str, Vector]
+
+    @classmethod
+    def from_calibrator(cls, calibrator: Calibrator) -> Self:
+        """Compute from a fitted calibrator: `mono` or `bayes`."""
+        return cls.from_calibrators({calibrator.key: calibrator})
+
+    @classmethod
+    def from_calibrators(cls, calibrators: Mapping[str, Calibrator]) -> Self:
+        """Compute from fitted calibrators, each with a map."""
+        maps = {name: ProbabilityMap.of(calibrator) for name, calibrator in calibrators.items()}
+        before = np.geomspace(_SMALLEST, 1.0, _POINTS)
+        after, low, high = (
+            {name: one.apply(before, deviations) for name, one in maps.items()}
+            for deviations in (0.0, -_DEVIATIONS, _DEVIATIONS)
+        )
+        return cls(maps, before, after, low, high)
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison, methods: Sequence[str] | None = None) -> Self:
+        """Compute from the calibrators of some methods, by default of all with a map."""
+        fitted = {name: result.calibrator for name, result in comparison.results.items()}
+        mapping = [name for name, calibrator in fitted.items() if has_map(calibrator)]
+        if methods is None and not mapping:
+            raise InputError(
+                "a picture of maps needs a method with a map of probabilities, mono or bayes; found "
+                f"{', '.join(fitted)}. Compare one of these two as well."
+            )
+        return cls.from_calibrators({name: fitted[name] for name in chosen(methods, fitted, mapping)})
+
+    def chart(self) -> Chart:
+        """Return a line for each map with its knots and its band, and the diagonal."""
+        marks: list[Mark] = [Line(self.before, self.before, label="unchanged")]
+        for name in self.maps:
+            marks += self._method_marks(name)
+        lowest = min(float(after.min()) for after in self.after.values())
+        bottom = min(max(lowest, _LOWEST), _SMALLEST)
+        return Chart(
+            "Map of probabilities",
+            self._in_words(),
+            Axis("probability at T0", (_SMALLEST, 1.3), log=True),
+            Axis("after the map, relative to the top class", (bottom / 1.3, 1.3), log=True),
+            marks,
+        )
+
+    def _method_marks(self, name: str) -> list[Mark]:
+        one, label = self.maps[name], method_style(name).label
+        knots = np.exp(-one.knots)
+        knots = knots[knots >= _SMALLEST]
+        at_knots = one.apply(knots)
+        pairs = zip(knots, at_knots, strict=True)
+        return [
+            Band(self.before, self.low[name], self.high[name], method=name),
+            Line(self.before, self.after[name], method=name, label=f"{label}, from T0 = {one.reference:.3g}"),
+            Dots(knots, at_knots, method=name, tips=[f"{label}: {a:.2g} becomes {b:.2g}" for a, b in pairs]),
+        ]
+
+    def _in_words(self) -> str:
+        told = np.array([_TOLD])
+        found = [
+            f"{method_style(name).label} turns a probability of {_TOLD:g} into {one.apply(told)[0]:.2g} "
+            f"({one.apply(told, -_DEVIATIONS)[0]:.2g} to {one.apply(told, _DEVIATIONS)[0]:.2g})."
+            for name, one in self.maps.items()
+        ]
+        return (
+            f"{' '.join(found)} Above the dashed line, probabilities at the best single temperature T0 were "
+            "too small, below it too large, beside a top class near 1. Points: where the slope may change. "
+            "Bands: two standard errors, those of the slopes taken as independent."
+        )

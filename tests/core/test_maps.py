@@ -1,0 +1,320 @@
+"""Increasing maps of log-probabilities: moments, derivatives and optima against the definitions."""
+
+from functools import partial
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from core_reference import DIGITS, draw, jacobian
+from scipy.optimize import minimize
+
+from temperance.core import backend
+from temperance.core import logit_rows as rows_module
+from temperance.core.fisher import solve
+from temperance.core.kernels import MapTable
+from temperance.core.links import Log
+from temperance.core.logit_rows import LogitRows
+from temperance.core.maps import (
+    KNOTS,
+    MAP_SEGMENTS,
+    MapLikelihood,
+    RowMapLikelihood,
+    increments_basis,
+    lengths,
+    slope_weights,
+)
+from temperance.core.objective import Prior
+from temperance.core.predictors import ByClass
+from temperance.core.top_label import EMPHASIS
+
+N, T0 = 90, 1.3
+RNG = np.random.default_rng(3)
+SLOPES = np.exp(0.5 * RNG.normal(size=MAP_SEGMENTS))
+WEIGHTS = RNG.integers(0, 3, size=N).astype(float)
+FEATURES = np.column_stack([np.ones(N), RNG.normal(size=N)])
+GROUPS = RNG.integers(-1, 3, size=N)
+EACH_SIZE = pytest.mark.parametrize("n_classes", [2, 10, 60])
+MASKED = pytest.mark.parametrize("masked", [False, True], ids=["all classes", "masks"])
+EACH_KIND_OF_ROWS = pytest.mark.parametrize(
+    ("weights", "masked"), [(None, False), (WEIGHTS, True)], ids=["plain", "weights and masks"]
+)
+
+
+def sample(n_classes, *, masked=False):
+    """Return logits whose log-probabilities fall in all segments, and labels of which some are rare."""
+    z, y = draw(N, n_classes, spread=3.0, scale=2.0, seed=n_classes)
+    y[::9] = np.random.default_rng(7).integers(n_classes, size=len(y[::9]))
+    if masked:
+        hidden = np.random.default_rng(8).random(z.shape) < 0.2
+        hidden[np.arange(N), y] = False
+        z[hidden] = -np.inf
+    return z, y
+
+
+def negative_log_probabilities(z, reference=T0):
+    """Return -log softmax(z / T0) in the widest type there is; infinite for a masked class."""
+    x = z.astype(np.longdouble) / reference
+    d = x - x.max(axis=1, keepdims=True)
+    return np.log(np.exp(d).sum(axis=1, keepdims=True)) - d
+
+
+def mapped_log_probabilities(z, slopes, reference=T0):
+    """Return log softmax(-u), with the integral of the slope from 0 to e as u; slopes (9,) or (N, 9)."""
+    e = negative_log_probabilities(z, reference)
+    u = np.zeros_like(e)
+    ends = [*KNOTS[1:], np.inf]
+    for j, (low, high) in enumerate(zip(KNOTS, ends, strict=True)):
+        u += slopes[..., j, None] * np.clip(e - low, 0, high - low)
+    u = u - u.min(axis=1, keepdims=True)
+    return -u - np.log(np.exp(-u).sum(axis=1, keepdims=True))
+
+
+def mean_loss(z, y, slopes, weights):
+    log_p = mapped_log_probabilities(z, slopes)
+    return np.average(-log_p[np.arange(len(z)), y], weights=weights).astype(np.float64)
+
+
+def row_slopes(theta, basis):
+    """Return the slopes of each row under the parameters of `RowMapLikelihood`."""
+    own, increments = theta[:5], theta[5:]
+    log_t = FEATURES @ own[:2] + np.append(own[2:], 0.0)[GROUPS]
+    return np.exp(basis @ increments) * (T0 / np.exp(log_t))[:, None]
+
+
+def row_losses(z, y, slopes):
+    """Return each row's negative log-likelihood and the log loss of whether its top class is right."""
+    log_p = mapped_log_probabilities(z, slopes)
+    each, top = np.arange(len(z)), z.argmax(axis=1)
+    others = np.exp(log_p)
+    others[each, top] = 0
+    doubt = np.where(top == y, 1.0, others.sum(axis=1))
+    binary = np.where(top == y, -log_p[each, top], -np.log(doubt))
+    return -log_p[each, y], binary
+
+
+def build(z, y, weights=None, prior=None):
+    basis = increments_basis(slope_weights(LogitRows(z, y), T0, weights)[0])
+    objective = RowMapLikelihood(
+        LogitRows(z, y), T0, ByClass(FEATURES, GROUPS, 3), Log(), basis, weights, prior
+    )
+    theta = 0.3 * np.random.default_rng(5).normal(size=objective.n_parameters)
+    return objective, theta, basis
+
+
+def test_the_lengths_of_the_segments_add_up_to_the_log_probability():
+    e = np.array([0.0, 0.05, 0.7, 3.0, 700.0])
+    parts = lengths(e)
+    np.testing.assert_allclose(parts.sum(axis=1), e, rtol=1e-15)
+    np.testing.assert_array_equal(parts[1:3, 0], [0.05, 0.1])
+    assert parts[3].tolist() == [0.1, pytest.approx(0.6), 0.8, 1.0, 0.5, 0, 0, 0, 0]
+
+
+@EACH_SIZE
+@EACH_KIND_OF_ROWS
+def test_one_map_has_the_value_and_derivatives_of_its_definition(kernel, n_classes, weights, masked):
+    z, y = sample(n_classes, masked=masked)
+    objective = MapLikelihood(LogitRows(z, y), T0, weights)
+    here = objective(SLOPES)
+    np.testing.assert_allclose(here.value, mean_loss(z, y, SLOPES, weights), rtol=1e-12)
+    by_differences = jacobian(lambda w: mean_loss(z, y, w, weights), SLOPES)
+    np.testing.assert_allclose(here.gradient, by_differences, rtol=1e-8, atol=1e-11)
+
+
+@EACH_SIZE
+@MASKED
+def test_the_hessian_of_one_map_is_exact(kernel, n_classes, masked):
+    z, y = sample(n_classes, masked=masked)
+    objective = MapLikelihood(LogitRows(z, y), T0, WEIGHTS)
+    gradient, hessian = objective(SLOPES).derivatives
+    np.testing.assert_array_equal(gradient, objective(SLOPES).gradient)
+    by_differences = jacobian(lambda w: objective(w).gradient, SLOPES)
+    np.testing.assert_allclose(hessian, by_differences, rtol=1e-8, atol=1e-11)
+    np.testing.assert_array_equal(hessian, hessian.T)
+    assert np.linalg.eigvalsh(hessian).min() > -1e-14
+
+
+@EACH_SIZE
+@EACH_KIND_OF_ROWS
+def test_maps_with_temperatures_have_the_value_and_gradient_of_their_definition(
+    kernel, n_classes, weights, masked
+):
+    z, y = sample(n_classes, masked=masked)
+    objective, theta, basis = build(z, y, weights)
+
+    def value(at):
+        nll, binary = row_losses(z, y, row_slopes(at, basis))
+        return np.average(nll + EMPHASIS * binary, weights=weights).astype(np.float64)
+
+    here = objective(theta)
+    np.testing.assert_allclose(here.value, value(theta), rtol=1e-12)
+    np.testing.assert_allclose(here.gradient, jacobian(value, theta), rtol=1e-7, atol=1e-10)
+    np.testing.assert_array_equal(here.derivatives[0], here.gradient)
+
+
+def test_the_fisher_matrix_of_maps_with_temperatures_is_the_expected_outer_product():
+    z, y = sample(4)
+    objective, theta, basis = build(z, y, WEIGHTS)
+    log_p = mapped_log_probabilities(z, row_slopes(theta, basis)).astype(float)
+    share = WEIGHTS / WEIGHTS.sum()
+    want = np.zeros((len(theta), len(theta)))
+    for label in range(4):
+        labels = np.full(N, label)
+        for part, emphasis in ((0, 1.0), (1, EMPHASIS)):
+            slopes = jacobian(
+                lambda at, part=part, labels=labels: row_losses(z, labels, row_slopes(at, basis))[part], theta
+            ).astype(float)
+            chance = emphasis * share * np.exp(log_p[:, label])
+            want += np.einsum("n,np,nq->pq", chance, slopes, slopes)
+    np.testing.assert_allclose(objective(theta).derivatives[1], want, rtol=1e-7, atol=1e-10)
+
+
+def exact_moments(row, slopes, label):
+    """Return value, gradient and Hessian of one row by the slopes, with 60 digits."""
+    with mpmath.workdps(DIGITS):
+        top = max(row)
+        d = [(mpmath.mpf(float(x)) - mpmath.mpf(float(top))) / mpmath.mpf(T0) for x in row if np.isfinite(x)]
+        log_s = mpmath.log(mpmath.fsum(map(mpmath.exp, d)))
+        knots = [*map(mpmath.mpf, KNOTS.tolist()), mpmath.inf]
+        pairs = list(pairwise(knots))
+        parts = [[min(max(log_s - x - low, 0), high - low) for low, high in pairs] for x in d]
+        u = [mpmath.fdot(part, map(mpmath.mpf, slopes.tolist())) for part in parts]
+        log_total = mpmath.log(mpmath.fsum(mpmath.exp(-x) for x in u))
+        p = [mpmath.exp(-x - log_total) for x in u]
+        mean = [mpmath.fdot(p, column) for column in zip(*parts, strict=True)]
+        off = [[a - b for a, b in zip(part, mean, strict=True)] for part in parts]
+        at = [i for i, x in enumerate(row) if np.isfinite(x)].index(label)
+        hessian = [
+            [mpmath.fsum(c * o[i] * o[j] for c, o in zip(p, off, strict=True)) for j in range(9)]
+            for i in range(9)
+        ]
+        return float(u[at] + log_total), np.array(off[at], float), np.array(hessian, float)
+
+
+EXTREMES = {
+    "confident to 1e-12": ([36.0, 0.0, -2.0, 1.0], 0),
+    "confident to 1e-12 and wrong": ([36.0, 0.0, -2.0, 1.0], 3),
+    "e of 700": ([0.0, -900.0, -910.0, 0.5], 1),
+    "beyond the smallest number": ([1e4, 0.0, 3.0, -5.0], 0),
+    "masks": ([1.0, -np.inf, 0.5, -np.inf], 2),
+    "one possible class": ([-np.inf, 2.0, -np.inf, -np.inf], 1),
+    "all alike": ([2.0, 2.0, 2.0, 2.0], 1),
+    "at a knot": ([0.0, T0 * -0.5, -3.0, -9.0], 1),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extreme_rows_have_the_moments_of_60_digits(kernel, name):
+    row, label = EXTREMES[name]
+    slopes = np.minimum(SLOPES, 0.8)
+    here = MapLikelihood(LogitRows(np.array([row]), np.array([label])), T0)(slopes)
+    value, gradient, hessian = exact_moments(row, slopes, label)
+    assert here.value == pytest.approx(value, rel=1e-12, abs=1e-300)
+    # Moments are differences of sums of their own size: 1e-13 of the largest is rounding.
+    for got, want in zip(here.derivatives, (gradient, hessian), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13 * max(np.abs(want).max(), 1e-290))
+
+
+@EACH_SIZE
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_both_kernels_give_the_same_sums(n_classes, dtype):
+    pytest.importorskip("numba")
+    z, _ = sample(n_classes, masked=True)
+    found, scale = {}, RNG.uniform(0.3, 2, size=N)
+    for name in ("numpy", "compiled"):
+        with backend.kernel(name):
+            sums = np.empty((3, N, MAP_SEGMENTS))
+
+            def keep(at, part, sums=sums):
+                sums[:, at] = part
+                return (np.zeros(1),)
+
+            LogitRows(z.astype(dtype)).sum_segments(1 / T0, MapTable.of(KNOTS, SLOPES), scale, keep)
+            found[name] = sums
+    # Only the top class can have a probability above 1/2: no other is in the first two segments.
+    assert found["numpy"][0].sum(axis=0)[2:].min() > 0, "every segment has classes"
+    rtol = 1e-11 if dtype == np.float64 else 2e-5
+    np.testing.assert_allclose(found["compiled"], found["numpy"], rtol=rtol, atol=rtol * 1e-3)
+
+
+@pytest.mark.parametrize("kind", ["one map", "with temperatures"])
+def test_a_weight_is_a_row_repeated_and_blocks_and_parts_add_up(kind, monkeypatch):
+    z, y = sample(10)
+    full, theta, _ = build(z, y, WEIGHTS)
+    if kind == "one map":
+        full, theta = MapLikelihood(LogitRows(z, y), T0, WEIGHTS), SLOPES
+    whole, total = full(theta), full.total_weight
+    parts = [full.take(slice(*ends)) for ends in ((0, 30), (30, 35), (35, N))]
+    sums = [part.terms(theta, True).times(part.total_weight / total) for part in parts]
+    repeated = full.take(np.repeat(np.arange(N), WEIGHTS.astype(int)))
+    repeated.weights, repeated.total_weight = None, total
+    monkeypatch.setattr(rows_module, "GRAM_SIZE", 7 * 16 * 16)
+    blocks = full.take(slice(None))(theta)
+    for other in ((sums[0] + sums[1] + sums[2]).combined(), _all(repeated(theta)), _all(blocks)):
+        for got, want in zip(other, _all(whole), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
+
+
+def _all(point):
+    return point.value, *point.derivatives
+
+
+def test_rows_of_weight_zero_and_every_nth_row():
+    z, y = sample(10)
+    full = MapLikelihood(LogitRows(z, y), T0, WEIGHTS, Prior(np.ones(9), np.eye(9)))
+    direct = MapLikelihood(LogitRows(z[::3], y[::3]), T0, WEIGHTS[::3], full.prior)
+    for got, want in zip(_all(full.every(3)(SLOPES)), _all(direct(SLOPES)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_the_optimum_is_that_of_another_solver_from_any_start(n_classes):
+    z, y = sample(n_classes)
+    prior = Prior(np.ones(9), np.eye(9) / N)
+    objective = MapLikelihood(LogitRows(z, y), T0, WEIGHTS, prior)
+    bounds = 1e-3 * np.ones(9), 1e3 * np.ones(9)
+    starts = (np.ones(9), SLOPES, np.full(9, 5.0), np.full(9, 1e-3))
+    found = [solve(objective, start, N, bounds=bounds) for start in starts]
+
+    want = minimize(
+        lambda w: (objective(w).value, objective(w).gradient),
+        np.ones(9),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(1e-3, 1e3)] * 9,
+        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 1000},
+    )
+    for solution in found:
+        assert solution.converged
+        assert objective(solution.parameters).value <= want.fun + 1e-14
+        np.testing.assert_allclose(solution.parameters, want.x, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(solution.parameters, found[0].parameters, rtol=1e-6, atol=1e-6)
+
+
+def test_the_basis_leaves_the_overall_temperature_alone():
+    z, y = sample(10)
+    information = slope_weights(LogitRows(z, y), T0, WEIGHTS)[0]
+    by_hand = MapLikelihood(LogitRows(z, y), T0, WEIGHTS)(np.ones(9)).derivatives[1].sum(axis=1)
+    np.testing.assert_allclose(information / WEIGHTS.sum(), by_hand, rtol=1e-12, atol=1e-15)
+    basis = increments_basis(information)
+    assert basis.shape == (9, 8)
+    np.testing.assert_allclose(information @ basis, 0, atol=1e-12 * information.sum())
+    np.testing.assert_allclose(np.diff(basis, axis=0), np.eye(8), atol=1e-14)
+    np.testing.assert_allclose(increments_basis(np.zeros(9)).sum(axis=0), 0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("log", [False, True])
+def test_mapped_mixtures_are_the_weighted_mean_of_their_parts(kernel, dtype, log):
+    z, _ = sample(10, masked=True)
+    scales, shares = [RNG.uniform(0.3, 2, size=N) for _ in range(3)], np.array([0.5, 0.2, 0.3])
+    table = MapTable.of(KNOTS, SLOPES)
+    of_scale = partial(mapped_log_probabilities, z.astype(dtype))
+    want = sum(
+        share * np.exp(of_scale(SLOPES * scale[:, None])) for share, scale in zip(shares, scales, strict=True)
+    )
+    got = LogitRows(z.astype(dtype)).mapped_mixture(1 / T0, table, scales, shares, log=log)
+    assert got.dtype == dtype
+    assert (np.isneginf(z) == (np.isneginf(got) if log else got == 0)).all()
+    rtol = 1e-11 if dtype == np.float64 else 3e-5
+    np.testing.assert_allclose(np.exp(got) if log else got, want.astype(float), rtol=rtol, atol=1e-37)

@@ -1,0 +1,102 @@
+"""The picture of a map of log-probabilities: its numbers, its band, and what it says without one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import temperance
+from temperance import InputError, MonotoneScaling, TemperatureScaling
+from temperance.comparison import compare
+from temperance.display import MapDisplay
+from temperance.display.chart import Band, Dots, Line
+from temperance.report.page import render_report
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+SLOPES = np.array([1.0, 2.0, 0.5, 1.5, 1.0, 0.1, 0.2, 3.0, 1.0])
+ERRORS = np.array([0.1, 0.2, 0.05, 0.1, 0.3, 0.02, 0.1, 0.4, 0.5])
+
+
+@pytest.fixture(scope="module")
+def cal(rows):
+    """Return a calibrator with a map that is known."""
+    fitted = MonotoneScaling().fit(rows.logits, rows.labels)
+    formula = replace(fitted.model_.formula, map_slopes=SLOPES)
+    fitted.model_ = replace(fitted.model_, formula=formula, standard_errors={"map_slopes": ERRORS})
+    return fitted
+
+
+def test_a_probability_becomes_what_the_calibrator_makes_of_it_beside_a_sure_class(cal):
+    display = MapDisplay.from_calibrator(cal)
+    small = display.before < 1e-4
+    logits = np.zeros((small.sum(), 4))
+    logits[:, 1] = cal.reference_ * np.log(display.before[small])
+    logits[:, 2:] = -1e4
+    log_p = cal.transform(logits)
+    np.testing.assert_allclose(np.exp(log_p[:, 1] - log_p[:, 0]), display.after["mono"][small], rtol=2e-3)
+
+
+def test_it_goes_from_1e_6_to_1_and_keeps_the_order(cal):
+    display = MapDisplay.from_calibrator(cal)
+    assert display.before[[0, -1]].tolist() == [pytest.approx(1e-6), 1.0]
+    assert display.after["mono"][-1] == 1.0
+    assert (np.diff(display.after["mono"]) > 0).all()
+
+
+def test_the_band_is_two_standard_errors_of_the_slopes_on_each_side(cal):
+    display = MapDisplay.from_calibrator(cal)
+    (one,) = display.maps.values()
+    e = 2.0  # 0.1, 0.6 and 0.8 in the first segments, 0.5 in the fourth
+    lengths = np.array([0.1, 0.6, 0.8, 0.5])
+    middle, half = lengths @ SLOPES[:4], 2 * np.linalg.norm(lengths * ERRORS[:4])
+    at = np.exp([-e])
+    found = [one.apply(at, deviations)[0] for deviations in (-2, 0, 2)]
+    np.testing.assert_allclose(found, np.exp([-middle - half, -middle, -middle + half]), rtol=1e-12)
+    for low, value, high in zip(
+        display.low["mono"], display.after["mono"], display.high["mono"], strict=True
+    ):
+        assert low <= value <= high <= 1
+
+
+def test_the_chart_has_the_diagonal_and_a_band_line_and_knots_of_each_map(cal, comparison):
+    display = MapDisplay.from_calibrators({"mono": cal, "bayes": comparison.results["bayes"].calibrator})
+    diagonal, *others = display.chart().marks
+    np.testing.assert_array_equal(diagonal.x, diagonal.y)
+    assert [(type(mark), mark.method) for mark in others] == [
+        (kind, name) for name in ("mono", "bayes") for kind in (Band, Line, Dots)
+    ]
+    np.testing.assert_allclose(others[2].x, np.exp(-cal.map_knots_[:-1]))  # the last is beyond the axis
+    assert others[1].label == f"Mono, from T0 = {cal.reference_:.3g}"
+
+
+def test_the_caption_says_what_becomes_of_a_small_probability(cal):
+    display = MapDisplay.from_calibrator(cal)
+    (one,) = display.maps.values()
+    low, value, high = (one.apply(np.array([1e-3]), d)[0] for d in (-2, 0, 2))
+    assert f"Mono turns a probability of 0.001 into {value:.2g} ({low:.2g} to {high:.2g})." in display.caption
+
+
+def test_a_calibrator_without_a_map_is_refused(rows):
+    ts = TemperatureScaling().fit(rows.logits, rows.labels)
+    with pytest.raises(InputError, match=r"must have a map.*got TemperatureScaling without one"):
+        MapDisplay.from_calibrator(ts)
+    first_edition = temperance.load(DATA / "v1" / "bayes.json")
+    with pytest.raises(InputError, match="got BayesianTemperatureScaling without one"):
+        MapDisplay.from_calibrator(first_edition)
+
+
+def test_a_comparison_shows_all_its_maps_and_the_page_has_a_section_only_for_some(comparison, rows):
+    assert list(MapDisplay.from_comparison(comparison).maps) == ["bayes"]
+    assert 'id="figure-map"' in render_report(comparison)
+    with pytest.raises(InputError, match="must have a map"):
+        MapDisplay.from_comparison(comparison, ["ts"])
+    without = compare(rows.logits, rows.labels, methods=["ts"], folds=2, draws=5)
+    with pytest.raises(InputError, match="mono or bayes; found none, ts"):
+        MapDisplay.from_comparison(without)
+    assert 'id="figure-map"' not in render_report(without)
+
+
+def test_a_method_that_has_no_calibrator_is_refused_in_words(comparison):
+    with pytest.raises(InputError, match="must have a map"):
+        MapDisplay.from_comparison(comparison, ["none"])

@@ -1,0 +1,237 @@
+"""Monotone scaling: one increasing map of log-probabilities that keeps the order of the classes."""
+
+import json
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+import temperance
+from temperance import InputError, MonotoneScaling, TemperatureScaling
+from temperance.core.maps import KNOTS
+from temperance.data import simulate
+
+STEEP = np.array([0.001, 3.0, 0.2, 5.0, 0.01, 1.0, 20.0, 0.003, 2.0])
+
+
+@pytest.fixture(scope="module")
+def task():
+    return simulate(n_rows=1000, n_classes=6, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def cal(task):
+    return MonotoneScaling().fit(task.logits, task.labels)
+
+
+@pytest.fixture(scope="module")
+def steep(cal):
+    """Return a calibrator whose slopes differ more than those of any fit."""
+    changed = MonotoneScaling()
+    changed.model_ = replace(cal.model_, formula=replace(cal.model_.formula, map_slopes=STEEP))
+    changed.n_features_in_ = cal.n_features_in_
+    return changed
+
+
+def by_definition(cal, logits):
+    """Return log-probabilities of the map as its formula says."""
+    e = -log_softmax(np.asarray(logits, float) / cal.reference_, axis=1)
+    ends = np.append(cal.map_knots_[1:], np.inf)
+    u = np.zeros_like(e)
+    for low, high, slope in zip(cal.map_knots_, ends, cal.map_slopes_, strict=True):
+        u += slope * np.clip(e - low, 0, high - low)
+    return log_softmax(-u, axis=1)
+
+
+def nll(cal, logits, labels):
+    return -log_softmax(cal.transform(logits), axis=1)[np.arange(len(labels)), labels].mean()
+
+
+def votes(n_rows, seed):
+    """Return the shares of 50 votes for 10 classes, many of them 0, with labels."""
+    task = simulate(n_rows, 10, temperature=1.0, random_state=seed)
+    p = np.exp(log_softmax(task.logits, axis=1))
+    rng = np.random.default_rng(seed)
+    return np.array([rng.multinomial(50, row / row.sum()) for row in p]) / 50, task.labels
+
+
+@pytest.mark.parametrize("which", ["cal", "steep"])
+def test_it_predicts_what_its_formula_says(which, task, request):
+    cal = request.getfixturevalue(which)
+    want = by_definition(cal, task.logits)
+    np.testing.assert_allclose(cal.transform(task.logits), want, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(cal.predict_proba(task.logits), np.exp(want), rtol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("which", ["cal", "steep"])
+def test_no_order_of_two_classes_is_inverted_and_ties_stay(which, dtype, request):
+    cal = request.getfixturevalue(which)
+    rng = np.random.default_rng(2)
+    logits = (rng.integers(-6, 6, (400, 6)) * 10 ** rng.uniform(-2, 1, (400, 1))).astype(dtype)
+    order = np.argsort(logits, axis=1)
+    before = np.diff(np.take_along_axis(logits, order, axis=1), axis=1)
+    after = np.diff(np.take_along_axis(cal.transform(logits), order, axis=1), axis=1)
+    assert (before == 0).sum() > 100
+    assert (after[before == 0] == 0).all()
+    assert after.min() >= 0
+    assert (after[before > 1e-3 * np.abs(logits).max(axis=1, keepdims=True)] > 0).mean() > 0.99
+    np.testing.assert_array_equal(cal.predict(logits), logits.argmax(axis=1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pytorch_onnx_and_dask_agree_for_the_steepest_map(steep, task, dtype, tmp_path):
+    torch, runtime = pytest.importorskip("torch"), pytest.importorskip("onnxruntime")
+    da = pytest.importorskip("dask.array")
+    logits = task.logits.astype(dtype)
+    want = steep.predict_proba(logits)
+    assert want.dtype == dtype
+    in_torch = torch.softmax(steep.to_torch()(torch.from_numpy(logits)), dim=1).numpy()
+    np.testing.assert_allclose(in_torch, want, rtol=0, atol=1e-5)
+    steep.to_onnx(tmp_path / "cal.onnx", dtype=np.dtype(dtype).name)
+    session = runtime.InferenceSession(str(tmp_path / "cal.onnx"), providers=["CPUExecutionProvider"])
+    served = session.run(None, {session.get_inputs()[0].name: logits})[0]
+    np.testing.assert_allclose(served, want, rtol=0, atol=1e-5)
+    lazily = steep.predict_proba(da.from_array(logits, chunks=(333, 6))).compute(scheduler="synchronous")
+    np.testing.assert_allclose(lazily, want, rtol=0, atol=1e-8)
+
+
+def test_float32_logits_give_nearly_the_map_of_float64(cal, task):
+    single = MonotoneScaling().fit(task.logits.astype(np.float32), task.labels)
+    np.testing.assert_allclose(single.map_slopes_, cal.map_slopes_, rtol=1e-4)
+
+
+def test_an_impossible_class_takes_no_part(cal, task):
+    masked = task.logits.copy()
+    masked[:, 2] = -np.inf
+    masked[np.arange(1000), task.labels] = task.logits[np.arange(1000), task.labels]
+    probs = cal.predict_proba(masked)
+    assert (probs[np.isneginf(masked)] == 0).all()
+    without = masked[task.labels != 2]
+    np.testing.assert_allclose(
+        cal.predict_proba(without)[:, [0, 1, 3, 4, 5]],
+        np.exp(by_definition(cal, without[:, [0, 1, 3, 4, 5]])),
+        rtol=1e-11,
+    )
+    fitted = MonotoneScaling().fit(masked, task.labels)
+    far = np.where(np.isneginf(masked), -1e9, masked)
+    np.testing.assert_allclose(
+        fitted.map_slopes_, MonotoneScaling().fit(far, task.labels).map_slopes_, rtol=1e-8
+    )
+
+
+def test_a_binary_classifier_may_give_one_column():
+    task = simulate(500, 2, random_state=3)
+    scores = task.logits[:, 1] - task.logits[:, 0]
+    one = MonotoneScaling().fit(scores, task.labels)
+    two = MonotoneScaling().fit(task.logits, task.labels)
+    np.testing.assert_allclose(one.map_slopes_, two.map_slopes_, rtol=1e-6)
+    assert one.transform(scores).shape == (500,)
+    np.testing.assert_allclose(one.predict_proba(scores), np.exp(by_definition(two, task.logits)), rtol=1e-6)
+
+
+def test_a_saved_calibrator_predicts_the_same_bits(steep, task, tmp_path):
+    steep.save(tmp_path / "cal.json")
+    loaded = temperance.load(tmp_path / "cal.json")
+    np.testing.assert_array_equal(loaded.predict_proba(task.logits), steep.predict_proba(task.logits))
+    assert loaded.summary() == steep.summary()
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "message"),
+    [
+        ("map_slopes", [-1.0] + 8 * [1.0], "map_slopes must be above 0; found"),
+        ("map_knots", [0.5, 1, 2, 3, 4, 5, 6, 7, 8], "map_knots must begin at 0 and increase; found"),
+        ("map_knots", [0.0, 2, 1, 3, 4, 5, 6, 7, 8], "map_knots must begin at 0 and increase; found"),
+        ("reference", -1.0, "reference"),
+    ],
+)
+def test_a_file_with_a_map_that_does_not_increase_is_refused(cal, tmp_path, name, numbers, message):
+    cal.save(tmp_path / "cal.json")
+    content = json.loads((tmp_path / "cal.json").read_text())
+    content["parameters"][name] = numbers
+    (tmp_path / "cal.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=message):
+        temperance.load(tmp_path / "cal.json")
+
+
+def test_a_row_has_no_temperature_and_the_error_says_what_has(cal, task):
+    with pytest.raises(AttributeError, match=r"a row has no temperature\. Use bayes"):
+        cal.temperature(task.logits)
+
+
+def test_the_summary_says_by_how_much_small_probabilities_were_wrong():
+    z = 3 * np.random.default_rng(0).normal(size=(20_000, 5))
+    p = 0.8 * np.exp(log_softmax(z, axis=1)) + 0.2 / 5  # no probability below 4 %
+    labels = (p.cumsum(axis=1) < np.random.default_rng(1).random((20_000, 1))).sum(axis=1)
+    cal = MonotoneScaling().fit(z, labels)
+    said = {
+        float(p): float(factor)
+        for p, factor in re.findall(r"a probability of (\S+) % was (\S+) times too small", cal.summary())
+    }
+    assert set(said) == {1.8, 0.012}
+    for percent, factor in said.items():
+        e = KNOTS[np.argmin(np.abs(100 * np.exp(-KNOTS) - percent))]
+        u = np.sum(cal.map_slopes_ * np.clip(e - KNOTS, 0, np.append(np.diff(KNOTS), np.inf)))
+        assert factor == pytest.approx(np.exp(e - u), rel=0.01)
+    assert said[0.012] > 20
+    slope, error = cal.map_slopes_[5], cal.standard_errors_["map_slopes"][5]
+    assert f"down to 0.248 %: {slope:.4g} ± {error:.2g}" in cal.summary()
+
+
+def test_standard_errors_cover_the_truth_and_are_those_of_repeated_samples():
+    slopes, errors = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        z = 2.5 * rng.normal(size=(1000, 6))
+        labels = np.argmax(z / 1.5 + rng.gumbel(size=z.shape), axis=1)
+        cal = MonotoneScaling().fit(z, labels)
+        unit = 1.5 / cal.reference_  # the truth is straight: slopes of 1 at T = 1.5
+        slopes.append(unit * cal.map_slopes_)
+        errors.append(unit * cal.standard_errors_["map_slopes"])
+    slopes, errors = np.array(slopes), np.array(errors)
+    assert (np.abs(slopes - 1) < 2 * errors).mean() > 0.93
+    told = slice(2, 6)  # the prior, centred at the truth, holds the others
+    ratio = slopes[:, told].std(axis=0) / errors[:, told].mean(axis=0)
+    assert (ratio > 0.5).all()
+    assert (ratio < 1.25).all()
+
+
+def test_rows_that_are_all_right_give_the_map_of_ts(task):
+    right = task.logits.argmax(axis=1)
+    with pytest.warns(UserWarning, match="All 1000 rows are classified right"):
+        cal = MonotoneScaling().fit(task.logits, right)
+    with pytest.warns(UserWarning, match="All 1000 rows are classified right"):
+        ts = TemperatureScaling().fit(task.logits, right)
+    assert cal.map_slopes_.tolist() == 9 * [1.0]
+    np.testing.assert_allclose(cal.predict_proba(task.logits), ts.predict_proba(task.logits), rtol=1e-12)
+    assert "not determined by the rows" in cal.summary()
+
+
+def test_labels_whose_probability_was_zero_cost_far_less_than_under_one_temperature():
+    (p, y), (new_p, new_y) = votes(1000, 0), votes(2000, 1)
+    assert (p[np.arange(1000), y] == 0).any()
+    with pytest.raises(InputError, match="the logit of a row's own label must not be -inf"):
+        MonotoneScaling().fit(temperance.logits_from_probs(p), y)
+    z, new_z = (np.log(np.maximum(q, 1e-12)) for q in (p, new_p))
+    ts, mono = TemperatureScaling().fit(z, y), MonotoneScaling().fit(z, y)
+    assert nll(mono, new_z, new_y) < nll(ts, new_z, new_y) - 0.2
+
+
+def test_twenty_rows_are_hardly_ever_worse_than_one_temperature():
+    ratios = []
+    for seed in range(24):
+        task = simulate(1520, 3 + 7 * (seed % 2), random_state=seed)
+        new, labels = task.logits[20:], task.labels[20:]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # 20 rows may all be right
+            mono, ts = (
+                kind().fit(task.logits[:20], task.labels[:20])
+                for kind in (MonotoneScaling, TemperatureScaling)
+            )
+        ratios.append(nll(mono, new, labels) / nll(ts, new, labels))
+    assert np.mean(ratios) < 1.005
+    assert max(ratios) < 1.05
