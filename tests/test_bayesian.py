@@ -294,7 +294,7 @@ def test_the_prior_of_a_file_is_used_saved_by_name_and_not_needed_afterwards(lar
     assert loaded.prior == str(path)
     np.testing.assert_array_equal(loaded.predict_proba(NEW), cal.predict_proba(NEW))
     np.testing.assert_array_equal(loaded.log_temperature_std(NEW), cal.log_temperature_std(NEW))
-    assert str(path)[:12] in loaded.summary()
+    assert str(path) in "".join(loaded.summary().split())  # lines are wrapped
 
 
 def test_a_file_that_is_no_prior_is_refused(large, tmp_path):

@@ -66,7 +66,15 @@ def learned():
 
 
 def same(one, other, rtol=1e-8):
-    for name in ("intercept", "intercept_scale", "mean", "covariance", "map_mean", "map_covariance", "class_scale"):
+    for name in (
+        "intercept",
+        "intercept_scale",
+        "mean",
+        "covariance",
+        "map_mean",
+        "map_covariance",
+        "class_scale",
+    ):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, atol=1e-12)
 
 

@@ -162,7 +162,9 @@ def test_a_missing_field_is_named(refused, field):
     ],
 )
 def test_another_format_version_or_set_of_features_is_refused(refused, field, value):
-    refused(lambda content: content.update({field: value}), "version 2, the features ('log entropy', 'its square'")
+    refused(
+        lambda content: content.update({field: value}), "version 2, the features ('log entropy', 'its square'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,10 @@ def test_another_format_version_or_set_of_features_is_refused(refused, field, va
     ],
 )
 def test_arrays_of_another_shape_are_refused(refused, field, value):
-    refused(lambda content: content.update({field: value}), "must have the shapes [(2,), (4,), (4, 4), (8,), (8, 8)]")
+    refused(
+        lambda content: content.update({field: value}),
+        "must have the shapes [(2,), (4,), (4, 4), (8,), (8, 8)]",
+    )
 
 
 @pytest.mark.parametrize(
