@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task test test-slow test-browser check lint types coverage wheel bench prior bayes-evaluation bayes-ablation study clean
+.PHONY: help demo demo-task test test-slow test-browser check lint types coverage wheel bench prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -13,8 +13,8 @@ help:
 	@echo "check  lint, types, the built wheel on its own, the report in Chromium, tests"
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
 	@echo "bench  speed as ratios to np.exp, in one run"
-	@echo "prior, bayes-evaluation, bayes-ablation: learn the population prior from the files in TASKS,"
-	@echo "       judge it (an hour; scores of other methods that are there are kept), and judge it without each part"
+	@echo "prior, bayes-evaluation: learn the population prior from the files in TASKS,"
+	@echo "       and judge it (an hour; scores of other methods that are there are kept)"
 	@echo "study  the paper's study on the files in TASKS (an hour and a half), and docs/study from it"
 	@echo "demo-task  train the built-in network again (half an hour)"
 	@echo "clean  remove everything that the targets made"
@@ -86,9 +86,6 @@ bayes-evaluation: $(VENV)/ready
 	$(BIN)/python benchmarks/bayes_evaluation.py $(TASKS) --out docs/bayesian --jobs 2 --groups rivals,package
 	$(BIN)/python benchmarks/bayes_evaluation.py $(TASKS) --out docs/bayesian --jobs 2 --groups ours --again
 	$(BIN)/python benchmarks/bayes_report.py docs/bayesian
-
-bayes-ablation: $(VENV)/ready
-	$(BIN)/python benchmarks/bayes_ablation.py $(TASKS) --out docs/bayesian/ablation.md
 
 # The paper's own task, on which the paper's training is run too.
 PAPERS_TASK ?= $(TASKS)/cifar10__resnet50-psrcal.npz

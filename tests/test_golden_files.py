@@ -25,7 +25,14 @@ METHODS = {"ts", "lts", "hts", "hnlts", "pts", "bts", "ets", "bayes"}
 NEW_METHODS = {"v1": set(), "v2": {"mono"}}
 # The files `bayes` and `bayes-bias` are of the first edition of the method, which had no map.
 KEYS = {name: name for name in ("ts", "lts", "hts", "hnlts", "pts", "bts", "ets", "mono")} | {
-    "bayes-map": "bayes"
+    "bayes-map": "bayes",
+    "bayes-map-auto": "bayes",
+    "bayes-map-bias": "bayes",
+}
+OPTIONS = {
+    "bts": {"bins": 8},
+    "bayes-map-auto": {"class_bias": "auto"},
+    "bayes-map-bias": {"class_bias": True},
 }
 
 
@@ -88,8 +95,8 @@ def write_missing_files():
         path = DATA / "v2" / f"{name}.json"
         if path.exists():
             continue
-        options = {"bins": 8} if name == "bts" else {}
-        cal = temperance.make_calibrator(key, **options).fit(task.logits, task.labels, np.arange(400) % 3)
+        cal = temperance.make_calibrator(key, **OPTIONS.get(name, {}))
+        cal.fit(task.logits, task.labels, np.arange(400) % 3)
         cal.save(path, metadata={"classifier": "simulated", "layers": [4, 4], "public": True})
         outputs = {
             method: getattr(cal, method)(logits)

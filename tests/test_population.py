@@ -1,8 +1,11 @@
 """The file of a prior: what is shipped, what is written and read back, what is refused."""
 
+import hashlib
 import json
+import re
 from collections import Counter
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +20,10 @@ from temperance.population import (
     write_population,
 )
 
-NUMBERS = ["intercept_scale", "class_scale", "bias_scale", "interaction_scale", "freedom", "class_freedom"]
+TASKS = Path(__file__).resolve().parents[2] / "shared" / "data" / "tasks"
+MOST_ROWS = 10_000  # as in benchmarks/learn_prior.py
+NUMBERS = ["intercept_scale", "class_scale", "freedom", "class_freedom"]
+COVARIANCES = {"covariance": 4, "map_covariance": 8}
 PRIORS = {"shipped": shipped_population(), "weak": weak_population()}
 EACH = pytest.mark.parametrize("population", PRIORS.values(), ids=PRIORS)
 
@@ -26,9 +32,12 @@ EACH = pytest.mark.parametrize("population", PRIORS.values(), ids=PRIORS)
 def test_a_prior_is_a_distribution(population):
     assert population.intercept.shape == (2,)
     assert population.mean.shape == (4,)
-    assert population.covariance.shape == (4, 4)
-    np.testing.assert_allclose(population.covariance, population.covariance.T, rtol=1e-12)
-    assert np.linalg.eigvalsh(population.covariance).min() > 0
+    assert population.map_mean.shape == (8,)
+    for name, size in COVARIANCES.items():
+        covariance = getattr(population, name)
+        assert covariance.shape == (size, size)
+        np.testing.assert_allclose(covariance, covariance.T, rtol=1e-12)
+        assert np.linalg.eigvalsh(covariance).min() > 0
     for name in NUMBERS:
         assert getattr(population, name) > 0
         assert np.isfinite(getattr(population, name))
@@ -50,9 +59,29 @@ def test_the_shipped_prior_says_what_it_was_learned_from_with_the_same_weight_fo
         assert task["task"]
         assert task["rows"] > 0
         assert task["classes"] >= 2
-        assert len(task["coefficients"]) == 5
+        assert len(task["coefficients"]) == 13  # level, shape, map
     assert len(weights) >= 15
     np.testing.assert_allclose(list(weights.values()), 1, atol=1e-3)  # 4 digits for each task
+
+
+def test_the_shipped_prior_lists_50_tasks_each_with_a_hash_of_its_rows():
+    tasks = shipped_population().provenance["tasks"]
+    assert len({task["task"] for task in tasks}) == len(tasks) == 50
+    assert len({task["sha256"] for task in tasks}) == 50
+    assert all(re.fullmatch("[0-9a-f]{64}", task["sha256"]) for task in tasks)
+
+
+@pytest.mark.skipif(not TASKS.is_dir(), reason="the task files are not here")
+@pytest.mark.parametrize("task", shipped_population().provenance["tasks"], ids=lambda task: task["task"])
+def test_the_shipped_prior_was_taught_by_validation_rows_alone(task):
+    with np.load(TASKS / f"{task['task']}.npz") as file:
+        n_rows = len(file["labels_val"])
+        step = -(-n_rows // MOST_ROWS)
+        logits, labels = file["logits_val"][::step], file["labels_val"][::step]
+    assert len(labels) == task["rows"]
+    digest = hashlib.sha256(np.ascontiguousarray(logits, np.float64).tobytes())
+    digest.update(np.ascontiguousarray(labels, np.int64).tobytes())
+    assert digest.hexdigest() == task["sha256"]
 
 
 def test_the_shipped_prior_is_read_once():
@@ -111,7 +140,7 @@ def test_what_is_not_json_is_refused(refused, text):
 
 @pytest.mark.parametrize("text", ["[]", "3", "null", '"text"', "{}", '{"format": "temperance population"}'])
 def test_json_of_another_kind_is_refused(refused, text):
-    refused(text, "it must have format 'temperance population', version 1")
+    refused(text, "it must have format 'temperance population', version 2")
 
 
 @pytest.mark.parametrize("field", [item.name for item in fields(Population)])
@@ -123,23 +152,37 @@ def test_a_missing_field_is_named(refused, field):
     ("field", "value"),
     [
         ("format", "temperance calibrator"),
-        ("version", 2),
+        ("version", 1),
+        ("version", 3),
         ("version", None),
         ("features", list(SHAPE_FEATURES)[::-1]),
         ("features", list(SHAPE_FEATURES)[:3]),
         ("features", "log entropy"),
+        ("map_knots", [0.0, 1.0]),
     ],
 )
 def test_another_format_version_or_set_of_features_is_refused(refused, field, value):
-    refused(lambda content: content.update({field: value}), "and the features ('log entropy', 'its square'")
+    refused(
+        lambda content: content.update({field: value}), "version 2, the features ('log entropy', 'its square'"
+    )
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("intercept", [0.0]), ("intercept", 0.0), ("mean", [0.0] * 5), ("covariance", np.eye(3).tolist())],
+    [
+        ("intercept", [0.0]),
+        ("intercept", 0.0),
+        ("mean", [0.0] * 5),
+        ("covariance", np.eye(3).tolist()),
+        ("map_mean", [0.0] * 4),
+        ("map_covariance", np.eye(4).tolist()),
+    ],
 )
 def test_arrays_of_another_shape_are_refused(refused, field, value):
-    refused(lambda content: content.update({field: value}), "must have the shapes [(2,), (4,), (4, 4)]")
+    refused(
+        lambda content: content.update({field: value}),
+        "must have the shapes [(2,), (4,), (4, 4), (8,), (8, 8)]",
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +199,7 @@ def test_scales_and_freedoms_are_above_0_and_finite(refused, field, value):
     refused(lambda content: content.update({field: value}), "finite, and scales and freedoms above 0")
 
 
-@pytest.mark.parametrize("field", ["intercept", "mean"])
+@pytest.mark.parametrize("field", ["intercept", "mean", "map_mean"])
 def test_means_are_finite(refused, field):
     def spoil(content):
         content[field][1] = float("nan")
@@ -164,17 +207,19 @@ def test_means_are_finite(refused, field):
     refused(spoil, "all numbers must be finite")
 
 
-@pytest.mark.parametrize(
-    "covariance",
-    [np.diag([1.0, 1.0, 1.0, -1e-3]), np.diag([1.0, 1.0, 1.0, 0.0]), np.ones((4, 4)), np.tri(4)],
-    ids=["negative", "zero", "singular", "not symmetric"],
-)
-def test_a_covariance_that_is_none_is_refused(refused, covariance):
-    if np.array_equal(covariance, np.ones((4, 4))):
-        covariance = covariance - 1e-9 * np.eye(4)  # so that rounding does not decide
+@pytest.mark.parametrize("field", COVARIANCES)
+@pytest.mark.parametrize("kind", ["negative", "zero", "singular", "not symmetric"])
+def test_a_covariance_that_is_none_is_refused(refused, field, kind):
+    size = COVARIANCES[field]
+    covariance = {
+        "negative": np.diag([1.0] * (size - 1) + [-1e-3]),
+        "zero": np.diag([1.0] * (size - 1) + [0.0]),
+        "singular": np.ones((size, size)) - 1e-9 * np.eye(size),  # so that rounding does not decide
+        "not symmetric": np.tri(size),
+    }[kind]
     refused(
-        lambda content: content.update(covariance=covariance.tolist()),
-        "the covariance must be symmetric and positive definite",
+        lambda content: content.update({field: covariance.tolist()}),
+        f": {field} must be symmetric and positive definite",
     )
 
 
