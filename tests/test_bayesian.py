@@ -185,7 +185,6 @@ def test_weights_are_repetitions_and_so_have_a_unit(large):
     np.testing.assert_allclose(weighted.temperature_quantiles_, repeated.temperature_quantiles_, rtol=1e-7)
 
 
-@pytest.mark.xfail(strict=True, reason="the level's variance holds what the map, if wide, could make up for")
 def test_heavier_weights_leave_less_open(large):
     z, y = large.logits[:200], large.labels[:200]
     times = np.random.default_rng(0).integers(0, 4, 200)

@@ -28,7 +28,7 @@ from temperance.calibrators.descriptions import confidence_in_words, map_in_word
 from temperance.calibrators.model import Formula, Model, Shape
 from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.calibrators.single_temperature import warn_if_all_wrong
-from temperance.core.arrays import Floats, Vector
+from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.evidence import Posterior, maximise_evidence
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData
@@ -228,7 +228,7 @@ def _temperature_shapes(n_classes: int, n_blocks: int, names: Collection[str]) -
 
 def _formula(posterior: Posterior, design: Design, population: Population, data: FitData) -> BayesianFormula:
     """Keep of the posterior what a row needs."""
-    mode, covariance, n_classes = posterior.mode, posterior.covariance, data.n_classes
+    mode, covariance, n_classes = posterior.mode, _given_the_map(posterior, design), data.n_classes
     groups = slice(SIZE, design.n_coefficients)
     shift, by_class = np.zeros(n_classes), np.zeros((n_classes, SIZE + 1))
     shift[design.class_of_group] = mode[groups]
@@ -252,6 +252,19 @@ def _formula(posterior: Posterior, design: Design, population: Population, data:
         map_slopes=np.exp(design.basis @ mode[design.n_coefficients :]),
         uniform_weight=SURPRISES / (SURPRISES + data.total_weight),
     )
+
+
+def _given_the_map(posterior: Posterior, design: Design) -> Matrix:
+    """Return the covariance of the coefficients of log T where the map is held.
+
+    A map whose width is open can take over what the level does. What is averaged over is T behind the map
+    that predicts, not what another map would leave to T.
+    """
+    covariance, own = posterior.covariance, slice(design.n_coefficients)
+    of_map = slice(design.n_coefficients, None)
+    shared = covariance[own, of_map]
+    given: Matrix = covariance[own, own] - shared @ np.linalg.solve(covariance[of_map, of_map], shared.T)
+    return given
 
 
 def _log_probabilities(formula: BayesianFormula, rows: LogitRows) -> Floats:
