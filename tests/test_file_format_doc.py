@@ -116,7 +116,8 @@ def predict_second_edition_of_bayes(p, z):
         t = min(max(math.exp(m + math.sqrt(variance) * node), low), high)
         part = softmax([-value * p["reference"] / t for value in u])
         result = [a + weight * b for a, b in zip(result, part, strict=True)]
-    return result
+    uniform = p["uniform_weight"]
+    return [(1 - uniform) * x + uniform / len(z) for x in result]
 
 
 def quantile(pairs, q):

@@ -170,14 +170,12 @@ def _tasks_given(
 
     `pulls` are the precisions of each part of each task relative to the population's: 1 / tau.
     """
-    inverses = [np.linalg.inv(covariance) for covariance in covariances]
-    theta, spread = [], []
-    for task, mean, pull in zip(tasks, means, pulls.T, strict=True):
-        precision = block_diag(*(p * inverse for p, inverse in zip(pull, inverses, strict=True)))
-        covariance = np.linalg.inv(task.information + precision)
-        theta.append(covariance @ (task.linear + precision @ mean))
-        spread.append(covariance)
-    return np.array(theta), np.array(spread)
+    precisions = np.zeros((len(tasks), means.shape[1], means.shape[1]))
+    for part, pull, covariance in zip(PARTS, pulls, covariances, strict=True):
+        precisions[:, part.at, part.at] = pull[:, None, None] * np.linalg.inv(covariance)
+    spread = np.linalg.inv(np.array([task.information for task in tasks]) + precisions)
+    linear = np.array([task.linear for task in tasks]) + np.einsum("tij,tj->ti", precisions, means)
+    return np.einsum("tij,tj->ti", spread, linear), spread
 
 
 def _population_given(

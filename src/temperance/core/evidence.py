@@ -87,13 +87,10 @@ def maximise_evidence(
     step = n_rows // max(WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER * len(start))
     few = objective.every(step) if step >= 2 else objective
     thinned = step >= 2 and few.total_weight > 0
-    settled = False
-    if thinned:
-        start, taus, settled = _rounds(few, blocks, start, taus)
-    start, taus, settled_on_all = _rounds(objective, blocks, start, taus, most=1 if thinned else ROUNDS)
+    start, taus, settled = _rounds(few if thinned else objective, blocks, start, taus)
     fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
     solution = fisher_scoring(fitted, start)
-    if solution.converged and not (settled or settled_on_all):
+    if solution.converged and not settled:
         solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
     covariance = _covariance(fitted, solution)
     sizes = _effective(blocks, taus, covariance)
@@ -108,10 +105,10 @@ def maximise_evidence(
 
 
 def _rounds(
-    objective: PenalisedObjective, blocks: list[Block], theta: Vector, taus: Vector, most: int = ROUNDS
+    objective: PenalisedObjective, blocks: list[Block], theta: Vector, taus: Vector
 ) -> tuple[Vector, Vector, bool]:
     """Return coefficients, widths, and whether the widths have settled."""
-    for _ in range(most):
+    for _ in range(ROUNDS):
         fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
         solution = fisher_scoring(fitted, theta, ROUND_TOLERANCE / objective.total_weight)
         theta = solution.parameters

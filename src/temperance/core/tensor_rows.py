@@ -152,11 +152,10 @@ class TensorRows:
 
     def _map(self, e: Array, knots: Array, slopes: Array) -> Array:
         """Return the map of e: the slopes times the lengths of [0, e] in the segments."""
-        ops, total = self.ops, None
-        for j in range(MAP_SEGMENTS):
-            last = j == MAP_SEGMENTS - 1
-            length = ops.clip(e - knots[j], 0.0, math.inf if last else knots[j + 1] - knots[j])
-            total = length * slopes[j] if total is None else total + length * slopes[j]
+        last = MAP_SEGMENTS - 1
+        total = self.ops.relu(e - knots[last]) * slopes[last]
+        for j in range(last):
+            total = total + (self.ops.clip(e, knots[j], knots[j + 1]) - knots[j]) * slopes[j]
         return total
 
     def shift_classes(self, output: Array, log_ratio: Array) -> Array:
