@@ -128,7 +128,7 @@ def test_a_key_is_the_same_method_everywhere(key):
     assert method.keeps_class == (key != "bayes-bias")
     assert method.has_temperature == (not key.startswith(("ets", "mono")))
     assert all(method().get_params()[name] == value for name, value in method.options.items())
-    masks = key in ("ts", "hts", "hts-sgd", "bts", "ets", "ets-brier", "mono", "bayes")
+    masks = key in ("ts", "hts", "hts-sgd", "bts", "ets", "ets-brier", "mono", "bayes", "bayes-bias")
     assert method.supports_masked_classes == masks
     assert method.is_random == key.startswith("pts")
 

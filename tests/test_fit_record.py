@@ -162,7 +162,7 @@ def test_a_large_fit_is_described_by_evenly_spaced_rows(method, fit, small_sampl
 
 def test_rows_that_are_judged_in_blocks_give_the_same_baseline(task, fit, monkeypatch):
     whole = fit("bayes", task.logits, task.labels)
-    monkeypatch.setattr(recording, "BASELINE_LOGITS", 44)  # 11 rows at a time
+    monkeypatch.setattr(recording, "JUDGED_LOGITS", 44)  # 11 rows at a time
     in_blocks = fit("bayes", task.logits, task.labels)
     assert_same_baseline(whole.baseline_, in_blocks.baseline_)
     assert in_blocks.solution_.passes == whole.solution_.passes + 1  # blocks find their features anew

@@ -78,7 +78,6 @@ REFUSED = {
     "inf": ("ts", torch.inf, r"found \+inf in 1 row \(first: row 1\)"),
     "mask": ("lts", -torch.inf, "LinearTemperatureScaling, which weighs every"),
     "mask, pts": ("pts", -torch.inf, "ParametrizedTemperatureScaling, which weighs every"),
-    "mask, bias": ("bayes, bias", -torch.inf, r"BayesianTemperatureScaling\(class_bias=True\), which"),
 }
 
 

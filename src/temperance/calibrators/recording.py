@@ -28,6 +28,7 @@ from temperance.errors import InputError
 
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
+JUDGED_LOGITS = 1 << 18  # at a time: two arrays of 2 MB in float64
 
 
 def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -> Model:
@@ -89,19 +90,19 @@ def _digest(n_rows: int, counts: AnyArray, labels: AnyArray, logits: AnyArray) -
 def _judge(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
     """Return confidence, entropy, predicted class, whether it is right, and the weight of each row.
 
-    In front of them, the weighted sum of the probabilities of each block of rows.
+    In front of them, the weighted sum of the probabilities, (1, K): the parts of a sample are stacked.
     """
     weight = np.ones(rows.n_rows) if weights is None else weights
-    slices = row_slices(rows.n_rows, max(1, BASELINE_LOGITS // rows.n_classes))
-    if len(slices) == 1:
-        judged = [_judge_block(model, rows, weight)]
-    else:
-        blocks = [rows.take(part) for part in slices]
-        judged = [
-            _judge_block(model, block, weight[part]) for block, part in zip(blocks, slices, strict=True)
-        ]
+    slices = row_slices(rows.n_rows, max(1, JUDGED_LOGITS // rows.n_classes))
+    blocks = [rows] if len(slices) == 1 else [rows.take(part) for part in slices]
+    sums, judged = np.zeros((1, rows.n_classes)), []
+    for block, part in zip(blocks, slices, strict=True):
+        block_sums, *columns = _judge_block(model, block, weight[part])
+        sums += block_sums
+        judged.append(columns)
+    if len(blocks) > 1:
         rows.passes += blocks[0].passes
-    return (*(np.concatenate(column) for column in zip(*judged, strict=True)), weight)
+    return sums, *(np.concatenate(column) for column in zip(*judged, strict=True)), weight
 
 
 def _judge_block(model: Model, rows: LogitRows, weights: Vector) -> tuple[AnyArray, ...]:
@@ -111,7 +112,7 @@ def _judge_block(model: Model, rows: LogitRows, weights: Vector) -> tuple[AnyArr
     np.log(logs, out=logs)
     entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
     confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)  # rounded sums may exceed 1
-    sums = np.einsum("i,ij->j", weights, probs)[None]  # without a float64 copy
+    sums = np.einsum("i,ij->j", weights, probs)  # without a float64 copy
     return sums, confidence, entropy, predicted, predicted == _labels(rows)
 
 

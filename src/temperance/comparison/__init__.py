@@ -70,7 +70,7 @@ def compare(
     methods : sequence or mapping, optional
         Keys of `CALIBRATORS`, `package.module:Class`, calibrators, or any objects with `fit(logits, labels)`
         and `predict_proba(logits)`; or a mapping of names to these. By default all methods that can take
-        the logits, which leaves out LTS, HnLTS, PTS and bayes-bias where a class is masked by -inf. The
+        the logits, which leaves out LTS, HnLTS and PTS where a class is masked by -inf. The
         uncalibrated classifier always takes part. A method from outside that raises is reported in
         `failures`, and so is bayes-bias where it was not named and cannot take so many classes.
     metrics : sequence or mapping, optional

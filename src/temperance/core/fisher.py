@@ -139,7 +139,7 @@ def fisher_scoring(
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
         before = promised if fraction == 1 else None
-        if bounds is None and fraction >= LEAST_FRACTION:
+        if bounds is None and len(theta) > 1 and fraction >= LEAST_FRACTION:
             secants.add(moved - theta, there.derivatives[0] - gradient)
         theta, here = moved, there
     norm = float(np.linalg.norm(here.gradient))
@@ -163,7 +163,8 @@ class _Secants:
     """The last steps, and how the gradient changed along them: what the Fisher matrix misjudges, corrected.
 
     The Fisher matrix is the mean curvature if the model is right. Where it is not, its steps are too long or
-    too short; the corrections of BFGS, to the matrix of the present point, mend that.
+    too short; the corrections of BFGS, to the matrix of the present point, mend that. They would replace the
+    matrix of a single parameter altogether, by the curvature of a place that was left: it has none.
     """
 
     def __init__(self) -> None:

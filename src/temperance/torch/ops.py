@@ -43,6 +43,9 @@ class TorchOps:
         """Return x within the limits."""
         if isinstance(low, Tensor) and isinstance(high, Tensor):
             return torch.clamp(x, low, high)
+        if isinstance(low, Tensor) or isinstance(high, Tensor):
+            # Not float(high): a number of the meta device, or of an export, has no value yet.
+            return torch.clamp(torch.clamp(x, min=low), max=high)
         return torch.clamp(x, float(low), float(high))
 
     def sum(self, x: Tensor) -> Tensor:
