@@ -173,7 +173,8 @@ def _tasks_given(
     precisions = np.zeros((len(tasks), means.shape[1], means.shape[1]))
     for part, pull, covariance in zip(PARTS, pulls, covariances, strict=True):
         precisions[:, part.at, part.at] = pull[:, None, None] * np.linalg.inv(covariance)
-    spread = np.linalg.inv(np.array([task.information for task in tasks]) + precisions)
+    informations = np.array([task.information for task in tasks], np.float64)
+    spread = np.asarray(np.linalg.inv(informations + precisions), np.float64)
     linear = np.array([task.linear for task in tasks]) + np.einsum("tij,tj->ti", precisions, means)
     return np.einsum("tij,tj->ti", spread, linear), spread
 

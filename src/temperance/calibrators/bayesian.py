@@ -33,7 +33,7 @@ from temperance.core.evidence import Posterior, maximise_evidence
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData
 from temperance.core.logit_rows import LogitRows
-from temperance.core.maps import KNOTS
+from temperance.core.maps import KNOTS, slopes_of
 from temperance.population import Population, read_population, shipped_population, weak_population
 from temperance.validation import InputError
 
@@ -249,7 +249,7 @@ def _formula(posterior: Posterior, design: Design, population: Population, data:
         effective_parameters=np.array(list(posterior.effective.values())),
         temperature_limits=np.array([link.lower, link.upper]),
         map_knots=KNOTS,
-        map_slopes=np.exp(design.basis @ mode[design.n_coefficients :]),
+        map_slopes=slopes_of(design.basis, mode[design.n_coefficients :])[0],
         uniform_weight=SURPRISES / (SURPRISES + data.total_weight),
     )
 
@@ -291,7 +291,7 @@ def _with_bias(formula: BayesianFormula, bias: ClassBias) -> BayesianFormula:
 def _standard_errors(posterior: Posterior, design: Design) -> dict[str, Vector]:
     of_map = slice(design.n_coefficients, None)
     logs = design.basis @ posterior.covariance[of_map, of_map] @ design.basis.T
-    slopes = np.exp(design.basis @ posterior.mode[of_map])
+    slopes, _ = slopes_of(design.basis, posterior.mode[of_map])
     return {
         "coefficients": np.sqrt(posterior.covariance.diagonal()[:SIZE]),
         "map_slopes": slopes * np.sqrt(logs.diagonal()),

@@ -55,9 +55,8 @@ def map_in_words(knots: Vector, slopes: Vector, errors: Vector) -> list[str]:
     values = np.append(0.0, np.cumsum(slopes[:-1] * np.diff(knots)))
     lines = ["map, relative to the top class and at T0:"]
     for e, value in zip(knots[3::2], values[3::2], strict=True):
-        factor = np.exp(e - value)
-        word = f"{factor:.3g} times too small" if factor > 1 else f"{1 / factor:.3g} times too large"
-        said = "right" if abs(np.log(factor)) < 0.02 else word
+        times = f"{np.exp(min(abs(e - value), 300.0)):.3g} times too"
+        said = "right" if abs(e - value) < 0.02 else f"{times} {'small' if e > value else 'large'}"
         lines.append(f"  a probability of {100 * np.exp(-e):.2g} % was {said}")
     bounds = [f"{100 * np.exp(-knot):.3g} %" for knot in knots[1:]]
     names = [f"above {bounds[0]}", *(f"down to {bound}" for bound in bounds[1:]), f"below {bounds[-1]}"]

@@ -33,6 +33,7 @@ from temperance.core.top_label import EMPHASIS, LEAST
 
 # Where the slope may change, in units of log-probability at T0: probabilities of 0.9, 0.5, 0.22, 0.08, ...
 KNOTS = np.array([0.0, 0.1, 0.7, 1.5, 2.5, 4.0, 6.0, 9.0, 14.0])
+STEEPEST = 12.0  # of the log of a slope, up or down: beyond, a class is as good as certain or impossible
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)
 _CLOSED = np.append(np.diff(KNOTS), 0.0)  # the last segment has no end, and nothing lies beyond it
@@ -147,7 +148,7 @@ class RowMapLikelihood(_MapObjective):
         """Return the value, and the function that gives the derivatives, both without the prior."""
         own, increments = np.split(theta, [self.predictor.n_parameters])
         beta = self.link.beta(self.predictor.predict(own))
-        w = np.exp(self.basis @ increments)
+        w, basis = slopes_of(self.basis, increments)
         scale = beta.value * self.reference
         relative = beta.first / beta.value  # of the slopes of a row, by its predictor
         n, size = self.rows.n_rows, len(increments)
@@ -161,9 +162,9 @@ class RowMapLikelihood(_MapObjective):
             row_cross = fisher.sum(axis=2)
             da[at] = by_scale * relative[at] * share
             curvature[at] = row_cross.sum(axis=1) * relative[at] ** 2 * share
-            cross[at] = row_cross @ self.basis * (relative[at] * share)[:, None]
+            cross[at] = row_cross @ basis * (relative[at] * share)[:, None]
             total = np.tensordot(share, fisher, 1)
-            return np.array([share @ value]), share @ gradient @ self.basis, self.basis.T @ total @ self.basis
+            return np.array([share @ value]), share @ gradient @ basis, basis.T @ total @ basis
 
         value, of_map, map_fisher = self.rows.sum_segments(
             1 / self.reference, MapTable.of(KNOTS, w), scale, use
@@ -193,6 +194,13 @@ def _with_top_label(
     fisher = m.covariance * slopes[:, :, None] * slopes[:, None, :]
     fisher += (EMPHASIS * confidence / doubt)[:, None, None] * mean[:, :, None] * mean[:, None, :]
     return value, gradient, fisher
+
+
+def slopes_of(basis: Matrix, increments: Vector) -> tuple[Vector, Matrix]:
+    """Return the slopes, and the derivatives of their logs by the increments: 0 at the limit."""
+    logs = basis @ increments
+    inside = np.abs(logs) < STEEPEST
+    return np.exp(np.clip(logs, -STEEPEST, STEEPEST)), basis * inside[:, None]
 
 
 def slope_weights(rows: LogitRows, reference: float, weights: Vector | None) -> tuple[Vector]:
