@@ -115,9 +115,9 @@ def test_an_unknown_option_is_refused():
 
 @pytest.mark.parametrize("use", ["transform", "predict_proba", "predict", "temperature"])
 def test_what_is_not_fitted_says_so(method, make, task, use):
-    # ETS says that it has no temperature of a row, fitted or not.
-    error = AttributeError if (method, use) == ("ets", "temperature") else NotFittedError
-    with pytest.raises(error, match=r"not fitted yet. Call fit\(logits, labels\)|mixes probabilities"):
+    # ETS and mono say that they have no temperature of a row, fitted or not.
+    error = AttributeError if method in ("ets", "mono") and use == "temperature" else NotFittedError
+    with pytest.raises(error, match=r"not fitted yet. Call fit\(logits, labels\)|a row has no temperature"):
         getattr(make(method), use)(task.logits)
 
 

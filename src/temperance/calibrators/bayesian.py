@@ -157,15 +157,12 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     def _stored_formula(
         self, names: Collection[str], n_classes: int
     ) -> tuple[type[Formula], Mapping[str, Shape]]:
-        if "map_slopes" in names:
+        if {"map_knots", "map_slopes", "uniform_weight"} & set(names):
             return BayesianFormula, _shapes_of(n_classes, names)
         return FirstEditionFormula, _temperature_shapes(n_classes, 3, names)
 
     def _summary(self) -> str:
-        formula = (
-            "p = E softmax(-map(-log softmax(z / T0)) T0 / T)\n"
-            "log T = b + w . phi(z / T0) + v[predicted class]"
-        )
+        formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi + v[class]"
         errors = self.standard_errors_["coefficients"]
         typical = np.exp(self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1]))
         lines = [

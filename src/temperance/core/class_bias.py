@@ -16,10 +16,6 @@ The logits of row i as a fit to all other rows would give them follow from the o
 
 with w the row's weight, C the posterior covariance and J the derivative of u [1]_. Where only the diagonal
 of C^-1 is known, L and A are taken to be diagonal, too.
-
-References
-----------
-.. [1] Pregibon (1981). Logistic regression diagnostics. doi:10.1214/aos/1176345513
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def maximise_evidence(
     thinned = step >= 2 and few.total_weight > 0
     start, taus, settled = _rounds(few if thinned else objective, blocks, start, taus)
     fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
-    solution = fisher_scoring(fitted, start)
+    solution = fisher_scoring(fitted, start, correct=True)
     if solution.converged and not settled:
         solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
     covariance = _covariance(fitted, solution)
@@ -110,7 +110,7 @@ def _rounds(
     """Return coefficients, widths, and whether the widths have settled."""
     for _ in range(ROUNDS):
         fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
-        solution = fisher_scoring(fitted, theta, ROUND_TOLERANCE / objective.total_weight)
+        solution = fisher_scoring(fitted, theta, ROUND_TOLERANCE / objective.total_weight, correct=True)
         theta = solution.parameters
         before, taus = taus, _updated(blocks, taus, theta, _covariance(fitted, solution))
         if np.abs(np.log(taus / before)).max() < SETTLED:

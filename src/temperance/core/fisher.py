@@ -101,6 +101,7 @@ def fisher_scoring(
     bounds: Bounds | None = None,
     max_iterations: int = 200,
     here: ObjectivePoint | None = None,
+    correct: bool = False,
 ) -> Solution:
     """Minimise `objective` from `start` by Fisher scoring with a line search.
 
@@ -109,17 +110,19 @@ def fisher_scoring(
     less than `stall` (for objectives with kinks, which promise more than they keep). Within `bounds`, a
     parameter at its bound stays there while the gradient pulls it outwards. Where a link is at its limit for
     all rows the gradient is 0: start inside, or give bounds. `here` is the evaluation at the start, if known.
+    `correct` the matrix by the last steps, where it misjudges the curvature; without bounds only.
     """
     lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
     theta = np.clip(start, lower, upper)
     here = here or objective(theta)
     decrease, before, damping = np.inf, None, 0.0
-    secants = _Secants()
+    secants = _Secants() if correct and bounds is None else None
     for iteration in range(max_iterations):
         gradient, fisher = here.derivatives
         free = ~((theta <= lower) & (gradient > 0) | (theta >= upper) & (gradient < 0))
         factor = _factorise(fisher, free, damping)
-        step = -secants.solve(factor, np.where(free, gradient, 0.0))
+        downhill = np.where(free, gradient, 0.0)
+        step = -(factor.solve(downhill) if secants is None else secants.solve(factor, downhill))
         promised = -float(gradient @ step) / 2
         close = _is_close(promised, before, tolerance)
         if close or decrease < stall:
@@ -139,7 +142,7 @@ def fisher_scoring(
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
         before = promised if fraction == 1 else None
-        if bounds is None and len(theta) > 1 and fraction >= LEAST_FRACTION:
+        if secants is not None and len(theta) > 1 and fraction >= LEAST_FRACTION:
             secants.add(moved - theta, there.derivatives[0] - gradient)
         theta, here = moved, there
     norm = float(np.linalg.norm(here.gradient))

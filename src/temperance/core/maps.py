@@ -139,10 +139,13 @@ class RowMapLikelihood(_MapObjective):
         predictor = self.predictor.take(index, rows)
         return type(self)(rows, self.reference, predictor, self.link, self.basis, weights, self.prior)
 
+    def temperatures(self, theta: Vector) -> Vector:
+        """Return T of each row."""
+        return self.link.temperature(self.predictor.predict(theta[: self.predictor.n_parameters]))
+
     def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
         """Return quantiles of T over the rows."""
-        own = theta[: self.predictor.n_parameters]
-        return quantiles(self.link.temperature(self.predictor.predict(own)), self.weights, shares).values
+        return quantiles(self.temperatures(theta), self.weights, shares).values
 
     def evaluate(self, theta: Vector) -> tuple[float, Derive]:
         """Return the value, and the function that gives the derivatives, both without the prior."""
