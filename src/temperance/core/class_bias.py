@@ -14,7 +14,7 @@ The logits of row i as a fit to all other rows would give them follow from the o
 
     u - u without i = -A (I - w L A)^-1 w (p - y),      A = J C J',      L = diag p - p p'
 
-with w the row's weight, C the posterior covariance and J the derivative of u [1]_. Where only the diagonal
+with w the row's weight, C the posterior covariance and J the derivative of u. Where only the diagonal
 of C^-1 is known, L and A are taken to be diagonal, too.
 """
 
