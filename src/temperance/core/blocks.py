@@ -247,11 +247,16 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
             list(pool.map(run, range(lanes)))
 
 
-def sum_blocks(values: Floats | BFloat16, work: BlockWork, size: int) -> list[NDArray[np.float64]]:
-    """Sum the tuples of arrays that `work` returns for blocks of `size` rows, in the order of the blocks."""
+def sum_blocks(
+    values: Floats | BFloat16, work: BlockWork, size: int, *, threads: bool = True
+) -> list[NDArray[np.float64]]:
+    """Sum the tuples of arrays that `work` returns for blocks of `size` rows, in the order of the blocks.
+
+    Without `threads` where the work holds Python's lock most of the time: two would wait for each other.
+    """
     totals: list[NDArray[np.float64]] = []
     with _one_blas_thread:
-        for partial in _in_order(values, work, size):
+        for partial in _in_order(values, work, size, number_of_threads() if threads else 1):
             if not totals:
                 totals = list(partial)
                 continue
@@ -260,10 +265,10 @@ def sum_blocks(values: Floats | BFloat16, work: BlockWork, size: int) -> list[ND
     return totals
 
 
-def _in_order(values: Floats | BFloat16, work: BlockWork, size: int) -> Iterator[Any]:
+def _in_order(values: Floats | BFloat16, work: BlockWork, size: int, most_lanes: int) -> Iterator[Any]:
     """Yield the results of all blocks, in their order."""
     n_rows = values.shape[0]
-    lanes = max(1, min(number_of_threads(), -(-n_rows // size)))
+    lanes = max(1, min(most_lanes, -(-n_rows // size)))
     streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
     if lanes == 1:
         yield from streams[0]

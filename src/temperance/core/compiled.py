@@ -22,9 +22,9 @@ from temperance.core.kernels import map_logits as map_logits
 
 _LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
 _LN2_LOW = 1.4286068203094172e-06
-CELLS = (
-    10.0  # of a unit of log-probability; each lies in one segment, for the knots are multiples of 1 / CELLS
-)
+SEGMENT_SCRATCH = 1  # as in `kernels`: what the loops need stays in the cache
+SEGMENTS_IN_THREADS = True
+PIECE = 1024  # classes whose numbers stay in the first cache
 _LOG2_E = 1.4426950408889634
 
 
@@ -129,43 +129,64 @@ def softmax(z: Any, top: Any, peak: Any, beta: Any, out: Any, scratch: Any) -> N
 
 
 @njit(nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _segment_row(
-    row: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, at_top: Any, sums: Any
+def _add_beyond(
+    row: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, at_top: Any, e: Any, p: Any, sums: Any
 ) -> None:  # pragma: no cover  compiled
-    knots, values, slopes, segments = table
-    real, last = row.dtype.type, len(segments) - 1
+    """Add up p, p x and p x^2 with x = what e exceeds each knot by, over the classes beyond that knot.
+
+    No class is sorted into a segment: each loop is the same arithmetic for all of them.
+    """
+    knots, widths, slopes = table
+    zero, farthest = row.dtype.type(0), row.dtype.type(FARTHEST)
     for k in range(len(row)):
-        e = min(log_s - beta * (row[k] - peak), FARTHEST)
-        s = segments[int(min(e * CELLS, last))]
-        r = e - knots[s]
-        p = exp(real(min(scale * (at_top - values[s] - slopes[s] * r), 0.0)))
-        if p > 0:
-            sums[s, 0] += p
-            sums[s, 1] += p * r
-            sums[s, 2] += p * r * r
+        e[k] = min(log_s - beta * (row[k] - peak), farthest)
+        p[k] = -at_top
+    for j in range(len(knots)):
+        knot, width, slope = knots[j], widths[j], slopes[j]
+        for k in range(len(row)):
+            p[k] += slope * min(max(e[k] - knot, zero), width)
+    for k in range(len(row)):
+        p[k] = exp(min(-scale * p[k], zero))
+    for j in range(len(knots)):
+        knot, s0, s1, s2 = knots[j], zero, zero, zero
+        for k in range(len(row)):
+            x = max(e[k] - knot, zero)
+            px = p[k] * x
+            s0 += p[k] if x > zero else zero
+            s1 += px
+            s2 += px * x
+        sums[0, j] += s0
+        sums[1, j] += s1
+        sums[2, j] += s2
 
 
 @njit(nogil=True, cache=True)
 def _segment_sums(
-    z: Any, top: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, sums: Any
-) -> None:  # pragma: no cover  compiled
-    knots, values, slopes, segments = table
-    row_sums = np.empty((len(knots), 3))
+    z: Any, top: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, at_top: Any, sums: Any
+) -> None:  # pragma: no cover
+    e, p = np.empty(PIECE, z.dtype), np.empty(PIECE, z.dtype)
     for i in range(len(z)):
-        row_sums[:] = 0
-        s = segments[int(min(log_s[i] * CELLS, len(segments) - 1))]
-        at_top = values[s] + slopes[s] * (log_s[i] - knots[s])
-        t = top[i]
-        for part in (z[i, :t], z[i, t + 1 :]):
-            _segment_row(part, peak[i], log_s[i], beta, table, scale[i], at_top, row_sums)
-        sums[:, i] = row_sums.T
+        sums[:, i] = 0
+        for part in (z[i, : top[i]], z[i, top[i] + 1 :]):
+            for k in range(0, len(part), PIECE):
+                piece = part[k : k + PIECE]
+                _add_beyond(piece, peak[i], log_s[i], beta, table, scale[i], at_top[i], e, p, sums[:, i])
 
 
 def segment_sums(
     z: Any, top: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, sums: Any
 ) -> None:
     """Write the sums of p, p r and p r^2 over each segment, (3, rows, segments)."""
-    # A map is continuous: which segment a number on their border is counted to does not matter.
-    cells = (np.arange(table.knots[-1] * CELLS + 1) + 0.5) / CELLS
-    segments = np.searchsorted(table.knots[1:], cells, side="right")
-    _segment_sums(z, top, peak, log_s, beta, (*table, segments), scale, sums)
+    real = z.dtype.type
+    widths = np.append(np.diff(table.knots), np.inf)
+    segment = np.searchsorted(table.knots[1:], log_s, side="right")
+    at_top = table.values[segment] + table.slopes[segment] * (log_s - table.knots[segment])
+    parts = tuple(np.asarray(part, real) for part in (table.knots, widths, table.slopes))
+    row = top, peak, log_s.astype(real), real(beta), parts, scale.astype(real), at_top.astype(real)
+    _segment_sums(z, *row, sums)
+    # What lies beyond a segment is less far beyond its upper knot than beyond its lower one, by its width.
+    p, q, r = sums
+    closed = widths[:-1]
+    r[:, :-1] -= r[:, 1:] + closed * (2 * q[:, 1:] + closed * p[:, 1:])
+    q[:, :-1] -= q[:, 1:] + closed * p[:, 1:]
+    p[:, :-1] -= p[:, 1:]

@@ -24,7 +24,9 @@ from temperance.core.fisher import Objective, fisher_scoring
 from temperance.core.objective import Prior
 from temperance.core.solution import Solution, Status
 
-ROUNDS = 40
+ROUNDS = 25
+ROUND_ITERATIONS = 15  # of the solver; where it needs more, the next round goes on with it
+FULL_ROUNDS = 8  # widths that still change then may go round in circles: from there on, half of each change
 SETTLED = 0.03  # a relative change of every tau that ends the rounds
 ROUND_TOLERANCE = 0.02  # of the log posterior, in a fit whose taus will change; the last one is exact
 # Widths are chosen on so many rows, or rows per parameter, at most; coefficients on all.
@@ -108,11 +110,14 @@ def _rounds(
     objective: PenalisedObjective, blocks: list[Block], theta: Vector, taus: Vector
 ) -> tuple[Vector, Vector, bool]:
     """Return coefficients, widths, and whether the widths have settled."""
-    for _ in range(ROUNDS):
+    tolerance = ROUND_TOLERANCE / objective.total_weight
+    for number in range(ROUNDS):
         fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
-        solution = fisher_scoring(fitted, theta, ROUND_TOLERANCE / objective.total_weight, correct=True)
+        solution = fisher_scoring(fitted, theta, tolerance, max_iterations=ROUND_ITERATIONS, correct=True)
         theta = solution.parameters
         before, taus = taus, _updated(blocks, taus, theta, _covariance(fitted, solution))
+        if number >= FULL_ROUNDS:
+            taus = np.sqrt(before * taus)
         if np.abs(np.log(taus / before)).max() < SETTLED:
             return theta, taus, True
     return theta, taus, False

@@ -142,8 +142,11 @@ def fisher_scoring(
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
         before = promised if fraction == 1 else None
-        if secants is not None and len(theta) > 1 and fraction >= LEAST_FRACTION:
-            secants.add(moved - theta, there.derivatives[0] - gradient)
+        if secants is not None and len(theta) > 1:
+            if fraction >= LEAST_FRACTION:
+                secants.add(moved - theta, there.derivatives[0] - gradient)
+            else:
+                secants.forget()
         theta, here = moved, there
     norm = float(np.linalg.norm(here.gradient))
     return Solution(theta, here.value, norm, max_iterations, objective.passes, Status.ITERATION_LIMIT)
@@ -177,6 +180,10 @@ class _Secants:
         """Remember a step along which the curvature is positive; forget what is long past."""
         if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
             self._pairs = [*self._pairs[1 - MOST_SECANTS :], (step, change)]
+
+    def forget(self) -> None:
+        """Start again: corrections that make a step too long are worse than none."""
+        self._pairs = []
 
     def solve(self, factor: _Factor, gradient: Vector) -> Vector:
         """Return the corrected inverse of the Fisher matrix times the gradient."""
@@ -212,13 +219,15 @@ def _factorise(fisher: Matrix, free: NDArray[np.bool_], damping: float) -> _Fact
     diagonal = fisher.diagonal()
     # A parameter that no row depends on any more has no curvature: its gradient is 0 and it stays.
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = fisher * scale * scale[:, None]
-    if not free.all():
-        scaled = np.where(free & free[:, None], scaled, np.eye(len(free)))
     ridge = damping
     while True:
+        scaled = fisher * scale
+        scaled *= scale[:, None]
+        if not free.all():
+            scaled = np.where(free & free[:, None], scaled, np.eye(len(free)))
+        scaled[np.diag_indices_from(scaled)] += ridge
         try:
-            lower = cholesky(scaled + ridge * np.eye(len(scaled)), lower=True)
+            lower = cholesky(scaled.T, lower=True, overwrite_a=True)  # symmetric; LAPACK wants columns
         except np.linalg.LinAlgError:
             ridge = max(10 * ridge, 1e-12)
         else:

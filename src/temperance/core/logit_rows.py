@@ -28,7 +28,7 @@ IMPOSSIBLE = 2e4
 # Numbers in one product of a Gram matrix: enough for the linear algebra library to be at its best.
 GRAM_SIZE = 1 << 20
 SEGMENT_COST = 8  # of sums over segments, relative to moments, in NumPy
-SEGMENT_WIDTH = 16  # by which blocks of sums over segments are smaller than those of Gram matrices
+ROW_SCRATCH = 2048  # numbers that the moments of a row of segments take
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
 """From rows and their sums of p, p r and p r^2 over segments to arrays that add up."""
@@ -214,7 +214,8 @@ class LogitRows:
             kernels.segment_sums(z, *row, beta, table, scale[at], sums)
             return use(at, sums)
 
-        return self.sum(work, SEGMENT_WIDTH * max(self.n_classes, SEGMENT_WIDTH))
+        width = max(kernels.SEGMENT_SCRATCH * self.n_classes, ROW_SCRATCH)
+        return self.sum(work, width, threads=kernels.SEGMENTS_IN_THREADS)
 
     def mapped_mixture(
         self, beta: float, table: MapTable, scales: Sequence[Vector], weights: Vector, *, log: bool
@@ -298,14 +299,12 @@ class LogitRows:
         x -= x.mean(axis=1, keepdims=True)
         return x
 
-    def sum(self, work: blocks.BlockWork, width: int | None = None) -> list[Vector]:
-        """Add up the arrays that `work` returns for each block, in one pass.
-
-        `width` is how many numbers a row takes in the work, if more than its classes.
-        """
+    def sum(self, work: blocks.BlockWork, width: int = 0, *, threads: bool = True) -> list[Vector]:
+        """Add up the arrays of each block, whose rows take at least `width` numbers, in one pass."""
         self._locate()
         self.passes += 1
-        return blocks.sum_blocks(self.values, work, max(1, GRAM_SIZE // (width or self.n_classes)))
+        size = max(1, GRAM_SIZE // max(width, self.n_classes))
+        return blocks.sum_blocks(self.values, work, size, threads=threads)
 
     def softmax(self, beta: Vector | float) -> Floats:
         """Return the probabilities softmax(beta z), in the working type."""

@@ -37,6 +37,7 @@ STEEPEST = 12.0  # of the log of a slope, up or down: beyond, a class is as good
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)
 _CLOSED = np.append(np.diff(KNOTS), 0.0)  # the last segment has no end, and nothing lies beyond it
+_ABOVE = np.triu(np.ones((MAP_SEGMENTS, MAP_SEGMENTS), bool), 1)
 
 
 def lengths(e: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -65,11 +66,10 @@ def _moments(e_top: Vector, e_label: Vector, sums: Matrix) -> _RowMoments:
     mean = (Q - top * P + rest * beyond) / total
     squares = (R - 2 * top * Q + top**2 * P + rest**2 * beyond) / total
     # E q_i q_j = rest_i E q_j for i < j
-    upper = np.triu(rest[:, :, None] * mean[:, None, :], 1)
-    second = upper + upper.transpose(0, 2, 1)
+    upper = (rest[:, :, None] - mean[:, :, None]) * mean[:, None, :]
+    second = np.where(_ABOVE, upper, upper.transpose(0, 2, 1))
     each = np.arange(P.shape[1])
-    second[:, each, each] = squares
-    second -= mean[:, :, None] * mean[:, None, :]
+    second[:, each, each] = np.maximum(squares - mean**2, 0.0)
     return _RowMoments(np.log1p(P.sum(axis=1)), mean, second, lengths(e_label) - top)
 
 
@@ -154,8 +154,7 @@ class RowMapLikelihood(_MapObjective):
         w, basis = slopes_of(self.basis, increments)
         scale = beta.value * self.reference
         relative = beta.first / beta.value  # of the slopes of a row, by its predictor
-        n, size = self.rows.n_rows, len(increments)
-        da, curvature, cross = np.empty(n), np.empty(n), np.empty((n, size))
+        da, curvature = np.empty((2, self.rows.n_rows))
         right = self.rows.top == self.rows.labels
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
@@ -165,11 +164,11 @@ class RowMapLikelihood(_MapObjective):
             row_cross = fisher.sum(axis=2)
             da[at] = by_scale * relative[at] * share
             curvature[at] = row_cross.sum(axis=1) * relative[at] ** 2 * share
-            cross[at] = row_cross @ basis * (relative[at] * share)[:, None]
+            mixed = self.predictor.gather(row_cross @ basis * (relative[at] * share)[:, None], at)
             total = np.tensordot(share, fisher, 1)
-            return np.array([share @ value]), share @ gradient @ basis, basis.T @ total @ basis
+            return np.array([share @ value]), share @ gradient @ basis, basis.T @ total @ basis, mixed
 
-        value, of_map, map_fisher = self.rows.sum_segments(
+        value, of_map, map_fisher, mixed = self.rows.sum_segments(
             1 / self.reference, MapTable.of(KNOTS, w), scale, use
         )
 
@@ -178,7 +177,6 @@ class RowMapLikelihood(_MapObjective):
             gradient = np.concatenate([of_own, of_map])
             if fisher is None:
                 return gradient, None
-            mixed = np.stack([self.predictor.pull_back(own, column, None)[0] for column in cross.T], axis=1)
             return gradient, np.block([[fisher, mixed], [mixed.T, map_fisher]])
 
         return float(value[0]), derive

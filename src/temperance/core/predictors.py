@@ -121,13 +121,18 @@ class ByClass:
         gradient = np.concatenate([self.features.T @ da, self._total(da)])
         if w is None:
             return gradient, None
-        weighted = self.features * w[:, None]
-        cross = np.stack([self._total(column) for column in weighted.T])
+        by_feature = self.gather(self.features * w[:, None])
         groups = np.diag(self._total(w))
-        return gradient, np.block([[self.features.T @ weighted, cross], [cross.T, groups]])
+        cross = by_feature[self.n_stored :]
+        return gradient, np.block([[by_feature[: self.n_stored], cross.T], [cross, groups]])
 
-    def _total(self, values: Vector) -> Vector:
-        totals: Vector = np.bincount(self.group + 1, values, self.n_groups + 1)[1:].astype(np.float64)
+    def gather(self, columns: Matrix, at: slice = slice(None)) -> Matrix:
+        """Return J' columns, for the rows `at`."""
+        totals = np.stack([self._total(column, at) for column in columns.T], axis=1)
+        return np.concatenate([self.features[at].T @ columns, totals])
+
+    def _total(self, values: Vector, at: slice = slice(None)) -> Vector:
+        totals: Vector = np.bincount(self.group[at] + 1, values, self.n_groups + 1)[1:].astype(np.float64)
         return totals
 
     def jacobian(self, start: int, stop: int) -> csr_array:
