@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from temperance import loaders
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
+from temperance.labels import check_labels
 from temperance.validation import (
     InputError,
-    check_labels,
     check_logits_shape,
     check_probabilities,
     check_sample_weight,

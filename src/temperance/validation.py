@@ -131,41 +131,6 @@ def _rows_where(values: NDArray[Any] | BFloat16, is_bad: Callable[[NDArray[Any]]
     return np.concatenate(found)
 
 
-def check_labels(labels: ArrayLike, n_rows: int, n_classes: int) -> NDArray[np.intp]:
-    """Return `labels` as column indices: one integer from 0 to n_classes - 1 for each row."""
-    array = np.asarray(labels)
-    wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one for each row"
-    if problem := _problem_with_labels(array, n_rows):
-        raise InputError(f"{wanted}; found {problem}")
-    outside = np.flatnonzero((array < 0) | (array >= n_classes))
-    if outside.size:
-        raise InputError(
-            f"{wanted}; found other numbers, such as {int(array[outside[0]])},",
-            rows=outside,
-            advice="Drop the rows without a known class, or check that labels and columns match.",
-        )
-    return array.astype(np.intp, copy=False)
-
-
-def _problem_with_labels(array: NDArray[Any], n_rows: int) -> str:
-    """Return what is wrong with the shape or the type, and what to do; nothing if all is well."""
-    if array.ndim == 2 and array.shape[1] == 1:
-        return f"shape {array.shape}. Pass labels.ravel()."
-    if array.ndim == 2:
-        return f"shape {array.shape}, like one-hot rows. Pass labels.argmax(axis=1)."
-    if array.ndim != 1:
-        return f"{array.ndim} dimensions."
-    if len(array) != n_rows:
-        return f"{len(array)} labels for {n_rows} rows. Check that they match."
-    if array.dtype.kind == "f":
-        return f"{array.dtype}. If they are whole numbers, pass labels.astype(int)."
-    if array.dtype.kind not in "iub":
-        example = str(array.flat[0]) if array.size else ""
-        advice = "Replace each name by the index of its column in the logits."
-        return f"{array.dtype} such as {example!r}. {advice}"
-    return ""
-
-
 def check_priors(priors: ArrayLike, n_classes: int) -> NDArray[np.float64]:
     """Return class frequencies as float64: one for each class, above 0, with the sum 1."""
     wanted = f"priors must be {n_classes} class frequencies above 0 that sum to 1"

@@ -15,7 +15,8 @@ from temperance.containers import as_numpy, open_logits, open_weights
 from temperance.core.arrays import Vector
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
-from temperance.validation import check_labels, check_number, inspector
+from temperance.labels import check_labels
+from temperance.validation import check_number, inspector
 
 
 @dataclass(frozen=True, eq=False)

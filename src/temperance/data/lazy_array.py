@@ -94,6 +94,10 @@ class LazyArray(ABC):
         self.check_numbers()
         return self._array()
 
+    def labels(self) -> NDArray[Any]:
+        """Return the whole array, which may hold text: the names of classes."""
+        return self._array() if self.dtype.kind == "U" else self.array()
+
     @abstractmethod
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]: ...
 

@@ -19,7 +19,8 @@ from temperance.data.keys import KINDS, PARTS, choose_labels, choose_part, choos
 from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.errors import rows_from
 from temperance.files import filled_array
-from temperance.validation import check_choice, check_labels
+from temperance.labels import check_labels
+from temperance.validation import check_choice
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,10 @@ def open_rows(
     found, stored = choose_scores(path, members, part, kind)
     _check_scores(stored, found)
     asked = need_labels or labels is not None
-    checked = _read_labels(choose_labels(path, members, part, labels), stored.shape) if asked else None
-    return RowFile(path, stored.key, found, checked, stored)
+    columns = None
+    if asked:
+        columns = _read_labels(choose_labels(path, members, part, labels), stored.shape, stored.class_names)
+    return RowFile(path, stored.key, found, columns, stored)
 
 
 def parts(path: str | Path) -> tuple[str, ...]:
@@ -141,8 +144,10 @@ def _check_scores(stored: LazyArray, kind: str) -> None:
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
 
 
-def _read_labels(stored: LazyArray, shape: tuple[int, ...]) -> NDArray[np.intp]:
+def _read_labels(
+    stored: LazyArray, shape: tuple[int, ...], names: tuple[str, ...] | None
+) -> NDArray[np.intp]:
     # Members of a zip archive need not be aligned; compiled loops need aligned labels.
-    array = np.require(stored.array(), requirements="A")
+    array = np.require(stored.labels(), requirements="A")
     with stored.naming_file():
-        return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2)
+        return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2, names)

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.containers import as_numpy, open_weights
 from temperance.core.arrays import Vector
 from temperance.core.blocks import block_rows, row_slices
-from temperance.validation import check_labels, check_number, check_probabilities
+from temperance.labels import check_labels
+from temperance.validation import check_number, check_probabilities
 
 
 @dataclass(frozen=True, eq=False)
