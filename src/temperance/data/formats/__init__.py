@@ -1,4 +1,4 @@
-"""The formats that can be read: one module each, with `members(path)`, and here which suffix is whose.
+"""The formats that can be read: one module each, with `members`, and here which suffix is whose.
 
 To add one, write such a module and give it a line in FORMATS.
 """
@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from temperance.data.formats import csv, npy, npz, parquet, safetensors, torch
+from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
 from temperance.data.lazy_array import LazyArray, file_error
 
-FORMATS: dict[str, Callable[[Path], dict[str, LazyArray]]] = {
+FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".npz": npz.members,
     ".npy": npy.members,
     ".csv": csv.members,
@@ -23,12 +24,15 @@ FORMATS: dict[str, Callable[[Path], dict[str, LazyArray]]] = {
 }
 
 
-def open_members(path: str | Path) -> dict[str, LazyArray]:
-    """Return the arrays of a file by their keys, none of them read yet; the empty key has no name."""
+def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[str, LazyArray]:
+    """Return the arrays of a file by their keys, none of them read yet; the empty key has no name.
+
+    `choice` names columns of a table; files of arrays have none.
+    """
     path = Path(path)
     _check_file(path)
     try:
-        members = FORMATS[path.suffix.lower()](path)
+        members = FORMATS[path.suffix.lower()](path, choice)
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
     if not members:

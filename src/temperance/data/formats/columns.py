@@ -30,7 +30,18 @@ class Columns:
     """The names, where they are those of the classes: where columns are not numbered."""
 
 
-def group(path: Path, names: list[str]) -> dict[str, Columns]:
+@dataclass(frozen=True)
+class ColumnChoice:
+    """Which columns of a table the user has named: that of the labels, and that which identifies the rows."""
+
+    label: str | None = None
+    identifier: str | None = None
+
+
+ANY_COLUMNS = ColumnChoice()
+
+
+def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Columns]:
     """Return the columns of each array by its key."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

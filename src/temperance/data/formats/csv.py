@@ -12,18 +12,21 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import Columns, group
+from temperance.data.formats.columns import ColumnChoice, Columns, group
 from temperance.data.lazy_array import LazyArray, damage_explained, file_error
 from temperance.errors import InputError
 
 _EXAMPLE = "logit_0,logit_1,label"
 
 
-def members(path: Path) -> dict[str, LazyArray]:
+def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the arrays of the table. Its lines are counted, not read."""
     with _opened(path) as (names, file):
         n_rows = sum(not line.isspace() for line in file)
-    return {key: _CsvArray(path, key, names, columns, n_rows) for key, columns in group(path, names).items()}
+    return {
+        key: _CsvArray(path, key, names, columns, n_rows)
+        for key, columns in group(path, names, choice).items()
+    }
 
 
 @contextmanager

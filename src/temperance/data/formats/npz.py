@@ -18,6 +18,7 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data.formats.columns import ColumnChoice
 from temperance.data.formats.npy import Header, read_header
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, Mapped, damage_explained
 from temperance.files import filled_array
@@ -39,7 +40,7 @@ _DAMAGE = (
 )
 
 
-def members(path: Path) -> dict[str, LazyArray]:
+def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the arrays of a .npz by their keys."""
     with _damage_named(path, ""), ZipFile(path) as archive:
         infos = archive.infolist()

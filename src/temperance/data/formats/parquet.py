@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import Columns, group
+from temperance.data.formats.columns import ColumnChoice, Columns, group
 from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained
 from temperance.loaders import import_optional
 
@@ -19,11 +19,11 @@ from temperance.loaders import import_optional
 _OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
 
 
-def members(path: Path) -> dict[str, LazyArray]:
+def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     with _opened(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        groups = group(path, list(schema.names))
+        groups = group(path, list(schema.names), choice)
         return {key: _stored(path, key, columns, file, schema, n_rows) for key, columns in groups.items()}
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.blocks import BFloat16
+from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import LazyArray, Mapped, UnreadableArray, damage_explained, file_error
 
 _NUMBERS = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
@@ -24,7 +25,7 @@ _TYPES = {name: f"<{name[0].lower()}{int(name[1:]) // 8}" for name in _NUMBERS}
 _TYPES |= {"BOOL": "|b1", "BF16": "<u2"}  # of bfloat16 the bits, widened as they are read
 
 
-def members(path: Path) -> dict[str, LazyArray]:
+def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the tensors of the file by their keys."""
     total = path.stat().st_size
     with path.open("rb") as file:

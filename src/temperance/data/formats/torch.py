@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained, file_error
 from temperance.loaders import import_optional
 
@@ -24,7 +25,7 @@ _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, pat
 _STRETCH_BYTES = 1 << 26  # passed through one map
 
 
-def members(path: Path) -> dict[str, LazyArray]:
+def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the tensors of the file: of a dict by its keys, a single one without, a pair with labels."""
     return {key: _stored(path, key, tensor) for key, tensor in _tensors(path).items()}
 
