@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 
 import temperance
 from temperance import BayesianTemperatureScaling, metrics
@@ -237,3 +238,14 @@ def test_probabilities_sum_to_one_whatever_the_gap(gap):
     cal = BayesianTemperatureScaling(class_bias=True).fit(task.logits, task.labels)
     probs = cal.predict_proba(np.array([[gap, 0, 0, 0, 0], [0, 0, -gap, 1, 2]]))
     np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-9)
+
+
+def test_a_rare_class_of_many_rows_is_not_lost_where_widths_are_chosen():
+    rng = np.random.default_rng(0)
+    labels = (rng.random(10_000) < 0.015).astype(int)
+    score = rng.normal(np.where(labels == 1, 14.0, -5.0), np.where(labels == 1, 2.5, 4.0))
+    z = np.column_stack([np.zeros(10_000), score])
+    cal = BayesianTemperatureScaling(class_bias=True).fit(z[:5000], labels[:5000])
+    logistic = LogisticRegression(C=1e4).fit(score[:5000, None], labels[:5000])
+    of_logistic = metrics.nll(logistic.predict_proba(score[5000:, None]), labels[5000:])
+    assert metrics.nll(cal.predict_proba(z[5000:]), labels[5000:]) < 1.5 * of_logistic

@@ -108,6 +108,7 @@ def predict_second_edition_of_bayes(p, z):
     variance += math.fsum(
         a * b * c for a, line in zip(x, p["covariance"], strict=True) for b, c in zip(x, line, strict=True)
     )
+    variance *= p.get("averaged_variance", 1.0)
     low, high = p["temperature_limits"]
     u, result = mapped(p, z), [0.0] * len(z)
     for node, weight in zip(

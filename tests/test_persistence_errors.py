@@ -139,7 +139,8 @@ def test_each_parameter_must_be_there_finite_numbers_and_of_its_shape(method, sa
     for name in saved(method)["parameters"]:
         content = saved(method)
         value = content["parameters"].pop(name)
-        refused(content, f"parameters lacks {name}")
+        if name != "averaged_variance":  # which early files of the format do not have
+            refused(content, f"parameters lacks {name}")
         for wrong in ("text", None, True, {"a": 1}, ["1"]):
             refused(_with(content, name, wrong), f"{name} must hold numbers only")
         for wrong in ([], [[value]], [*np.atleast_1d(value).tolist(), 1.0], [[1.0], 2.0]):

@@ -87,9 +87,9 @@ def exact(monkeypatch):
     monkeypatch.setattr(evidence, "ROUNDS", 5000)
 
 
-def solve(objective, blocks, n_rows=None):
+def solve(objective, blocks, n_rows=None, **options):
     start = np.zeros(objective.n_parameters)
-    return maximise_evidence(objective, blocks, start, int(n_rows or objective.total_weight))
+    return maximise_evidence(objective, blocks, start, int(n_rows or objective.total_weight), **options)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -221,15 +221,13 @@ def test_the_same_rows_give_the_same_bits():
 
 
 def test_many_rows_choose_the_widths_on_some_of_them_with_the_same_result(monkeypatch):
-    monkeypatch.setattr(evidence, "WIDTH_ROWS", MANY // 2)
     objective, blocks = likelihood(MANY, 0.3)
     thinned = []
     every = LogLikelihood.every
     monkeypatch.setattr(LogLikelihood, "every", lambda self, step: thinned.append(step) or every(self, step))
-    some = solve(objective, blocks, MANY)
+    some = solve(objective, blocks, MANY, width_rows=MANY // 2)
     assert thinned == [2]
-    monkeypatch.setattr(evidence, "WIDTH_ROWS", 10 * MANY)
-    every_row = solve(objective, blocks, MANY)
+    every_row = solve(objective, blocks, MANY, width_rows=10 * MANY)
     assert thinned == [2]
     errors = np.sqrt(every_row.covariance.diagonal())
     assert np.all(np.abs(some.mode - every_row.mode) < 0.1 * errors)

@@ -60,8 +60,12 @@ class LogTemperatureFormula(TemperatureFormula):
 
     def _temperatures(self, rows: RowFeatures) -> list[Array]:
         """Return T of each row at the nodes of the quadrature."""
-        mean, std = self._log_temperature(rows)
+        mean, std = self._averaged(rows)
         return [self._link().temperature(mean + std * node, rows.ops) for node in NODES]
+
+    def _averaged(self, rows: RowFeatures) -> tuple[Array, Array]:
+        """Return mean and standard deviation of what is averaged over: the posterior."""
+        return self._log_temperature(rows)
 
     def temperature_of(self, rows: RowFeatures) -> Array:
         """Return T of each row at the posterior mean of log T."""
@@ -110,6 +114,8 @@ class BayesianFormula(LogTemperatureFormula):
     bias: Array | None = None
     interactions: Array | None = None
     bias_weight: Array | None = None
+    averaged_variance: Array | None = None
+    """The share of the variance of log T that is averaged over; early files average over all of it."""
 
     @property
     def keeps_class(self) -> bool:
@@ -127,12 +133,20 @@ class BayesianFormula(LogTemperatureFormula):
             return output
         return rows.class_bias(output, self.bias_beta, self.bias, self.interactions, self.bias_weight)
 
+    def _averaged(self, rows: RowFeatures) -> tuple[Array, Array]:
+        mean, std = self._log_temperature(rows)
+        return mean, std if self.averaged_variance is None else std * rows.ops.sqrt(self.averaged_variance)
+
     def check(self) -> None:
         """Raise if the numbers cannot be those of a fit."""
         super().check()
         check_map(self.map_knots, self.map_slopes)
         if not 0 <= self.uniform_weight < 1:
             raise InputError(f"uniform_weight must be from 0 to below 1; found {self.uniform_weight:g}.")
+        if self.averaged_variance is not None and not 0 < self.averaged_variance <= 1:
+            raise InputError(
+                f"averaged_variance must be above 0 and at most 1; found {self.averaged_variance:g}."
+            )
         if self.bias_weight is not None and not 0 < self.bias_weight <= 1:
             raise InputError(f"bias_weight must be above 0 and at most 1; found {self.bias_weight:g}.")
         if self.bias_beta is not None and self.bias_beta <= 0:

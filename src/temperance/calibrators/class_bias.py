@@ -27,12 +27,16 @@ from temperance.core.solution import Solution, Solver, Status
 # Classes up to which a bias may depend on all probabilities: the square of it is a number of parameters.
 MOST_INTERACTING = 20
 # Candidates for the weight. A bias worth less than the first step is none: then no decision changes.
-WEIGHTS = np.linspace(0.0, 0.98, 50)
+WEIGHTS = np.append(np.linspace(0.0, 0.98, 50), [0.99, 0.995, 0.998, 0.999])
 PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
 FIXED = 1e9  # freedom of a prior whose width no rows change
 ROUNDS = 20
 SETTLED = 0.03  # a relative change of tau that ends the rounds
 STANDARD_ERRORS = 0.02  # how far from the optimum a coefficient may stay
+
+
+# Widths are chosen on rows with so many numbers: a rare class may have no label among fewer.
+WIDTH_NUMBERS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ def _fit_by_matrix(data: FitData, build: Build, widths: Widths) -> _Fit:
         Block.of_scale("bias", K, widths.bias, widths.bias_freedom),
         Block.of_scale("interactions", K * K, widths.interaction, widths.interaction_freedom),
     ]
-    posterior = maximise_evidence(data.objective(build), blocks, np.zeros(1 + K + K * K), data.n_rows)
+    start, width_rows = np.zeros(1 + K + K * K), WIDTH_NUMBERS // K
+    posterior = maximise_evidence(data.objective(build), blocks, start, data.n_rows, width_rows=width_rows)
     taus, effective = list(posterior.taus.values())[1:], list(posterior.effective.values())[1:]
     return _Fit(posterior.covariance, np.array(taus), np.array(effective), posterior.solution)
 

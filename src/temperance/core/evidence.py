@@ -78,15 +78,17 @@ def maximise_evidence(
     start: Vector,
     n_rows: int,
     first_tau: float = 1.0,
+    width_rows: int = WIDTH_ROWS,
 ) -> Posterior:
     """Alternate between coefficients and widths of the blocks, which follow each other in theta.
 
     `first_tau` is where the width of the first block begins. A prior with heavy tails and rows that disagree
-    with it can have a mode each, and where the rounds begin decides which they find.
+    with it can have a mode each, and where the rounds begin decides which they find. Widths are chosen on
+    about `width_rows` evenly spaced rows.
     """
     taus = np.ones(len(blocks))
     taus[0] = first_tau
-    step = n_rows // max(WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER * len(start))
+    step = n_rows // max(width_rows, WIDTH_ROWS_PER_PARAMETER * len(start))
     few = objective.every(step) if step >= 2 else objective
     thinned = step >= 2 and few.total_weight > 0
     start, taus, settled = _rounds(few if thinned else objective, blocks, start, taus)
