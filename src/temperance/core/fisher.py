@@ -115,7 +115,7 @@ def fisher_scoring(
     lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
     theta = np.clip(start, lower, upper)
     here = here or objective(theta)
-    decrease, before, damping = np.inf, None, 0.0
+    decrease, before, damping, fraction = np.inf, None, 0.0, 1.0
     secants = _Secants() if correct and bounds is None else None
     for iteration in range(max_iterations):
         gradient, fisher = here.derivatives
@@ -135,10 +135,13 @@ def fisher_scoring(
                 Status.CONVERGED,
                 covariance=factor.covariance() / objective.total_weight,
             )
-        found = _line_search(objective, theta, here, step, lower, upper)
+        # Near a kink one short step follows another: do not begin each search with the whole step.
+        first = min(1.0, fraction / LEAST_FRACTION) or 1.0
+        found = _line_search(objective, theta, here, first * step, lower, upper)
         if found is None and damping >= MOST_DAMPING:
             return lbfgs(objective, theta, Solver.LBFGS_NO_DESCENT, bounds)
         fraction, moved, there = found or (0.0, theta, here)
+        fraction *= first
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
         before = promised if fraction == 1 else None
