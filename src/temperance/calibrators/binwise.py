@@ -24,7 +24,6 @@ from temperance.core.ops import Array, Index
 from temperance.core.predictors import Grouped
 from temperance.validation import InputError, check_number, check_temperatures
 
-
 TIE = 1e-6
 """Confidences that differ by less than this share a bin: they may be one number, but for rounding."""
 
@@ -84,8 +83,8 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
     """BTS: a look-up table from the top confidence to a temperature.
 
     The last bin is (top, 1]; the others hold equal numbers of the calibration rows below `top`. Confidences
-    that differ by rounding share a bin: an edge lies up to 2e-6 above the confidence that is the last below
-    it. Every bin gets the temperature that maximises the likelihood of its rows, within a factor of 10 of the best single
+    that differ by rounding share a bin: an edge lies up to 2e-6 above the last confidence below it. Every bin
+    gets the temperature that maximises the likelihood of its rows, within a factor of 10 of the best single
     temperature; a bin without rows gets 1. It needs thousands of rows to be of use.
 
     Parameters

@@ -1,11 +1,11 @@
 """Quantiles of weighted numbers, exact also where the numbers lie in many parts.
 
-The quantile of a share q is the smallest number that has, with all below it, at least q of the weight. Numbers
-that differ by rounding alone are kept together by `tie`: of the gaps that begin at the quantile or at most `tie`
-above it, the widest is taken, and the number before it is the quantile.
+The quantile of a share q is the smallest number that has, with all below it, at least q of the weight.
+Numbers that differ by rounding alone are kept together by `tie`: of the gaps that begin at the quantile or
+at most `tie` above it the widest is taken, and the number before it is the quantile.
 
-Parts are asked twice: a sketch of each, some thousand of its numbers with the weight up to them, brackets every
-quantile; then all numbers within the brackets are looked at.
+Parts are asked twice: a sketch of each, some thousand of its numbers with the weight up to them, brackets
+every quantile; then all numbers within the brackets are looked at.
 """
 
 from __future__ import annotations
