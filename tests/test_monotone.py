@@ -215,7 +215,7 @@ def test_labels_whose_probability_was_zero_cost_far_less_than_under_one_temperat
     (p, y), (new_p, new_y) = votes(1000, 0), votes(2000, 1)
     assert (p[np.arange(1000), y] == 0).any()
     with pytest.raises(InputError, match="the logit of a row's own label must not be -inf"):
-        MonotoneScaling().fit(temperance.logits_from_probs(p), y)
+        MonotoneScaling().fit(temperance.logits_from_probs(p, floor=0), y)
     z, new_z = (np.log(np.maximum(q, 1e-12)) for q in (p, new_p))
     ts, mono = TemperatureScaling().fit(z, y), MonotoneScaling().fit(z, y)
     assert nll(mono, new_z, new_y) < nll(ts, new_z, new_y) - 0.2

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         make_calibrator,
     )
     from temperance.comparison import compare
-    from temperance.containers import logits_from_probs
+    from temperance.containers import logits_from_probs, probability_floor
     from temperance.persistence import load
     from temperance.sklearn import CalibratedClassifier
     from temperance.validation import InputError
@@ -55,6 +55,7 @@ __all__ = [
     "logits_from_probs",
     "make_calibrator",
     "metrics",
+    "probability_floor",
 ]
 
 # Names are looked up when first asked for, so that `temperance --help`, and TAB in a shell, need not wait for
@@ -65,6 +66,7 @@ _PLACES = {
     "compare": "comparison",
     "load": "persistence",
     "logits_from_probs": "containers",
+    "probability_floor": "containers",
 }
 _MODULES = ("data", "display", "metrics")
 

@@ -10,13 +10,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibrators import make_calibrator
-from temperance.containers import logits_from_probs
-from temperance.core.arrays import Matrix
+from temperance.containers import logits_from_probs, probability_floor
+from temperance.core.arrays import AnyArray, Matrix
+from temperance.probabilities import both_columns
 
 __all__ = ["CalArenaCalibrator"]
-
-# Where probmetrics clips log-probabilities: in the benchmark, all methods see the same numbers.
-_LOWEST_LOGIT = float(np.log(np.finfo(np.float32).tiny))
 
 
 class CalArenaCalibrator(BaseEstimator):  # type: ignore[misc]
@@ -29,9 +27,8 @@ class CalArenaCalibrator(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    The logits are the logarithms of the probabilities. A probability of 0 counts as the smallest normal
-    number of single precision (a logit of about -87), as in the other methods of the benchmark: labels may
-    be of classes to which the classifier gave the probability 0.
+    The logits are the logarithms of the probabilities, smaller ones raised to the `probability_floor` of the
+    calibration rows: labels may be of classes to which the classifier gave the probability 0.
 
     References
     ----------
@@ -63,16 +60,19 @@ class CalArenaCalibrator(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        self.calibrator_: Any = make_calibrator(self.method).fit(_finite_logits(p_cal), y_cal)
+        self.floor_ = probability_floor(_both_columns(p_cal))
+        self.calibrator_: Any = make_calibrator(self.method).fit(self._logits(p_cal), y_cal)
         return self
 
     def predict_proba(self, p_test: ArrayLike) -> Matrix:
         """Return calibrated probabilities, (N, K); (N, 2) for binary probabilities (N,)."""
         check_is_fitted(self)
-        return np.asarray(self.calibrator_.predict_proba(_finite_logits(p_test)))
+        return np.asarray(self.calibrator_.predict_proba(self._logits(p_test)))
+
+    def _logits(self, probs: ArrayLike) -> Matrix:
+        return np.asarray(logits_from_probs(_both_columns(probs), self.floor_), np.float64)
 
 
-def _finite_logits(probs: ArrayLike) -> Matrix:
+def _both_columns(probs: ArrayLike) -> AnyArray:
     array = np.asarray(probs)
-    table = np.column_stack([1 - array, array]) if array.ndim == 1 else array
-    return np.maximum(np.asarray(logits_from_probs(table), np.float64), _LOWEST_LOGIT)
+    return both_columns(array) if array.ndim == 1 else array

@@ -20,9 +20,11 @@ from temperance import loaders
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 from temperance.labels import check_labels
+from temperance.probabilities import LowEnd, raised_logarithms
 from temperance.validation import (
     InputError,
     check_logits_shape,
+    check_number,
     check_probabilities,
     check_sample_weight,
     inspector,
@@ -79,25 +81,57 @@ def open_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     return check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
 
 
-def logits_from_probs(probs: Any) -> Any:
-    """Return logits whose softmax are these probabilities: their logarithms.
+def probability_floor(probs: Any) -> float:
+    """Return what `logits_from_probs` raises smaller probabilities to, if these are the ones it is given.
 
-    A probability of 0 becomes -inf, an impossible class. Probabilities (N,) of class 1 of two become the
-    (N,) logits that the calibrators take for a binary classifier; if some are exactly 0 or 1, pass both
-    columns, since such a row has no finite logit.
+    All classes of a row that have the probability 0 get, together, at most half of the smallest one above 0,
+    and each at least 2.2e-16, the precision of a float. Where none is 0, nothing is raised. Take the floor of
+    the rows of the fit for all rows that come later: one floor, one meaning of 0.
 
     Examples
     --------
-    >>> logits_from_probs([[0.5, 0.5], [1.0, 0.0]])
-    array([[-0.69314718, -0.69314718],
-           [ 0.        ,        -inf]])
+    >>> floor = probability_floor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
+    >>> round(floor, 4)
+    0.0417
+    >>> logits_from_probs([[0.8, 0.2, 0.0]], floor=floor).round(2)
+    array([[-0.22, -1.61, -3.18]])
     """
     if framework_of(probs) == "dask":
-        return loaders.load("dask probabilities")(logits_from_probs, probs)
+        return float(loaders.load("dask floor")(probs).compute())
+    array = as_numpy(probs)
+    return LowEnd.of(check_probabilities(array)).floor
+
+
+def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
+    """Return logits whose softmax are these probabilities: their logarithms.
+
+    Probabilities (N,) of class 1 of two become the (N,) logits that the calibrators take for a binary
+    classifier.
+
+    Parameters
+    ----------
+    probs : (N, K) or (N,) array, tensor, DataFrame, or Dask array or frame
+    floor : float, optional
+        What smaller probabilities are raised to. By default `probability_floor` of these rows; give that of
+        the rows of the fit with the rows to come. 0 raises none: 0 becomes -inf, an impossible class. Of a
+        Dask collection the floor is found when the logits are computed, by one more pass.
+
+    Examples
+    --------
+    >>> logits_from_probs([[0.5, 0.5], [1.0, 0.0]]).round(4)
+    array([[-0.6931, -0.6931],
+           [ 0.    , -2.0794]])
+    >>> logits_from_probs([[0.5, 0.5], [1.0, 0.0]], floor=0).round(4)
+    array([[-0.6931, -0.6931],
+           [ 0.    ,    -inf]])
+    """
+    if floor is not None:
+        check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
+    if framework_of(probs) == "dask":
+        return loaders.load("dask probabilities")(logits_from_probs, probs, floor)
     array = as_numpy(probs)
     checked = check_probabilities(array)
-    with np.errstate(divide="ignore"):
-        logs = np.log(checked)
+    logs = raised_logarithms(checked, LowEnd.of(checked).floor if floor is None else float(floor))
     return _wrap_like(probs, logs[:, 1] - logs[:, 0] if array.ndim == 1 else logs)
 
 

@@ -22,6 +22,7 @@ LOADERS: dict[str, tuple[str, str]] = {
     "dask fit data": ("temperance.dask", "open_fit_data"),
     "dask probability rows": ("temperance.dask", "DaskProbabilityRows"),
     "dask probabilities": ("temperance.dask", "map_probabilities"),
+    "dask floor": ("temperance.dask", "floor_of"),
     "torch apply": ("temperance.torch", "apply"),
     "torch module": ("temperance.torch", "CalibratorModule"),
     "onnx model": ("temperance.onnx", "to_onnx"),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 
-from temperance import load, logits_from_probs, make_calibrator, metrics
+from temperance import load, logits_from_probs, make_calibrator, metrics, probability_floor
 from temperance.core import blocks
 from temperance.core.logit_rows import LogitRows
 
@@ -81,7 +81,8 @@ def test_fit_takes_options_and_probabilities_and_one_score(run, files, task, bin
     np.savez("probs.npz", probs=probs, labels=task.labels)
     run("fit", "probs.npz", "-m", "bts", "--set", "bins=5", "-o", "cal.json").succeeded()
     make_calibrator("bts", bins=5).fit(logits_from_probs(probs), task.labels).save("library.json")
-    wanted = json.loads(read("library.json")) | {"fitted_on": {"kind": "probabilities"}}
+    fitted_on = {"kind": "probabilities", "floor": probability_floor(probs)}
+    wanted = json.loads(read("library.json")) | {"fitted_on": fitted_on}
     assert json.loads(read("cal.json")) == wanted
     np.savez("binary.npz", logits=binary[0], labels=binary[1])
     run("fit", "binary.npz", "-o", "binary.json").succeeded()

@@ -68,7 +68,8 @@ def test_probabilities_become_logits_as_by_logits_from_probs(saved, monkeypatch)
     assert rows.kind == "probs"
     np.testing.assert_array_equal(rows.logits(), logits_from_probs(rows.array()))
     np.testing.assert_array_equal(np.concatenate(list(rows.logit_blocks(5))), rows.logits())
-    assert np.isneginf(rows.logits()[3, 1])
+    assert rows.logits()[3, 1] == np.log(rows.low_end().floor)
+    assert np.isneginf(rows.with_floor(0.0).logits()[3, 1])
 
 
 def test_every_format_can_be_a_file_of_labels(saved, tmp_path):

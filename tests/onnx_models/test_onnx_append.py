@@ -350,7 +350,7 @@ REFUSED = {
     "one logit for ten classes": (info("logits", shape=("batch", 1)), r"got \(\?, 1\)"),
     "three axes": (info("logits", shape=("batch", 10, 3)), r"got \(\?, 10, 3\)"),
     "one axis": (info("logits", shape=(10,)), r"got \(10\)"),
-    "whole numbers": (info("logits", TensorProto.INT64), "got a tensor of int64"),
+    "whole numbers": (info("logits", TensorProto.INT64), "found a tensor of int64"),
     "a list of maps, as of scikit-learn models": (
         helper.make_value_info(
             "logits",
@@ -360,7 +360,7 @@ REFUSED = {
                 )
             ),
         ),
-        "got sequence",
+        "found sequence",
     ),
 }
 

@@ -311,7 +311,8 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         *,
         model: str | Path | None = None,
         output: str | None = None,
-        from_probs: bool = False,
+        from_probs: bool | None = None,
+        floor: float | None = None,
         keep: bool = False,
         dtype: Any = "float32",
         overwrite: bool = False,
@@ -324,13 +325,11 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         """
         fitted = model_of(self)
         if model is not None:
-            options = {"output": output, "from_probs": from_probs, "keep": keep, "overwrite": overwrite}
-            loaders.load("onnx append")(fitted, model, path, **options)
-        elif output is not None or from_probs or keep:
-            raise InputError(
-                "output, from_probs and keep are about a classifier: name its file with model=..., or "
-                "leave them out."
-            )
+            options = {"output": output, "from_probs": from_probs, "floor": floor, "keep": keep}
+            loaders.load("onnx append")(fitted, model, path, **options, overwrite=overwrite)
+        elif keep or any(option is not None for option in (output, from_probs, floor)):
+            words = "output, from_probs, floor and keep are about a classifier: name its file with model=..."
+            raise InputError(f"{words}, or leave them out.")
         else:
             loaders.load("onnx model")(fitted, path, dtype=dtype, overwrite=overwrite)
 

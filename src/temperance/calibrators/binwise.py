@@ -24,6 +24,18 @@ from temperance.core.ops import Array, Index
 from temperance.core.predictors import Grouped
 from temperance.validation import InputError, check_number, check_temperatures
 
+TIE = 1e-6
+"""Confidences that differ by less than this share a bin: they may be one number, but for rounding."""
+
+
+def _just_above(confidence: Array, following: Array | float = 1.0) -> Array:
+    """Return an edge between two confidences.
+
+    It is close to the lower one, not midway: where confidences are counts, such as votes of trees, a count
+    that no row of the fit had may lie midway.
+    """
+    return confidence + np.minimum(2 * TIE, (following - confidence) / 2)
+
 
 def _bin(edges: Array, rows: RowFeatures) -> Index:
     """Return the bin of each row; logarithms keep the digits of a confidence near 1."""
@@ -70,7 +82,8 @@ def _weight_of_bins(edges: Vector, rows: LogitRows, weights: Vector | None) -> t
 class BinwiseTemperatureScaling(TemperatureCalibrator):
     """BTS: a look-up table from the top confidence to a temperature.
 
-    The last bin is (top, 1]; the others hold equal numbers of the calibration rows below `top`. Every bin
+    The last bin is (top, 1]; the others hold equal numbers of the calibration rows below `top`. Confidences
+    that differ by rounding share a bin: an edge lies up to 2e-6 above the last confidence below it. Every bin
     gets the temperature that maximises the likelihood of its rows, within a factor of 10 of the best single
     temperature; a bin without rows gets 1. It needs thousands of rows to be of use.
 
@@ -145,11 +158,11 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
     def _edges(self, data: FitData) -> Vector:
         """Return quantiles of the confidences below `top`, such that equal weights fall between them."""
         shares = np.arange(1, self.bins - 1) / (self.bins - 1)
-        found = data.quantiles(partial(_confidence_below, self.top), shares)
-        # An edge lies midway to the next confidence, so that the last bit of one decides nothing.
-        following = np.where(np.isnan(found.following), self.top, found.following)
-        edges = np.append((found.values + following) / 2, self.top)
-        return np.where(np.isnan(edges), self.top, edges)  # no row is below
+        top = _just_above(self.top)
+        found = data.quantiles(partial(_confidence_below, top), shares, TIE)
+        following = np.where(np.isnan(found.following), top, found.following)
+        edges = np.append(_just_above(found.values, following), top)
+        return np.where(np.isnan(edges), top, edges)  # no row is below
 
     def _shapes(self, n_classes: int) -> dict[str, Shape]:
         return {"edges": (self.bins - 1,), "temperatures": (self.bins,)}

@@ -21,7 +21,12 @@ from temperance.calibrators.descriptions import (
     estimate,
 )
 from temperance.calibrators.model import Model, Shape, TemperatureFormula
-from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
+from temperance.calibrators.single_temperature import (
+    fit_single_temperature,
+    limits_around,
+    warn_of,
+    warn_of_few_rows,
+)
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
 from temperance.core.features import RowFeatures, normalised_log_entropy
@@ -135,6 +140,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         start[0] = terms.link.inverse(single.temperature)
         objective = data.objective(terms.likelihood)
         warn_of(single, data.n_rows)
+        warn_of_few_rows(single, type(self).__name__, len(start))
         solution, theta = single.solution, start
         if not single.degenerate_reason:
             exact = self.solver == "exact"

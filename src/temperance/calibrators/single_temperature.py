@@ -39,19 +39,21 @@ _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
 class SingleTemperatureFit:
     """The best single temperature of some rows, and what kept it from being a maximum of the likelihood.
 
-    `right` is how many rows are classified right; `degenerate_reason` is None, or the sentence that tells the
-    user why the prior had to decide.
+    `right` is how many rows are classified right, `n_counted` how many have weight, estimated where a
+    subsample was enough; `degenerate_reason` is None, or the sentence that tells the user why the prior had
+    to decide.
     """
 
     temperature: float
     solution: Solution
     right: int
+    n_counted: int
     degenerate_reason: str | None
 
 
 def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFit:
     """Fit one temperature: to all rows if `exact`, else to a subsample where that tells enough."""
-    step = data.n_rows // START_ROWS
+    step, n_rows = data.n_rows // START_ROWS, data.n_rows
     counts = None
     if not exact and step >= 4:
         some = data.every(step)
@@ -66,7 +68,9 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
         prior = Prior(np.zeros(1), np.full((1, 1), 1 / data.total_weight))
         solution = solve(objective.with_prior(prior), np.zeros(1), data.n_rows, bounds=_BOUNDS)
-    return SingleTemperatureFit(float(Log().temperature(solution.parameters)[0]), solution, right, reason)
+    temperature = float(Log().temperature(solution.parameters)[0])
+    n_counted = (right + wrong) * n_rows // data.n_rows
+    return SingleTemperatureFit(temperature, solution, right, n_counted, reason)
 
 
 def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
@@ -118,6 +122,17 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     else:
         return
     warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def warn_of_few_rows(single: SingleTemperatureFit, name: str, n_parameters: int) -> None:
+    """Tell the user of a method that has no fewer parameters than rows: many fits are equally good."""
+    if single.n_counted <= n_parameters and not single.degenerate_reason:
+        message = (
+            f"{name} has {n_parameters} parameters, which only a larger number of rows can determine; found "
+            f"{single.n_counted}, so that its temperatures are a matter of chance. Use bayes or ts, or add "
+            "labelled rows."
+        )
+        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def warn_if_all_wrong(right: int, n_rows: int) -> None:

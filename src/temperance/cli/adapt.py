@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from temperance.cli.floor import with_floor_of
 from temperance.cli.inputs import FILE, RowOptions, check_apart, force_option, input_options
 from temperance.cli.output import Output, on_one_line, output_options
 from temperance.cli.tables import frequencies_table
@@ -71,7 +72,9 @@ def adapt(
     fitted = load(calibrator)
     check_apart(out, calibrator, rows)
     check_writable(out, overwrite=force)
-    opened = None if rows is None else row_options.open_with_any_labels(rows)
+    opened = None
+    if rows is not None:
+        opened = with_floor_of(fitted, row_options.open_with_any_labels(rows), output)
     with output.progress("Adapting") as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report("", 0.1)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from temperance.cli.floor import with_floor_of
 from temperance.cli.inputs import FILE, RowOptions, force_option, input_options
 from temperance.cli.output import Output, on_one_line, output_options
 
@@ -46,7 +47,7 @@ def apply(
 
     fitted = load(calibrator)
     check_output(out, overwrite=force)
-    rows = row_options.open_with_any_labels(logits)
+    rows = with_floor_of(fitted, row_options.open_with_any_labels(logits), output)
     shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
     carried = None if out.suffix.lower() == ".npy" else rows.labels  # one array is all that it holds
     with (

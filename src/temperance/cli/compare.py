@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from temperance.cli import inputs
+from temperance.cli.floor import with_given_floor, with_own_floor
 from temperance.cli.output import Output, on_one_line, output_options
 
 if TYPE_CHECKING:
@@ -68,9 +69,11 @@ def compare(
     if report is not None:
         inputs.check_apart(report, val, test, labels, test_labels)
         check_writable(report, overwrite=force)
-    files = {"validation": inputs.RowOptions("val", kind=kind, labels=labels).open(val)}
+    opened = inputs.RowOptions("val", kind=kind, labels=labels).open(val)
+    files = {"validation": with_own_floor(opened, output)}
     if test is not None or "test" in parts(val):
-        files["test"] = _open_test(test or val, inputs.RowOptions("test", kind=kind, labels=test_labels))
+        opened = _open_test(test or val, inputs.RowOptions("test", kind=kind, labels=test_labels))
+        files["test"] = _with_floor_of(files["validation"], opened, output)
     settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
     val_rows = _checked(files["validation"])
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
@@ -90,6 +93,13 @@ def _open_test(path: Path, row_options: inputs.RowOptions) -> RowFile:
         if error.remedy == Remedy("labels", ("FILE",)):
             error.remedy = Remedy("test_labels", ("FILE",))
         raise
+
+
+def _with_floor_of(val: RowFile, test: RowFile, output: Output) -> RowFile:
+    """Return the test rows with the floor of the validation rows: 0 means the same in both."""
+    if val.floor is None:
+        return with_own_floor(test, output)
+    return with_given_floor(test, val.floor, output, "in the validation rows")
 
 
 def _checked(file: RowFile) -> tuple[Any, Any]:

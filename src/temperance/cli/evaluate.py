@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from temperance.cli import inputs
+from temperance.cli.floor import with_floor_of
 from temperance.cli.output import Output, output_options
 from temperance.cli.tables import metrics_table
 
@@ -46,6 +47,8 @@ def evaluate(
 
     fitted = None if calibrator is None else load(calibrator)
     rows = row_options.open(logits)
+    if fitted is not None:
+        rows = with_floor_of(fitted, rows, output)
     assert rows.labels is not None  # they were asked for
     with output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))

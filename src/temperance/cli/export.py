@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,7 +33,16 @@ what the classifier takes.
 @click.option(
     "--output", "name", metavar="NAME", help="The classifier's output with the logits, if it has several."
 )
-@click.option("--from-probs", is_flag=True, help="That output holds probabilities, not logits.")
+@click.option(
+    "--from-probs/--no-from-probs",
+    default=None,
+    help="Whether that output holds probabilities, where the classifier does not tell.",
+)
+@click.option(
+    "--floor",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="What smaller probabilities are raised to.  [default: that of the fit]",
+)
 @force_option
 @output_options("export")
 def export(
@@ -41,17 +50,19 @@ def export(
     out: Path,
     append: Path | None,
     name: str | None,
-    from_probs: bool,
+    from_probs: bool | None,
+    floor: float | None,
     force: bool,
     output: Output,
 ) -> None:
     """Write the calibrator file CALIBRATOR as a model, OUT: .onnx or .pt2."""
     from temperance.persistence import load
 
-    _check_usage(out, append, name, from_probs)
+    about_classifier = {"output": name, "from_probs": from_probs, "floor": floor}
+    _check_usage(out, append, about_classifier)
     fitted = load(calibrator)
     check_apart(out, calibrator, append)
-    gives = _write(fitted, out, append, name, from_probs=from_probs, force=force)
+    gives = _write(fitted, out, append, about_classifier, force=force)
     takes = f"what {on_one_line(append)} takes" if append else f"logits (batch, {fitted.n_classes_})"
     output.say(f"{fitted.key}: from {takes} to {gives} (batch, {fitted.n_classes_})")
     output.say(f"Saved to {on_one_line(out)}")
@@ -64,7 +75,7 @@ def export(
     )
 
 
-def _check_usage(out: Path, append: Path | None, name: str | None, from_probs: bool) -> None:
+def _check_usage(out: Path, append: Path | None, about_classifier: dict[str, Any]) -> None:
     from temperance.validation import InputError
 
     kind = out.suffix.lower()
@@ -72,12 +83,12 @@ def _check_usage(out: Path, append: Path | None, name: str | None, from_probs: b
         raise InputError(f"the model to write must end in .onnx or .pt2; got {out}.")
     if append is not None and kind == ".pt2":
         raise InputError(f"--append is for .onnx; got {out}. In PyTorch: Sequential(model, cal.to_torch()).")
-    if append is None and (name is not None or from_probs):
-        raise InputError("--output and --from-probs are about a classifier. Name it with --append.")
+    if append is None and any(value is not None for value in about_classifier.values()):
+        raise InputError("--output, --from-probs and --floor are about a classifier. Name it with --append.")
 
 
 def _write(
-    fitted: Calibrator, out: Path, append: Path | None, name: str | None, *, from_probs: bool, force: bool
+    fitted: Calibrator, out: Path, append: Path | None, about_classifier: dict[str, Any], *, force: bool
 ) -> str:
     """Write the model and return the name of what it gives."""
     if out.suffix.lower() == ".pt2":
@@ -89,5 +100,5 @@ def _write(
     else:
         from temperance.onnx import append_to_onnx
 
-        return append_to_onnx(fitted, append, out, output=name, from_probs=from_probs, overwrite=force)
+        return append_to_onnx(fitted, append, out, **about_classifier, overwrite=force)
     return "probabilities"

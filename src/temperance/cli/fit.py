@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from temperance.cli import inputs
+from temperance.cli.floor import with_own_floor
 from temperance.cli.output import Output, on_one_line, output_options
 
 EXAMPLES = """\b
@@ -59,7 +60,7 @@ def fit(
     metadata = _metadata(notes)
     inputs.check_apart(out, val, row_options.labels)
     check_writable(out, overwrite=force)
-    rows = row_options.open(val)
+    rows = with_own_floor(row_options.open(val), output)
     assert rows.labels is not None  # they were asked for
     logits = rows.logits()
     with output.progress(f"Fitting {method}") as report, warnings.catch_warnings(record=True) as caught:
@@ -67,7 +68,7 @@ def fit(
         report("", 0.1)
         with rows.stored.naming_file():
             calibrator.fit(logits, rows.labels)
-    fitted_on = FittedOn("probabilities" if rows.kind == "probs" else "logits")
+    fitted_on = FittedOn("probabilities", rows.floor) if rows.kind == "probs" else FittedOn("logits")
     calibrator.model_ = record_source(calibrator.model_, fitted_on, rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
     told = list(dict.fromkeys(str(warning.message) for warning in caught))

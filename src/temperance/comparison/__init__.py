@@ -42,6 +42,9 @@ __all__ = [
 ]
 
 
+NEEDS_ALL = "it weighs every logit, and some are -inf, which marks impossible classes"
+
+
 def compare(
     val_logits: Any,
     val_labels: ArrayLike,
@@ -70,9 +73,9 @@ def compare(
     methods : sequence or mapping, optional
         Keys of `CALIBRATORS`, `package.module:Class`, calibrators, or any objects with `fit(logits, labels)`
         and `predict_proba(logits)`; or a mapping of names to these. By default all methods that can take
-        the logits, which leaves out LTS, HnLTS and PTS where a class is masked by -inf. The
-        uncalibrated classifier always takes part. A method from outside that raises is reported in
-        `failures`, and so is bayes-bias where it was not named and cannot take so many classes.
+        the logits. The uncalibrated classifier always takes part. What was left out is in `failures`, with
+        the reason: a method from outside that raises; LTS, HnLTS and PTS where a class is masked by -inf;
+        bayes-bias where it was not named and cannot take so many classes.
     metrics : sequence or mapping, optional
         Functions of (probs, labels), or a mapping of names to these, beside the metrics of the package.
     sample_weight : (N,) numbers >= 0, optional
@@ -106,12 +109,14 @@ def compare(
         test, fold = val, rows.deal_folds(len(val), folds, random_state)
         judged_on = f"{folds}-fold cross-validation"
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
+    failures: dict[str, str] = {}
     if methods is None and masked:
-        chosen = {key: method for key, method in chosen.items() if method.supports_masked_classes}
+        failures = {key: NEEDS_ALL for key, method in chosen.items() if not method.supports_masked_classes}
+        chosen = {key: method for key, method in chosen.items() if key not in failures}
     scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     own_class = LogitRows(test.logits).top
     judge = _Judge(val, test, fold, masked, own_class, scoring, named_metrics(metrics), metric_intervals)
-    results, failures = {}, {}
+    results = {}
     for done, (key, method) in enumerate(({UNCALIBRATED: None} | chosen).items()):
         if progress is not None:
             progress(key, done / (1 + len(chosen)))

@@ -96,8 +96,8 @@ class FitData(Protocol):
         """Return sums over all rows."""
         ...
 
-    def quantiles(self, values: Values, shares: Vector) -> Quantiles:
-        """Return quantiles over all rows."""
+    def quantiles(self, values: Values, shares: Vector, tie: float = 0.0) -> Quantiles:
+        """Return quantiles over all rows; numbers that differ by less than `tie` are kept together."""
         ...
 
     def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
@@ -139,9 +139,9 @@ class InMemoryFitData:
         """Return sums over all rows."""
         return measure(self.rows, self.weights)
 
-    def quantiles(self, values: Values, shares: Vector) -> Quantiles:
+    def quantiles(self, values: Values, shares: Vector, tie: float = 0.0) -> Quantiles:
         """Return quantiles over all rows."""
-        return quantiles(*values(self.rows, self.weights), shares)
+        return quantiles(*values(self.rows, self.weights), shares, tie)
 
     def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
         """Return sums over all rows, and the arrays of samples in the order of the rows."""

@@ -1,8 +1,11 @@
 """Quantiles of weighted numbers, exact also where the numbers lie in many parts.
 
-The quantile of a share q is the smallest number that has, with all below it, at least q of the weight. Parts
-are asked twice: a sketch of each, some thousand of its numbers with the weight up to them, brackets every
-quantile; then all numbers within the brackets are looked at.
+The quantile of a share q is the smallest number that has, with all below it, at least q of the weight.
+Numbers that differ by rounding alone are kept together by `tie`: of the gaps that begin at the quantile or
+at most `tie` above it the widest is taken, and the number before it is the quantile.
+
+Parts are asked twice: a sketch of each, some thousand of its numbers with the weight up to them, brackets
+every quantile; then all numbers within the brackets are looked at.
 """
 
 from __future__ import annotations
@@ -26,13 +29,13 @@ class Quantiles:
     following: Vector
 
 
-def quantiles(values: Vector, weights: Vector | None, shares: Vector) -> Quantiles:
+def quantiles(values: Vector, weights: Vector | None, shares: Vector, tie: float = 0.0) -> Quantiles:
     """Return the quantiles of numbers that are all at hand; nan if none has weight."""
     distinct, weight = _distinct(values, weights)
     if not distinct.size:
         return Quantiles(np.full(len(shares), np.nan), np.full(len(shares), np.nan))
     cumulated = np.cumsum(weight)
-    return _look_up(distinct, cumulated, shares * cumulated[-1])
+    return _look_up(distinct, cumulated, shares * cumulated[-1], tie)
 
 
 def _distinct(values: Vector, weights: Vector | None) -> tuple[Vector, Vector]:
@@ -46,8 +49,13 @@ def _distinct(values: Vector, weights: Vector | None) -> tuple[Vector, Vector]:
     return distinct, np.bincount(index, weights, len(distinct)).astype(np.float64)
 
 
-def _look_up(distinct: Vector, cumulated: Vector, wanted: Vector) -> Quantiles:
+def _look_up(distinct: Vector, cumulated: Vector, wanted: Vector, tie: float) -> Quantiles:
     at = np.minimum(np.searchsorted(cumulated, wanted * (1 - SLACK)), len(distinct) - 1)
+    if tie:
+        gaps = np.diff(distinct, append=np.inf)
+        stops = np.searchsorted(distinct, distinct[at] + tie, side="right")
+        widest = [int(gaps[start:stop].argmax()) for start, stop in zip(at, stops, strict=True)]
+        at = at + np.array(widest, np.intp)
     return Quantiles(distinct[at], np.append(distinct, np.nan)[at + 1])
 
 
@@ -90,9 +98,10 @@ class Brackets:
     low: Vector
     high: Vector
     found: Quantiles | None
+    tie: float = 0.0
 
 
-def make_brackets(sketches: Sequence[Sketch], shares: Vector) -> Brackets:
+def make_brackets(sketches: Sequence[Sketch], shares: Vector, tie: float = 0.0) -> Brackets:
     """Return where the quantiles must lie; nan if nothing has weight."""
     points, place = np.unique(np.concatenate([sketch.values for sketch in sketches]), return_inverse=True)
     least, most = (
@@ -104,12 +113,13 @@ def make_brackets(sketches: Sequence[Sketch], shares: Vector) -> Brackets:
         return Brackets(nothing, nothing, nothing, Quantiles(nothing, nothing))
     wanted = shares * least[-1]
     if all(sketch.complete for sketch in sketches):
-        return Brackets(wanted, wanted, wanted, _look_up(points, least, wanted))
+        return Brackets(wanted, wanted, wanted, _look_up(points, least, wanted, tie))
     above = np.searchsorted(least, wanted * (1 - SLACK))
     under = np.searchsorted(most, wanted * (1 - 2 * SLACK))
     low = np.concatenate([[-np.inf], points])[under]
-    high = np.concatenate([points, [np.inf, np.inf]])[above + 1]
-    return Brackets(wanted, low, high, None)
+    highest = np.append(points, np.inf)
+    high = highest[np.searchsorted(points, highest[above] + tie, side="right")]
+    return Brackets(wanted, low, high, None, tie)
 
 
 @dataclass(frozen=True)
@@ -142,7 +152,7 @@ def resolve(parts: Sequence[BracketedValues], brackets: Brackets) -> Quantiles:
     found = []
     for wanted, low, high, base in zip(brackets.wanted, brackets.low, brackets.high, below, strict=True):
         own = slice(*np.searchsorted(distinct, [low, high], side="right"))
-        one = _look_up(distinct[own], base + np.cumsum(weight[own]), np.array([wanted]))
+        one = _look_up(distinct[own], base + np.cumsum(weight[own]), np.array([wanted]), brackets.tie)
         found.append((one.values[0], one.following[0]))
     values, following = np.array(found).T
     return Quantiles(values, following)

@@ -10,7 +10,7 @@ except ImportError as error:
     raise ImportError('lazy arrays need Dask: pip install "temperance[dask]"') from error
 
 from temperance.dask.fit_data import open_fit_data
-from temperance.dask.lazy import apply, map_probabilities
+from temperance.dask.lazy import apply, floor_of, map_probabilities
 from temperance.dask.probability_rows import DaskProbabilityRows
 
-__all__ = ["DaskProbabilityRows", "apply", "map_probabilities", "open_fit_data"]
+__all__ = ["DaskProbabilityRows", "apply", "floor_of", "map_probabilities", "open_fit_data"]

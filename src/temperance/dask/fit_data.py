@@ -114,12 +114,12 @@ class DaskFitData:
         result: tuple[NDArray[Any], ...] = total
         return result
 
-    def quantiles(self, values: Values, shares: Vector) -> Quantiles:
+    def quantiles(self, values: Values, shares: Vector, tie: float = 0.0) -> Quantiles:
         """Return quantiles over all rows: the parts give sketches, then the numbers near the quantiles."""
         if not len(shares):
             return Quantiles(np.empty(0), np.empty(0))
         sketches = self._compute("sketch", self.tasks("sketch", partial(work.sketch, values)))
-        brackets = make_brackets([sketch for sketch in sketches if sketch is not None], shares)
+        brackets = make_brackets([sketch for sketch in sketches if sketch is not None], shares, tie)
         if brackets.found is not None:
             return brackets.found
         inside = self._compute("quantiles", self.tasks("quantiles", partial(work.inside, values, brackets)))

@@ -8,14 +8,16 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from temperance.calibrators.applying import ONE_PER_ROW, check_columns
 from temperance.calibrators.applying import apply as apply_in_memory
 from temperance.calibrators.model import Model
 from temperance.core.blocks import threads, working_dtype
-from temperance.dask.blocks import as_array
+from temperance.dask.blocks import as_array, row_blocks
 from temperance.errors import rows_from
+from temperance.probabilities import LowEnd
 
 _TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of what is one number for each row
 
@@ -48,7 +50,29 @@ def _on_block(block: NDArray[Any], work: Callable[..., Any], block_info: Any = N
         return np.asarray(work(block))
 
 
-def map_probabilities(function: Callable[..., Any], probs: Any) -> da.Array:
-    """Return a function of each block of probabilities."""
+def map_probabilities(function: Callable[..., Any], probs: Any, floor: float | None) -> da.Array:
+    """Return a function of each block of probabilities and of the floor, by default that of all blocks."""
     array = as_array(probs)
-    return da.map_blocks(_on_block, array, function, dtype=working_dtype(np.empty(0, array.dtype)))
+    shared = da.asarray(np.float64(floor)) if floor is not None else floor_of(array)
+    return da.map_blocks(_with_floor, array, shared, function, dtype=working_dtype(np.empty(0, array.dtype)))
+
+
+def _with_floor(
+    block: NDArray[Any], floor: NDArray[Any], function: Callable[..., Any], block_info: Any = None
+) -> NDArray[Any]:
+    return _on_block(block, partial(function, floor=float(floor)), block_info)
+
+
+def floor_of(probs: Any) -> da.Array:
+    """Return the floor of all rows, a number to be computed."""
+    ends = [delayed(_low_end)(block) for block in row_blocks(as_array(probs))]
+    return da.from_delayed(delayed(_joined_floor)(ends), (), np.float64)
+
+
+def _low_end(block: Any) -> LowEnd | None:
+    array = np.asarray(block)
+    return LowEnd.of(array) if len(array) else None
+
+
+def _joined_floor(ends: list[LowEnd | None]) -> np.float64:
+    return np.float64(LowEnd.joined(end for end in ends if end is not None).floor)

@@ -6,7 +6,7 @@ Which keys it has is in keys.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.errors import rows_from
 from temperance.files import filled_array
 from temperance.labels import check_labels
+from temperance.probabilities import LowEnd
 from temperance.validation import check_choice
 
 
@@ -32,6 +33,8 @@ class RowFile:
     kind: str
     labels: NDArray[np.intp] | None
     stored: LazyArray = field(repr=False)
+    floor: float | None = None
+    """What smaller probabilities are raised to; None stands for what the rows themselves give."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,11 +60,11 @@ class RowFile:
         return self.stored.array()
 
     def logit_blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield logits, in order and as `blocks` does; of probabilities their logarithms."""
-        start = 0
+        """Yield logits, in order and as `blocks` does; of probabilities their logarithms, zeros raised."""
+        start, floor = 0, self._known_floor()
         for block in self.blocks(rows):
             with self.stored.naming_file(), rows_from(start):
-                logits = logits_from_probs(block) if self.kind == "probs" else block
+                logits = logits_from_probs(block, floor) if self.kind == "probs" else block
             yield logits.astype(self.dtype, copy=False)
             start += len(block)
 
@@ -69,8 +72,22 @@ class RowFile:
         """Return all logits; those of probabilities are computed block by block into scratch space."""
         if self.kind == "logits" and self.stored.dtype.kind == "f":
             return self.array()
+        return filled_array(self.shape, self.dtype, self.logit_blocks(self._rows_at_once()))
+
+    def low_end(self) -> LowEnd:
+        """Return how many rows have a probability of 0, and the floor, in a pass over what is stored."""
+        return LowEnd.joined(LowEnd.of(block) for block in self.blocks(self._rows_at_once()))
+
+    def with_floor(self, floor: float) -> RowFile:
+        """Return the same rows, of which smaller probabilities are raised to `floor`; 0 raises none."""
+        return replace(self, floor=floor)
+
+    def _known_floor(self) -> float | None:
+        return self.low_end().floor if self.kind == "probs" and self.floor is None else self.floor
+
+    def _rows_at_once(self) -> int:
         row_bytes = self.dtype.itemsize * (self.shape[1] if len(self.shape) == 2 else 1)
-        return filled_array(self.shape, self.dtype, self.logit_blocks(max(1, FILL_BYTES // row_bytes)))
+        return max(1, FILL_BYTES // row_bytes)
 
 
 def open_rows(
@@ -80,6 +97,7 @@ def open_rows(
     kind: str | None = None,
     labels: str | Path | None = None,
     need_labels: bool = True,
+    floor: float | None = None,
 ) -> RowFile:
     """Open a file of logits or probabilities; nothing but the labels is read.
 
@@ -96,6 +114,9 @@ def open_rows(
     need_labels : bool
         Whether missing labels are an error. If False, those of `path` are not even looked at, as they may
         be unknown; those of a file given as `labels` are read all the same.
+    floor : float, optional
+        What smaller probabilities are raised to before the logarithm, as in `logits_from_probs`; by default
+        found in one more pass over the file.
 
     Examples
     --------
@@ -121,7 +142,7 @@ def open_rows(
     columns = None
     if asked:
         columns = _read_labels(choose_labels(path, members, part, labels), stored.shape, stored.class_names)
-    return RowFile(path, stored.key, found, columns, stored)
+    return RowFile(path, stored.key, found, columns, stored, floor)
 
 
 def parts(path: str | Path) -> tuple[str, ...]:

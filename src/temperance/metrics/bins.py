@@ -2,7 +2,7 @@
 
     width  edge_i = i / M
     mass   edge_i = the largest confidence whose group of equal confidences has its middle, counted in
-           weight from below, at or before i / M of the total
+           weight from below, at or before i / M of the total; 0 if there is none
 
 Confidences are compared with edges in their own dtype. Rounding is monotone, so a confidence that is i / M
 as nearly as its dtype can say equals the edge, and goes to bin i. Computing ceil(c * M) instead errs at some
@@ -54,7 +54,8 @@ def _mass_edges(
     # Twice the weight up to the middle of each group: whole numbers stay whole, so that weights and
     # repeated rows give the same bins to the last bit.
     middle = 2 * mass.cumsum() - mass
-    index = np.minimum((bins * middle / (2 * mass.sum())).astype(int), bins - 1)
+    # Rounded up: a middle at i / M itself belongs below that edge, as a confidence does.
+    index = np.ceil(bins * middle / (2 * mass.sum())).astype(int) - 1
     last = np.searchsorted(index, np.arange(bins - 1), side="right")  # groups in bins 0 to i
     edges = np.concatenate([[0], values])[last]
     return np.concatenate([[0], edges, [1]]).astype(confidence.dtype)

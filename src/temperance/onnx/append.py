@@ -28,6 +28,7 @@ from temperance.calibrators.base import model_of
 from temperance.calibrators.model import Model
 from temperance.files import check_writable
 from temperance.onnx.contents import names_in, readers_in, side_files
+from temperance.onnx.deciding import fitted_floor, holds_probabilities
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, write_model
 from temperance.validation import InputError
@@ -48,7 +49,8 @@ def append_to_onnx(
     path: str | Path,
     *,
     output: str | None = None,
-    from_probs: bool = False,
+    from_probs: bool | None = None,
+    floor: float | None = None,
     keep: bool = False,
     overwrite: bool = False,
 ) -> str:
@@ -67,8 +69,13 @@ def append_to_onnx(
         classes; it may be left out if there is only one output. In its
         place come the calibrated `probabilities` (or `calibrated_probabilities`, if that name is taken). Of
         an output that a Softmax makes, what goes into the Softmax is calibrated.
-    from_probs : bool
-        Whether the output holds probabilities, of which the logarithms are taken.
+    from_probs : bool, optional
+        Whether the output holds probabilities, of which the logarithms are taken. By default the graph must
+        tell, where it matters, and agree with what the calibrator was fitted on.
+    floor : float, optional
+        What smaller probabilities are raised to; by default the floor that the calibrator was fitted with.
+        One that was fitted in Python, to `logits_from_probs(probs)`, has not seen it: pass
+        `probability_floor(probs)`, or 0 becomes -inf.
     keep : bool
         Whether the output stays as well, as the last.
     overwrite : bool
@@ -83,10 +90,11 @@ def append_to_onnx(
     taken = set(names_in(classifier.graph))
     name = _free_name(taken)
     graph = Graph(WORKING[kind], opset=opset, taken=taken)
-    softmax = _softmax_behind(classifier, found.name)
+    softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
     source = Array(graph, softmax[-1].input[0] if softmax else found.name)
-    in_probs = from_probs and not softmax
-    _add_nodes(fitted, graph, source, kind, name, from_probs=in_probs, is_single=is_single)
+    in_probs = not softmax and holds_probabilities(fitted, classifier, found.name, from_probs)
+    lowest = fitted_floor(fitted) if floor is None else floor
+    _add_nodes(fitted, graph, source, kind, name, from_probs=in_probs, is_single=is_single, floor=lowest)
     graph.drop_unused(name)
     _replace_output(classifier, found, name, fitted.n_classes, keep=keep)
     _remove_unread(classifier, softmax)
@@ -170,11 +178,13 @@ def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
     """Return the type of an output that can be logits, and whether it is the one score of two classes."""
     wanted = f"the calibrator has {n_classes} classes, so {output.name!r} must be floats (batch, {n_classes})"
     tensor = output.type.tensor_type
-    if output.type.WhichOneof("value") != "tensor_type" or tensor.elem_type not in WORKING:
-        got = output.type.WhichOneof("value").removesuffix("_type")
-        if got == "tensor":
-            got = f"a tensor of {TensorProto.DataType.Name(tensor.elem_type).lower()}"
-        raise InputError(f"{wanted}; got {got}. Name another output, or export the classifier's logits.")
+    held = output.type.WhichOneof("value").removesuffix("_type")
+    if held != "tensor":
+        advice = "Export the classifier again without ZipMap: zipmap=False in scikit-learn's converter."
+        raise InputError(f"{wanted}; found {held}. {advice}")
+    if tensor.elem_type not in WORKING:
+        found = f"a tensor of {TensorProto.DataType.Name(tensor.elem_type).lower()}"
+        raise InputError(f"{wanted}; found {found}. Name another output, or export the classifier's logits.")
     sizes = [size.dim_value if size.HasField("dim_value") else "?" for size in tensor.shape.dim]
     if n_classes == 2 and (len(sizes) == 1 or sizes[1:] == [1]):
         return int(tensor.elem_type), True
@@ -183,14 +193,17 @@ def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
     return int(tensor.elem_type), False
 
 
-def _softmax_behind(model: ModelProto, output: str) -> list[NodeProto]:
-    """Return the Softmax over the classes that makes an output, if one does, after what only passes it on."""
+def _softmax_behind(model: ModelProto, output: str, operator: str) -> list[NodeProto]:
+    """Return the Softmax over the classes that makes an output, if one does, after what only passes it on.
+
+    Of the one score of two classes it is a Sigmoid.
+    """
     passed: list[NodeProto] = []
     for node in reversed(model.graph.node):  # which are in the order of their use
         if output not in node.output or node.domain not in ("", "ai.onnx"):
             continue
         passed.append(node)
-        if node.op_type == "Softmax":
+        if node.op_type == operator:
             axis = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
             # Left out, it is the first or the last, by opset: of two axes the same.
             return passed if axis in ([], [-1], [1]) else []
@@ -216,7 +229,15 @@ def _free_name(taken: set[str]) -> str:
 
 
 def _add_nodes(
-    fitted: Model, graph: Graph, x: Array, kind: int, name: str, *, from_probs: bool, is_single: bool
+    fitted: Model,
+    graph: Graph,
+    x: Array,
+    kind: int,
+    name: str,
+    *,
+    from_probs: bool,
+    is_single: bool,
+    floor: float,
 ) -> None:
     """Add the calibrator of what the classifier gives, in the type that it works in and back."""
     working = helper.np_dtype_to_tensor_dtype(graph.dtype)
@@ -225,8 +246,10 @@ def _add_nodes(
     if is_single:
         x = graph.node("Reshape", x, [-1, 1])
         x = graph.node("Concat", 1.0 - x if from_probs else x * 0.0, x, axis=-1)
-    if from_probs:
-        x = graph.node("Log", x)
+    if from_probs or floor:
+        x = graph.node("Log", x) if from_probs else graph.node("LogSoftmax", x, axis=-1)
+    if floor:
+        x = graph.node("Max", x, float(np.log(floor)))
     inner = name if working == kind else f"{graph.prefix}_{name}"
     calibrate(fitted, graph, x, inner)
     if inner != name:

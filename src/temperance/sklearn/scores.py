@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from temperance.core.arrays import Indices, Vector
+from temperance.probabilities import floor_below
 from temperance.validation import InputError
 
 RESPONSES = ("auto", "decision_function", "predict_proba")
@@ -117,13 +118,9 @@ def _logarithms(probs: Vector, estimator: Any) -> Vector:
 
 
 def log_floor(parts: list[Part], n_classes: int) -> float:
-    """Return what the logarithm of a probability of 0 shall be.
-
-    All classes of a row that have 0 may have, together, half of the smallest probability that was met. Below
-    the precision of a float all numbers say the same: naive Bayes writes 1e-300 and is wrong.
-    """
+    """Return what the logarithm of a probability of 0, or of one below the floor, shall be."""
     smallest = min(part.scores[np.isfinite(part.scores)].min() for part in parts)
-    return float(max(smallest - np.log(2 * n_classes), np.log(np.finfo(np.float64).eps)))
+    return float(np.log(floor_below(float(np.exp(smallest)), n_classes)))
 
 
 def keep_known(parts: list[Part], labels: Indices, weights: Vector | None) -> list[Part]:

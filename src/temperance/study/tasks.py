@@ -108,7 +108,11 @@ def load_task(task: TaskFile) -> LoadedTask:
     """
     if sha256(task.path) != task.sha256:
         raise InputError(f"{task.path} must not change during a study; it did. Start another study.")
-    return LoadedTask(*(_checked(open_rows(task.path, part=part)) for part in ("val", "test")))
+    val, test = (open_rows(task.path, part=part) for part in ("val", "test"))
+    if val.kind == "probs":  # a 0 means the same in both
+        floor = val.low_end().floor
+        val, test = val.with_floor(floor), test.with_floor(floor)
+    return LoadedTask(_checked(val), _checked(test))
 
 
 def _checked(file: RowFile) -> LabelledRows:

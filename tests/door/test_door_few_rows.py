@@ -1,0 +1,59 @@
+"""LTS and HnLTS with no more rows than parameters say so, wherever they are fitted."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from temperance import compare, make_calibrator
+from temperance.cli.program import cli
+from temperance.data import simulate
+
+CLASSES = 6
+
+
+def warned(method, n_rows, sample_weight=None):
+    task = simulate(n_rows, CLASSES, random_state=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_calibrator(method).fit(task.logits, task.labels, sample_weight)
+    return [str(warning.message) for warning in caught if "parameters, which" in str(warning.message)]
+
+
+@pytest.mark.parametrize(("method", "parameters"), [("lts", 7), ("hnlts", 8)])
+def test_as_many_rows_as_parameters_are_too_few_and_one_more_is_not(method, parameters):
+    (words,) = warned(method, parameters)
+    assert f"has {parameters} parameters" in words
+    assert f"found {parameters}," in words
+    assert "Use bayes or ts" in words
+    assert warned(method, parameters + 1) == []
+
+
+@pytest.mark.parametrize("method", ["ts", "hts", "bayes"])
+def test_the_methods_that_are_named_instead_say_nothing(method):
+    assert warned(method, 7) == []
+
+
+def test_rows_of_weight_0_do_not_count():
+    (words,) = warned("lts", 40, np.arange(40) < 7)
+    assert "found 7," in words
+    assert warned("lts", 40, np.arange(40) < 8) == []
+
+
+def test_a_comparison_keeps_the_warning():
+    task, test = simulate(7, CLASSES, random_state=1), simulate(50, CLASSES, random_state=2)
+    result = compare(task.logits, task.labels, test.logits, test.labels, ["ts", "lts"], draws=5)
+    assert any("has 7 parameters" in words for words in result.results["lts"].warnings)
+    assert result.results["ts"].warnings == ()
+
+
+def test_the_command_line_shows_it(tmp_path):
+    task = simulate(7, CLASSES, random_state=1)
+    np.savez(tmp_path / "val.npz", logits=task.logits, labels=task.labels)
+    command = ["fit", str(tmp_path / "val.npz"), "-m", "lts", "-o", str(tmp_path / "cal.json"), "--json"]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 0, done.output
+    assert "warning: LinearTemperatureScaling has 7 parameters" in done.stderr
+    assert any("has 7 parameters" in words for words in json.loads(done.stdout)["warnings"])

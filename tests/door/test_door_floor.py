@@ -1,0 +1,206 @@
+"""Probabilities of 0: every way in raises them to one floor, which the calibrator remembers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+
+from temperance import (
+    CalibratedClassifier,
+    InputError,
+    compare,
+    load,
+    logits_from_probs,
+    make_calibrator,
+    probability_floor,
+)
+from temperance.calarena import CalArenaCalibrator
+from temperance.calibrators.fit_record import FittedOn
+from temperance.cli import main
+from temperance.data import open_rows
+from temperance.study.tasks import find_tasks, load_task
+
+EPS = np.finfo(np.float64).eps
+
+
+@pytest.fixture(scope="module")
+def forest():
+    """Return the votes of 20 trees for 4 classes in 240 and 100 rows, many of them 0, with labels."""
+    X, y = make_classification(740, 10, n_informative=6, n_classes=4, flip_y=0.2, random_state=5)
+    model = RandomForestClassifier(20, max_depth=None, random_state=0).fit(X[:400], y[:400])
+    probs = model.predict_proba(X[400:])
+    return (probs[:240], y[400:640]), (probs[240:], y[640:])
+
+
+@pytest.fixture
+def files(forest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (probs, labels), (new, new_labels) = forest
+    np.savez("val.npz", probs=probs, labels=labels)
+    np.savez("test.npz", probs=new, labels=new_labels)
+    np.savez("task.npz", probs_val=probs, labels_val=labels, probs_test=new, labels_test=new_labels)
+
+
+@pytest.fixture
+def run(files, capsys):
+    def run(*words):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(word) for word in words])
+        _, err = capsys.readouterr()
+        assert left.value.code == 0, err
+        return err
+
+    return run
+
+
+def test_all_zeros_of_a_row_together_get_at_most_half_of_the_smallest_probability():
+    assert probability_floor([[0.5, 0.5, 0], [0.25, 0.25, 0.5]]) == 0.25 / 6
+    assert probability_floor([[1, 0, 0], [1, 0, 0]]) == 1 / 6
+    logits = logits_from_probs([[1.0, 0, 0], [0.2, 0.3, 0.5]])
+    np.testing.assert_allclose(np.exp(logits[0]), [1, 0.2 / 6, 0.2 / 6])
+
+
+def test_the_floor_is_never_below_the_precision_of_a_float_where_there_is_a_zero():
+    probs = np.array([[1 - 1e-200, 1e-200], [1.0, 0.0]])
+    assert probability_floor(probs) == EPS
+    np.testing.assert_allclose(logits_from_probs(probs)[:, 1], np.log(EPS))
+
+
+def test_without_a_zero_nothing_is_raised():
+    probs = np.array([[1 - 1e-200, 1e-200], [0.5, 0.5]])
+    np.testing.assert_array_equal(logits_from_probs(probs), np.log(probs))
+    assert 0 < probability_floor(probs) <= 1e-200
+
+
+def test_a_floor_that_is_given_holds_and_0_keeps_impossible_classes():
+    probs = [[0.9, 0.1, 0.0], [0.999, 0.001, 0.0]]
+    np.testing.assert_allclose(np.exp(logits_from_probs(probs, floor=0.01))[:, 1:], [[0.1, 0.01], [0.01] * 2])
+    assert np.isneginf(logits_from_probs(probs, floor=0)[:, 2]).all()
+    for floor in (-0.1, 1, np.nan, "small"):
+        with pytest.raises(InputError, match="floor must be a number from 0 to 1"):
+            logits_from_probs(probs, floor=floor)
+
+
+def test_one_column_of_two_classes_may_be_0_and_1():
+    logits = logits_from_probs(np.array([0.0, 1.0, 0.5, 0.9]))
+    assert np.isfinite(logits).all()
+    np.testing.assert_allclose(logits, [np.log(0.025), -np.log(0.025), 0, np.log(9)], rtol=1e-9)
+    make_calibrator("ts").fit(logits, [0, 1, 1, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_the_floor_may_be_below_the_range_of_a_small_float(dtype):
+    logits = logits_from_probs(np.array([[1, 0], [0.5, 0.5]], dtype), floor=1e-12)
+    assert logits.dtype == dtype
+    assert logits[0, 1] == dtype(np.log(1e-12))
+
+
+def test_every_method_fits_the_votes_of_a_forest(forest):
+    (probs, labels), (new, _) = forest
+    floor = probability_floor(probs)
+    logits, new_logits = (logits_from_probs(given, floor) for given in (probs, new))
+    for key in ("ts", "lts", "hnlts", "mono"):
+        cal = make_calibrator(key).fit(logits, labels)
+        assert np.isfinite(np.log(cal.predict_proba(new_logits))).all()
+
+
+def test_dask_finds_the_floor_of_all_blocks(forest):
+    arrays = pytest.importorskip("dask.array")
+    probs = np.array([[0.5, 0.5, 0.0]] * 4 + [[0.9, 0.06, 0.04]] * 4)
+    lazy = arrays.from_array(probs, chunks=(2, 3))
+    assert probability_floor(lazy) == probability_floor(probs)
+    np.testing.assert_array_equal(logits_from_probs(lazy).compute(), logits_from_probs(probs))
+    np.testing.assert_array_equal(logits_from_probs(lazy, 0.01).compute(), logits_from_probs(probs, 0.01))
+    np.testing.assert_array_equal(logits_from_probs(lazy[:, 0]).compute(), logits_from_probs(probs[:, 0]))
+
+
+def test_a_file_has_one_floor_however_it_is_read(files, forest):
+    probs = forest[0][0]
+    rows = open_rows("val.npz")
+    assert rows.low_end().n_rows_with_zero == (probs == 0).any(axis=1).sum() > 20
+    np.testing.assert_array_equal(np.concatenate(list(rows.logit_blocks(7))), logits_from_probs(probs))
+    told = open_rows("val.npz", floor=0.3)
+    np.testing.assert_array_equal(told.logits(), logits_from_probs(probs, floor=0.3))
+
+
+def test_fit_records_the_floor_and_says_so(run, forest):
+    said = run("fit", "val.npz", "-m", "lts", "-o", "cal.json")
+    probs, labels = forest[0]
+    floor, zeros = probability_floor(probs), (probs == 0).any(axis=1).sum()
+    assert load("cal.json").fitted_on_ == FittedOn("probabilities", floor)
+    assert f"probability 0 in {zeros} of 240 rows: raised to {floor:.3g}, half of the smallest" in said
+    wanted = make_calibrator("lts").fit(logits_from_probs(probs), labels)
+    np.testing.assert_array_equal(load("cal.json").class_weights_, wanted.class_weights_)
+
+
+@pytest.mark.filterwarnings("ignore:100 rows do not determine")
+def test_apply_evaluate_and_adapt_use_the_floor_of_the_fit(run, forest):
+    run("fit", "val.npz", "-m", "bayes-bias", "-o", "cal.json")
+    cal, one = load("cal.json"), np.array([[0.6, 0.4, 0.0, 0.0], [0.6, 0.4, 0.0, 0.0]])
+    np.savez("one.npz", probs=one)
+    said = run("apply", "cal.json", "one.npz", "-o", "probs.npz")
+    assert "probability 0 in 2 of 2 rows: raised to" in said
+    assert "as at the fit" in said
+    logits = logits_from_probs(one, cal.fitted_on_.floor)
+    np.testing.assert_allclose(np.load("probs.npz")["probs"], cal.predict_proba(logits), rtol=1e-12)
+    assert "as at the fit" in run("evaluate", "test.npz", "-c", "cal.json", "--draws", "5")
+    run("adapt", "cal.json", "test.npz", "-o", "adapted.json")
+    wanted = cal.adapt(logits_from_probs(forest[1][0], cal.fitted_on_.floor))
+    np.testing.assert_allclose(load("adapted.json").log_prior_ratio_, wanted.log_prior_ratio_)
+
+
+def test_a_calibrator_without_a_floor_keeps_impossible_classes(run, forest):
+    floorless = make_calibrator("ts").fit(logits_from_probs(forest[0][0]), forest[0][1])
+    record = replace(floorless.model_.record, fitted_on=FittedOn("probabilities"))
+    floorless.model_ = replace(floorless.model_, record=record)
+    floorless.save("old.json")
+    assert "kept as impossible classes, as at the fit" in run(
+        "apply", "old.json", "test.npz", "-o", "out.npz"
+    )
+    assert (np.load("out.npz")["probs"] == 0).sum() == (forest[1][0] == 0).sum()
+
+
+def test_compare_has_one_floor_for_both_parts_and_no_method_falls_out(run):
+    said = run("compare", "task.npz", "-m", "ts,lts", "--json")
+    assert said.count("probability 0 in") == 2
+    assert "as in the validation rows" in said
+    assert "failed" not in said
+
+
+def test_a_study_has_one_floor_for_both_parts(files, forest):
+    (task,) = find_tasks(["task.npz"])
+    floor = np.log(probability_floor(forest[0][0]))
+    loaded = load_task(task)
+    assert loaded.val.logits.min() == pytest.approx(floor)
+    assert loaded.test.logits.min() == pytest.approx(floor)
+
+
+def test_where_masks_remain_the_comparison_names_what_was_left_out(forest):
+    (probs, labels), _ = forest
+    possible = probs[np.arange(len(labels)), labels] > 0
+    logits = logits_from_probs(probs[possible][:40], floor=0)
+    result = compare(logits, labels[possible][:40], folds=2, draws=2)
+    assert {"lts", "hnlts", "pts"} <= set(result.failures)
+    assert "-inf" in result.failures["lts"]
+    assert "lts" not in result.results
+
+
+def test_the_classifier_of_scikit_learn_has_the_same_rule(forest):
+    X, y = make_classification(300, 8, n_informative=5, n_classes=3, random_state=1)
+    model = RandomForestClassifier(10, random_state=0).fit(X[:150], y[:150])
+    wrapped = CalibratedClassifier(model, "ts", cv="prefit").fit(X[150:], y[150:])
+    wanted = probability_floor(model.predict_proba(X[150:]))
+    assert np.exp(wrapped.log_floor_) == pytest.approx(wanted)
+    assert wrapped.calibrator_.fitted_on_.floor == pytest.approx(wanted)
+
+
+def test_calarena_keeps_the_floor_of_its_fit(forest):
+    (probs, labels), _ = forest
+    cal = CalArenaCalibrator("ts").fit(probs, labels)
+    assert cal.floor_ == probability_floor(probs)
+    one = cal.predict_proba(np.array([[0.6, 0.4, 0.0, 0.0]]))
+    wanted = cal.calibrator_.predict_proba(logits_from_probs([[0.6, 0.4, 0.0, 0.0]], cal.floor_))
+    np.testing.assert_array_equal(one, wanted)

@@ -1,0 +1,181 @@
+"""A calibrator behind classifiers of scikit-learn's converter: probabilities are never taken for logits."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from temperance import InputError, load, logits_from_probs, make_calibrator, probability_floor
+from temperance.cli import main
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+converter = pytest.importorskip("skl2onnx")
+
+X, Y = make_classification(700, 8, n_informative=5, n_classes=3, flip_y=0.1, random_state=2)
+X = X.astype(np.float32)
+TRAIN, VAL, TEST = slice(0, 300), slice(300, 600), slice(600, 700)
+MODELS = {
+    "forest": RandomForestClassifier(10, random_state=0),
+    "boosted": GradientBoostingClassifier(n_estimators=5, random_state=0),
+    "logistic": LogisticRegression(),
+}
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {name: model.fit(X[TRAIN], Y[TRAIN]) for name, model in MODELS.items()}
+
+
+@pytest.fixture
+def convert(models, tmp_path, monkeypatch):
+    """Write a classifier as ONNX, and its probabilities with labels as val.npz, in a new folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def convert(name, **options):
+        model = models[name]
+        written = converter.to_onnx(model, X[:1], options={"zipmap": False} | options)
+        onnx.save(written, "classifier.onnx")
+        np.savez("val.npz", probs=model.predict_proba(X[VAL]), labels=Y[VAL])
+        return model
+
+    return convert
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*words):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(word) for word in words])
+        return left.value.code, capsys.readouterr().err
+
+    return run
+
+
+def served():
+    session = runtime.InferenceSession("calibrated.onnx")
+    name = next(out.name for out in session.get_outputs() if "probabilities" in out.name)
+    return session.run([name], {"X": X[TEST]})[0]
+
+
+EXPORT = ("export", "cal.json", "calibrated.onnx", "--append", "classifier.onnx", "--output", "probabilities")
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("method", ["ts", "lts"])
+def test_a_calibrator_of_probabilities_takes_their_logarithms_with_its_floor(convert, run, name, method):
+    model = convert(name)
+    assert run("fit", "val.npz", "-m", method, "-o", "cal.json")[0] == 0
+    assert run(*EXPORT) == (0, "")
+    cal = load("cal.json")
+    wanted = cal.predict_proba(logits_from_probs(model.predict_proba(X[TEST]), cal.fitted_on_.floor))
+    np.testing.assert_allclose(served(), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_calibrator_of_logits_is_refused_behind_probabilities_and_the_remedy_works(convert, run, name):
+    probs = convert(name).predict_proba(X[VAL])
+    floor = probability_floor(probs)
+    cal = make_calibrator("ts").fit(logits_from_probs(probs, floor), Y[VAL])
+    cal.save("cal.json")
+    code, said = run(*EXPORT)
+    assert code == 2
+    assert "fitted on logits, and 'probabilities' must hold the same; it holds probabilities" in said
+    assert "Pass --from-probs." in said
+    assert run(*EXPORT, "--from-probs", "--floor", floor) == (0, "")
+    wanted = cal.predict_proba(logits_from_probs(MODELS[name].predict_proba(X[TEST]), floor))
+    np.testing.assert_allclose(served(), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["boosted", "logistic"])
+def test_raw_scores_are_logits_whatever_their_name(convert, name):
+    model = convert(name, raw_scores=True)
+    cal = make_calibrator("ts").fit(model.decision_function(X[VAL]), Y[VAL])
+    cal.to_onnx("calibrated.onnx", model="classifier.onnx", output="probabilities")
+    np.testing.assert_allclose(served(), cal.predict_proba(model.decision_function(X[TEST])), atol=1e-5)
+    with pytest.raises(InputError, match="'probabilities' holds logits"):
+        cal.to_onnx("other.onnx", model="classifier.onnx", output="probabilities", from_probs=True)
+
+
+def test_a_calibrator_of_probabilities_behind_raw_scores_has_its_floor(convert, run):
+    model = convert("boosted", raw_scores=True)
+    assert run("fit", "val.npz", "-m", "lts", "-o", "cal.json")[0] == 0
+    assert run(*EXPORT) == (0, "")
+    cal = load("cal.json")
+    wanted = cal.predict_proba(logits_from_probs(model.predict_proba(X[TEST]), cal.fitted_on_.floor))
+    np.testing.assert_allclose(served(), wanted, atol=1e-5)
+
+
+def test_maps_of_scikit_learn_are_refused_with_the_way_out(convert, models, run):
+    convert("forest")
+    onnx.save(converter.to_onnx(models["forest"], X[:1]), "classifier.onnx")
+    assert run("fit", "val.npz", "-m", "ts", "-o", "cal.json")[0] == 0
+    code, said = run(*EXPORT[:-1], "output_probability")
+    assert code == 2
+    assert "found sequence. Export the classifier again without ZipMap: zipmap=False" in said
+
+
+def graph(tmp_path, *nodes, outputs):
+    """Write a classifier of 3 classes whose first node copies X to `scores`."""
+    from onnx import TensorProto, helper
+
+    def info(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 3])
+
+    made = [helper.make_node("Relu", ["X"], ["scores"]), *(helper.make_node(*node) for node in nodes)]
+    model = helper.make_model(
+        helper.make_graph(made, "classifier", [info("X")], [info(name) for name in outputs]),
+        opset_imports=[helper.make_opsetid("", 13)],
+        ir_version=8,
+    )
+    onnx.save(model, tmp_path / "classifier.onnx")
+    return tmp_path / "classifier.onnx"
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.standard_normal((200, 3))
+    return make_calibrator("ts").fit(logits, (logits + rng.gumbel(size=(200, 3))).argmax(axis=1))
+
+
+def test_another_output_with_the_logits_is_named(fitted, tmp_path):
+    source = graph(tmp_path, ("Exp", ["scores"], ["prob"]), ("Neg", ["X"], ["raw"]), outputs=["prob", "raw"])
+    with pytest.raises(InputError, match=r"its name says so.*Pass output='raw'\."):
+        fitted.to_onnx(tmp_path / "out.onnx", model=source, output="prob")
+    fitted.to_onnx(tmp_path / "out.onnx", model=source, output="raw")
+
+
+def test_a_name_is_overruled_by_the_user(fitted, tmp_path):
+    source = graph(tmp_path, ("Exp", ["scores"], ["prob"]), outputs=["prob"])
+    with pytest.raises(InputError, match="from_probs=True"):
+        fitted.to_onnx(tmp_path / "out.onnx", model=source)
+    fitted.to_onnx(tmp_path / "out.onnx", model=source, from_probs=False)
+    assert "Log" not in [node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node]
+
+
+def test_what_a_softmax_makes_is_calibrated_from_what_goes_in(fitted, tmp_path):
+    source = graph(tmp_path, ("Softmax", ["scores"], ["probabilities"]), outputs=["probabilities"])
+    fitted.to_onnx(tmp_path / "out.onnx", model=source)
+    rows = np.random.default_rng(1).uniform(0, 5, (20, 3)).astype(np.float32)
+    (probs,) = runtime.InferenceSession(tmp_path / "out.onnx").run(None, {"X": rows})
+    np.testing.assert_allclose(probs, fitted.predict_proba(rows), atol=1e-5)
+
+
+def test_an_output_of_which_nothing_is_known_needs_the_users_word(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    graph(tmp_path, ("Exp", ["X"], ["y"]), outputs=["y"])
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], 100)
+    np.savez("val.npz", probs=probs, labels=np.arange(100) % 3)
+    run("fit", "val.npz", "-m", "ts", "-o", "cal.json")
+    assert json.loads((tmp_path / "cal.json").read_text())["fitted_on"]["kind"] == "probabilities"
+    code, said = run("export", "cal.json", "out.onnx", "--append", "classifier.onnx")
+    assert code == 2
+    assert "Pass --from-probs or --no-from-probs." in said
+    for word in ("--from-probs", "--no-from-probs"):
+        code, said = run("export", "cal.json", "out.onnx", "--append", "classifier.onnx", word, "--force")
+        assert (code, said) == (0, "")
