@@ -74,10 +74,11 @@ def _are_other_numbers(names: Sequence[str]) -> bool:
 def _named_columns(array: NDArray[Any], names: Sequence[str] | None) -> NDArray[np.intp]:
     different, inverse = np.unique(array.astype(str), return_inverse=True)
     if names is None:
+        # Which of them is whose column, only the user knows: no order is proposed.
         raise InputError(
-            f"labels that are names, such as {str(different[0])!r}, need the names of the columns in their "
+            f"labels that are names, {_listed(different.tolist())}, need the names of the columns in their "
             "order, which the logits do not carry.",
-            remedy=Remedy("classes", (",".join(different),)),
+            remedy=Remedy("classes", ("NAMES",)),
         )
     places = {name: place for place, name in enumerate(names)}
     columns = np.array([places.get(label, -1) for label in different.tolist()], np.intp)[inverse]

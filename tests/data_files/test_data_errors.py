@@ -129,7 +129,7 @@ def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
         (LABELS - 1, "found other numbers, such as -1, in 2 rows (first: row 0)"),
         (LABELS.astype(float), "found float64. If they are whole numbers"),
         (np.eye(K)[LABELS], "like one-hot rows"),
-        (np.array(list("abcabc")), "labels that are names, such as 'a', need the names of the columns"),
+        (np.array(list("abcabc")), "labels that are names, 'a', 'b', 'c', need the names of the columns"),
         (
             np.array(list("abcdef"), object),
             "only a pickle can hold and which could run code. Save text as labels.astype(str)",
