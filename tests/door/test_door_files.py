@@ -161,3 +161,17 @@ def test_long_tables_are_read_in_blocks(tmp_path):
     np.testing.assert_array_equal(np.concatenate(list(found.blocks(300))), logits)
     np.testing.assert_array_equal(found.labels, labels)
     assert found.ids[[0, -1]].tolist() == ["id0", "id999"]
+
+
+@pytest.mark.parametrize("first", ["1.5", "1,5"])
+def test_decimals_behind_points_and_commas_in_other_blocks(tmp_path, first):
+    other = "1,5" if first == "1.5" else "1.5"
+    path = text(tmp_path / "val.tsv", f"note\tlogit_0\tlogit_1\na,b.c\t{first}\t2\n\t3\t4\nx\t{other}\t2\n")
+    rows = open_rows(path, need_labels=False)
+    with pytest.raises(InputError, match="line 4: decimals must stand behind a point, or all behind a comma"):
+        list(rows.blocks(1))
+
+
+def test_commas_and_points_of_text_are_no_decimals(tmp_path):
+    path = text(tmp_path / "val.tsv", "note\tlogit_0\tlogit_1\na.b\t1,5\t2\nc,d\t3\t4,25\n")
+    assert open_rows(path, need_labels=False).array().tolist() == [[1.5, 2], [3, 4.25]]

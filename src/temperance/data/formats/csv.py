@@ -125,39 +125,60 @@ class _NumberColumns(_Columns):
             yield table[:, 0] if len(self.shape) == 1 else table
 
     def _numbers(self, lines: dict[int, str], marks: set[str]) -> NDArray[Any]:
-        if self._text.separator != ",":
-            if "," in marks or any("," in line for line in lines.values()):
-                return self._with_decimal_commas(lines, marks)
-            if any("." in line for line in lines.values()):
-                marks.add(".")
+        """Return the numbers of some lines; `marks` are those before decimals that were found so far."""
+        separator, has_points = self._text.separator, any("." in line for line in lines.values())
         try:
-            return self._load(lines, np.float64)
+            table = self._load(lines, np.float64)
         except ValueError as error:
+            if separator != "," and any("," in line for line in lines.values()):
+                return self._with_decimal_commas(lines, marks, quickly=not (has_points or "." in marks))
             for number, line in lines.items():
                 self._checked(number, self._cells(number, line))
             raise self.file_error(f"cannot be read in lines {min(lines)} to {max(lines)}: {error}") from error
+        if separator != "," and has_points:
+            if "," in marks:
+                return self._with_decimal_commas(lines, marks)
+            marks.add(".")
+        return table
 
-    def _with_decimal_commas(self, lines: dict[int, str], marks: set[str]) -> NDArray[Any]:
-        """Read numbers in which a comma stands before the decimals, as it can if it separates nothing."""
+    def _with_decimal_commas(
+        self, lines: dict[int, str], marks: set[str], *, quickly: bool = False
+    ) -> NDArray[Any]:
+        """Read numbers in which a comma stands before the decimals, as it can if it separates nothing.
+
+        Quickly where there is no point in any line, which could be one of a number.
+        """
+        if quickly:
+            try:
+                table = self._load({at: line.replace(",", ".") for at, line in lines.items()}, np.float64)
+            except ValueError:
+                pass  # cell by cell, to name the one at fault
+            else:
+                marks.add(",")
+                return table
         rows = []
         for number, line in lines.items():
-            cells = self._cells(number, line)
-            marks.update(mark for mark in ",." if any(mark in cell for cell in cells))
+            cells = "\n".join(self._cells(number, line))  # none of them has a line break
+            marks.update(mark for mark in ",." if mark in cells)
             if len(marks) > 1:
                 raise self.file_error(
                     f"line {number}: decimals must stand behind a point, or all behind a comma; found both "
                     "in this file. Save numbers without separators of thousands."
                 )
-            rows.append([float(cell) for cell in self._checked(number, [c.replace(",", ".") for c in cells])])
+            try:
+                rows.append([float(cell) for cell in cells.replace(",", ".").split("\n")])
+            except ValueError:
+                self._checked(number, cells.replace(",", ".").split("\n"))
+                raise
         return np.array(rows, np.float64)
 
-    def _checked(self, number: int, cells: list[str]) -> list[str]:
+    def _checked(self, number: int, cells: list[str]) -> None:
+        """Raise for the first cell that holds no number."""
         for name, cell in zip(self.columns, cells, strict=True):
             if not is_number(cell):
                 decimal = self._text.separator == "," and is_number(cell.replace(",", "."))
                 advice = "Where a comma stands before decimals, separate columns by semicolons." * decimal
                 raise self._not(number, name, "a number", cell, advice)
-        return cells
 
 
 class _TextColumn(_Columns):
