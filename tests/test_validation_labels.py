@@ -145,5 +145,5 @@ def test_the_summary_tells_the_method_the_data_and_the_solver(method, fit, task)
 @pytest.mark.parametrize("dtype", ["U3", object])
 def test_labels_that_are_names_need_the_names_of_the_columns(method, task, dtype):
     names = np.array(["cat", "dog"], dtype)[task.labels % 2]
-    with pytest.raises(InputError, match=r"names, such as 'cat', need the names of the columns.*'cat,dog'"):
+    with pytest.raises(InputError, match=r"names, 'cat', 'dog', need the names of the columns.*'NAMES'"):
         make_calibrator(method).fit(task.logits, names)

@@ -33,6 +33,8 @@ def check_labels(
         )
     if array.dtype.kind not in "iub":
         raise InputError(f"{wanted}; found {array.dtype} such as {str(array.flat[0])!r}.")
+    if names is not None and _are_other_numbers(names):
+        return _named_columns(array, names)
     outside = np.flatnonzero((array < 0) | (array >= n_classes))
     if outside.size:
         raise InputError(
@@ -63,13 +65,20 @@ def _is_text(array: NDArray[Any]) -> bool:
     )
 
 
+def _are_other_numbers(names: Sequence[str]) -> bool:
+    """Say whether the names are whole numbers, and not those of the columns: 3, 5, 7."""
+    numbers = [str(place) for place in range(len(names))]
+    return all(name.removeprefix("-").isdecimal() for name in names) and list(names) != numbers
+
+
 def _named_columns(array: NDArray[Any], names: Sequence[str] | None) -> NDArray[np.intp]:
     different, inverse = np.unique(array.astype(str), return_inverse=True)
     if names is None:
+        # Which of them is whose column, only the user knows: no order is proposed.
         raise InputError(
-            f"labels that are names, such as {str(different[0])!r}, need the names of the columns, which the "
-            "logits do not carry.",
-            remedy=Remedy("classes", (",".join(different),)),
+            f"labels that are names, {_listed(different.tolist())}, need the names of the columns in their "
+            "order, which the logits do not carry.",
+            remedy=Remedy("classes", ("NAMES",)),
         )
     places = {name: place for place, name in enumerate(names)}
     columns = np.array([places.get(label, -1) for label in different.tolist()], np.intp)[inverse]

@@ -163,7 +163,7 @@ def test_apply_to_probabilities_calibrates_their_logarithms(method, dtype, parts
     given = LogitRows(task.logits.astype(dtype)).softmax(1.0)
     np.savez("new.npz", probs=given)
     calibrator = saved(fitted(method), "cal.json")
-    run("apply", "cal.json", "new.npz", "-o", "probs.npz").succeeded()
+    run("apply", "cal.json", "new.npz", "--from-probs", "-o", "probs.npz").succeeded()
     probs, labels = written("probs.npz")
     assert_same_bits(probs, calibrator.predict_proba(logits_from_probs(given)))
     assert labels is None

@@ -224,7 +224,12 @@ CALIBRATED = {
         "val.npz, probs: ",
         "sum",
     ),
-    "not probabilities to calibrate": (put("val.npz", probs=2 * PROBS), APPLY, "val.npz, probs: ", "sum"),
+    "not probabilities to calibrate": (
+        put("val.npz", probs=2 * PROBS),
+        (*APPLY, "--from-probs"),
+        "val.npz, probs: ",
+        "sum",
+    ),
     "no labels to judge by": (
         lambda: np.savez("val.npz", logits=LOGITS),
         EVALUATE,

@@ -104,9 +104,12 @@ def test_a_file_that_shrinks_while_it_is_read():
             "the first line must name the columns, as logit_0,logit_1,label; it holds num",
         ),
         ("\n1,2\n", "the first line must name the columns, as logit_0,logit_1,label; it is empty"),
-        ("logit_0;logit_1\n1;2\n", "columns must be separated by commas; found 'logit_0;logit_1'"),
+        (
+            "logit_0 logit_1\n1 2\n",
+            "must be separated by a comma, a semicolon, a tab or |; found 'logit_0 logit_1",
+        ),
         ("logit_0,logit_1\n1,2\n\n3,x\n", "logits: line 4, column 'logit_1' must hold a number; found 'x'"),
-        ("logit_0,logit_1\n1,2\n,3\n", "logits: line 3, column 'logit_0' must hold a number; found ''"),
+        ("logit_0,logit_1\n1,2\n,3\n", "logits: line 3, column 'logit_0' must hold a number; found an empty"),
         (
             "logit_0,logit_1\n1,2\n1,2,3\n",
             "logits: line 3 must have 2 cells, as the first line has; it has 3",
@@ -118,9 +121,15 @@ def test_a_file_that_shrinks_while_it_is_read():
         ),
         ("logit_0,logits_0\n1,2\n", "columns 'logit_0' and 'logits_0' are the same"),
         ("logit_0,logit_0\n1,2\n", "must name each column once; found 'logit_0' more than once"),
-        ("label,labels,logit_0\n1,2,3\n", "must have one column of labels; found both"),
+        (
+            "label,labels,logit_0\n1,2,3\n",
+            "must have one column of labels; found 'label' and 'labels'. Pass label_col",
+        ),
         ("logit_0,logit_1\n", "found shape (0, 2). Save at least one row"),
-        ("cat,dog\n1,red\n", "line 2, column 'dog' must hold a number; found 'red'"),
+        (
+            "cat,dog\n1,red\n",
+            "column 'dog' must hold numbers; found 'red'. If it names the rows, say so. Pass id_col",
+        ),
     ],
 )
 def test_a_wrong_csv(text, words):
@@ -129,7 +138,7 @@ def test_a_wrong_csv(text, words):
 
 
 @pytest.mark.parametrize(
-    ("cell", "got"), [("1.5", "'1.5'"), ("nan", "'nan'"), ("cat", "'cat'"), ("1e300", "'1e+300'")]
+    ("cell", "got"), [("1.5", "'1.5'"), ("nan", "'nan'"), ("cat", "'cat'"), ("1e300", "'1e300'")]
 )
 def test_a_wrong_label_in_a_csv(cell, got):
     write("val.csv", f"logit_0,logit_1,label\n1,2,0\n\n3,4,{cell}\n".encode())

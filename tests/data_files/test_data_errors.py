@@ -42,7 +42,7 @@ def test_an_empty_file(suffix):
 
 def test_an_unknown_suffix_lists_the_known_ones():
     write("val.pkl", b"x")
-    known = ".npz, .npy, .csv, .parquet, .pq, .safetensors, .pt, .pth"
+    known = ".npz, .npy, .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, .safetensors, .pt, .pth"
     refused(f"val.pkl: must be one of {known}; found the suffix '.pkl'", path="val.pkl")
 
 
@@ -129,8 +129,11 @@ def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
         (LABELS - 1, "found other numbers, such as -1, in 2 rows (first: row 0)"),
         (LABELS.astype(float), "found float64. If they are whole numbers"),
         (np.eye(K)[LABELS], "like one-hot rows"),
-        (np.array(list("abcdef")), "must hold numbers; found <U1"),
-        (np.array(list("abcdef"), object), "holds Python objects, which only a pickle can hold"),
+        (np.array(list("abcabc")), "labels that are names, 'a', 'b', 'c', need the names of the columns"),
+        (
+            np.array(list("abcdef"), object),
+            "only a pickle can hold and which could run code. Save text as labels.astype(str)",
+        ),
     ],
 )
 def test_labels_that_do_not_fit(labels, words):
@@ -145,8 +148,12 @@ def test_a_file_of_labels_that_does_not_fit():
     refused("nowhere.npy: there is no such file", path="val.npz", labels="nowhere.npy")
     np.savez("y.npz", a=LABELS, b=LABELS)
     refused("y.npz: must have an array named labels; found a, b", path="val.npz", labels="y.npz")
-    write("y.csv", b"y\n0\n")
-    refused("y.csv: must have a column named label", path="val.npz", labels="y.csv")
+    write("y.csv", b"truth\n0\n")
+    refused(
+        "y.csv: must have a column of labels; found 'truth'. Pass label_column='NAME'.",
+        path="val.npz",
+        labels="y.csv",
+    )
 
 
 # ---- arrays

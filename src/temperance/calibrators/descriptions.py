@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,14 +35,17 @@ def entropy_weight_in_words(weight: float, error: Vector | None) -> str:
     return "sure predictions need a higher temperature than unsure ones: they claim too much"
 
 
-def class_weights_in_words(weights: Vector, errors: Vector | None, count: int = 3) -> str:
+def class_weights_in_words(
+    weights: Vector, errors: Vector | None, names: Sequence[object], count: int = 3
+) -> str:
     """Name the classes whose logits raise and lower the temperature most."""
     order = np.argsort(weights, kind="stable")
     count = min(count, len(weights) // 2)
 
     def listed(classes: NDArray[np.intp]) -> str:
         rows = [
-            f"  class {k}: {estimate(weights[k], None if errors is None else errors[k])}" for k in classes
+            f"  class {names[k]}: {estimate(weights[k], None if errors is None else errors[k])}"
+            for k in classes
         ]
         return "\n".join(rows)
 

@@ -17,6 +17,9 @@ from temperance.core.arrays import Vector
 BASELINE_SHARES = np.arange(21) / 20
 """Shares of the weight at which a baseline has its quantiles."""
 
+MOST_LISTED = 12
+"""Names of classes that a summary lists."""
+
 
 @dataclass(frozen=True)
 class FittedOn:
@@ -98,10 +101,17 @@ class FitRecord:
     unknown_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def describe(self) -> str:
-        """Return where the fit came from, in one line; nothing if that is not known."""
+        """Return the names of the classes and where the fit came from, a line each if it is known."""
         parts = [
             self.fitted_on and f"fitted on {self.fitted_on.kind}",
             self.date and self.date[:10],
             self.library_version and f"temperance {self.library_version}",
         ]
-        return ", ".join(part for part in parts if part)
+        names = f"classes: {_listed(self.class_names)}" if self.class_names else ""
+        return "\n".join(filter(None, [names, ", ".join(part for part in parts if part)]))
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    if len(names) <= MOST_LISTED:
+        return ", ".join(names)
+    return f"{', '.join(names[:3])}, ..., {', '.join(names[-2:])} ({len(names)} in all)"

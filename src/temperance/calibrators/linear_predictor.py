@@ -196,5 +196,6 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             words = entropy_weight_in_words(self.entropy_weight_, error)
             lines.append(f"w_H = {estimate(self.entropy_weight_, error)}: {words}")
         if self.uses_logits:
-            lines.append(class_weights_in_words(self.class_weights_, errors.get("class_weights")))
+            weights, error = self.class_weights_, errors.get("class_weights")
+            lines.append(class_weights_in_words(weights, error, list(self.classes_)))
         return "\n".join([*lines, self._describe_fit()])

@@ -35,12 +35,18 @@ class OutputMixin(ABC):
             self._sklearn_output_config = {"transform": transform}
         return self
 
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The names of the classes, in the order of the columns; their numbers where they have no names."""
+        self._check_fitted()
+        names = getattr(self, "class_names_", None)
+        return np.arange(self.n_classes_) if names is None else np.array(names)
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the columns: those of the logits of the fit, else the classes' numbers."""
+        """Return the names of the columns: those of the logits of the fit, else those in `classes_`."""
         self._check_fitted()
         if input_features is None:
-            numbers = np.arange(self.n_classes_).astype(str).astype(object)
-            return getattr(self, "feature_names_in_", numbers)
+            return getattr(self, "feature_names_in_", self.classes_.astype(str).astype(object))
         names = np.asarray(input_features, object)
         if names.shape != (self.n_classes_,):
             raise InputError(

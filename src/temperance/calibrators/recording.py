@@ -48,6 +48,11 @@ def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -
     return replace(model, class_counts=class_counts, record=record)
 
 
+def record_names(model: Model, class_names: Sequence[str]) -> Model:
+    """Return the model with the names of its classes."""
+    return replace(model, record=replace(model.record, class_names=tuple(class_names)))
+
+
 def record_source(model: Model, fitted_on: FittedOn, class_names: Sequence[str] | None) -> Model:
     """Return the model with what its caller knows of the rows, and the fit itself could not see."""
     names = model.record.class_names if class_names is None else tuple(class_names)

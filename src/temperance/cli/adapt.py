@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from temperance.cli import matching
 from temperance.cli.floor import with_floor_of
-from temperance.cli.inputs import FILE, RowOptions, check_apart, force_option, input_options
+from temperance.cli.inputs import (
+    FILE,
+    RowOptions,
+    check_apart,
+    force_option,
+    from_probs_option,
+    input_options,
+)
 from temperance.cli.output import Output, on_one_line, output_options
 from temperance.cli.tables import frequencies_table
 
@@ -49,6 +57,7 @@ def _split_numbers(context: click.Context, option: click.Parameter, value: str |
     help="The class frequencies, with commas, instead of rows.",
 )
 @input_options("test", with_labels=False)
+@from_probs_option
 @force_option
 @output_options("adapt")
 def adapt(
@@ -57,6 +66,7 @@ def adapt(
     out: Path,
     priors: list[float] | None,
     row_options: RowOptions,
+    from_probs: bool,
     force: bool,
     output: Output,
 ) -> None:
@@ -74,7 +84,7 @@ def adapt(
     check_writable(out, overwrite=force)
     opened = None
     if rows is not None:
-        opened = with_floor_of(fitted, row_options.open_with_any_labels(rows), output)
+        opened = with_floor_of(fitted, _open(rows, row_options, fitted, from_probs=from_probs), output)
     with output.progress("Adapting") as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report("", 0.1)
@@ -82,6 +92,8 @@ def adapt(
     adapted.save(out, overwrite=force)
     told = list(dict.fromkeys(str(warning.message) for warning in caught))
     changes = frequency_changes(adapted.model_)
+    if opened is not None:
+        matching.say_columns(output, opened)
     output.show(*frequencies_table(changes, list(adapted.get_feature_names_out())))
     for warning in told:
         output.warn(warning)
@@ -89,7 +101,10 @@ def adapt(
         output.say(f"The labels in {on_one_line(rows)} were not used.")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
-        file=None if opened is None else {"path": str(rows), "key": opened.key, "rows": opened.shape[0]},
+        file=None
+        if opened is None
+        else {"path": str(rows), "key": opened.key, "rows": opened.shape[0]}
+        | matching.columns_for_json(opened),
         calibrator={"path": str(calibrator), "method": fitted.key},
         out=str(out),
         classes=[
@@ -107,6 +122,12 @@ def _check_usage(rows: Path | None, priors: list[float] | None) -> None:
     if (rows is None) == (priors is None):
         found = "neither" if rows is None else "both"
         raise InputError(f"adapt takes ROWS or --priors; found {found}. Pass one of them.")
+
+
+def _open(path: Path, row_options: RowOptions, fitted: Calibrator, *, from_probs: bool) -> RowFile:
+    rows = matching.reading_probs(row_options, from_probs).open_with_any_labels(path)
+    matching.check_for_calibrator(rows, fitted, from_probs=from_probs)
+    return rows
 
 
 def _adapt_to_file(fitted: Calibrator, rows: RowFile) -> Calibrator:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import temperance
+from temperance.cli import matching
 from temperance.cli.floor import with_floor_of
-from temperance.cli.inputs import FILE, RowOptions, force_option, input_options
+from temperance.cli.inputs import (
+    FILE,
+    RowOptions,
+    check_apart,
+    force_option,
+    from_probs_option,
+    input_options,
+)
 from temperance.cli.output import Output, on_one_line, output_options
+
+if TYPE_CHECKING:
+    from temperance.calibrators import Calibrator
+    from temperance.data import RowFile
 
 EXAMPLES = """\b
 Examples:
@@ -18,8 +32,8 @@ Examples:
 
 \b
 The output may be .npz, .npy, .csv or .parquet. Labels, where there are any,
-go along, so that `temperance evaluate probs.npz` works. Files larger than
-memory are no trouble.
+go along, so that `temperance evaluate probs.npz` works, and so do the names
+of classes and rows. Files larger than memory are no trouble.
 """
 
 
@@ -28,6 +42,7 @@ memory are no trouble.
 @click.argument("logits", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, help="The file of probabilities to write.")
 @input_options("test")
+@from_probs_option
 @force_option
 @output_options("apply")
 def apply(
@@ -35,6 +50,7 @@ def apply(
     logits: Path,
     out: Path,
     row_options: RowOptions,
+    from_probs: bool,
     force: bool,
     output: Output,
 ) -> None:
@@ -46,25 +62,40 @@ def apply(
     from temperance.streaming import predict_file, probability_dtype, probability_shape
 
     fitted = load(calibrator)
+    check_apart(out, calibrator, logits, row_options.labels)
     check_output(out, overwrite=force)
-    rows = with_floor_of(fitted, row_options.open_with_any_labels(logits), output)
+    rows = matching.reading_probs(row_options, from_probs).open_with_any_labels(logits)
+    matching.check_for_calibrator(rows, fitted, from_probs=from_probs)
+    rows = with_floor_of(fitted, rows, output)
     shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
-    carried = None if out.suffix.lower() == ".npy" else rows.labels  # one array is all that it holds
+    carried = {} if out.suffix.lower() == ".npy" else _carried(rows, fitted)  # one array is all that it holds
     with (
         output.progress("Calibrating") as report,
-        open_writer(out, shape=shape, dtype=dtype, labels=carried, overwrite=force) as writer,
+        open_writer(out, shape=shape, dtype=dtype, overwrite=force, **carried) as writer,
     ):
         for probs in predict_file(fitted, rows):
             writer.write(probs)
             done += len(probs)
             total += float(probs.max(axis=1).sum(dtype=np.float64))
             report("", done / shape[0])
+    matching.say_columns(output, rows)
     output.say(f"{shape[0]} rows, {shape[1]} classes, mean confidence {100 * total / shape[0]:.2f} %")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
-        file={"path": str(logits), "key": rows.key, "rows": shape[0]},
+        file={"path": str(logits), "key": rows.key, "rows": shape[0]} | matching.columns_for_json(rows),
         calibrator={"path": str(calibrator), "method": fitted.key},
         out=str(out),
         classes=shape[1],
         mean_confidence=total / shape[0],
     )
+
+
+def _carried(rows: RowFile, fitted: Calibrator) -> dict[str, Any]:
+    """Return what goes along with the probabilities."""
+    return {
+        "labels": rows.labels,
+        "class_names": getattr(fitted, "class_names_", None) or rows.class_names,
+        "ids": rows.ids,
+        "id_column": rows.id_column,
+        "mark": f"{fitted.key} (temperance {temperance.__version__})",
+    }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from temperance.cli import inputs
+from temperance.cli import inputs, matching
 from temperance.cli.floor import with_given_floor, with_own_floor
 from temperance.cli.output import Output, on_one_line, output_options
 
@@ -41,6 +42,7 @@ Examples:
 @click.option(
     "--test-labels", type=inputs.FILE, help="A file with the labels of TEST, if they are not in it."
 )
+@inputs.table_options
 @inputs.force_option
 @output_options("compare")
 def compare(
@@ -55,6 +57,7 @@ def compare(
     kind: str | None,
     labels: Path | None,
     test_labels: Path | None,
+    table: inputs.TableOptions,
     force: bool,
     output: Output,
 ) -> None:
@@ -69,18 +72,22 @@ def compare(
     if report is not None:
         inputs.check_apart(report, val, test, labels, test_labels)
         check_writable(report, overwrite=force)
-    opened = inputs.RowOptions("val", kind=kind, labels=labels).open(val)
-    files = {"validation": with_own_floor(opened, output)}
+    options = inputs.RowOptions("val", None, kind, labels, table)
+    files = {"validation": with_own_floor(options.open(val), output)}
     if test is not None or "test" in parts(val):
-        opened = _open_test(test or val, inputs.RowOptions("test", kind=kind, labels=test_labels))
+        opened = _open_test(test or val, replace(options, usual_part="test", labels=test_labels))
         files["test"] = _with_floor_of(files["validation"], opened, output)
     settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
+    settings["class_names"] = _class_names(files)
     val_rows = _checked(files["validation"])
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
     with output.progress("Comparing") as progress:
         result = comparison.compare(*val_rows, *test_rows, methods, progress=progress, **settings)
     sources = sources_of(files) if report is not None or output.as_json else []
-    show_comparison(output, result, report, sources, force=force)
+    for file in files.values():
+        matching.say_columns(output, file)
+    columns = [matching.columns_for_json(file) for file in files.values()]
+    show_comparison(output, result, report, sources, force=force, columns=columns)
 
 
 def _open_test(path: Path, row_options: inputs.RowOptions) -> RowFile:
@@ -100,6 +107,16 @@ def _with_floor_of(val: RowFile, test: RowFile, output: Output) -> RowFile:
     if val.floor is None:
         return with_own_floor(test, output)
     return with_given_floor(test, val.floor, output, "in the validation rows")
+
+
+def _class_names(files: dict[str, RowFile]) -> tuple[str, ...] | None:
+    """Return the names of the classes, which all files must agree on; none may be calibrated already."""
+    names = None
+    for file in files.values():
+        matching.refuse_calibrated(file)
+        matching.check_same_classes(file, names, "the validation file")
+        names = names or file.class_names
+    return names
 
 
 def _checked(file: RowFile) -> tuple[Any, Any]:
@@ -131,7 +148,7 @@ def sources_of(files: dict[str, RowFile]) -> list[Source]:
 
 def show_comparison(
     output: Output, comparison: Comparison, report: Path | None, sources: Sequence[Source], *, force: bool,
-    title: str = "Calibration report",
+    title: str = "Calibration report", columns: Sequence[dict[str, Any]] = (),
 ) -> None:  # fmt: skip
     """Print the table and the verdict, and write the report."""
     from temperance.cli.tables import comparison_table
@@ -156,7 +173,7 @@ def show_comparison(
             write_report(comparison, report, curve, overwrite=force, title=title, sources=sources)
         output.say(f"\nReport: {on_one_line(report)}")
     output.result(
-        files=[vars(source) for source in sources],
+        files=[vars(source) | read for source, read in zip(sources, columns, strict=False)],
         report=None if report is None else str(report),
         **comparison.to_dict(),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from temperance.cli import inputs
+from temperance.cli import inputs, matching
 from temperance.cli.floor import with_floor_of
 from temperance.cli.output import Output, output_options
 from temperance.cli.tables import metrics_table
@@ -29,6 +29,7 @@ Examples:
 @click.option("--draws", type=click.IntRange(min=1), default=1000, help="Bootstrap resamples.")
 @inputs.seed_option
 @inputs.input_options("test")
+@inputs.from_probs_option
 @output_options("evaluate")
 def evaluate(
     logits: Path,
@@ -38,6 +39,7 @@ def evaluate(
     draws: int,
     seed: int,
     row_options: inputs.RowOptions,
+    from_probs: bool,
     output: Output,
 ) -> None:
     """Score the outputs in LOGITS, calibrated or as they are, with intervals."""
@@ -46,8 +48,9 @@ def evaluate(
     from temperance.streaming import probabilities_of_file
 
     fitted = None if calibrator is None else load(calibrator)
-    rows = row_options.open(logits)
+    rows = matching.reading_probs(row_options, from_probs).open(logits)
     if fitted is not None:
+        matching.check_for_calibrator(rows, fitted, from_probs=from_probs)
         rows = with_floor_of(fitted, rows, output)
     assert rows.labels is not None  # they were asked for
     with output.progress("Evaluating") as report:
@@ -58,9 +61,10 @@ def evaluate(
                 probs, rows.labels, bins=bins, confidence=confidence, draws=draws, random_state=seed,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share),
             )  # fmt: skip
+    matching.say_columns(output, rows)
     output.show(*metrics_table(result))
     output.result(
-        file={"path": str(logits), "key": rows.key, "rows": result.n_rows},
+        file={"path": str(logits), "key": rows.key, "rows": result.n_rows} | matching.columns_for_json(rows),
         calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},
         classes=result.n_classes,
         bins=bins,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from temperance.cli import inputs
+from temperance.cli import inputs, matching
 from temperance.cli.floor import with_own_floor
 from temperance.cli.output import Output, on_one_line, output_options
 
@@ -62,6 +62,7 @@ def fit(
     check_writable(out, overwrite=force)
     rows = with_own_floor(row_options.open(val), output)
     assert rows.labels is not None  # they were asked for
+    matching.refuse_calibrated(rows)
     logits = rows.logits()
     with output.progress(f"Fitting {method}") as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -72,12 +73,14 @@ def fit(
     calibrator.model_ = record_source(calibrator.model_, fitted_on, rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
     told = list(dict.fromkeys(str(warning.message) for warning in caught))
+    matching.say_columns(output, rows)
     output.say(f"{calibrator.summary()}\n")
     for warning in told:
         output.warn(warning)
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
-        file={"path": str(val), "key": rows.key, "rows": rows.shape[0], "sha256": sha256(val)},
+        file={"path": str(val), "key": rows.key, "rows": rows.shape[0], "sha256": sha256(val)}
+        | matching.columns_for_json(rows),
         method=method,
         out=str(out),
         parameters={name: value.tolist() for name, value in calibrator.parameters().items()},

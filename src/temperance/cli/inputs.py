@@ -25,6 +25,58 @@ kind_option = click.option(
 )
 
 
+def _read_classes(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[str, ...] | None:
+    """Return names given with commas, or the lines of a file whose name follows an @."""
+    if value is None:
+        return None
+    if not value.startswith("@"):
+        return tuple(name.strip() for name in value.split(","))
+    try:
+        text = Path(value[1:]).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"the file {value[1:]!r} cannot be read as text: {error}") from None
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+_TABLE_OPTIONS = (
+    click.option(
+        "--label-column", metavar="NAME", help="The column of a table with the labels, if not named as such."
+    ),
+    click.option("--id-column", metavar="NAME", help="The column of a table that names the rows."),
+    click.option(
+        "--classes",
+        callback=_read_classes,
+        metavar="NAMES",
+        help="Names of the classes, with commas, or @FILE with one in each line.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What the user has said of the columns of a table, and of the classes."""
+
+    label_column: str | None = None
+    id_column: str | None = None
+    classes: tuple[str, ...] | None = None
+
+
+def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --label-column, --id-column and --classes to a command, which takes them as its `table`."""
+
+    @wraps(command)
+    def with_table(
+        *, label_column: str | None, id_column: str | None, classes: tuple[str, ...] | None, **values: Any
+    ) -> Any:
+        return command(table=TableOptions(label_column, id_column, classes), **values)
+
+    for option in reversed(_TABLE_OPTIONS):
+        with_table = option(with_table)
+    return with_table
+
+
 @dataclass(frozen=True)
 class RowOptions:
     """How the rows of a file are read."""
@@ -34,18 +86,23 @@ class RowOptions:
     part: str | None = None
     kind: str | None = None
     labels: Path | None = None
+    table: TableOptions = TableOptions()
 
     def open(self, path: Path, *, need_labels: bool = True) -> RowFile:
         """Open the rows of a file."""
         from temperance.data import open_rows, parts
 
         part = self.part or (self.usual_part if self.usual_part in parts(path) else None)
-        return open_rows(path, part=part, kind=self.kind, labels=self.labels, need_labels=need_labels)
+        return open_rows(
+            path, part=part, kind=self.kind, labels=self.labels, need_labels=need_labels, **vars(self.table)
+        )
 
     def open_with_any_labels(self, path: Path) -> RowFile:
         """Open the rows with their labels, if there are any that can be used: nothing depends on them."""
         from temperance.validation import InputError
 
+        if self.table.label_column is not None:  # who names it wants it
+            return self.open(path)
         try:
             return self.open(path)
         except InputError:
@@ -53,7 +110,10 @@ class RowOptions:
 
 
 def input_options(usual_part: str, *, with_labels: bool = True) -> Callable[..., Any]:
-    """Add --input, --part and, if wanted, --labels to a command, which takes them as its `row_options`."""
+    """Add the options about a file of rows to a command, which takes them as its `row_options`.
+
+    They are --input, --part, those of tables and, if wanted, --labels.
+    """
     labels_option = click.option(
         "--labels", type=FILE, help="A file with the labels, if they are not beside the logits."
     )
@@ -66,13 +126,26 @@ def input_options(usual_part: str, *, with_labels: bool = True) -> Callable[...,
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def with_rows(
-            *, part: str | None, kind: str | None, labels: Path | None = None, **values: Any
+            *,
+            part: str | None,
+            kind: str | None,
+            labels: Path | None = None,
+            table: TableOptions,
+            **values: Any,
         ) -> Any:
-            return command(row_options=RowOptions(usual_part, part, kind, labels), **values)
+            return command(row_options=RowOptions(usual_part, part, kind, labels, table), **values)
 
-        return kind_option(labels_option(part(with_rows)) if with_labels else part(with_rows))
+        tabled = table_options(with_rows)
+        return kind_option(labels_option(part(tabled)) if with_labels else part(tabled))
 
     return add
+
+
+from_probs_option = click.option(
+    "--from-probs",
+    is_flag=True,
+    help="The file holds the classifier's own probabilities: calibrate their logarithms.",
+)
 
 
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the output if it exists.")

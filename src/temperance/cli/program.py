@@ -40,17 +40,13 @@ Examples:
   temperance study run tasks/ --out study
 
 \b
-Files: .npz with logits (or probs) and labels; also .npy, .csv, .parquet,
-.safetensors and .pt. Exit codes: 0 done, 2 bad usage or input, 1 failed.
+Files: .npz with logits (or probs) and labels; also .npy, .csv, .tsv,
+.parquet, .safetensors and .pt.
+Exit codes: 0 done, 2 bad usage or input, 1 failed.
 """
 
 # The options that are not called as the arguments of the library that they set.
-OPTIONS = {
-    "from_probs": "--from-probs",
-    "kind": "--input",
-    "overwrite": "--force",
-    "test_labels": "--test-labels",
-}
+OPTIONS = {"kind": "--input", "overwrite": "--force"}
 # What the system says of a path that the user chose.
 USAGE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -143,7 +139,7 @@ def _explain(error: Exception) -> tuple[str, int]:
 
 def _as_option(argument: str, value: object) -> str:
     """Write an argument of the library as the option that sets it."""
-    option = OPTIONS.get(argument, f"--{argument}")
+    option = OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
     if value is False:
         return option.replace("--", "--no-", 1)
     return option if value in (None, True) else f"{option} {value}"

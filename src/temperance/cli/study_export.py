@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from temperance.cli.inputs import FILE, force_option
+from temperance.cli.inputs import FILE, check_apart, force_option
 from temperance.cli.output import Output, on_one_line, quiet_option
 
 EXAMPLES = """\b
@@ -25,7 +25,9 @@ def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     """Write all results of the study in DIR, a line for each fit."""
     from temperance.study import Results
     from temperance.study.export import export_results
+    from temperance.study.store import FILE_NAME
 
     results = Results(folder)
+    check_apart(out, folder / FILE_NAME)
     export_results(results, out, overwrite=force)
     output.say(f"{len(results.scores)} results saved to {on_one_line(out)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
+from temperance.calibrators.base import Calibrator
+from temperance.calibrators.output import column_names
 from temperance.calibrators.outside import Methods, find_methods
+from temperance.calibrators.recording import record_names
 from temperance.comparison import rows
 from temperance.comparison.decisions import changed_share
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
@@ -60,6 +63,7 @@ def compare(
     draws: int = 200,
     random_state: int = 0,
     metric_intervals: bool = False,
+    class_names: Sequence[str] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Comparison:
     """Fit each method to the validation rows and judge it on the test rows.
@@ -86,6 +90,8 @@ def compare(
         As for `metrics.evaluate`; the seed also deals the folds.
     metric_intervals : bool
         Whether `metrics` get bootstrap intervals as well: each is then called once for each draw.
+    class_names : sequence of str, optional
+        Names of the classes, for tables and pictures; by default the columns of a data frame `val_logits`.
     progress : function of (what, fraction done), optional
         Called before each method.
 
@@ -128,7 +134,22 @@ def compare(
             failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
     settings = scoring | ({} if fold is None else {"folds": folds})
     recommendation = recommend(results, test.weights)
-    return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures)
+    names = _record_names(results, val_logits, class_names)
+    return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures, names)
+
+
+def _record_names(
+    results: Mapping[str, MethodResult], logits: Any, given: Sequence[str] | None
+) -> tuple[str, ...] | None:
+    """Give our calibrators the names of the classes, if there are any, and return these."""
+    columns = column_names(logits)
+    names = given if given is not None or columns is None else columns.tolist()
+    if names is None:
+        return None
+    for result in results.values():
+        if isinstance(result.calibrator, Calibrator):
+            result.calibrator.model_ = record_names(result.calibrator.model_, names)
+    return tuple(names)
 
 
 def _is_optional(method: Method, error: Exception, named: Methods | None) -> bool:

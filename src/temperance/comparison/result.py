@@ -70,6 +70,7 @@ class Comparison:
     methods: Mapping[str, Method] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     """Why methods are missing from the results, by name."""
+    class_names: tuple[str, ...] | None = None
 
     @property
     def recommended(self) -> str:

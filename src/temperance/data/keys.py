@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from temperance.data.formats import open_members
+from temperance.data.formats import ARRAYS, format_of, open_members
+from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice, listed
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
 
 KINDS = ("logits", "probs")
 PARTS = ("val", "test")
+CLASS_KEYS = ("classes", "class_names")
+MARK_KEY = "calibrated_by"
+_BESIDE_SCORES = ("labels", "ids", MARK_KEY, *CLASS_KEYS)
 
 
 def parts_of(members: dict[str, LazyArray]) -> tuple[str, ...]:
@@ -52,7 +56,7 @@ def choose_scores(
         if kind is None:
             return found, stored
         raise stored.file_error(f"must hold {kind}, as asked for; found {found}.", Remedy("kind"))
-    others = [stored for key, stored in members.items() if key != "labels"]
+    others = [stored for key, stored in members.items() if key not in _BESIDE_SCORES]
     if len(others) != 1:
         raise file_error(
             path, f"must have an array named logits or probs; found {_listed(members)}. Rename one."
@@ -64,25 +68,59 @@ def choose_scores(
 
 
 def choose_labels(
-    path: Path, members: dict[str, LazyArray], part: str | None, other: str | Path | None
-) -> LazyArray:
+    path: Path, members: dict[str, LazyArray], part: str | None, other: str | Path | None,
+    choice: ColumnChoice,
+) -> LazyArray:  # fmt: skip
     """Return where the labels are: in the file `other`, or beside the scores."""
     if other is not None:
-        return _in_labels_file(Path(other), part)
+        return _in_labels_file(Path(other), part, ColumnChoice(choice.label))
     key = f"labels_{part}" if part else "labels"
     if key not in members:
         remedy = Remedy("labels", ("FILE",))
+        is_table = format_of(path) not in ARRAYS
+        if is_table and choice.label is None:
+            raise file_error(
+                path,
+                f"must have a column of labels; found {_columns(members)}.",
+                remedy=Remedy("label_column", ("NAME",)),
+            )
         raise file_error(path, f"must have {key}; found {_listed(members)}.", remedy=remedy)
     return members[key]
 
 
-def _in_labels_file(path: Path, part: str | None) -> LazyArray:
-    members = open_members(path)
+def class_names(members: dict[str, LazyArray], n_classes: int) -> tuple[str, ...] | None:
+    """Return the names of the classes that a file of arrays has beside its scores.
+
+    Numbers of another shape, as a count of the classes, are something else.
+    """
+    for key in CLASS_KEYS:
+        array = members.get(key)
+        if array is not None and (array.dtype.kind in "UO" or array.shape == (n_classes,)):
+            return tuple(array.labels().astype(str).ravel().tolist())
+    return None
+
+
+def mark(members: dict[str, LazyArray], scores: LazyArray) -> str | None:
+    """Return which calibrator has made the probabilities, if the file says so."""
+    if MARK_KEY in members and members[MARK_KEY].dtype.kind == "U":
+        return " ".join(members[MARK_KEY].labels().ravel().tolist())
+    return scores.calibrated_by
+
+
+def _in_labels_file(path: Path, part: str | None, choice: ColumnChoice) -> LazyArray:
+    is_table = format_of(path) not in ARRAYS
+    members = open_members(path, choice if is_table else ANY_COLUMNS)
     for key in (f"labels_{part}", "labels"):
         if key in members:
             return members[key]
-    # In a .csv a number has no type, but for the column of labels; so this must be it by name.
-    if len(members) == 1 and path.suffix.lower() != ".csv":
+    # In a table a number has no type, but for the column of labels; so this must be it by name.
+    if len(members) == 1 and not is_table:
         return next(iter(members.values()))
-    what = "a column named label" if path.suffix.lower() == ".csv" else "an array named labels"
-    raise file_error(path, f"must have {what}; found {_listed(members)}. Rename it.")
+    if is_table:
+        found, remedy = _columns(members), Remedy("label_column", ("NAME",))
+        raise file_error(path, f"must have a column of labels; found {found}.", remedy=remedy)
+    raise file_error(path, f"must have an array named labels; found {_listed(members)}. Rename it.")
+
+
+def _columns(members: dict[str, LazyArray]) -> str:
+    return listed([name for array in members.values() for name in array.columns])

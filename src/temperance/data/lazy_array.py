@@ -55,6 +55,9 @@ class LazyArray(ABC):
         # What comes out has the byte order of this machine.
         self.dtype = dtype.newbyteorder("=")
         self.class_names: tuple[str, ...] | None = None
+        self.columns: tuple[str, ...] = ()
+        """The columns that it is made of, if the file is a table."""
+        self.calibrated_by: str | None = None
 
     def file_error(self, sentence: str, remedy: Remedy | None = None) -> InputError:
         """Return an error about this array."""
@@ -95,7 +98,12 @@ class LazyArray(ABC):
         return self._array()
 
     def labels(self) -> NDArray[Any]:
-        """Return the whole array, which may hold text: the names of classes."""
+        """Return the whole array, which may hold text: the names of classes, or of rows."""
+        if self.dtype.hasobject:
+            raise self.file_error(
+                "holds Python objects, which only a pickle can hold and which could run code. "
+                f"Save text as {self.key or 'labels'}.astype(str), or integers."
+            )
         return self._array() if self.dtype.kind == "U" else self.array()
 
     @abstractmethod
@@ -109,16 +117,20 @@ class LazyArray(ABC):
 class UnreadableArray(LazyArray):
     """An array that cannot be used, and why; other keys of its file still can."""
 
-    def __init__(self, path: Path, key: str, reason: str) -> None:
+    def __init__(self, path: Path, key: str, reason: str | InputError) -> None:
         super().__init__(path, key, (), np.dtype(object))
-        self._reason = reason
+        self._error = reason if isinstance(reason, InputError) else self.file_error(reason)
 
     def check_numbers(self) -> None:
         """Raise, always."""
-        raise self.file_error(self._reason)
+        raise self._error
+
+    def labels(self) -> NDArray[Any]:
+        """Raise, always."""
+        raise self._error
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        raise self.file_error(self._reason)
+        raise self._error
 
 
 class Mapped(LazyArray):

@@ -5,7 +5,7 @@ Which keys it has is in keys.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.containers import logits_from_probs
-from temperance.data.formats import open_members
-from temperance.data.keys import KINDS, PARTS, choose_labels, choose_part, choose_scores, parts_of
-from temperance.data.lazy_array import FILL_BYTES, LazyArray
-from temperance.errors import rows_from
+from temperance.data.formats import ARRAYS, check_file, format_of, open_members
+from temperance.data.formats.columns import ColumnChoice, check_number_of_classes, listed
+from temperance.data.keys import (
+    KINDS,
+    PARTS,
+    choose_labels,
+    choose_part,
+    choose_scores,
+    class_names,
+    mark,
+    parts_of,
+)
+from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
+from temperance.errors import InputError, Remedy, rows_from
 from temperance.files import filled_array
 from temperance.labels import check_labels
 from temperance.probabilities import LowEnd
@@ -33,6 +43,12 @@ class RowFile:
     kind: str
     labels: NDArray[np.intp] | None
     stored: LazyArray = field(repr=False)
+    class_names: tuple[str, ...] | None = None
+    """The names of the classes, in the order of the columns; None where they are numbered."""
+    label_column: str | None = None
+    stored_ids: LazyArray | None = field(default=None, repr=False)
+    calibrated_by: str | None = None
+    """The calibrator that made these probabilities, if the file says so."""
     floor: float | None = None
     """What smaller probabilities are raised to; None stands for what the rows themselves give."""
 
@@ -47,9 +63,19 @@ class RowFile:
         return self.stored.dtype if self.stored.dtype.kind == "f" else np.dtype(np.float64)
 
     @property
-    def class_names(self) -> tuple[str, ...] | None:
-        """The names of a table's columns, where they are not numbered; None where the file has none."""
-        return self.stored.class_names
+    def n_classes(self) -> int:
+        """K: two where there is one score."""
+        return self.shape[1] if len(self.shape) == 2 else 2
+
+    @property
+    def id_column(self) -> str | None:
+        """The column of a table that names the rows."""
+        return None if self.stored_ids is None or not self.stored_ids.columns else self.stored_ids.columns[0]
+
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """The names of the rows, read when they are asked for; None where the file has none."""
+        return None if self.stored_ids is None else self.stored_ids.labels()
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Yield what is stored, in order, `rows` rows at a time, the last time what is left."""
@@ -97,6 +123,9 @@ def open_rows(
     kind: str | None = None,
     labels: str | Path | None = None,
     need_labels: bool = True,
+    classes: str | Sequence[str] | None = None,
+    label_column: str | None = None,
+    id_column: str | None = None,
     floor: float | None = None,
 ) -> RowFile:
     """Open a file of logits or probabilities; nothing but the labels is read.
@@ -104,7 +133,7 @@ def open_rows(
     Parameters
     ----------
     path : path
-        .npz, .npy, .csv, .parquet, .safetensors or .pt.
+        .npz, .npy, .csv, .tsv, .parquet, .safetensors or .pt; .csv and .tsv may be compressed, as .csv.gz.
     part : {"val", "test"}, optional
         Which rows of a task file.
     kind : {"logits", "probs"}, optional
@@ -114,6 +143,12 @@ def open_rows(
     need_labels : bool
         Whether missing labels are an error. If False, those of `path` are not even looked at, as they may
         be unknown; those of a file given as `labels` are read all the same.
+    classes : sequence of str, or names with commas between them; optional
+        Names of the classes, where the file has none. If the columns of a table have such names, these
+        columns in this order.
+    label_column, id_column : str, optional
+        The column of a table with the labels, where it is not called label, target, y, y_true or class; and
+        the one that names the rows, where it is not a first column without a name.
     floor : float, optional
         What smaller probabilities are raised to before the logarithm, as in `logits_from_probs`; by default
         found in one more pass over the file.
@@ -133,21 +168,58 @@ def open_rows(
     for name, value, choices in (("part", part, PARTS), ("kind", kind, KINDS)):
         if value is not None:
             check_choice(name, value, choices)
-    path = Path(path)
-    members = open_members(path)
+    path, names = Path(path), _split(classes)
+    choice = ColumnChoice(label_column if labels is None else None, id_column, names)
+    members = open_members(path, choice)
     part = choose_part(path, members, part)
     found, stored = choose_scores(path, members, part, kind)
     _check_scores(stored, found)
-    asked = need_labels or labels is not None
-    columns = None
-    if asked:
-        columns = _read_labels(choose_labels(path, members, part, labels), stored.shape, stored.class_names)
-    return RowFile(path, stored.key, found, columns, stored, floor)
+    columns, label = None, None
+    names = _names_of(path, members, stored, names)
+    if need_labels or labels is not None:
+        there = choose_labels(path, members, part, labels, replace(choice, label=label_column))
+        label = there.columns[0] if there.columns and labels is None else None
+        columns = _read_labels(there, stored.shape, names)
+    ids = members.get("ids")
+    if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.hasobject):
+        ids = None
+    return RowFile(path, stored.key, found, columns, stored, names, label, ids, mark(members, stored), floor)
 
 
 def parts(path: str | Path) -> tuple[str, ...]:
     """Return which sets of rows a task file has, as ("val", "test"); () if it is not one."""
-    return parts_of(open_members(path))
+    check_file(Path(path))
+    return parts_of(open_members(path)) if format_of(Path(path)) in ARRAYS else ()
+
+
+def _split(classes: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if classes is None:
+        return None
+    names = tuple(name.strip() for name in (classes.split(",") if isinstance(classes, str) else classes))
+    wrong = [name for name in names if not name or names.count(name) > 1]
+    if wrong:
+        what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
+        raise InputError(f"classes must be names that differ, one for each class; found {what}.")
+    return names
+
+
+def _names_of(
+    path: Path, members: dict[str, LazyArray], stored: LazyArray, given: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """Return the names of the classes: those of the columns, of the file, or given by the user."""
+    n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
+    names = stored.class_names or class_names(members, n_classes)
+    if names is not None:
+        check_number_of_classes(path, n_classes, names)
+    if given is None or given == names:
+        return names
+    check_number_of_classes(path, n_classes, given)
+    if names is not None:
+        raise file_error(
+            path, f"classes must be those of the file: {listed(names)}; found {listed(given)}.",
+            remedy=Remedy("classes"),
+        )  # fmt: skip
+    return given
 
 
 def _check_scores(stored: LazyArray, kind: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 from zipfile import ZIP_STORED, ZipFile
@@ -14,31 +16,52 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from temperance.data.formats.columns import STEMS
+from temperance.data.formats.columns import NAMELESS, STEMS
+from temperance.data.formats.parquet import MARK
+from temperance.data.keys import MARK_KEY
 from temperance.data.lazy_array import file_error
 from temperance.files import atomic_file, check_writable
 from temperance.loaders import import_optional
 from temperance.validation import check_choice
 
 Put = Callable[..., Any]
-"""Writes the next rows, and their labels if there are any."""
+"""Writes the next rows, with ids and labels: a list of one array each, or of none."""
 _GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each one costs the file an entry for every column
 
 
 @dataclass(frozen=True)
 class _TableLayout:
-    """What will be written; `labels` holds an array of them, or nothing."""
+    """What will be written; `labels` and `ids` hold an array each, or nothing."""
 
     key: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     labels: list[NDArray[np.int64]]
+    class_names: tuple[str, ...] | None = None
+    ids: list[NDArray[Any]] = field(default_factory=list)
+    id_column: str = "id"
+    mark: str | None = None
 
     def columns(self) -> list[str]:
         """Names of the columns."""
         stem = STEMS[self.key]
-        scores = [stem] if len(self.shape) == 1 else [f"{stem}_{k}" for k in range(self.shape[1])]
-        return scores + ["label"] * len(self.labels)
+        classes = self.class_names or [str(k) for k in range(self.shape[-1])]
+        scores = [stem] if len(self.shape) == 1 else [f"{stem}_{name}" for name in classes]
+        return [self.id_column] * len(self.ids) + scores + ["label"] * len(self.labels)
+
+    def label_cells(self, labels: NDArray[np.int64]) -> NDArray[Any]:
+        """Labels as a table has them: the names of classes, if they have any."""
+        return labels if self.class_names is None else np.array(self.class_names)[labels]
+
+    def beside(self) -> dict[str, NDArray[Any]]:
+        """Arrays that stand beside the scores in a file of arrays."""
+        held = {"labels": self.labels, "ids": self.ids}
+        found = {key: arrays[0] for key, arrays in held.items() if arrays}
+        if self.class_names is not None:
+            found["classes"] = np.array(self.class_names)
+        if self.mark is not None:
+            found[MARK_KEY] = np.array([self.mark])
+        return found
 
 
 class Writer:
@@ -57,7 +80,9 @@ class Writer:
                 f"after {self._written} rows."
             )
         if len(rows):
-            self._put(rows, *(labels[self._written : end] for labels in self._table.labels))
+            part = slice(self._written, end)
+            ids = [ids[part] for ids in self._table.ids]
+            self._put(rows, ids, [self._table.label_cells(labels[part]) for labels in self._table.labels])
         self._written = end
 
     def finish(self) -> None:
@@ -74,11 +99,17 @@ def open_writer(
     shape: tuple[int, ...],
     dtype: DTypeLike,
     labels: ArrayLike | None = None,
+    class_names: Sequence[str] | None = None,
+    ids: ArrayLike | None = None,
+    id_column: str | None = None,
+    mark: str | None = None,
     overwrite: bool = False,
 ) -> Iterator[Writer]:
     """Open `path` (.npz, .npy, .csv or .parquet) for rows that come block by block.
 
-    The file is there when the context ends, with all rows, or not at all.
+    The file is there when the context ends, with all rows, or not at all. `class_names` name the columns of a
+    table, and its labels; `ids` name the rows, in a column `id_column`; `mark` says which calibrator made the
+    probabilities. A .npy has room for none of these, a .csv not for the mark.
 
     Examples
     --------
@@ -94,14 +125,21 @@ def open_writer(
     path = Path(path)
     check_output(path, labels=labels is not None, overwrite=overwrite)
     check_choice("key", key, tuple(STEMS))
-    held = [] if labels is None else [np.asarray(labels, np.int64)]
-    if held and held[0].shape != shape[:1]:
-        raise ValueError(f"labels must be one for each of the {shape[0]} rows; found shape {held[0].shape}.")
-    table = _TableLayout(key, shape, np.dtype(dtype), held)
+    held = _one_for_each_row("labels", None if labels is None else np.asarray(labels, np.int64), shape)
+    names = _one_for_each_row("ids", None if ids is None else np.asarray(ids), shape)
+    classes = None if class_names is None else tuple(class_names)
+    column = "id" if id_column is None or id_column in NAMELESS else id_column
+    table = _TableLayout(key, shape, np.dtype(dtype), held, classes, names, column, mark)
     with atomic_file(path, overwrite=overwrite) as file, WRITERS[path.suffix.lower()](file, table) as put:
         writer = Writer(put, table)
         yield writer
         writer.finish()
+
+
+def _one_for_each_row(what: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> list[NDArray[Any]]:
+    if array is not None and array.shape != shape[:1]:
+        raise ValueError(f"{what} must be one for each of the {shape[0]} rows; found shape {array.shape}.")
+    return [] if array is None else [array]
 
 
 def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = False) -> None:
@@ -121,7 +159,7 @@ def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = Fa
 def _npy(file: IO[bytes], table: _TableLayout) -> Iterator[Put]:
     header = {"descr": npy.dtype_to_descr(table.dtype), "fortran_order": False, "shape": table.shape}
     npy.write_array_header_1_0(file, header)
-    yield lambda rows, *labels: file.write(rows.reshape(-1).view(np.uint8).data)
+    yield lambda rows, ids, labels: file.write(rows.reshape(-1).view(np.uint8).data)
 
 
 @contextmanager
@@ -130,21 +168,28 @@ def _npz(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
     with ZipFile(file, "w", ZIP_STORED) as archive:
         with archive.open(f"{table.key}.npy", "w", force_zip64=True) as member, _npy(member, table) as put:
             yield put
-        for labels in table.labels:
-            with archive.open("labels.npy", "w", force_zip64=True) as member:
-                npy.write_array(member, labels)
+        for key, array in table.beside().items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, array, allow_pickle=False)
 
 
 @contextmanager
 def _csv(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
-    file.write((",".join(table.columns()) + "\n").encode())
+    text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns())
 
-    def put(rows: NDArray[Any], *labels: NDArray[np.int64]) -> None:
-        for row, *label in zip(rows.reshape(len(rows), -1), *labels, strict=True):
-            # Python's floats, as text, have the digits it takes to read the same number back.
-            file.write((",".join(map(str, row.tolist() + label)) + "\n").encode())
+    def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
+        before, behind = ([array.tolist() for array in arrays] for arrays in (ids, labels))
+        # Python's floats, as text, have the digits it takes to read the same number back.
+        for at, row in enumerate(rows.reshape(len(rows), -1)):
+            writer.writerow(
+                [column[at] for column in before] + row.tolist() + [column[at] for column in behind]
+            )
 
     yield put
+    text.flush()
+    text.detach()  # the file is closed by whoever opened it
 
 
 @contextmanager
@@ -152,8 +197,7 @@ def _parquet(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
     import pyarrow as arrow
     from pyarrow import parquet
 
-    kind = arrow.from_numpy_dtype(table.dtype)
-    schema = arrow.schema([(name, arrow.int64() if name == "label" else kind) for name in table.columns()])
+    schema = _parquet_schema(arrow, table)
     group_rows = max(1, _GROUP_BYTES // (table.dtype.itemsize * math.prod(table.shape[1:])))
     held: list[tuple[NDArray[Any], ...]] = []
 
@@ -162,19 +206,31 @@ def _parquet(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
     with parquet.ParquetWriter(file, schema, **options) as writer:
 
         def flush() -> None:
-            rows, *labels = map(np.concatenate, zip(*held, strict=True))
-            columns = [*np.asfortranarray(rows.reshape(len(rows), -1)).T, *labels]
-            writer.write_table(arrow.table([arrow.array(column) for column in columns], schema=schema))
+            rows, *beside = map(np.concatenate, zip(*held, strict=True))
+            scores = np.asfortranarray(rows.reshape(len(rows), -1)).T
+            n_ids = len(table.ids)
+            columns = [*beside[:n_ids], *scores, *beside[n_ids:]]
+            filled = [arrow.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+            writer.write_table(arrow.table(filled, schema=schema))
             held.clear()
 
-        def put(rows: NDArray[Any], *labels: NDArray[np.int64]) -> None:
-            held.append((np.array(rows), *labels))  # the caller may use its memory again
+        def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
+            held.append((np.array(rows), *ids, *labels))  # the caller may use its memory again
             if sum(len(rows) for rows, *_ in held) >= group_rows:
                 flush()
 
         yield put
         if held:
             flush()
+
+
+def _parquet_schema(arrow: Any, table: _TableLayout) -> Any:
+    text = arrow.string()
+    kinds = [text if ids.dtype.kind == "U" else arrow.from_numpy_dtype(ids.dtype) for ids in table.ids]
+    kinds += [arrow.from_numpy_dtype(table.dtype)] * math.prod(table.shape[1:])
+    kinds += [arrow.int64() if table.class_names is None else text] * len(table.labels)
+    note = None if table.mark is None else {MARK: table.mark.encode()}
+    return arrow.schema(list(zip(table.columns(), kinds, strict=True)), metadata=note)
 
 
 WRITERS: dict[str, Callable[[BinaryIO, _TableLayout], AbstractContextManager[Put]]] = {

@@ -22,6 +22,8 @@ from temperance.display.chart import Axis, Chart, Dots, Mark, Rule, Text
 from temperance.display.methods import temperature_calibrators, with_temperature
 from temperance.metrics.predictions import check_fraction, check_integer
 
+AXIS_SIGNS = 72  # that fit below the axis; tips and tables have the names in full
+
 
 @dataclass(frozen=True, eq=False)
 class ClassTemperatureDisplay(BestTemperatures):
@@ -41,6 +43,8 @@ class ClassTemperatureDisplay(BestTemperatures):
         Best single temperature of all rows.
     n_classes : int
         K: if it is more than C, some classes are left out.
+    names : sequence of str
+        Names of all K classes; None where they have none.
 
     Examples
     --------
@@ -61,6 +65,11 @@ class ClassTemperatureDisplay(BestTemperatures):
     mean: dict[str, Vector]
     single: float
     n_classes: int
+    names: Sequence[str] | None = None
+
+    def name(self, column: int) -> str:
+        """Return what a class is called."""
+        return str(column) if self.names is None else self.names[column]
 
     @classmethod
     def from_calibrators(
@@ -87,7 +96,8 @@ class ClassTemperatureDisplay(BestTemperatures):
             Of the intervals, each for its class alone.
         """
         rows = LabelledRows.open(logits, labels, sample_weight)
-        return cls._of(with_temperature(calibrators), rows, most, level)
+        names = next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None)
+        return cls._of(with_temperature(calibrators), rows, most, level, names)
 
     @classmethod
     def from_comparison(
@@ -99,11 +109,17 @@ class ClassTemperatureDisplay(BestTemperatures):
         level: float = 0.95,
     ) -> Self:
         """Compute from the judged rows and the calibrators of some methods, by default of all with a T."""
-        return cls._of(temperature_calibrators(comparison, methods), comparison.judged, most, level)
+        calibrators = temperature_calibrators(comparison, methods)
+        return cls._of(calibrators, comparison.judged, most, level, comparison.class_names)
 
     @classmethod
     def _of(
-        cls, calibrators: dict[str, TemperatureCalibrator], labelled: LabelledRows, most: int, level: float
+        cls,
+        calibrators: dict[str, TemperatureCalibrator],
+        labelled: LabelledRows,
+        most: int,
+        level: float,
+        names: Sequence[str] | None,
     ) -> Self:
         most, level = check_integer("most", most, 1), check_fraction("level", level)
         index, rows = optima.weighted_rows(labelled), optima.as_rows(labelled)
@@ -122,6 +138,7 @@ class ClassTemperatureDisplay(BestTemperatures):
             _means(calibrators, labelled, [groups[k] for k in classes]),
             single,
             rows.n_classes,
+            names,
         )
 
     def chart(self) -> Chart:
@@ -129,13 +146,15 @@ class ClassTemperatureDisplay(BestTemperatures):
         at = np.arange(len(self.classes), dtype=np.float64)
         asides = np.linspace(-0.3, 0.3, len(self.mean)) if len(self.mean) > 1 else [0.0]
         columns = zip(self.classes, self.count, strict=True)
-        tips = [f"class {k}, {n} rows: best T {self.interval(i)}" for i, (k, n) in enumerate(columns)]
+        tips = [
+            f"class {self.name(k)}, {n} rows: best T {self.interval(i)}" for i, (k, n) in enumerate(columns)
+        ]
         limits = self.limits(list(self.mean.values()))
         marks = [*self.rules(limits), self.best(at, ("class", "classes"), tips)]
         marks += [self._means(name, at + aside) for name, aside in zip(self.mean, asides, strict=False)]
         some = len(at) < self.n_classes
         label = f"true class ({len(at)} of {self.n_classes})" if some else "true class"
-        x = Axis.of_names(label, [str(k) for k in self.classes])
+        x = Axis.of_names(label, [_short(self.name(k), max(3, AXIS_SIGNS // len(at))) for k in self.classes])
         if not len(at):
             x = Axis(label, (0.0, 1.0), ticks=())
             marks.append(Text(0.4, self.single, f"no class has {optima.LEAST_ROWS} rows"))
@@ -148,7 +167,10 @@ class ClassTemperatureDisplay(BestTemperatures):
         label, values = method_style(name).label, self.mean[name]
         if len(values) and np.ptp(values) < 1e-9 * values[0]:
             return Rule(float(values[0]), method=name, label=f"{label}: T = {values[0]:.3g}")
-        tips = [f"{label}, class {k}: mean T {t:.3g}" for k, t in zip(self.classes, values, strict=True)]
+        tips = [
+            f"{label}, class {self.name(k)}: mean T {t:.3g}"
+            for k, t in zip(self.classes, values, strict=True)
+        ]
         return Dots(at, values, method=name, label=label, tips=tips)
 
     def _in_words(self) -> str:
@@ -157,7 +179,8 @@ class ClassTemperatureDisplay(BestTemperatures):
         if len(known) > 1:
             (k, low), (most, high) = ((self.classes[i], self.optimum[i]) for i in (known[0], known[-1]))
             words = (
-                f"Class {most} needs the highest temperature, {high:.3g}, class {k} the lowest, {low:.3g}."
+                f"Class {self.name(most)} needs the highest temperature, {high:.3g}, "
+                f"class {self.name(k)} the lowest, {low:.3g}."
             )
         words += (
             " Circles: the best temperature of the rows of each class, with its interval; coloured dots: the "
@@ -166,6 +189,10 @@ class ClassTemperatureDisplay(BestTemperatures):
         if len(self.classes) < self.n_classes:
             words += f" Of {self.n_classes} classes, these {len(self.classes)} differ most from the rest."
         return words
+
+
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 
 def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indices]:

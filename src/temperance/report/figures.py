@@ -101,7 +101,13 @@ def class_figure(shown: display.ClassTemperatureDisplay) -> Markup:
     """Return the mean temperature of each true class, and the best one of its rows."""
     columns = enumerate(zip(shown.classes, shown.count, shown.optimum, strict=True))
     rows = [
-        [f"{k}", f"{n}", f"{t:.3g}", shown.ends(i), *(f"{mean[i]:.3g}" for mean in shown.mean.values())]
+        [
+            shown.name(k),
+            f"{n}",
+            f"{t:.3g}",
+            shown.ends(i),
+            *(f"{mean[i]:.3g}" for mean in shown.mean.values()),
+        ]
         for i, (k, n, t) in columns
     ]
     head = ["class", "rows", "best T", "interval", *(f"mean T, {name}" for name in shown.mean)]

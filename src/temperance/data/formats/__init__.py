@@ -11,17 +11,29 @@ from pathlib import Path
 from temperance.data.formats import csv, npy, npz, parquet, safetensors, torch
 from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
 from temperance.data.lazy_array import LazyArray, file_error
+from temperance.errors import Remedy
 
 FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".npz": npz.members,
     ".npy": npy.members,
     ".csv": csv.members,
+    ".csv.gz": csv.members,
+    ".tsv": csv.members,
+    ".tsv.gz": csv.members,
     ".parquet": parquet.members,
     ".pq": parquet.members,
     ".safetensors": safetensors.members,
     ".pt": torch.members,
     ".pth": torch.members,
 }
+
+ARRAYS = (".npz", ".npy", ".safetensors", ".pt", ".pth")
+"""Formats of arrays, which have keys and no columns."""
+
+
+def format_of(path: Path) -> str:
+    """Return the suffix that says how a file is read, as .csv or .csv.gz; empty if none does."""
+    return next((suffix for suffix in FORMATS if path.name.lower().endswith(suffix)), "")
 
 
 def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[str, LazyArray]:
@@ -30,9 +42,12 @@ def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[s
     `choice` names columns of a table; files of arrays have none.
     """
     path = Path(path)
-    _check_file(path)
+    check_file(path)
+    argument = choice.names_a_column()
+    if argument is not None and format_of(path) in ARRAYS:
+        raise file_error(path, "has no columns, as a table has.", remedy=Remedy(argument))
     try:
-        members = FORMATS[path.suffix.lower()](path, choice)
+        members = FORMATS[format_of(path)](path, choice)
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
     if not members:
@@ -40,12 +55,13 @@ def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[s
     return members
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Raise unless there is a file of a known format."""
     if not path.exists():
         raise file_error(path, "there is no such file. Check its name and folder.")
     if path.is_dir():
         raise file_error(path, "is a folder. Give the name of a file in it.")
-    if path.suffix.lower() not in FORMATS:
+    if not format_of(path):
         raise file_error(
             path,
             f"must be one of {', '.join(FORMATS)}; found the suffix {path.suffix!r}. Save it as one of them.",

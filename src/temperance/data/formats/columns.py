@@ -1,23 +1,30 @@
 """Which columns of a table form which array.
 
-    label, labels                        labels
+    label, labels, target, y, y_true, class (any case)         labels, or the column that the user names
+    a first column without a name, or the one the user names   ids
     logit_0 ... logit_{K-1}, logits_*    logits (N, K);     logit, logits      logits (N,) of two classes
-    prob_0 ... prob_{K-1}, probs_*       probs (N, K);      prob, probs        probs (N,) of class 1
+    logit_cat, logit_dog, ...            logits (N, K) of classes with names
+    prob_0 ... prob_{K-1}, probs_*       probs, in the same ways
 
-A table without any logit or prob has one array without a name: all columns but the label. Beside named
-ones, other columns (an identifier, say) are left alone.
+A table without any logit or prob has one array without a name: all columns but the labels and the ids, each
+named after its class. Beside named ones, other columns are left alone.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from temperance.data.lazy_array import file_error
+from temperance.errors import InputError, Remedy
 
 STEMS = {"logits": "logit", "probs": "prob"}
-_INDEX = "__index_level_0__"  # how pandas names the row index in a file
+LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")
+NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
+"""What the index of a data frame is called in a file, and what pandas makes of that when it reads it."""
+MOST_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -27,15 +34,22 @@ class Columns:
     names: tuple[str, ...]
     flat: bool
     class_names: tuple[str, ...] | None = None
-    """The names, where they are those of the classes: where columns are not numbered."""
+    """The classes, where the columns are named after them; None where they are numbered."""
 
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """Which columns of a table the user has named: that of the labels, and that which identifies the rows."""
+    """What the user has said of a table: the column of the labels, that of the ids, and the classes."""
 
     label: str | None = None
     identifier: str | None = None
+    classes: tuple[str, ...] | None = None
+    index: tuple[str, ...] = field(default=(), kw_only=True)
+    """Columns that the file itself calls the index of its rows."""
+
+    def names_a_column(self) -> str | None:
+        """Return the argument that names a column, if any does."""
+        return "label_column" if self.label is not None else "id_column" if self.identifier else None
 
 
 ANY_COLUMNS = ColumnChoice()
@@ -43,34 +57,81 @@ ANY_COLUMNS = ColumnChoice()
 
 def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Columns]:
     """Return the columns of each array by its key."""
-    twice = sorted({name for name in names if names.count(name) > 1})
+    _check_once(path, names)
+    label, identifier = _label(path, names, choice), _identifier(path, names, choice)
+    if label is not None and label == identifier:
+        raise file_error(path, f"labels and ids must be two columns; found {label!r} for both.")
+    found: dict[str, Columns] = {}
+    if label is not None:
+        found["labels"] = Columns((label,), flat=True)
+    if identifier is not None:
+        found["ids"] = Columns((identifier,), flat=True)
+    taken = {label, identifier, *choice.index}
+    free = [name for name in names if name not in taken]
+    for key, stem in STEMS.items():
+        if columns := _scores(path, stem, free):
+            found[key] = _chosen(path, columns, choice.classes)
+    if not found.keys() & STEMS.keys() and free:
+        found[""] = _plain(path, free, choice)
+    return found
+
+
+def _check_once(path: Path, names: list[str]) -> None:
+    twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
         raise file_error(
             path, f"must name each column once; found {', '.join(map(repr, twice))} more than once."
         )
-    found: dict[str, Columns] = {}
-    labels = [name for name in names if name in ("label", "labels")]
+
+
+def _label(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
+    if choice.label is not None:
+        return _named(path, names, choice.label, "label_column")
+    labels = [name for name in names if name.lower() in LABEL_NAMES and name != choice.identifier]
     if len(labels) > 1:
-        raise file_error(path, "must have one column of labels; found both 'label' and 'labels'. Drop one.")
-    if labels:
-        found["labels"] = Columns((labels[0],), flat=True)
-    for key, stem in STEMS.items():
-        if columns := _scores(path, stem, names):
-            found[key] = columns
-    others = tuple(name for name in names if name not in labels and name != _INDEX)
-    if not found.keys() & STEMS.keys() and others:
-        found[""] = Columns(others, True) if len(others) == 1 else Columns(others, False, others)
-    return found
+        raise file_error(
+            path,
+            f"must have one column of labels; found {' and '.join(map(repr, labels))}.",
+            remedy=Remedy("label_column", tuple(labels)),
+        )
+    return labels[0] if labels else None
+
+
+def _identifier(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
+    if choice.identifier is not None:
+        return _named(path, names, choice.identifier, "id_column")
+    if len(choice.index) == 1:
+        return choice.index[0]
+    return names[0] if names and names[0] in NAMELESS and not choice.index else None
+
+
+def _named(path: Path, names: list[str], name: str, argument: str) -> str:
+    if name not in names:
+        what = f"must have the column {name!r}; found {listed(names)}."
+        raise file_error(path, what, remedy=Remedy(argument, ("NAME",)))
+    return name
 
 
 def _scores(path: Path, stem: str, names: list[str]) -> Columns | None:
-    numbered: dict[int, str] = {}
+    """Return the columns named as scores: numbered, else by class, else a single one."""
+    by_class: dict[str, str] = {}
     for name in names:
-        if match := re.fullmatch(rf"{stem}s?_([0-9]+)", name):
-            number = int(match[1])
-            if number in numbered:
-                raise file_error(path, f"columns {numbered[number]!r} and {name!r} are the same. Drop one.")
-            numbered[number] = name
+        if match := re.fullmatch(rf"{stem}s?_(.+)", name):
+            one = str(int(match[1])) if re.fullmatch("[0-9]+", match[1]) else match[1]
+            if one in by_class:
+                raise file_error(path, f"columns {by_class[one]!r} and {name!r} are the same. Drop one.")
+            by_class[one] = name
+    numbered = {int(one): name for one, name in by_class.items() if one.isascii() and one.isdigit()}
+    if 0 in numbered:
+        return _numbered(path, stem, numbered)
+    if by_class:  # numbers that do not begin with 0 are names as well
+        only = [str(number) for number in numbered] or list(by_class)
+        return Columns(tuple(by_class[one] for one in only), False, tuple(only))
+    single = [name for name in names if name in (stem, f"{stem}s")]
+    return Columns((single[0],), flat=True) if single else None
+
+
+def _numbered(path: Path, stem: str, numbered: dict[int, str]) -> Columns:
     missing = [number for number in range(len(numbered)) if number not in numbered]
     if missing:
         raise file_error(
@@ -78,7 +139,79 @@ def _scores(path: Path, stem: str, names: list[str]) -> Columns | None:
             f"must have columns {stem}_0 to {stem}_{{K-1}} for K classes; it has {len(numbered)}, and "
             f"{stem}_{missing[0]} is not among them. Give one column for each class.",
         )
-    if numbered:
-        return Columns(tuple(numbered[number] for number in sorted(numbered)), flat=False)
-    single = [name for name in names if name in (stem, f"{stem}s")]
-    return Columns((single[0],), flat=True) if single else None
+    return Columns(tuple(numbered[number] for number in sorted(numbered)), flat=False)
+
+
+def _plain(path: Path, free: list[str], choice: ColumnChoice) -> Columns:
+    """Return the columns of a table that says of none what it is: all that are left are classes."""
+    if choice.classes is None:
+        _refuse_doubtful(path, free)
+    columns = Columns(tuple(free), False, tuple(free)) if len(free) > 1 else Columns(tuple(free), True)
+    chosen = _chosen(path, columns, choice.classes)
+    if "" in chosen.names:
+        at = free.index("") + 1
+        raise file_error(path, f"every column of a class must have a name; found none in column {at}.")
+    return chosen
+
+
+def _refuse_doubtful(path: Path, free: list[str]) -> None:
+    """Raise where a column may be a class or another column of labels."""
+    doubtful = [name for name in free if name.lower() in LABEL_NAMES]
+    if doubtful:
+        rest = [name for name in free if name not in doubtful]
+        raise file_error(
+            path,
+            f"column {doubtful[0]!r} may be a class, or labels that are not asked for.",
+            remedy=Remedy("classes", (joined(rest), joined(free))),
+        )
+
+
+def _chosen(path: Path, columns: Columns, classes: tuple[str, ...] | None) -> Columns:
+    """Return the columns of the classes that the user names: by these names, or in the order of the file."""
+    if classes is None:
+        return columns
+    if columns.class_names is not None:
+        places = dict(zip(columns.class_names, columns.names, strict=True))
+        if all(name in places for name in classes):
+            return Columns(tuple(places[name] for name in classes), columns.flat, classes)
+        unknown = [name for name in classes if name not in places]
+        if len(unknown) < len(classes):
+            raise file_error(
+                path,
+                f"must have a column for every class; found none for {listed(unknown)}. Correct classes.",
+            )
+    check_number_of_classes(path, 2 if columns.flat else len(columns.names), classes)
+    return replace(columns, class_names=classes)
+
+
+def check_number_of_classes(path: Path, n_classes: int, classes: Sequence[str]) -> None:
+    """Raise unless there is one name for each class."""
+    if len(classes) != n_classes:
+        raise file_error(path, f"classes must be {n_classes} names, one for each; found {len(classes)}.")
+
+
+def not_numbers(path: Path, key: str, columns: Columns, wrong: Sequence[str], found: str) -> InputError:
+    """Return the error about columns of scores that hold something else, with the way out."""
+    fact = f"column {wrong[0]!r} must hold numbers; found {found}."
+    if columns.names != columns.class_names:
+        return file_error(path, f"{fact} Change it, or leave it out.", key)
+    if len(wrong) == 1:
+        remedy = Remedy("id_column", (wrong[0],))
+        return file_error(path, f"{fact} If it names the rows, say so.", key, remedy)
+    numbers = [name for name in columns.names if name not in wrong]
+    return file_error(
+        path, f"{fact} Say which columns are the classes.", key, Remedy("classes", (joined(numbers),))
+    )
+
+
+def joined(names: Sequence[str]) -> str:
+    """Return names as the argument `classes` takes them; a word in their place if they are many."""
+    return ",".join(names) if len(names) <= MOST_LISTED else "NAMES"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names for a sentence: the first and the last few of many."""
+    shown = [repr(name) for name in names]
+    if len(shown) <= MOST_LISTED:
+        return ", ".join(shown)
+    return f"{', '.join(shown[:3])}, ..., {', '.join(shown[-2:])} ({len(shown)} in all)"

@@ -1,132 +1,221 @@
-""".csv: a line that names the columns (see columns.py), then a line for each row; needs no other package."""
+""".csv and .tsv: a line that names the columns (see columns.py), then a line for each row.
+
+Needs no other package. How the text is read is in csv_text.py.
+"""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group
-from temperance.data.lazy_array import LazyArray, damage_explained, file_error
+from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
+from temperance.data.formats.csv_text import EXAMPLE, TableText, is_number, read_table_text
+from temperance.data.formats.label_cells import label_values
+from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.errors import InputError
 
-_EXAMPLE = "logit_0,logit_1,label"
+_TEXT_ROWS = FILL_BYTES >> 8  # of one column, at a time
 
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the arrays of the table. Its lines are counted, not read."""
-    with _opened(path) as (names, file):
-        n_rows = sum(not line.isspace() for line in file)
-    return {
-        key: _CsvArray(path, key, names, columns, n_rows)
-        for key, columns in group(path, names, choice).items()
-    }
+    text = read_table_text(path)
+    with text.lines() as lines:
+        first = next(lines, (0, ""))[1]
+        n_rows = bool(first) + sum(1 for _ in lines)
+    groups = group(path, text.names, choice)
+    example = text.cells(first) or []
+    named = any(columns.class_names is not None for columns in groups.values())
+    found: dict[str, LazyArray] = {}
+    for key, columns in groups.items():
+        if key == "labels":
+            found[key] = _LabelColumn(text, key, columns, n_rows, named)
+        elif key == "ids":
+            found[key] = _TextColumn(text, key, columns, n_rows)
+        else:
+            _check_first(text, key, columns, example)
+            found[key] = _NumberColumns(text, key, columns, n_rows)
+    return found
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[list[str], TextIO]]:
-    """Open the table behind its first line, and return the names of that."""
-    wrong = "is not text in UTF-8 ({}). Save it as CSV in UTF-8."
-    # utf-8-sig: spreadsheets begin a file with a mark of its encoding.
-    with damage_explained(path, wrong.format, of=UnicodeDecodeError), path.open(encoding="utf-8-sig") as file:
-        yield _names(path, file.readline()), file
+def _check_first(text: TableText, key: str, columns: Columns, cells: list[str]) -> None:
+    """Raise for columns that hold text in the first row: these hold it everywhere."""
+    if columns.names != columns.class_names or len(cells) != len(text.names):
+        return  # what is wrong is said when the line is read
+    held = {name: cells[text.names.index(name)].strip() for name in columns.names}
+    words = [name for name, cell in held.items() if cell and not _is_any_number(cell, text.separator)]
+    if words:
+        raise not_numbers(text.path, key, columns, words, f"{held[words[0]][:40]!r}")
 
 
-def _names(path: Path, line: str) -> list[str]:
-    names = [name.strip() for name in _cells(line)]
-    if not any(names):
-        raise file_error(path, f"the first line must name the columns, as {_EXAMPLE}; it is empty.")
-    if all(_is_number(name) for name in names):
-        raise file_error(
-            path,
-            f"the first line must name the columns, as {_EXAMPLE}; it holds numbers only. Add such a line.",
-        )
-    if len(names) == 1 and (";" in line or "\t" in line):
-        raise file_error(path, f"columns must be separated by commas; found {line.strip()[:60]!r}.")
-    return names
+def _is_any_number(cell: str, separator: str) -> bool:
+    return is_number(cell.replace(",", ".") if separator != "," else cell)
 
 
-def _cells(line: str) -> list[str]:
-    try:
-        return next(csv.reader([line]), [])
-    except csv.Error:
-        return [line]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-class _CsvArray(LazyArray):
+class _Columns(LazyArray):
     """Some columns of the table."""
 
-    def __init__(self, path: Path, key: str, names: list[str], columns: Columns, n_rows: int) -> None:
+    def __init__(
+        self, text: TableText, key: str, columns: Columns, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        super().__init__(text.path, key, shape, dtype)
+        self.class_names, self.columns = columns.class_names, columns.names
+        self._text = text
+        self._where = [text.names.index(name) for name in columns.names]
+
+    def _line_blocks(self, rows: int) -> Iterator[dict[int, str]]:
+        with self._text.lines() as numbered:
+            while lines := dict(islice(numbered, rows)):
+                # A separator more may be part of a quoted text.
+                most = len(self._text.names) - 1
+                if any(line.count(self._text.separator) != most or '"' in line for line in lines.values()):
+                    for number, line in lines.items():
+                        self._cells(number, line)
+                yield lines
+
+    def _cells(self, number: int, line: str) -> list[str]:
+        """Return the cells of the array; raise if the line has not as many as the first."""
+        cells, wanted = self._text.cells(line), len(self._text.names)
+        if cells is None:
+            raise self.file_error(
+                f"line {number} must close the quotes that it opens. Remove line breaks in cells."
+            )
+        if len(cells) != wanted:
+            raise self.file_error(
+                f"line {number} must have {wanted} cells, as the first line has; it has {len(cells)}."
+            )
+        return [cells[column].strip() for column in self._where]
+
+    def _load(self, lines: dict[int, str], dtype: Any) -> NDArray[Any]:
+        return np.loadtxt(
+            list(lines.values()),
+            dtype,
+            delimiter=self._text.separator,
+            comments=None,
+            quotechar='"',
+            usecols=self._where,
+            ndmin=2,
+            encoding=None,
+        )
+
+    def _not(self, line: int, name: str, wanted: str, found: str, advice: str = "") -> InputError:
+        what = repr(found[:40]) if found else "an empty cell"
+        usual = f"Correct it, or name the columns of the scores, as {EXAMPLE}, so that others are left alone."
+        return self.file_error(
+            f"line {line}, column {name!r} must hold {wanted}; found {what}. {advice or usual}"
+        )
+
+
+class _NumberColumns(_Columns):
+    """Columns of scores."""
+
+    def __init__(self, text: TableText, key: str, columns: Columns, n_rows: int) -> None:
         shape = (n_rows,) if columns.flat else (n_rows, len(columns.names))
-        super().__init__(path, key, shape, np.dtype(np.int64 if key == "labels" else np.float64))
-        self.class_names = columns.class_names
-        self._names = names
-        self._where = [names.index(name) for name in columns.names]
+        super().__init__(text, key, columns, shape, np.dtype(np.float64))
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        with _opened(self.path) as (_, file):
-            # Numbered as an editor counts.
-            numbered = ((number, line) for number, line in enumerate(file, 2) if not line.isspace())
-            while lines := dict(islice(numbered, rows)):
-                yield self._numbers(lines)
+        marks: set[str] = set()
+        for lines in self._line_blocks(rows):
+            table = self._numbers(lines, marks)
+            yield table[:, 0] if len(self.shape) == 1 else table
 
-    def _numbers(self, lines: dict[int, str]) -> NDArray[Any]:
-        # np.loadtxt sees only the columns it is asked for. A comma more may be part of a quoted text.
-        if any(line.count(",") != len(self._names) - 1 for line in lines.values()):
-            self._look_closely(lines)
+    def _numbers(self, lines: dict[int, str], marks: set[str]) -> NDArray[Any]:
+        """Return the numbers of some lines; `marks` are those before decimals that were found so far."""
+        separator, has_points = self._text.separator, any("." in line for line in lines.values())
         try:
-            table = np.loadtxt(
-                list(lines.values()),
-                delimiter=",",
-                comments=None,
-                quotechar='"',
-                usecols=self._where,
-                ndmin=2,
-                encoding=None,
-            )
+            table = self._load(lines, np.float64)
         except ValueError as error:
-            self._look_closely(lines)
+            if separator != "," and any("," in line for line in lines.values()):
+                return self._with_decimal_commas(lines, marks, quickly=not (has_points or "." in marks))
+            for number, line in lines.items():
+                self._checked(number, self._cells(number, line))
             raise self.file_error(f"cannot be read in lines {min(lines)} to {max(lines)}: {error}") from error
-        if self.key == "labels":
-            self._check_whole(table, list(lines))
-        block = table[:, 0] if len(self.shape) == 1 else table
-        return block.astype(self.dtype, copy=False)
+        if separator != "," and has_points:
+            if "," in marks:
+                return self._with_decimal_commas(lines, marks)
+            marks.add(".")
+        return table
 
-    def _look_closely(self, lines: dict[int, str]) -> None:
-        """Raise for the first line that is at fault."""
+    def _with_decimal_commas(
+        self, lines: dict[int, str], marks: set[str], *, quickly: bool = False
+    ) -> NDArray[Any]:
+        """Read numbers in which a comma stands before the decimals, as it can if it separates nothing.
+
+        Quickly where there is no point in any line, which could be one of a number.
+        """
+        if quickly:
+            try:
+                table = self._load({at: line.replace(",", ".") for at, line in lines.items()}, np.float64)
+            except ValueError:
+                pass  # cell by cell, to name the one at fault
+            else:
+                marks.add(",")
+                return table
+        rows = []
         for number, line in lines.items():
-            cells = _cells(line)
-            if len(cells) != len(self._names):
+            cells = "\n".join(self._cells(number, line))  # none of them has a line break
+            marks.update(mark for mark in ",." if mark in cells)
+            if len(marks) > 1:
                 raise self.file_error(
-                    f"line {number} must have {len(self._names)} cells, as the first line has; "
-                    f"it has {len(cells)}."
+                    f"line {number}: decimals must stand behind a point, or all behind a comma; found both "
+                    "in this file. Save numbers without separators of thousands."
                 )
-            for column in self._where:
-                if not _is_number(cells[column]):
-                    raise self._not(number, column, "a number", cells[column])
+            try:
+                rows.append([float(cell) for cell in cells.replace(",", ".").split("\n")])
+            except ValueError:
+                self._checked(number, cells.replace(",", ".").split("\n"))
+                raise
+        return np.array(rows, np.float64)
 
-    def _check_whole(self, table: NDArray[Any], numbers: list[int]) -> None:
-        # Text has no types: 3.0 is the label 3. Above 2^53 a float is no exact index.
-        bad = np.flatnonzero(~((table == np.rint(table)) & (np.abs(table) < 2**53)).all(axis=1))
-        if bad.size:
-            raise self._not(numbers[bad[0]], self._where[0], "a whole number", f"{table[bad[0], 0]:g}")
+    def _checked(self, number: int, cells: list[str]) -> None:
+        """Raise for the first cell that holds no number."""
+        for name, cell in zip(self.columns, cells, strict=True):
+            if not is_number(cell):
+                decimal = self._text.separator == "," and is_number(cell.replace(",", "."))
+                advice = "Where a comma stands before decimals, separate columns by semicolons." * decimal
+                raise self._not(number, name, "a number", cell, advice)
 
-    def _not(self, line: int, column: int, wanted: str, got: str) -> InputError:
-        return self.file_error(
-            f"line {line}, column {self._names[column]!r} must hold {wanted}; found {got[:40]!r}. "
-            f"Correct it, or name the columns of the scores, as {_EXAMPLE}, so that others are left alone."
-        )
+
+class _TextColumn(_Columns):
+    """A column of which every cell is taken as it stands, without blanks at its ends."""
+
+    def __init__(self, text: TableText, key: str, columns: Columns, n_rows: int) -> None:
+        super().__init__(text, key, columns, (n_rows,), np.dtype("U"))
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        for lines in self._line_blocks(rows):
+            yield np.char.strip(self._load(lines, np.str_)[:, 0])
+
+    def _array(self) -> NDArray[Any]:
+        return np.concatenate([np.empty(0, "U1"), *self._blocks(_TEXT_ROWS)])
+
+
+class _LabelColumn(_TextColumn):
+    """The column of the labels: whole numbers, or the names of classes."""
+
+    def __init__(self, text: TableText, key: str, columns: Columns, n_rows: int, named: bool) -> None:
+        super().__init__(text, key, columns, n_rows)
+        self._named = named
+
+    def _array(self) -> NDArray[Any]:
+        codes, places = [np.empty(0, np.intp)], dict[str, int]()
+        for block in self._blocks(_TEXT_ROWS):
+            different, inverse = np.unique(block, return_inverse=True)
+            held = [places.setdefault(cell, len(places)) for cell in different.tolist()]
+            codes.append(np.array(held, np.intp)[inverse])
+        values = label_values(list(places), self._named)
+        whole = np.concatenate(codes)
+        if isinstance(values, str):
+            wanted = "a label" if self._named else "a whole number"
+            row = int(np.flatnonzero(whole == places[values])[0])
+            raise self._not(self._line_of(row), self.columns[0], wanted, values, "Correct it.")
+        return values[whole]
+
+    def _line_of(self, row: int) -> int:
+        with self._text.lines() as numbered:
+            return next(islice(numbered, row, None))[0]

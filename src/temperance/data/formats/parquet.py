@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group
+from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
 from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained
 from temperance.loaders import import_optional
 
@@ -18,13 +19,29 @@ from temperance.loaders import import_optional
 # remains in memory is a page of each column, by default 1 MB: a column of lists needs far less.
 _OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
 
+MARK = b"temperance.calibrated_by"
+"""The note in the file that says which calibrator has made its probabilities."""
+
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     with _opened(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        groups = group(path, list(schema.names), choice)
-        return {key: _stored(path, key, columns, file, schema, n_rows) for key, columns in groups.items()}
+        groups = group(path, list(schema.names), replace(choice, index=_index(schema)))
+        found = {key: _stored(path, key, columns, file, schema, n_rows) for key, columns in groups.items()}
+    mark = (schema.metadata or {}).get(MARK)
+    for array in found.values():
+        array.calibrated_by = None if mark is None else mark.decode(errors="replace")
+    return found
+
+
+def _index(schema: Any) -> tuple[str, ...]:
+    """Return the columns that pandas has written as the index of its rows."""
+    try:
+        noted = (schema.pandas_metadata or {}).get("index_columns", ())
+    except ValueError:  # a note that is no JSON says nothing
+        noted = ()
+    return tuple(name for name in noted if isinstance(name, str) and name in schema.names)
 
 
 @contextmanager
@@ -43,18 +60,29 @@ def _stored(path: Path, key: str, columns: Columns, file: Any, schema: Any, n_ro
     from pyarrow import types
 
     kinds = [schema.field(name).type for name in columns.names]
+    if key in ("labels", "ids") and _is_text(types, kinds[0]):
+        return _TextColumn(path, key, columns, (n_rows,), np.dtype("U"))
     width = None if columns.flat else len(kinds)
     if len(kinds) == 1 and _is_list(types, kinds[0]):
         width = _list_width(file, columns.names[0], kinds[0], types)
         kinds = [kinds[0].value_type]
-    for name, kind in zip(columns.names, kinds, strict=True):
-        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            return UnreadableArray(
-                path, key, f"column {name!r} must hold numbers; found {kind}. Change it, or leave it out."
-            )
+    others = {
+        name: kind
+        for name, kind in zip(columns.names, kinds, strict=True)
+        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+    }
+    if others:
+        kind = next(iter(others.values()))
+        return UnreadableArray(path, key, not_numbers(path, key, columns, list(others), f"{kind}"))
     dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
     shape = (n_rows,) if width is None else (n_rows, width)
     return _ParquetArray(path, key, columns, shape, dtype)
+
+
+def _is_text(types: Any, kind: Any) -> bool:
+    if types.is_dictionary(kind):  # as pandas writes a categorical column
+        kind = kind.value_type
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
 def _is_list(types: Any, kind: Any) -> bool:
@@ -75,7 +103,7 @@ class _ParquetArray(LazyArray):
         self, path: Path, key: str, columns: Columns, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         super().__init__(path, key, shape, dtype)
-        self.class_names = columns.class_names
+        self.class_names, self.columns = columns.class_names, columns.names
         self._names = columns.names
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
@@ -133,7 +161,22 @@ class _ParquetArray(LazyArray):
 
     def _refuse_nulls(self, column: Any, name: str) -> None:
         if column.null_count:
+            what = "text" if self.dtype.kind == "U" else "a number"
             raise self.file_error(
-                f"column {name!r} must have a number in every row; {column.null_count} of the "
+                f"column {name!r} must have {what} in every row; {column.null_count} of the "
                 f"{len(column)} read are missing. Drop these rows or fill them in."
             )
+
+
+class _TextColumn(_ParquetArray):
+    """A column of text: names of classes, or of rows."""
+
+    def _array(self) -> NDArray[Any]:
+        blocks = [np.array(block, np.str_) for block in self._text()]
+        return np.concatenate([np.empty(0, "U1"), *blocks])
+
+    def _text(self) -> Iterator[list[str]]:
+        with _opened(self.path) as file:
+            for batch in file.iter_batches(columns=list(self._names)):
+                self._refuse_nulls(batch.column(0), self._names[0])
+                yield batch.column(0).to_pylist()

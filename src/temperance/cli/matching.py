@@ -1,0 +1,117 @@
+"""Whether a file of rows is what a calibrator, or another file, is about; and what a command says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from temperance.cli.inputs import RowOptions
+from temperance.cli.output import Output, on_one_line
+
+if TYPE_CHECKING:
+    from temperance.calibrators import Calibrator
+    from temperance.data import RowFile
+
+KINDS = {"logits": "logits", "probs": "probabilities"}
+
+
+def reading_probs(row_options: RowOptions, from_probs: bool) -> RowOptions:
+    """Return the options of a file that holds probabilities, if the user has said so."""
+    from temperance.errors import InputError, Remedy
+
+    if not from_probs:
+        return row_options
+    if row_options.kind == "logits":
+        raise InputError("--from-probs and --input logits exclude each other.", remedy=Remedy("kind"))
+    return replace(row_options, kind="probs")
+
+
+def refuse_calibrated(rows: RowFile) -> None:
+    """Raise if the rows are the output of a calibrator: calibrated twice, they would be wrong."""
+    if rows.calibrated_by is not None:
+        raise rows.stored.file_error(
+            f"must hold the classifier's own outputs; found probabilities already calibrated by "
+            f"{rows.calibrated_by}. Give the file that these were made from."
+        )
+
+
+def check_for_calibrator(rows: RowFile, fitted: Calibrator, *, from_probs: bool) -> None:
+    """Raise unless the calibrator was fitted to such rows: of the same kind, with the same classes."""
+    refuse_calibrated(rows)
+    _check_kind(rows, fitted, from_probs)
+    names = getattr(fitted, "class_names_", None)
+    check_same_classes(rows, names, "the calibrator")
+
+
+def _check_kind(rows: RowFile, fitted: Calibrator, from_probs: bool) -> None:
+    from temperance.errors import Remedy
+
+    fitted_on = getattr(fitted, "fitted_on_", None)
+    kind = KINDS[rows.kind]
+    if fitted_on is None or fitted_on.kind == kind or from_probs:
+        return
+    fact = f"must hold {fitted_on.kind}, which the calibrator was fitted to; found {kind}."
+    if kind == "probabilities":
+        said = "If they are the classifier's own, say so."
+        raise rows.stored.file_error(f"{fact} {said}", Remedy("from_probs", (True,)))
+    raise rows.stored.file_error(f"{fact} Save their softmax under the name probs.")
+
+
+def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -> None:
+    """Raise if the classes of the rows have other names than elsewhere, or another order."""
+    from temperance.data.formats.columns import joined, listed
+    from temperance.errors import Remedy
+
+    if names is None or rows.class_names is None or tuple(names) == rows.class_names:
+        return
+    same = sorted(names) == sorted(rows.class_names)
+    what = "in the order of" if same else "named as in"
+    fact = f"the classes must be {what} {whose}: {listed(names)}; found {listed(rows.class_names)}."
+    if rows.stored.columns:
+        raise rows.stored.file_error(fact, Remedy("classes", (joined(names),)))
+    raise rows.stored.file_error(
+        f"{fact} {'Reorder the columns' if same else 'Rename the classes'} and save again."
+    )
+
+
+def describe_columns(rows: RowFile) -> str:
+    """Say which columns of a table are what, or the names of the classes; nothing if they are numbered."""
+    from temperance.data.formats.columns import listed
+
+    if not rows.stored.columns:
+        return "" if rows.class_names is None else f"classes: {listed(rows.class_names)}"
+    parts = [f"{'classes' if len(rows.stored.columns) > 1 else 'score'}: {listed(rows.stored.columns)}"]
+    if rows.class_names is not None and not _are_named_after(rows.stored.columns, rows.class_names):
+        parts.append(f"named {listed(rows.class_names)}")
+    if rows.label_column is not None:
+        parts.append(f"labels: {rows.label_column!r}")
+    if rows.id_column is not None:
+        parts.append(
+            f"ids: {rows.id_column!r}" if rows.id_column else "ids: the first column, without a name"
+        )
+    return f"{rows.path.name}: columns of " + "; ".join(parts)
+
+
+def say_columns(output: Output, rows: RowFile) -> None:
+    """Tell a person which columns were taken for what, before the work on them begins."""
+    if words := describe_columns(rows):
+        output.say(on_one_line(words))
+
+
+def _are_named_after(columns: Sequence[str], names: Sequence[str]) -> bool:
+    return all(column.endswith(name) for column, name in zip(columns, names, strict=False))
+
+
+def columns_for_json(rows: RowFile) -> dict[str, Any]:
+    """Return the same for a machine."""
+    if not rows.stored.columns:
+        return {} if rows.class_names is None else {"class_names": list(rows.class_names)}
+    return {
+        "columns": {
+            "scores": list(rows.stored.columns),
+            "label": rows.label_column,
+            "id": rows.id_column,
+        },
+        "class_names": None if rows.class_names is None else list(rows.class_names),
+    }

@@ -1,0 +1,49 @@
+"""What the cells of a column of labels mean, where text is all that a file has: numbers, or names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGEST_INDEX = 2**53  # above it a float is no exact index
+
+
+def label_values(cells: Sequence[str], named: bool) -> NDArray[Any] | str:
+    """Return the labels that these different cells stand for: integers, or text; or the cell at fault.
+
+    `named` says whether the columns have the names of classes. Without them, words among numbers are faults.
+    """
+    if "" in cells:
+        return ""
+    numbers = [_whole(cell) for cell in cells]
+    if None not in numbers and not (named and any(map(_is_padded, cells))):
+        return np.array(numbers, np.int64)
+    odd = [cell for cell, number in zip(cells, numbers, strict=True) if number is None]
+    if not named and (len(odd) < len(cells) or any(map(_is_measure, odd))):
+        return odd[0]
+    return np.array(cells, np.str_)
+
+
+def _is_padded(cell: str) -> bool:
+    """Say whether a cell is the name of a class that looks like a number, as 01."""
+    return len(cell) > 1 and cell.isdigit() and cell.startswith("0")
+
+
+def _whole(cell: str) -> int | None:
+    """Return the whole number in a cell; text has no types, so 3.0 is the label 3."""
+    try:
+        number = float(cell)
+    except ValueError:
+        return None
+    return int(number) if abs(number) < LARGEST_INDEX and number == round(number) else None
+
+
+def _is_measure(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,291 @@
+"""Files as practitioners make them: each is a row of the table in docs/data-files.md, and a test.
+
+To add one, append a Made to FILES and write the docs anew: python tests/door/door_files.py --write
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas
+
+LOGITS = np.array([[1.5, -0.25, 0.5], [0.125, 2.0, -1.0], [-3.0, 0.75, 2.5], [1.0, 0.0, -2.0]])
+LABELS = [0, 1, 2, 0]
+NAMES = ("cat", "dog", "owl")
+WORDS = [NAMES[label] for label in LABELS]
+IDS = ["a.png", "b.png", "c,1.png", "d.png"]
+PAGE = Path(__file__).parents[2] / "docs" / "data-files.md"
+BEGIN, END = "<!-- files -->\n", "<!-- end of files -->\n"
+
+
+@dataclass
+class Made:
+    """A file that somebody makes; `by` and `reads` are for the docs, the rest is for the test."""
+
+    by: str
+    reads: str
+    name: str
+    write: Callable[[str], None]
+    options: dict = field(default_factory=lambda: {"kind": "logits"})
+    classes: tuple | None = NAMES
+    labels: list | None = field(default_factory=lambda: LABELS)
+    ids: list | None = None
+    refused: tuple[str, ...] = ()
+    """Words of the message, if it is refused; `options` is then what the message says to pass."""
+
+
+def frame(labels=WORDS, columns=NAMES, **more):
+    """Return the logits as a data frame."""
+    made = pandas.DataFrame(LOGITS, columns=list(columns))
+    return made if labels is None else made.assign(**({"label": labels} | more))
+
+
+def text(content, encoding="utf-8", newline="\n"):
+    """Return a function that writes text."""
+    return lambda path: Path(path).write_bytes(content.replace("\n", newline).encode(encoding))
+
+
+def lines(head, separator=",", rows=None, decimal="."):
+    """Return a table as text: a head, and cells."""
+    if rows is None:
+        rows = [[*row, label] for row, label in zip(LOGITS.tolist(), WORDS, strict=True)]
+    cells = [
+        [str(cell).replace(".", decimal) if isinstance(cell, float) else cell for cell in row] for row in rows
+    ]
+    return "\n".join([head, *(separator.join(map(str, row)) for row in cells)]) + "\n"
+
+
+def csv(**options):
+    """Return a function that writes the frame as pandas does."""
+    return lambda path: frame().to_csv(path, **options)
+
+
+def quoted_rows():
+    return [[f'"{i}"', *row, f'"{label}"'] for i, row, label in zip(IDS, LOGITS.tolist(), WORDS, strict=True)]
+
+
+def parquet(made, **options):
+    return lambda path: made().to_parquet(path, **options)
+
+
+def polars_parquet(path):
+    """Polars writes large strings and no notes of pandas."""
+    import pyarrow
+    from pyarrow import parquet as files
+
+    columns = {f"prob_{name}": pyarrow.array(np.full(4, 1 / 3)) for name in NAMES}
+    large = pyarrow.array(WORDS, pyarrow.large_string())
+    files.write_table(pyarrow.table(columns | {"y_true": large}), path)
+
+
+R_HEAD = '"","cat","dog","owl","label"'
+FILES = [
+    Made("`df.to_csv(path, index=False)`", "classes by their headers", "val.csv", csv(index=False)),
+    Made(
+        "`df.to_csv(path)`, with the index",
+        "the first column, without a name, as ids",
+        "val.csv",
+        csv(),
+        ids=["0", "1", "2", "3"],
+    ),
+    Made(
+        "pandas, read and written again (`Unnamed: 0`)",
+        "the same",
+        "val.csv",
+        text(
+            lines(
+                "Unnamed: 0,cat,dog,owl,label",
+                rows=[[i, *row] for i, row in enumerate(frame().values.tolist())],
+            )
+        ),
+        ids=["0", "1", "2", "3"],
+    ),
+    Made(
+        "`pandas.DataFrame(logits).to_csv(path)`, columns 0, 1, 2",
+        "classes `0`, `1`, `2`",
+        "val.csv",
+        lambda path: frame(LABELS, range(3)).to_csv(path, index=False),
+        classes=("0", "1", "2"),
+    ),
+    Made(
+        "columns `3`, `5`, `7` with the labels 3, 5, 7",
+        "labels by the names of the columns",
+        "val.csv",
+        lambda path: frame([3, 5, 7, 3], (3, 5, 7)).to_csv(path, index=False),
+        classes=("3", "5", "7"),
+    ),
+    Made(
+        "columns `logit_0`, `logit_1`, ..., and others",
+        "by number; others are left alone",
+        "val.csv",
+        text(
+            lines(
+                "logit_0,logit_1,logit_2,LABEL",
+                rows=[[*r, k] for r, k in zip(LOGITS.tolist(), LABELS, strict=True)],
+            )
+        ),
+        {},
+        classes=None,
+    ),
+    Made(
+        "columns `logit_cat`, `logit_dog`, ...",
+        "classes by their names",
+        "val.csv",
+        lambda path: (
+            frame(columns=[f"logit_{name}" for name in NAMES]).assign(fold=1).to_csv(path, index=False)
+        ),
+        {},
+    ),
+    Made(
+        "labels in a column `target`, `y`, `y_true` or `class`",
+        "labels, in upper or lower case",
+        "val.csv",
+        lambda path: frame().rename(columns={"label": "Target"}).to_csv(path, index=False),
+    ),
+    Made(
+        "labels in a column of another name",
+        "`--label-column truth`",
+        "val.csv",
+        lambda path: frame().rename(columns={"label": "truth"}).to_csv(path, index=False),
+        {"kind": "logits", "label_column": "truth"},
+        refused=("column 'truth' must hold numbers; found 'cat'",),
+    ),
+    Made(
+        "two columns that may be labels",
+        "`--label-column label`, if scores are named `logit_...`",
+        "val.csv",
+        lambda path: frame(columns=[f"logit_{n}" for n in NAMES], y=0).to_csv(path, index=False),
+        {"label_column": "label"},
+        refused=("must have one column of labels; found 'label' and 'y'. Pass label_column='label' or",),
+    ),
+    Made(
+        "ids of text in a column of their own",
+        "`--id-column image`",
+        "val.csv",
+        lambda path: frame(image=IDS).to_csv(path, index=False),
+        {"kind": "logits", "id_column": "image"},
+        ids=IDS,
+        refused=("column 'image' must hold numbers; found 'a.png'. If it names", "Pass id_column='image'."),
+    ),
+    Made(
+        "R, `write.csv(d, path)`",
+        "row names as ids; quotes, also around commas, are no part of a cell",
+        "val.csv",
+        text(lines(R_HEAD, rows=quoted_rows())),
+        ids=IDS,
+    ),
+    Made(
+        'R, `write.table(d, path, sep = "\\t")`, a head with one cell less',
+        "row names as ids",
+        "val.tsv",
+        text(lines('"cat"\t"dog"\t"owl"\t"label"', "\t", quoted_rows())),
+        ids=IDS,
+    ),
+    Made(
+        "R, `write.csv2(d, path)`: semicolons and decimal commas",
+        "the same numbers",
+        "val.csv",
+        text(lines(R_HEAD.replace(",", ";"), ";", quoted_rows(), ",")),
+        ids=IDS,
+    ),
+    Made(
+        "Excel, CSV UTF-8: a byte order mark, CRLF",
+        "as ever",
+        "val.csv",
+        text(lines("cat,dog,owl,label"), "utf-8-sig", "\r\n"),
+    ),
+    Made(
+        "Excel in a language with decimal commas",
+        "semicolons separate, commas stand before decimals",
+        "val.csv",
+        text(lines("cat;dog;owl;label", ";", decimal=","), "utf-8-sig", "\r\n"),
+    ),
+    Made(
+        'Excel, "Unicode text": tabs in UTF-16',
+        "as ever, under the name .tsv",
+        "val.tsv",
+        text(lines("cat\tdog\towl\tlabel", "\t"), "utf-16", "\r\n"),
+    ),
+    Made("a table separated by `|`", "as ever", "val.csv", text(lines("cat|dog|owl|label", "|"))),
+    Made("`df.to_csv('val.csv.gz')`", "unpacked as it is read", "val.csv.gz", csv(index=False)),
+    Made(
+        "decimal points and decimal commas in one file",
+        "refused",
+        "val.tsv",
+        text("cat\tdog\tlabel\n1.5\t2\tcat\n1,234\t0\tdog\n"),
+        refused=("line 3: decimals must stand behind a point, or all behind a comma",),
+        classes=None,
+    ),
+    Made(
+        "an empty cell",
+        "refused, with its line and column",
+        "val.csv",
+        text("cat,dog,label\n1.5,2,cat\n,0,dog\n"),
+        refused=("line 3, column 'cat' must hold a number; found an empty cell",),
+        classes=None,
+    ),
+    Made(
+        "a table without a head",
+        "refused: add a line that names the columns",
+        "val.csv",
+        text("a.png,0.5,2\nb.png,1.5,0\n"),
+        refused=("the first line must name the columns", "found '0.5' among the names"),
+        classes=None,
+    ),
+    Made(
+        "`df.to_parquet(path)`, the index text or named",
+        "the index as ids",
+        "val.parquet",
+        parquet(lambda: frame().set_index(pandas.Index(IDS, name="image"))),
+        ids=IDS,
+    ),
+    Made(
+        "`df.to_parquet(path)`, a categorical label",
+        "labels by name",
+        "val.parquet",
+        parquet(lambda: frame().astype({"label": "category"})),
+    ),
+    Made(
+        "Polars, `df.write_parquet(path)`",
+        "labels by name",
+        "val.parquet",
+        polars_parquet,
+        {},
+    ),
+    Made(
+        "`np.savez(path, logits=..., labels=names, classes=clf.classes_)`",
+        "labels by the names in `classes`, or `class_names`",
+        "val.npz",
+        lambda path: np.savez(path, logits=LOGITS, labels=np.array(WORDS), classes=np.array(NAMES)),
+        {},
+    ),
+    Made(
+        "`np.savez` with labels of text and no `classes`",
+        "`--classes cat,dog,owl`, in the order of the columns, or `--classes @names.txt`",
+        "val.npz",
+        lambda path: np.savez(path, logits=LOGITS, labels=np.array(WORDS)),
+        {"classes": "cat,dog,owl"},
+        refused=("labels that are names, 'cat', 'dog', 'owl', need the names", "Pass classes='NAMES'."),
+    ),
+    Made(
+        "`np.savez` with an array of Python objects",
+        "refused: save `labels.astype(str)`",
+        "val.npz",
+        lambda path: np.savez(path, logits=LOGITS, labels=np.array(WORDS, object), classes=np.array(NAMES)),
+        refused=("holds Python objects", "Save text as labels.astype(str)"),
+        classes=None,
+    ),
+]
+
+
+def table():
+    """Return the table of the docs."""
+    rows = [f"| {made.by} | `{made.name}` | {made.reads} |" for made in FILES]
+    return "\n".join(["| made by | file | read as |", "|---|---|---|", *rows]).replace("`|`", "`\\|`") + "\n"
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}{table()}{END}{rest.partition(END)[2]}")
