@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 LAYERS = (
     ("errors",),
     ("core", "files", "loaders"),
-    ("labels", "validation"),
+    ("axes", "frames", "labels", "validation"),
     ("containers", "population"),
     ("calibrators", "data", "metrics"),
     (

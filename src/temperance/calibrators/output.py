@@ -36,11 +36,12 @@ class OutputMixin(ABC):
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the columns: those of the logits of the fit, else the classes' numbers."""
+        """Return the names of the columns: those of the logits of the fit, of the classes, else numbers."""
         self._check_fitted()
         if input_features is None:
-            numbers = np.arange(self.n_classes_).astype(str).astype(object)
-            return getattr(self, "feature_names_in_", numbers)
+            numbers = np.arange(self.n_classes_).astype(str)
+            names = getattr(self, "feature_names_in_", getattr(self, "class_names_", numbers))
+            return np.array(names, object)
         names = np.asarray(input_features, object)
         if names.shape != (self.n_classes_,):
             raise InputError(
@@ -61,9 +62,3 @@ class OutputMixin(ABC):
         columns = getattr(logits, "columns", None)
         names = self.get_feature_names_out() if columns is None else columns
         return ADAPTERS_MANAGER.adapters[wanted].create_container(result, logits, columns=names)
-
-
-def column_names(logits: Any) -> NDArray[np.object_] | None:
-    """Return the names of a data frame's columns, if they are text."""
-    names = list(getattr(logits, "columns", ()))
-    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None

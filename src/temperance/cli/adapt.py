@@ -10,6 +10,7 @@ import click
 
 from temperance.cli.inputs import FILE, RowOptions, check_apart, force_option, input_options
 from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.spelling import in_words
 from temperance.cli.tables import frequencies_table
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def adapt(
         report("", 0.1)
         adapted = fitted.adapt(priors=priors) if opened is None else _adapt_to_file(fitted, opened)
     adapted.save(out, overwrite=force)
-    told = list(dict.fromkeys(str(warning.message) for warning in caught))
+    told = in_words(caught)
     changes = frequency_changes(adapted.model_)
     output.show(*frequencies_table(changes, list(adapted.get_feature_names_out())))
     for warning in told:

@@ -50,6 +50,7 @@ def apply(
     shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
     carried = None if out.suffix.lower() == ".npy" else rows.labels  # one array is all that it holds
     with (
+        output.telling_warnings(),
         output.progress("Calibrating") as report,
         open_writer(out, shape=shape, dtype=dtype, labels=carried, overwrite=force) as writer,
     ):

@@ -74,7 +74,7 @@ def compare(
     settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
     val_rows = _checked(files["validation"])
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
-    with output.progress("Comparing") as progress:
+    with output.telling_warnings(), output.progress("Comparing") as progress:
         result = comparison.compare(*val_rows, *test_rows, methods, progress=progress, **settings)
     sources = sources_of(files) if report is not None or output.as_json else []
     show_comparison(output, result, report, sources, force=force)

@@ -47,7 +47,7 @@ def evaluate(
     fitted = None if calibrator is None else load(calibrator)
     rows = row_options.open(logits)
     assert rows.labels is not None  # they were asked for
-    with output.progress("Evaluating") as report:
+    with output.telling_warnings(), output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
         report("intervals", 0.3)
         with rows.stored.naming_file():

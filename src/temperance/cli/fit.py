@@ -11,6 +11,7 @@ import click
 
 from temperance.cli import inputs
 from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.spelling import in_words
 
 EXAMPLES = """\b
 Examples:
@@ -70,7 +71,7 @@ def fit(
     fitted_on = FittedOn("probabilities" if rows.kind == "probs" else "logits")
     calibrator.model_ = record_source(calibrator.model_, fitted_on, rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
-    told = list(dict.fromkeys(str(warning.message) for warning in caught))
+    told = in_words(caught)
     output.say(f"{calibrator.summary()}\n")
     for warning in told:
         output.warn(warning)

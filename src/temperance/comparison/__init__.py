@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,14 @@ from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.recommendation import Difference, Recommendation, recommend
 from temperance.comparison.result import Comparison, MethodResult
 from temperance.comparison.rows import LabelledRows
+from temperance.comparison.same_rows import check_apart
 from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError, InputWarning
+from temperance.frames import check_column_names, column_names
 from temperance.metrics import Evaluation, evaluate
 from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
-from temperance.validation import InputError
+from temperance.validation import warn_of_probabilities
 
 __all__ = [
     "UNCALIBRATED",
@@ -51,6 +54,7 @@ def compare(
     metrics: Metrics | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    classes: Sequence[str] | Sequence[int] | None = None,
     folds: int = 5,
     bins: int = 15,
     confidence: float = 0.95,
@@ -77,6 +81,8 @@ def compare(
         Functions of (probs, labels), or a mapping of names to these, beside the metrics of the package.
     sample_weight : (N,) numbers >= 0, optional
         Of the validation rows.
+    classes : sequence of str or int, optional
+        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
     folds : int
         Of the cross-validation.
     bins, confidence, draws, random_state
@@ -99,12 +105,15 @@ def compare(
     chosen = find_methods(usual if methods is None else methods)
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
-    val = LabelledRows.open(val_logits, val_labels, sample_weight)
+    val = LabelledRows.open(val_logits, val_labels, sample_weight, classes=classes)
     if test_labels is not None:
-        test, fold, judged_on = LabelledRows.open(test_logits, test_labels), None, "the test set"
+        test, fold = _open_test(val, val_logits, test_logits, test_labels, classes), None
+        judged_on = "the test set"
     else:
         test, fold = val, rows.deal_folds(len(val), folds, random_state)
         judged_on = f"{folds}-fold cross-validation"
+    if not warn_of_probabilities(val.logits):
+        warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
     if methods is None and masked:
         chosen = {key: method for key, method in chosen.items() if method.supports_masked_classes}
@@ -124,6 +133,23 @@ def compare(
     settings = scoring | ({} if fold is None else {"folds": folds})
     recommendation = recommend(results, test.weights)
     return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures)
+
+
+def _open_test(
+    val: LabelledRows, val_logits: Any, test_logits: Any, test_labels: Any, classes: Any
+) -> LabelledRows:
+    """Open the test rows, which must have the classes of the validation rows and be others than these."""
+    names = column_names(val_logits)
+    if names is not None:
+        check_column_names(names, test_logits)
+    test = LabelledRows.open(test_logits, test_labels, classes=classes)
+    if test.logits.shape[1] != val.logits.shape[1]:
+        raise InputError(
+            "val_logits and test_logits must have the same columns, one for each class; found "
+            f"{val.logits.shape[1]} and {test.logits.shape[1]}. Pass the rows of one classifier."
+        )
+    check_apart(val.logits, test.logits)
+    return test
 
 
 def _is_optional(method: Method, error: Exception, named: Methods | None) -> bool:
@@ -152,6 +178,7 @@ class _Judge:
             )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", InputWarning)  # the comparison has said it once
             began = time.perf_counter()
             calibrator = None if method is None else rows.fit_method(method, self.val)
             seconds = time.perf_counter() - began

@@ -23,7 +23,7 @@ from temperance.study import paper as _paper
 from temperance.study.methods import in_order
 from temperance.study.results import MeanOverDraws, Results
 from temperance.study.tasks import TaskFile
-from temperance.validation import InputError, check_choice
+from temperance.validation import InputError, check_choice, guess
 
 Kind = Literal["task", "paper", "difference", "average"]
 
@@ -196,7 +196,8 @@ def _choose(reader: _ScoreReader, methods: Sequence[str] | None) -> tuple[str, .
         if key not in studied:
             raise InputError(
                 f"the methods must be some of the study, {', '.join(studied) or 'which has none yet'}; "
-                f"got {key!r}. Run the study with it first."
+                f"found {key!r}.",
+                advice=guess(key, studied) or "Run the study with it first.",
             )
     return chosen
 
