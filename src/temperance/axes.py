@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.blocks import BFloat16
-from temperance.errors import InputError, Remedy
+from temperance.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ class ClassAxis:
         raise InputError(
             f"{name} must have the shape of the logits without the axis of the classes; found shape "
             f"{values.shape} for logits of shape {self.shape} with the classes in axis {self.dim}.",
-            remedy=Remedy("dim", (fitting[0],)) if fitting else None,
-            advice="" if fitting else f"Pass {name} of shape {self.leading}.",
+            advice=f"Pass dim={fitting[0]}." if fitting else f"Pass {name} of shape {self.leading}.",
         )
 
 

@@ -108,7 +108,7 @@ def warn_user(warning: Warning) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("temperance."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(warning, stacklevel=level - 1)
+    warnings.warn(warning, stacklevel=level)
 
 
 class OutputExistsError(FileExistsError):

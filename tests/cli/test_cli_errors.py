@@ -12,7 +12,8 @@ from running import half_written
 import temperance
 from temperance import __version__
 from temperance.calibrators import TemperatureScaling
-from temperance.cli.program import _as_option, cli
+from temperance.cli.program import cli
+from temperance.cli.spelling import as_option
 
 USAGE = {
     "unknown command": (("guess",), "No such command 'guess'", "temperance --help"),
@@ -142,8 +143,8 @@ def test_every_argument_that_an_error_advises_to_change_is_an_option():
     assert found == {"part", "kind", "labels", "test_labels", "overwrite"}
     parameters = [*cli.commands["fit"].params, *cli.commands["compare"].params]
     options = {option for parameter in parameters for option in parameter.opts}
-    assert {_as_option(name, None) for name in found} <= options
-    assert [_as_option("kind", "probs"), _as_option("overwrite", True)] == ["--input probs", "--force"]
+    assert {as_option(name, None) for name in found} <= options
+    assert [as_option("kind", "probs"), as_option("overwrite", True)] == ["--input probs", "--force"]
 
 
 FULL = Path("/dev/full")

@@ -13,7 +13,7 @@ from temperance.core.arrays import AnyArray
 from temperance.core.features import RowFeatures
 from temperance.core.logit_rows import LogitRows
 from temperance.core.ops import Array
-from temperance.errors import InputError, Remedy
+from temperance.errors import InputError
 from temperance.validation import inspector
 
 ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}
@@ -68,6 +68,5 @@ def check_columns(model: Model, shape: tuple[int, ...], dim: int) -> None:
         others = [axis for axis, length in enumerate(shape) if length == model.n_classes]
         raise InputError(
             f"{wanted}; found {shape[dim]}.",
-            remedy=Remedy("dim", (others[0],)) if others else None,
-            advice="" if others else "Use the calibrator of this classifier.",
+            advice=f"Pass dim={others[0]}." if others else "Use the calibrator of this classifier.",
         )

@@ -145,7 +145,7 @@ def _open_test(
     test = LabelledRows.open(test_logits, test_labels, classes=classes)
     if test.logits.shape[1] != val.logits.shape[1]:
         raise InputError(
-            "val_logits and test_logits must have the same columns, one for each class; found "
+            "val_logits and test_logits must have the same classes, a column for each; found "
             f"{val.logits.shape[1]} and {test.logits.shape[1]}. Pass the rows of one classifier."
         )
     check_apart(val.logits, test.logits)

@@ -20,7 +20,7 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.study import paper as _paper
-from temperance.study.methods import in_order
+from temperance.study.methods import METHODS, in_order
 from temperance.study.results import MeanOverDraws, Results
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError, check_choice, guess
@@ -197,7 +197,7 @@ def _choose(reader: _ScoreReader, methods: Sequence[str] | None) -> tuple[str, .
             raise InputError(
                 f"the methods must be some of the study, {', '.join(studied) or 'which has none yet'}; "
                 f"found {key!r}.",
-                advice=guess(key, studied) or "Run the study with it first.",
+                advice="Run the study with it first." if key in METHODS else guess(key, studied),
             )
     return chosen
 
