@@ -66,9 +66,15 @@ def test_arrays_of_many_blocks_and_of_masked_classes_are_compared():
         check_apart(wide, wide.astype(np.float64, order="F"))
     with pytest.warns(InputWarning, match="found 1000 of 2000"):
         check_apart(wide[:2000], wide[1000:])
+    narrow = wide.astype(np.float32)
+    with pytest.raises(InputError, match="found the same 3000 rows"):
+        check_apart(narrow, narrow.astype(np.float64))
+    zeros = np.where(np.abs(wide) < 0.5, 0.0, wide)
+    with pytest.raises(InputError, match="found the same 3000 rows"):
+        check_apart(zeros, np.where(zeros == 0, -0.0, zeros))
 
 
-@pytest.mark.parametrize(("trees", "rows"), [(3, 200), (10, 60), (20, 100), (50, 300)])
+@pytest.mark.parametrize(("trees", "rows"), [(3, 200), (10, 20), (30, 40), (100, 100), (100, 300)])
 def test_the_few_outputs_of_a_small_forest_repeat_by_chance(trees, rows):
     for seed in range(20):
         votes = np.random.default_rng(seed).multinomial(trees, [0.5, 0.3, 0.2], size=2 * rows)
