@@ -175,3 +175,13 @@ def test_a_method_that_resembles_none_is_only_refused():
 def test_a_misspelt_option_is_guessed_as_well():
     with pytest.raises(InputError, match=r"'nll', 'brier'; found 'NLL'\. Did you mean 'nll'\?"):
         make_calibrator("ets", loss="NLL").fit(TASK.logits, TASK.labels)
+
+
+def test_labels_of_dask_arrays_may_be_names():
+    da = pytest.importorskip("dask.array", reason="Dask is an extra")
+    logits = da.from_array(TASK.logits, chunks=(70, 3))
+    cal = TemperatureScaling().fit(logits, da.from_array(WORDS, chunks=50), classes=NAMES)
+    assert cal.temperature_ == pytest.approx(T, rel=1e-9)
+    assert cal.class_names_ == tuple(NAMES)
+    with pytest.raises(InputError, match=r"need the names of the 3 columns.*Pass classes=\['cat', "):
+        TemperatureScaling().fit(logits, WORDS)
