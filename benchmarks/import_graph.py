@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 LAYERS = (
     ("errors",),
     ("core", "files", "loaders"),
-    ("labels", "probabilities", "validation"),
+    ("axes", "frames", "labels", "probabilities", "validation"),
     ("containers", "population"),
     ("calibrators", "data", "metrics"),
     (

@@ -102,7 +102,7 @@ def test_options_out_of_range_are_refused_at_fit(task, method, option, value, me
 
 
 def test_an_unknown_method_is_refused_with_the_list_of_methods():
-    with pytest.raises(InputError, match=r"one of ts, lts, hts, .*; got 'tss'"):
+    with pytest.raises(InputError, match=r"one of ts, lts, hts, .*; found 'tss'. Did you mean 'ts'"):
         make_calibrator("tss")
 
 
@@ -145,5 +145,7 @@ def test_the_summary_tells_the_method_the_data_and_the_solver(method, fit, task)
 @pytest.mark.parametrize("dtype", ["U3", object])
 def test_labels_that_are_names_need_the_names_of_the_columns(method, task, dtype):
     names = np.array(["cat", "dog"], dtype)[task.labels % 2]
-    with pytest.raises(InputError, match=r"names, 'cat', 'dog', need the names of the columns.*'NAMES'"):
+    with pytest.raises(
+        InputError, match=r"names, 'cat', 'dog', need the names of the 4 columns.*\['FIRST', 'SECOND', "
+    ):
         make_calibrator(method).fit(task.logits, names)

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance import loaders
+from temperance.axes import ClassAxis, class_axis
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
-from temperance.labels import check_labels
+from temperance.frames import column_names, numbers_of
+from temperance.labels import Names, check_classes, check_labels
 from temperance.probabilities import LowEnd, raised_logarithms
 from temperance.validation import (
     InputError,
@@ -37,7 +39,26 @@ class Logits:
 
     values: NDArray[Any] | BFloat16
     binary: bool
+    axis: ClassAxis
     wrap: Callable[[NDArray[Any]], Any]
+
+    def close(self, result: NDArray[Any]) -> Any:
+        """Return what belongs to the rows in the shape and the container that the logits came in."""
+        return self.wrap(self.axis.restored(result))
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Opened logits with the column of each row's label, weights and names of classes if there are any."""
+
+    values: NDArray[Any] | BFloat16
+    columns: NDArray[np.intp]
+    weights: NDArray[np.float64] | None
+    names: tuple[str, ...] | None
+
+    def rows(self) -> LogitRows:
+        """Return the rows; the first pass over the logits checks them."""
+        return LogitRows(self.values, self.columns, inspect=inspector(self.values, self.columns))
 
 
 def framework_of(logits: Any) -> str | None:
@@ -56,24 +77,71 @@ def _is_dask(values: Any) -> bool:
     return package in ("dask", "dask_expr") and hasattr(values, "__dask_graph__")
 
 
-def open_logits(logits: Any) -> Logits:
-    """Open any supported container as an (N, K) array of logits, without reading them."""
-    values, wrap = _unwrap(logits), partial(_wrap_like, logits)
+def open_logits(logits: Any, dim: int = -1) -> Logits:
+    """Open any supported container as an (N, K) array of logits, without reading them.
+
+    Arrays may have more axes; `dim` is that of the classes.
+    """
+    given, wrap = _unwrap(logits), partial(_wrap_like, logits)
+    axis = class_axis(given.shape, dim)
+    values = axis.rows(given)
     check_logits_shape(values)
     if len(values.shape) == 2:
-        return Logits(values, binary=False, wrap=wrap)
+        return Logits(values, False, axis, wrap)
     if isinstance(values, BFloat16):
-        return Logits(BFloat16(np.column_stack([np.zeros_like(values.bits), values.bits])), True, wrap)
-    return Logits(np.column_stack([np.zeros_like(values), values]), True, wrap)
+        columns = BFloat16(np.column_stack([np.zeros_like(values.bits), values.bits]))
+        return Logits(columns, True, axis, wrap)
+    return Logits(np.column_stack([np.zeros_like(values), values]), True, axis, wrap)
 
 
-def open_labelled(logits: Any, labels: Any) -> LogitRows:
-    """Open logits with the labels of their rows, checked; the first pass over the logits checks them too."""
-    values = open_logits(logits).values
+def open_labelled(
+    logits: Any,
+    labels: Any,
+    sample_weight: Any = None,
+    *,
+    classes: Any = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
+) -> Labelled:
+    """Open logits with the labels and weights of their rows, checked; those to be ignored are left out."""
+    opened = open_logits(logits, dim)
+    values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
-        raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
-    columns = check_labels(as_numpy(labels), *values.shape)
-    return LogitRows(values, columns, inspect=inspector(values, columns))
+        raise InputError("fit needs labelled rows; found none. Pass the logits of a validation set.")
+    given = opened.axis.flat(as_numpy(labels), "labels")
+    weights = None if sample_weight is None else opened.axis.flat(as_numpy(sample_weight), "sample_weight")
+    if ignore_index is not None and len(given) == len(values):
+        kept = _kept(given, ignore_index)
+        if kept.size < len(values):
+            values, given, weights = values[kept], given[kept], None if weights is None else weights[kept]
+    n_rows, n_classes = values.shape
+    columns = check_labels(given, n_rows, n_classes, names)
+    as_text = None if names is None else tuple(map(str, names))
+    return Labelled(values, columns, check_sample_weight(weights, len(values)), as_text)
+
+
+def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
+    """Return the names of the classes: as they are given, else those of a data frame's columns."""
+    if classes is not None:
+        return check_classes(classes, n_classes)
+    names = column_names(logits)
+    return None if names is None or len(names) != n_classes else tuple(names.tolist())
+
+
+def _kept(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
+    """Return the rows that have another label."""
+    check_number("ignore_index", ignore_index, "or None", lambda index: True, whole=True)
+    if labels.dtype.kind not in "iu":
+        raise InputError(
+            f"ignore_index is for labels that are whole numbers; found {labels.dtype}. Drop the rows instead."
+        )
+    kept = np.flatnonzero(labels != ignore_index)
+    if not kept.size:
+        raise InputError(
+            f"some labels must be other than ignore_index; found {ignore_index} in all {len(labels)} rows. "
+            "Pass labelled rows."
+        )
+    return kept
 
 
 def open_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
@@ -98,7 +166,7 @@ def probability_floor(probs: Any) -> float:
     """
     if framework_of(probs) == "dask":
         return float(loaders.load("dask floor")(probs).compute())
-    array = as_numpy(probs)
+    array = as_numpy(numbers_of(probs))
     return LowEnd.of(check_probabilities(array)).floor
 
 
@@ -129,7 +197,7 @@ def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
         check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
     if framework_of(probs) == "dask":
         return loaders.load("dask probabilities")(logits_from_probs, probs, floor)
-    array = as_numpy(probs)
+    array = as_numpy(numbers_of(probs))
     checked = check_probabilities(array)
     logs = raised_logarithms(checked, LowEnd.of(checked).floor if floor is None else float(floor))
     return _wrap_like(probs, logs[:, 1] - logs[:, 0] if array.ndim == 1 else logs)
@@ -174,7 +242,7 @@ def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
             f"logits must be a dense array; found a sparse {type(logits).__name__}. Pass logits.toarray()."
         )
     try:
-        array = np.asarray(logits)
+        array = np.asarray(numbers_of(logits))
     except ValueError:
         raise InputError("logits must be an (N, K) array; found rows of different lengths.") from None
     if array.dtype.name == "bfloat16":

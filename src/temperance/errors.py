@@ -8,6 +8,8 @@ rows from the first of all, and the command line calls an argument by its option
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,6 +79,36 @@ class InputError(ValueError):
         number = f"{'at least ' * self.other_rows_unread}{self.n_bad_rows} row{'s' * (self.n_bad_rows != 1)}"
         unknown = " of one part; how many rows come before that part is unknown"
         return f" in {number} (first: row {self.row}{unknown * self.rows_before_unknown})."
+
+
+class InputWarning(UserWarning):
+    """Input that can be used, but that is likely not what was meant.
+
+    Parameters
+    ----------
+    fact : str
+        What was expected and what was found, as a sentence.
+    advice : str
+        What to do in Python, as a sentence.
+    remedy : Remedy, optional
+        The argument that says the same where the input comes from a file.
+    """
+
+    def __init__(self, fact: str, advice: str, remedy: Remedy | None = None) -> None:
+        super().__init__(f"{fact} {advice}")
+        self.fact, self.advice, self.remedy = fact, advice, remedy
+
+    def worded(self, spelling: Spelling) -> str:
+        """Return the message for input from a file, with arguments in this spelling."""
+        return f"{self.fact} {self.remedy.worded(spelling) if self.remedy else self.advice}"
+
+
+def warn_user(warning: Warning) -> None:
+    """Warn at the line of the user's own code that called the package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("temperance."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
 
 
 class OutputExistsError(FileExistsError):

@@ -16,33 +16,48 @@ from temperance.errors import InputError, Remedy
 MOST_LISTED = 6
 """Names that a message lists."""
 
+Names = Sequence[str] | Sequence[int]
+"""What the classes are called, in the order of the columns: text, or whole numbers."""
+
 
 def check_labels(
-    labels: ArrayLike, n_rows: int, n_classes: int, names: Sequence[str] | None = None
+    labels: ArrayLike, n_rows: int, n_classes: int, names: Names | None = None
 ) -> NDArray[np.intp]:
-    """Return the column of each row's label: an index from 0 to n_classes - 1, or one of the class names."""
+    """Return the column of each row's label: an index from 0 to n_classes - 1, or one of the class names.
+
+    Whole numbers are indices, unless the names are whole numbers themselves.
+    """
     array = np.asarray(labels)
     wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one for each row"
     if problem := _problem_with_shape(array, n_rows):
         raise InputError(f"{wanted}; found {problem}")
-    if _is_text(array):
-        return _named_columns(array, names)
+    array = _without_objects(array)
+    if array.dtype.kind in "UT":
+        return _named_columns(array, names, n_classes)
     if array.dtype.kind == "f":
-        raise InputError(
-            f"{wanted}; found {array.dtype}. If they are whole numbers, pass labels.astype(int)."
-        )
+        raise _fractions(array, wanted)
     if array.dtype.kind not in "iub":
         raise InputError(f"{wanted}; found {array.dtype} such as {str(array.flat[0])!r}.")
-    if names is not None and _are_other_numbers(names):
-        return _named_columns(array, names)
-    outside = np.flatnonzero((array < 0) | (array >= n_classes))
-    if outside.size:
-        raise InputError(
-            f"{wanted}; found other numbers, such as {int(array[outside[0]])},",
-            rows=outside,
-            advice="Drop the rows without a known class, or check that labels and columns match.",
-        )
-    return array.astype(np.intp, copy=False)
+    if names is not None and not isinstance(names[0], str):
+        return _named_columns(array.astype(np.int64), names, n_classes)
+    return _checked_indices(array, n_classes, wanted)
+
+
+def check_classes(classes: Any, n_classes: int) -> Names | None:
+    """Return the names of the columns as they were given, checked; None if there are none."""
+    if classes is None:
+        return None
+    wanted = f"classes must be a list of {n_classes} different names, one for each column in their order"
+    names = [] if isinstance(classes, str) else [_plain_name(name) for name in classes]
+    if not (all(isinstance(name, str) for name in names) or all(isinstance(name, int) for name in names)):
+        raise InputError(f"{wanted}, all text or all whole numbers; found {_listed(names)}.")
+    if isinstance(classes, str) or len(set(names)) != n_classes or len(names) != n_classes:
+        raise InputError(f"{wanted}; found {_listed(names) if names else repr(classes)}.")
+    return tuple(names)
+
+
+def _plain_name(name: Any) -> Any:
+    return int(name) if isinstance(name, np.integer) else str(name) if isinstance(name, str) else name
 
 
 def _problem_with_shape(array: NDArray[Any], n_rows: int) -> str:
@@ -50,7 +65,7 @@ def _problem_with_shape(array: NDArray[Any], n_rows: int) -> str:
     if array.ndim == 2 and array.shape[1] == 1:
         return f"shape {array.shape}. Pass labels.ravel()."
     if array.ndim == 2:
-        return f"shape {array.shape}, like one-hot rows. Pass labels.argmax(axis=1)."
+        return f"shape {array.shape}, {_like_table(array)}"
     if array.ndim != 1:
         return f"{array.ndim} dimensions."
     if len(array) != n_rows:
@@ -58,40 +73,107 @@ def _problem_with_shape(array: NDArray[Any], n_rows: int) -> str:
     return ""
 
 
-def _is_text(array: NDArray[Any]) -> bool:
-    """Say whether the labels are names: text, or objects of which the first is text."""
-    return array.dtype.kind in "UT" or (
-        array.dtype.kind == "O" and array.size > 0 and isinstance(array.flat[0], str)
+def _like_table(array: NDArray[Any]) -> str:
+    """Say what a table was likely meant to be, and what to do."""
+    if array.dtype.kind in "fiub" and not np.isin(array, (0, 1)).all():
+        return (
+            "like logits. Pass the logits of some rows first and their labels next, as in "
+            "fit(logits, labels) and compare(val_logits, val_labels, test_logits, test_labels)."
+        )
+    if array.dtype.kind in "fiub" and (array.sum(axis=1) != 1).any():
+        return (
+            "where a row may have several true classes or none. That is another problem than one class for "
+            "each row: calibrate each class as a binary problem of its own, with logits[:, k] and "
+            f"labels[:, k]{'.astype(int)' * (array.dtype.kind == 'f')}."
+        )
+    return "like one-hot rows. Pass labels.argmax(axis=1)."
+
+
+def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
+    """Return objects that are all text, or all whole numbers, as such an array; raise if one is missing."""
+    if array.dtype.kind == "f":
+        missing = np.flatnonzero(np.isnan(array))
+    elif array.dtype.kind == "O":
+        missing = np.array([row for row, label in enumerate(array) if _is_missing(label)], np.intp)
+    else:
+        return array
+    if missing.size:
+        raise InputError(
+            "every row must have a label; found missing ones", rows=missing, advice="Drop these rows."
+        )
+    for kinds, dtype in (((str,), str), ((bool, np.bool_), bool), ((int, np.integer), np.int64)):
+        if array.dtype.kind == "O" and all(isinstance(label, kinds) for label in array):
+            return array.astype(dtype)
+    return array
+
+
+def _is_missing(label: object) -> bool:
+    if label is None or (isinstance(label, float) and label != label):
+        return True
+    return type(label).__name__ in ("NAType", "NaTType")  # of pandas, which need not be installed
+
+
+def _fractions(array: NDArray[Any], wanted: str) -> InputError:
+    broken = array[array != np.trunc(array)]
+    if broken.size:
+        return InputError(
+            f"{wanted}; found {array.dtype} such as {broken[0]:.4g}, like logits. Pass the logits first and "
+            "the labels next."
+        )
+    return InputError(f"{wanted}; found {array.dtype}. If they are whole numbers, pass labels.astype(int).")
+
+
+def _checked_indices(array: NDArray[Any], n_classes: int, wanted: str) -> NDArray[np.intp]:
+    outside = np.flatnonzero((array < 0) | (array >= n_classes))
+    if not outside.size:
+        return array.astype(np.intp, copy=False)
+    if array.min() == 1 and array.max() == n_classes:
+        raise InputError(
+            f"{wanted}; found numbers from 1 to {n_classes}, which count the classes from 1. Pass labels - 1."
+        )
+    raise InputError(
+        f"{wanted}; found other numbers, such as {int(array[outside[0]])},",
+        rows=outside,
+        advice="Drop the rows without a known class, or check that labels and columns match.",
     )
 
 
-def _are_other_numbers(names: Sequence[str]) -> bool:
-    """Say whether the names are whole numbers, and not those of the columns: 3, 5, 7."""
-    numbers = [str(place) for place in range(len(names))]
-    return all(name.removeprefix("-").isdecimal() for name in names) and list(names) != numbers
-
-
-def _named_columns(array: NDArray[Any], names: Sequence[str] | None) -> NDArray[np.intp]:
+def _named_columns(array: NDArray[Any], names: Names | None, n_classes: int) -> NDArray[np.intp]:
     different, inverse = np.unique(array.astype(str), return_inverse=True)
     if names is None:
-        # Which of them is whose column, only the user knows: no order is proposed.
-        raise InputError(
-            f"labels that are names, {_listed(different.tolist())}, need the names of the columns in their "
-            "order, which the logits do not carry.",
-            remedy=Remedy("classes", ("NAMES",)),
-        )
-    places = {name: place for place, name in enumerate(names)}
+        raise _nameless(different.tolist(), n_classes)
+    places = {str(name): place for place, name in enumerate(names)}
     columns = np.array([places.get(label, -1) for label in different.tolist()], np.intp)[inverse]
     unknown = np.flatnonzero(columns < 0)
     if unknown.size:
         raise InputError(
-            f"every label must be the name of a class: {_listed(names)}; found {str(array[unknown[0]])!r}",
+            f"every label must be the name of a class: {_listed(names)}; found {array[unknown[0]].item()!r}",
             rows=unknown,
             advice="Correct the names, or give those of the columns in their order.",
         )
     return columns
 
 
-def _listed(names: Sequence[str]) -> str:
+def _nameless(different: list[str], n_classes: int) -> InputError:
+    """Return the error for names without those of the columns."""
+    if all(label.isdecimal() for label in different):
+        return InputError(
+            f"labels must be integer column indices or names of classes; found text such as "
+            f"{different[0]!r}. If they are column indices, pass labels.astype(int)."
+        )
+    if len(different) > n_classes:
+        return InputError(
+            f"labels must name {n_classes} classes at most, one for each column; found {len(different)} "
+            f"names: {_listed(different)}. Check that labels and columns match."
+        )
+    # Which of them is whose column, only the user knows: no order is proposed.
+    return InputError(
+        f"labels that are names, {_listed(different)}, need the names of the {n_classes} columns in their "
+        "order, which the logits do not carry.",
+        remedy=Remedy("classes", (["FIRST", "SECOND", "..."],)),
+    )
+
+
+def _listed(names: Sequence[object]) -> str:
     shown = ", ".join(map(repr, names[:MOST_LISTED]))
     return f"{shown}, ... ({len(names)} in all)" if len(names) > MOST_LISTED else shown

@@ -86,7 +86,7 @@ class TaskSummary:
 
 def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> TaskSummary:
     """Fit the coefficients of one task under a weak prior, and take the prior out again."""
-    rows = open_labelled(logits, labels)
+    rows = open_labelled(logits, labels).rows()
     weak = weak_population()
     data = InMemoryFitData(rows)
     design = build_design(data, weak)

@@ -20,7 +20,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.data import RowFile
 from temperance.errors import rows_from
 from temperance.files import scratch_array
-from temperance.validation import inspector
+from temperance.validation import inspector, warn_of_probabilities
 
 PART_BYTES = 1 << 25  # of one part in float64
 
@@ -61,6 +61,8 @@ def predict_file(calibrator: Calibrator | None, file: RowFile) -> Iterator[NDArr
     start = 0
     for part in file.logit_blocks(rows):
         with file.stored.naming_file(), rows_from(start):
+            if start == 0 and calibrator is None:
+                warn_of_probabilities(open_logits(part).values)
             probs = _predict(calibrator, part, n_rows * n_classes)
         yield probs
         start += len(part)

@@ -6,7 +6,8 @@ A message says what must hold, what was found, and what to do. All of them are `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from temperance.core.blocks import BFloat16, read_blocks
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError as InputError
+from temperance.errors import InputWarning, Remedy, warn_user
 
 _LARGEST = 2.0**63  # beyond it NumPy has no whole number, and no option has a use
+LOOKED_AT = 200  # rows that tell whether logits are probabilities
+FEWEST_SCORES = 20  # (N,) scores from 0 to 1 that are too many to be so by chance
 _SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
 
 
@@ -25,7 +29,16 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of `choices`."""
     if value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise InputError(f"{name} must be one of {listed}; found {value!r}.")
+        raise InputError(f"{name} must be one of {listed}; found {value!r}.", advice=guess(value, choices))
+
+
+def guess(value: object, choices: Iterable[str]) -> str:
+    """Return a question after the choice that was likely meant, or nothing if none is close."""
+    if not isinstance(value, str):
+        return ""
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(value.strip().lower().replace("_", "-"), by_lower_case, n=1)
+    return f"Did you mean {by_lower_case[close[0]]!r}?" if close else ""
 
 
 def check_number(
@@ -74,6 +87,44 @@ def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
             f"{wanted}; found {shape[1]} column. For a binary classifier with one score pass logits[:, 0], "
             "the logit of the second class."
         )
+
+
+def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
+    """Warn if the first rows all look like probabilities, which nobody means as logits; say whether it did.
+
+    (N,) scores of a binary classifier have come as the columns [0, z].
+    """
+    if not len(values) or not _in_unit_interval(_widened(values[:1])):  # the first row tells logits at once
+        return False
+    rows = _widened(values[:LOOKED_AT])
+    scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())
+    if not _in_unit_interval(rows) or (scores and len(rows) < FEWEST_SCORES):
+        return False
+    width = 2 if isinstance(values, BFloat16) else rows.dtype.itemsize
+    off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > _SUM_TOLERANCE.get(width, 1e-6)
+    if off.any() and not scores:
+        return False
+    what = "numbers that are all from 0 to 1" if scores else "rows of numbers from 0 to 1 that sum to 1"
+    warn_user(
+        InputWarning(
+            f"logits are unbounded scores; found {what}, like probabilities.",
+            "If they are, pass logits_from_probs(...) of them.",
+            Remedy("kind", ("probs",)),
+        )
+    )
+    return True
+
+
+def _widened(values: NDArray[Any] | BFloat16) -> NDArray[Any]:
+    if not isinstance(values, BFloat16):
+        return values
+    wide = np.empty(values.shape, np.float32)
+    values.read_into(wide)
+    return wide
+
+
+def _in_unit_interval(rows: NDArray[Any]) -> bool:
+    return bool(((rows >= 0) & (rows <= 1)).all())
 
 
 def inspector(
@@ -187,10 +238,13 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
     table = array.reshape(len(array), -1)
     outside = _rows_where(table, lambda p: ~((p >= 0) & (p <= 1)).all(axis=1))
     if outside.size:
+        whole = array.ndim == 1 and np.asarray(probs).dtype.kind in "iu"
         raise InputError(
             f"{wanted}; found other numbers, such as {_excerpt(array[outside[0]])},",
             rows=outside,
-            advice="If these are logits, calibrate them first or pass their softmax.",
+            advice="If these are labels, pass the probabilities first and the labels next."
+            if whole
+            else "If these are logits, calibrate them first or pass their softmax.",
         )
     if array.ndim == 1:
         return np.column_stack([1 - array, array])
@@ -200,9 +254,19 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
         raise InputError(
             f"{wanted}; found other sums, such as {sums[off[0]]:.6g},",
             rows=off,
-            advice="Divide each row by its sum, or pass the softmax of the logits.",
+            advice=_advice_on_sums(array[off]),
         )
     return array
+
+
+def _advice_on_sums(rows: NDArray[Any]) -> str:
+    if ((rows > 0.5).sum(axis=1) > 1).any():
+        return (
+            "Several classes of a row are above one half: if several can be true, that is another problem "
+            "than one class for each row. Judge each class as a binary problem of its own, with "
+            "probs[:, k] and labels[:, k]."
+        )
+    return "Divide each row by its sum, or pass the softmax of the logits."
 
 
 def _excerpt(row: NDArray[Any]) -> str:

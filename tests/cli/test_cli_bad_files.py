@@ -345,7 +345,7 @@ WRITTEN = {
         ("apply", "cal.json", "val.npz", "-o", "out"),
         "out: must be one of .npz, .npy, .csv",
     ),
-    "unknown method": (GOOD, (*FIT, "-m", "best"), *CALIBRATORS, "got 'best'"),
+    "unknown method": (GOOD, (*FIT, "-m", "best"), *CALIBRATORS, "found 'best'"),
     "unknown setting": (GOOD, (*FIT, "-m", "bts", "--set", "bin=3"), "one of: ", "bins", "'bin=3'"),
     "setting without a value": (GOOD, (*FIT, "-m", "bts", "--set", "bins"), "NAME=VALUE", "'bins'"),
     "setting of another kind": (GOOD, (*FIT, "-m", "bts", "--set", "bins=many"), "bins", "'many'"),

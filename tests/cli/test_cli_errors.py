@@ -12,7 +12,8 @@ from running import half_written
 import temperance
 from temperance import __version__
 from temperance.calibrators import TemperatureScaling
-from temperance.cli.program import _as_option, cli
+from temperance.cli.program import cli
+from temperance.cli.spelling import as_option
 
 USAGE = {
     "unknown command": (("guess",), "No such command 'guess'", "temperance --help"),
@@ -143,9 +144,9 @@ def test_every_argument_that_an_error_advises_to_change_is_an_option():
     assert found == {"part", "kind", "labels", "test_labels", "overwrite", "output", "from_probs"} | tables
     parameters = [one for name in ("fit", "compare", "apply", "export") for one in cli.commands[name].params]
     options = {option for parameter in parameters for option in parameter.opts}
-    assert {_as_option(name, None) for name in found} <= options
-    assert [_as_option("kind", "probs"), _as_option("overwrite", True)] == ["--input probs", "--force"]
-    assert _as_option("from_probs", False) in {
+    assert {as_option(name, None) for name in found} <= options
+    assert [as_option("kind", "probs"), as_option("overwrite", True)] == ["--input probs", "--force"]
+    assert as_option("from_probs", False) in {
         option for parameter in parameters for option in parameter.secondary_opts
     }
 

@@ -84,7 +84,7 @@ def test_csv_has_every_digit(table):
     ("words", "said"),
     [
         (("--n", 7), "200, 1000; got 7"),
-        (("-m", "lts"), "some of the study, ts, bayes; got 'lts'"),
+        (("-m", "lts"), "some of the study, ts, bayes; found 'lts'. Run the study with it"),
         (("-m", ","), "must name at least one"),
         (("--metric", "ece15", "--paper"), "one of the paper's, ece, nll, brier; got 'ece15'"),
         (("--metric", "accuracy"), "accuracy"),

@@ -63,7 +63,7 @@ def test_a_frame_of_unknown_length(fit, task):
 
 def test_the_number_of_classes_is_checked_at_once_and_rows_when_they_are_read(fit, task):
     cal = fit("hts", task.logits, task.labels)
-    with pytest.raises(InputError, match=r"fitted on 5 classes.*got 4"):
+    with pytest.raises(InputError, match=r"fitted on 5 classes.*found 4"):
         cal.predict_proba(da.from_array(task.logits[:, :4], chunks=(1000, 4)))
     spoiled = task.logits.copy()
     spoiled[2100, 0] = np.nan

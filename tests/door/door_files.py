@@ -267,7 +267,10 @@ FILES = [
         "val.npz",
         lambda path: np.savez(path, logits=LOGITS, labels=np.array(WORDS)),
         {"classes": "cat,dog,owl"},
-        refused=("labels that are names, 'cat', 'dog', 'owl', need the names", "Pass classes='NAMES'."),
+        refused=(
+            "labels that are names, 'cat', 'dog', 'owl', need the names",
+            "Pass classes=['FIRST', 'SECOND', '...'].",
+        ),
     ),
     Made(
         "`np.savez` with an array of Python objects",

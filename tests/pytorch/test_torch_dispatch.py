@@ -94,7 +94,7 @@ def test_bad_rows_are_refused_in_the_same_words(case, method, calibrator):
 
 
 def test_other_numbers_of_classes_are_refused(calibrator):
-    with pytest.raises(InputError, match="must have 5 columns; got 4"):
+    with pytest.raises(InputError, match="must have 5 columns; found 4"):
         calibrator("ts").transform(torch.zeros(2, 3, 4))
     with pytest.raises(AttributeError, match="a row has no temperature"):
         calibrator("ets").temperature(torch.zeros(2, 3, 5))

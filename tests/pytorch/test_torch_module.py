@@ -109,9 +109,9 @@ def test_any_leading_shape_and_any_axis(variant, calibrator):
 
 
 def test_a_wrong_number_of_classes_is_refused(calibrator):
-    with pytest.raises(InputError, match="must have 5 columns; got 4"):
+    with pytest.raises(InputError, match="must have 5 columns; found 4"):
         calibrator("ts").to_torch()(torch.zeros(3, 4))
-    with pytest.raises(InputError, match=r"axis 1.*got shape \(5,\)"):
+    with pytest.raises(InputError, match=r"axis 1.*found shape \(5,\)"):
         calibrator("ts").to_torch(dim=1)(torch.zeros(5))
 
 

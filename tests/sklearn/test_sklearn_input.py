@@ -93,7 +93,7 @@ def test_probabilities_that_are_none_are_refused(data, value):
 
 
 def test_one_column_of_scores_is_enough_for_two_classes_and_not_for_three(data, binary_data):
-    said = Scores("decision_function", 0.5, width=1)
+    said = Scores("decision_function", 1.5, width=1)
     with pytest.warns(UserWarning, match="no better than chance"):
         model = CalibratedClassifier(said, "ts").fit(*binary_data)
     assert (model.decision_function(binary_data[0]) > 0).all()

@@ -235,8 +235,11 @@ def test_chosen_methods_come_in_the_order_of_tables(results):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"methods": ["lts"]}, "the methods must be some of the study, ts, hts, pts, bayes; got 'lts'"),
-        ({"methods": ["nonsense"]}, "got 'nonsense'"),
+        (
+            {"methods": ["lts"]},
+            "the methods must be some of the study, ts, hts, pts, bayes; found 'lts'. Run",
+        ),
+        ({"methods": ["nonsense"]}, "found 'nonsense'"),
         ({"metric": "accuracy"}, "metric must be one of"),
         ({"n": 31}, "one of the study, 30, 400; got 31"),
         ({"paper": True}, "one of the paper's, 200, 500, 1000, 5000; got 30"),

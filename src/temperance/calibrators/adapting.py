@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from temperance import loaders
-from temperance.calibrators.applying import apply
+from temperance.calibrators.applying import apply_opened
 from temperance.calibrators.model import Model
-from temperance.containers import as_numpy, framework_of
+from temperance.containers import as_numpy, framework_of, open_logits
 from temperance.core.arrays import Vector
 from temperance.core.frequencies import (
     LEAST_COUNT,
@@ -29,7 +29,7 @@ from temperance.core.frequencies import (
     estimate_frequencies,
     label_frequencies,
 )
-from temperance.validation import InputError, check_priors
+from temperance.validation import InputError, check_priors, warn_of_probabilities
 
 MOST_CLASSES = 4096  # whose K x K Hessian fits memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms
@@ -125,8 +125,12 @@ def _open_rows(model: Model, logits: Any) -> UnlabelledRows:
     if framework == "dask":
         rows: UnlabelledRows = loaders.load("dask probability rows")(model, logits)
         return rows
-    calibrate = apply if framework is None else loaders.load(f"{framework} apply")
-    probs = as_numpy(calibrate(model, "predict_proba", logits))
+    if framework is None:
+        opened = open_logits(logits)
+        warn_of_probabilities(opened.values)
+        probs = as_numpy(apply_opened(model, "predict_proba", opened))
+    else:
+        probs = as_numpy(loaders.load(f"{framework} apply")(model, "predict_proba", logits))
     return ProbabilityRows(probs.reshape(-1, model.n_classes))
 
 

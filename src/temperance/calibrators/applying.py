@@ -8,27 +8,32 @@ import numpy as np
 
 from temperance.calibrators.model import Model
 from temperance.calibrators.numpy_rows import NumpyRows
-from temperance.containers import open_logits
+from temperance.containers import Logits, open_logits
 from temperance.core.arrays import AnyArray
 from temperance.core.features import RowFeatures
 from temperance.core.logit_rows import LogitRows
 from temperance.core.ops import Array
-from temperance.validation import InputError, inspector
+from temperance.errors import InputError
+from temperance.validation import inspector
 
 ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}
 """The methods that give one number for each row, and the formula behind each."""
 
 
-def apply(model: Model, method: str, logits: Any) -> Any:
+def apply(model: Model, method: str, logits: Any, dim: int = -1) -> Any:
     """Return what `method` gives for these logits, in a container like theirs."""
-    opened = open_logits(logits)
-    check_columns(model, opened.values.shape[1])
+    return apply_opened(model, method, open_logits(logits, dim))
+
+
+def apply_opened(model: Model, method: str, opened: Logits) -> Any:
+    """Return what `method` gives for opened logits, in the container that they came in."""
+    check_columns(model, opened.axis.shape, opened.axis.dim)
     rows = LogitRows(opened.values, inspect=inspector(opened.values))
     result = _compute(model, method, rows)
     rows.check()  # TS needs no row for its temperature, but invalid rows must still raise
     if method == "transform" and opened.binary:
         result = result[:, 1] - result[:, 0]
-    return opened.wrap(result)
+    return opened.close(result)
 
 
 def _compute(model: Model, method: str, rows: LogitRows) -> AnyArray:
@@ -49,10 +54,19 @@ def evaluate(model: Model, method: str, rows: RowFeatures) -> Array:
     return model.calibrate(rows)
 
 
-def check_columns(model: Model, n_classes: int) -> None:
-    """Raise unless there are as many columns as the model has classes."""
-    if n_classes != model.n_classes:
+def check_columns(model: Model, shape: tuple[int, ...], dim: int) -> None:
+    """Raise unless logits of this shape have as many classes in the axis `dim` as the model."""
+    wanted = (
+        f"this {model.name} was fitted on {model.n_classes} classes, so logits must have {model.n_classes} "
+        "columns"
+    )
+    if len(shape) == 1 and model.n_classes != 2:
+        one_row = shape[0] == model.n_classes
+        advice = "For a single row pass logits[None, :]." if one_row else "Pass a column for each class."
+        raise InputError(f"{wanted}; found shape {shape}, as of one score for each row. {advice}")
+    if len(shape) > 1 and shape[dim] != model.n_classes:
+        others = [axis for axis, length in enumerate(shape) if length == model.n_classes]
         raise InputError(
-            f"this {model.name} was fitted on {model.n_classes} classes, so logits must have "
-            f"{model.n_classes} columns; got {n_classes}. Use the calibrator of this classifier."
+            f"{wanted}; found {shape[dim]}.",
+            advice=f"Pass dim={others[0]}." if others else "Use the calibrator of this classifier.",
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 import warnings
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
 from pathlib import Path
@@ -18,20 +18,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
 
 from temperance import loaders
 from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
-from temperance.calibrators.applying import apply
 from temperance.calibrators.fit_record import Baseline, FittedOn
 from temperance.calibrators.model import Formula, Model, Shape
-from temperance.calibrators.output import OutputMixin, column_names
+from temperance.calibrators.model import model_of as model_of
+from temperance.calibrators.opening import open_fit_data
+from temperance.calibrators.predicting import PredictMixin
 from temperance.calibrators.recording import record_fit
-from temperance.containers import framework_of, open_labelled, open_weights
 from temperance.core.arrays import AnyArray, Vector
-from temperance.core.fit_data import FitData, InMemoryFitData
+from temperance.core.fit_data import FitData
 from temperance.core.solution import Solution
+from temperance.frames import column_names
 from temperance.validation import InputError
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
@@ -41,7 +42,7 @@ QUANTILES = np.array([0.05, 0.5, 0.95])
 _SET_BY_FIT = ("model_", "n_features_in_", "feature_names_in_")
 
 
-class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
+class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
     """A function from logits to probabilities, fitted to labelled rows."""
 
     key: ClassVar[str]
@@ -104,24 +105,53 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         """Whether the method never changes the predicted class; `adapt` may, whatever the method."""
         return True
 
-    def fit(self, logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        logits: Any,
+        labels: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: Sequence[str] | Sequence[int] | None = None,
+        dim: int = -1,
+        ignore_index: int | None = None,
+    ) -> Self:
         """Fit to the logits and labels of rows that the classifier was not trained on.
 
         Parameters
         ----------
         logits : (N, K) array, memory map, tensor, DataFrame, or Dask array or frame
-            The classifier's scores; (N,) for a binary classifier, the logit of class 1.
-        labels : (N,) integers
-            The column of each row's true class.
-        sample_weight : (N,) numbers >= 0, optional
+            The classifier's scores; (N,) for a binary classifier, the logit of class 1. Arrays and tensors
+            may have more axes: every token or pixel is a row.
+        labels : (N,) integers or names
+            The column of each row's true class; its name, if the columns of a DataFrame or `classes` have
+            the names. For logits with more axes, the shape without that of the classes.
+        sample_weight : numbers >= 0 in the shape of the labels, optional
             A weight k counts as the row repeated k times.
+        classes : sequence of str or int, optional
+            The names of the columns, in their order.
+        dim : int
+            The axis of the classes: 1 for the (N, K, H, W) logits of pixels.
+        ignore_index : int, optional
+            Rows with this label are left out.
+
+        Examples
+        --------
+        >>> from temperance import TemperatureScaling
+        >>> from temperance.data import simulate
+        >>> task = simulate(n_rows=600, n_classes=3, random_state=0)
+        >>> pixels, labels = task.logits.reshape(2, 15, 20, 3).transpose(0, 3, 1, 2), task.labels.copy()
+        >>> labels[:50] = 255  # of no class
+        >>> labels = labels.reshape(2, 15, 20)
+        >>> cal = TemperatureScaling().fit(pixels, labels, dim=1, ignore_index=255)
+        >>> cal.n_rows_, cal.predict_proba(pixels, dim=1).shape, cal.temperature(pixels, dim=1).shape
+        (550, (2, 3, 15, 20), (2, 15, 20))
         """
         self._check_options()
-        data = _open_fit_data(logits, labels, sample_weight)
+        data, class_names = open_fit_data(logits, labels, sample_weight, classes, dim, ignore_index)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit
         names = column_names(logits)
-        model = record_fit(self._fit(data), data, None if names is None else names.tolist())
+        model = record_fit(self._fit(data), data, class_names)
         # What follows the solver may read the rows again.
         self.model_ = replace(model, solution=replace(model.solution, passes=data.passes))
         self.n_features_in_ = data.n_classes
@@ -144,9 +174,6 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in vars(self)
-
-    def _check_fitted(self) -> None:
-        model_of(self)
 
     def _check_options(self) -> None:
         """Raise if a hyper-parameter is not valid."""
@@ -176,34 +203,6 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
             standard_errors or {},
             temperature_quantiles,
         )
-
-    def transform(self, logits: Any) -> Any:
-        """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities.
-
-        ETS, bayes and adapted calibrators give log-probabilities.
-        For the (N,) logits of a binary classifier, the log-odds of class 1.
-        """
-        result = self._apply("transform", logits)
-        return result if framework_of(logits) else self._tabled(result, logits)
-
-    def predict_proba(self, logits: Any) -> Any:
-        """Return calibrated probabilities, (N, K)."""
-        return self._apply("predict_proba", logits)
-
-    def predict(self, logits: Any) -> Any:
-        """Return the column of the predicted class, (N,).
-
-        This is the column of the largest logit, the classifier's own decision, unless a class bias or `adapt`
-        changes it.
-        """
-        return self._apply("predict", logits)
-
-    def _apply(self, method: str, logits: Any) -> Any:
-        """Return what `method` gives for these logits, in a container like theirs."""
-        model, framework = model_of(self), framework_of(logits)
-        if framework is not None:
-            return loaders.load(f"{framework} apply")(model, method, logits)
-        return apply(model, method, logits)
 
     def adapt(self, logits: Any = None, *, priors: ArrayLike | None = None) -> Self:
         """Return a calibrator for rows whose class frequencies differ from those of the fit (label shift).
@@ -239,6 +238,8 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
             found = "neither" if logits is None else "both"
             raise InputError(f"adapt takes unlabelled logits or priors; found {found}. Pass one of them.")
         model, adapted = model_of(self), copy(self)
+        if logits is not None:
+            self._check_names(logits)
         adapted.model_ = adapt_to_rows(model, logits) if priors is None else adapt_to_priors(model, priors)
         return adapted
 
@@ -338,26 +339,6 @@ class Calibrator(OutputMixin, BaseEstimator):  # type: ignore[misc]
         return model_of(self).formula.arrays()
 
 
-def model_of(fitted: Calibrator | Model) -> Model:
-    """Return the fitted model of a calibrator; raise if it has none."""
-    if isinstance(fitted, Model):
-        return fitted
-    if "model_" not in vars(fitted):
-        raise NotFittedError(
-            f"this {type(fitted).__name__} is not fitted yet. Call fit(logits, labels) first, or read a "
-            "fitted one with temperance.load(path)."
-        )
-    return fitted.model_
-
-
-def _open_fit_data(logits: Any, labels: Any, sample_weight: Any) -> FitData:
-    if framework_of(logits) == "dask":
-        data: FitData = loaders.load("dask fit data")(logits, labels, sample_weight)
-        return data
-    rows = open_labelled(logits, labels)
-    return InMemoryFitData(rows, open_weights(sample_weight, rows.n_rows))
-
-
 class TemperatureCalibrator(Calibrator):
     """A member of the Adaptive Temperature Scaling family: softmax(z / T(z)).
 
@@ -368,9 +349,9 @@ class TemperatureCalibrator(Calibrator):
     temperature_quantiles_: Vector
     """5 %, 50 % and 95 % quantiles of T over the rows of the fit."""
 
-    def temperature(self, logits: Any) -> Any:
-        """Return T(z) of each row, (N,)."""
-        return self._apply("temperature", logits)
+    def temperature(self, logits: Any, *, dim: int = -1) -> Any:
+        """Return T(z) of each row, in the shape of the logits without the axis `dim` of the classes."""
+        return self._apply("temperature", logits, dim)
 
     def _summary(self) -> str:
         numbers = [

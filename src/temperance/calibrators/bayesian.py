@@ -150,9 +150,9 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             temperature_quantiles=objective.temperature_quantiles(posterior.mode, QUANTILES),
         )
 
-    def log_temperature_std(self, logits: Any) -> Any:
-        """Return the posterior standard deviation of log T of each row, (N,)."""
-        return self._apply("log_temperature_std", logits)
+    def log_temperature_std(self, logits: Any, *, dim: int = -1) -> Any:
+        """Return the posterior standard deviation of log T of each row, in the shape of `temperature`."""
+        return self._apply("log_temperature_std", logits, dim)
 
     def _shapes(self, n_classes: int) -> dict[str, Shape]:
         return _shapes_of(n_classes, ())

@@ -107,7 +107,7 @@ class EnsembleTemperatureScaling(Calibrator):
     def _shapes(self, n_classes: int) -> dict[str, Shape]:
         return {"temperature": (), "weights": (3,)}
 
-    def temperature(self, logits: Any) -> Any:
+    def temperature(self, logits: Any, *, dim: int = -1) -> Any:
         """Raise: a mixture has no temperature of a row."""
         raise AttributeError(
             "EnsembleTemperatureScaling mixes probabilities, so a row has no temperature; its tempered part "

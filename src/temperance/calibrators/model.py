@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from temperance.calibrators.fit_record import FitRecord
 from temperance.core.arrays import AnyArray, Vector
@@ -120,3 +121,16 @@ class Model:
         """Return the same model with these numbers in another framework's arrays."""
         own = {name: value for name, value in arrays.items() if name != SHIFT}
         return replace(self, formula=self.formula.with_arrays(own), log_prior_ratio=arrays.get(SHIFT))
+
+
+def model_of(fitted: Any) -> Model:
+    """Return the fitted model of a calibrator, or the model itself; raise if it has none."""
+    if isinstance(fitted, Model):
+        return fitted
+    model: Model | None = vars(fitted).get("model_")
+    if model is None:
+        raise NotFittedError(
+            f"this {type(fitted).__name__} is not fitted yet. Call fit(logits, labels) first, or read a "
+            "fitted one with temperance.load(path)."
+        )
+    return model

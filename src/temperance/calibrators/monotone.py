@@ -110,7 +110,7 @@ class MonotoneScaling(Calibrator):
     def _shapes(self, n_classes: int) -> dict[str, Shape]:
         return {"reference": (), "map_knots": (len(KNOTS),), "map_slopes": (len(KNOTS),)}
 
-    def temperature(self, logits: Any) -> Any:
+    def temperature(self, logits: Any, *, dim: int = -1) -> Any:
         """Raise: a map has no temperature of a row."""
         raise AttributeError(
             "MonotoneScaling maps log-probabilities, so a row has no temperature. Use bayes, which has one "

@@ -67,9 +67,3 @@ class OutputMixin(ABC):
         columns = getattr(logits, "columns", None)
         names = self.get_feature_names_out() if columns is None else columns
         return ADAPTERS_MANAGER.adapters[wanted].create_container(result, logits, columns=names)
-
-
-def column_names(logits: Any) -> NDArray[np.object_] | None:
-    """Return the names of a data frame's columns, if they are text."""
-    names = list(getattr(logits, "columns", ()))
-    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None

@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators.registry import CALIBRATORS, Method, method_style
 from temperance.loaders import load_object
-from temperance.validation import InputError
+from temperance.validation import InputError, guess
 
 ENTRY_POINTS = "temperance.calibrators"
 
@@ -63,8 +63,11 @@ def _named(key: str) -> Any:
         return announced[key].load()
     if ":" in key:
         return load_object(key)
-    known = ", ".join([*CALIBRATORS, *sorted(announced)])
-    raise InputError(f"the method must be one of {known}, or package.module:Class; found {key!r}.")
+    known = [*CALIBRATORS, *sorted(announced)]
+    raise InputError(
+        f"the method must be one of {', '.join(known)}, or package.module:Class; found {key!r}.",
+        advice=guess(key, known),
+    )
 
 
 def _of_object(given: Any, name: str) -> Method:

@@ -21,10 +21,10 @@ from temperance.calibrators.model import Model
 from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.core.arrays import AnyArray, Matrix, Vector
 from temperance.core.blocks import read_blocks, row_slices
-from temperance.core.fit_data import FitData, Sample
+from temperance.core.fit_data import FitData, InMemoryFitData, Sample
 from temperance.core.logit_rows import LogitRows
 from temperance.core.quantiles import SLACK
-from temperance.errors import InputError
+from temperance.validation import InputError, warn_of_probabilities
 
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
@@ -37,6 +37,8 @@ def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -
     hashed = Sample(_step(data.n_rows, min(HASHED_ROWS, HASHED_LOGITS // data.n_classes)), _labelled)
     judged = Sample(_step(data.n_rows, _baseline_rows(data.n_classes)), judge)
     (counts, class_counts), (content, predictions) = data.survey(_label_counts, [hashed, judged])
+    if not isinstance(data, InMemoryFitData):  # whose rows were looked at before the fit
+        warn_of_probabilities(content[1])
     record = FitRecord(
         class_names=None if class_names is None else tuple(class_names),
         fitted_on=FittedOn(),

@@ -26,7 +26,7 @@ from temperance.calibrators.linear import LinearTemperatureScaling
 from temperance.calibrators.monotone import MonotoneScaling
 from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
 from temperance.calibrators.temperature import TemperatureScaling
-from temperance.validation import InputError
+from temperance.validation import InputError, guess
 
 UNCALIBRATED = "none"
 """The name under which the classifier's own softmax is compared."""
@@ -178,6 +178,9 @@ def make_calibrator(key: str, **options: Any) -> Calibrator:
     ParametrizedTemperatureScaling(loss='ece')
     """
     if key not in CALIBRATORS:
-        raise InputError(f"the method must be one of {', '.join(CALIBRATORS)}; got {key!r}.")
+        raise InputError(
+            f"the method must be one of {', '.join(CALIBRATORS)}; found {key!r}.",
+            advice=guess(key, CALIBRATORS),
+        )
     calibrator: Calibrator = CALIBRATORS[key](**options)
     return calibrator

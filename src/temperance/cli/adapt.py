@@ -19,6 +19,7 @@ from temperance.cli.inputs import (
     input_options,
 )
 from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.spelling import in_words
 from temperance.cli.tables import frequencies_table
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def adapt(
         report("", 0.1)
         adapted = fitted.adapt(priors=priors) if opened is None else _adapt_to_file(fitted, opened)
     adapted.save(out, overwrite=force)
-    told = list(dict.fromkeys(str(warning.message) for warning in caught))
+    told = in_words(caught)
     changes = frequency_changes(adapted.model_)
     if opened is not None:
         matching.say_columns(output, opened)

@@ -70,6 +70,7 @@ def apply(
     shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
     carried = {} if out.suffix.lower() == ".npy" else _carried(rows, fitted)  # one array is all that it holds
     with (
+        output.telling_warnings(),
         output.progress("Calibrating") as report,
         open_writer(out, shape=shape, dtype=dtype, overwrite=force, **carried) as writer,
     ):

@@ -78,10 +78,10 @@ def compare(
         opened = _open_test(test or val, replace(options, usual_part="test", labels=test_labels))
         files["test"] = _with_floor_of(files["validation"], opened, output)
     settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
-    settings["class_names"] = _class_names(files)
+    settings["classes"] = _class_names(files)
     val_rows = _checked(files["validation"])
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
-    with output.progress("Comparing") as progress:
+    with output.telling_warnings(), output.progress("Comparing") as progress:
         result = comparison.compare(*val_rows, *test_rows, methods, progress=progress, **settings)
     sources = sources_of(files) if report is not None or output.as_json else []
     for file in files.values():

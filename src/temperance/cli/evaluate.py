@@ -53,7 +53,7 @@ def evaluate(
         matching.check_for_calibrator(rows, fitted, from_probs=from_probs)
         rows = with_floor_of(fitted, rows, output)
     assert rows.labels is not None  # they were asked for
-    with output.progress("Evaluating") as report:
+    with output.telling_warnings(), output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
         report("intervals", 0.3)
         with rows.stored.naming_file():

@@ -12,6 +12,7 @@ import click
 from temperance.cli import inputs, matching
 from temperance.cli.floor import with_own_floor
 from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.spelling import in_words
 
 EXAMPLES = """\b
 Examples:
@@ -72,7 +73,7 @@ def fit(
     fitted_on = FittedOn("probabilities", rows.floor) if rows.kind == "probs" else FittedOn("logits")
     calibrator.model_ = record_source(calibrator.model_, fitted_on, rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
-    told = list(dict.fromkeys(str(warning.message) for warning in caught))
+    told = in_words(caught)
     matching.say_columns(output, rows)
     output.say(f"{calibrator.summary()}\n")
     for warning in told:

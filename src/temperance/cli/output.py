@@ -6,6 +6,7 @@ Results go to standard output and everything else to standard error, so that a p
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -17,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import temperance
+from temperance.cli.spelling import in_words
 
 Report = Callable[[str, float], None]
 
@@ -55,6 +57,15 @@ class Output:
     def warn(self, words: str) -> None:
         """Say what a fit was not happy with."""
         click.echo(f"temperance: warning: {words}", err=True)
+
+    @contextmanager
+    def telling_warnings(self) -> Iterator[None]:
+        """Say the warnings of the library in sentences, once each, when the context ends."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for sentence in in_words(caught):
+            self.warn(sentence)
 
     def show(self, heading: str, table: Table) -> None:
         """Show a table; it is the result, so that also a quiet command shows it."""

@@ -27,6 +27,7 @@ from temperance.cli.evaluate import evaluate
 from temperance.cli.export import export
 from temperance.cli.fit import fit
 from temperance.cli.output import on_one_line
+from temperance.cli.spelling import as_option
 from temperance.cli.study import study
 
 EXAMPLES = """\b
@@ -45,8 +46,6 @@ Files: .npz with logits (or probs) and labels; also .npy, .csv, .tsv,
 Exit codes: 0 done, 2 bad usage or input, 1 failed.
 """
 
-# The options that are not called as the arguments of the library that they set.
-OPTIONS = {"kind": "--input", "overwrite": "--force"}
 # What the system says of a path that the user chose.
 USAGE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -126,7 +125,7 @@ def _explain(error: Exception) -> tuple[str, int]:
     from temperance.errors import InputError, OutputExistsError
 
     if isinstance(error, (InputError, OutputExistsError)):
-        return error.worded(_as_option), 2
+        return error.worded(as_option), 2
     if isinstance(error, ImportError):
         return str(error), 2
     if isinstance(error, OSError):
@@ -135,14 +134,6 @@ def _explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; apply and evaluate read a file block by block", 1
     return f"this should not have happened ({type(error).__name__}: {error}); please report it", 1
-
-
-def _as_option(argument: str, value: object) -> str:
-    """Write an argument of the library as the option that sets it."""
-    option = OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
-    if value is False:
-        return option.replace("--", "--no-", 1)
-    return option if value in (None, True) else f"{option} {value}"
 
 
 def _file_trouble(error: OSError) -> str:

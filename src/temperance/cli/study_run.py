@@ -73,7 +73,8 @@ def run(
     from temperance.core.blocks import number_of_threads
     from temperance.study import find_tasks, run_study
 
-    files = find_tasks(tasks)
+    with output.telling_warnings():
+        files = find_tasks(tasks)
     began = time.monotonic()
     with _countdown(output) as progress:
         results = run_study(

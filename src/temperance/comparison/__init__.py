@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
 from temperance.calibrators.base import Calibrator
-from temperance.calibrators.output import column_names
 from temperance.calibrators.outside import Methods, find_methods
 from temperance.calibrators.recording import record_names
 from temperance.comparison import rows
@@ -26,11 +25,14 @@ from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.recommendation import Difference, Recommendation, recommend
 from temperance.comparison.result import Comparison, MethodResult
 from temperance.comparison.rows import LabelledRows
+from temperance.comparison.same_rows import check_apart
 from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError, InputWarning
+from temperance.frames import check_column_names, column_names
 from temperance.metrics import Evaluation, evaluate
 from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
-from temperance.validation import InputError
+from temperance.validation import warn_of_probabilities
 
 __all__ = [
     "UNCALIBRATED",
@@ -57,13 +59,13 @@ def compare(
     metrics: Metrics | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    classes: Sequence[str] | Sequence[int] | None = None,
     folds: int = 5,
     bins: int = 15,
     confidence: float = 0.95,
     draws: int = 200,
     random_state: int = 0,
     metric_intervals: bool = False,
-    class_names: Sequence[str] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Comparison:
     """Fit each method to the validation rows and judge it on the test rows.
@@ -84,14 +86,14 @@ def compare(
         Functions of (probs, labels), or a mapping of names to these, beside the metrics of the package.
     sample_weight : (N,) numbers >= 0, optional
         Of the validation rows.
+    classes : sequence of str or int, optional
+        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
     folds : int
         Of the cross-validation.
     bins, confidence, draws, random_state
         As for `metrics.evaluate`; the seed also deals the folds.
     metric_intervals : bool
         Whether `metrics` get bootstrap intervals as well: each is then called once for each draw.
-    class_names : sequence of str, optional
-        Names of the classes, for tables and pictures; by default the columns of a data frame `val_logits`.
     progress : function of (what, fraction done), optional
         Called before each method.
 
@@ -108,12 +110,15 @@ def compare(
     chosen = find_methods(usual if methods is None else methods)
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
-    val = LabelledRows.open(val_logits, val_labels, sample_weight)
+    val = LabelledRows.open(val_logits, val_labels, sample_weight, classes=classes)
     if test_labels is not None:
-        test, fold, judged_on = LabelledRows.open(test_logits, test_labels), None, "the test set"
+        test, fold = _open_test(val, val_logits, test_logits, test_labels, classes), None
+        judged_on = "the test set"
     else:
         test, fold = val, rows.deal_folds(len(val), folds, random_state)
         judged_on = f"{folds}-fold cross-validation"
+    if not warn_of_probabilities(val.logits):
+        warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
     failures: dict[str, str] = {}
     if methods is None and masked:
@@ -134,22 +139,40 @@ def compare(
             failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
     settings = scoring | ({} if fold is None else {"folds": folds})
     recommendation = recommend(results, test.weights)
-    names = _record_names(results, val_logits, class_names)
+    names = _record_names(results, val_logits, classes)
     return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures, names)
 
 
 def _record_names(
-    results: Mapping[str, MethodResult], logits: Any, given: Sequence[str] | None
+    results: Mapping[str, MethodResult], logits: Any, given: Sequence[str] | Sequence[int] | None
 ) -> tuple[str, ...] | None:
     """Give our calibrators the names of the classes, if there are any, and return these."""
     columns = column_names(logits)
-    names = given if given is not None or columns is None else columns.tolist()
-    if names is None:
+    known = given if given is not None or columns is None else columns.tolist()
+    if known is None:
         return None
+    names = tuple(map(str, known))
     for result in results.values():
         if isinstance(result.calibrator, Calibrator):
             result.calibrator.model_ = record_names(result.calibrator.model_, names)
-    return tuple(names)
+    return names
+
+
+def _open_test(
+    val: LabelledRows, val_logits: Any, test_logits: Any, test_labels: Any, classes: Any
+) -> LabelledRows:
+    """Open the test rows, which must have the classes of the validation rows and be others than these."""
+    names = column_names(val_logits)
+    if names is not None:
+        check_column_names(names, test_logits)
+    test = LabelledRows.open(test_logits, test_labels, classes=classes)
+    if test.logits.shape[1] != val.logits.shape[1]:
+        raise InputError(
+            "val_logits and test_logits must have the same classes, a column for each; found "
+            f"{val.logits.shape[1]} and {test.logits.shape[1]}. Pass the rows of one classifier."
+        )
+    check_apart(val.logits, test.logits)
+    return test
 
 
 def _is_optional(method: Method, error: Exception, named: Methods | None) -> bool:
@@ -178,6 +201,7 @@ class _Judge:
             )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", InputWarning)  # the comparison has said it once
             began = time.perf_counter()
             calibrator = None if method is None else rows.fit_method(method, self.val)
             seconds = time.perf_counter() - began

@@ -11,11 +11,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators import Method
 from temperance.calibrators.outside import fit
-from temperance.containers import as_numpy, open_logits, open_weights
+from temperance.containers import open_labelled
 from temperance.core.arrays import Vector
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
-from temperance.labels import check_labels
 from temperance.validation import check_number, inspector
 
 
@@ -28,11 +27,12 @@ class LabelledRows:
     weights: Vector | None
 
     @classmethod
-    def open(cls, logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> LabelledRows:
+    def open(
+        cls, logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None, *, classes: Any = None
+    ) -> LabelledRows:
         """Open any container that a calibrator takes."""
-        values = open_logits(logits).values
-        columns = check_labels(as_numpy(labels), *values.shape)
-        return cls(values, columns, open_weights(sample_weight, len(values)))
+        opened = open_labelled(logits, labels, sample_weight, classes=classes)
+        return cls(opened.values, opened.columns, opened.weights)
 
     def __len__(self) -> int:
         return len(self.labels)

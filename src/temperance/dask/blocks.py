@@ -22,6 +22,16 @@ def as_array(collection: Any) -> da.Array:
     return array
 
 
+def check_dask_shape(array: da.Array, dim: int = -1) -> None:
+    """Raise unless an array has rows of classes: blocks of other shapes would have to be cut anew."""
+    if array.ndim > 2 or dim not in (-1, array.ndim - 1):
+        raise InputError(
+            "Dask logits must be an (N, K) array, a row for each prediction and a column for each class; "
+            f"found shape {array.shape} with the classes in axis {dim}. Pass "
+            "dask.array.moveaxis(logits, dim, -1).reshape(-1, K)."
+        )
+
+
 def lengths_of(array: da.Array) -> list[int]:
     """Return the rows of each block; those of a frame may have to be counted."""
     if not np.isnan(array.chunks[0]).any():

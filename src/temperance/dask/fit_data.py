@@ -26,6 +26,7 @@ from temperance.core.objective import THINNING, Derivatives, Derive, PartialSums
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
 from temperance.dask.blocks import align_rows, as_array, lengths_of, row_blocks
+from temperance.labels import Names
 from temperance.validation import InputError, check_logits_shape, check_sample_weight
 
 FAN_IN = 8  # partial results added by one task
@@ -54,8 +55,11 @@ class PartsShape:
         return self.n_classes * self.dtype.itemsize
 
 
-def open_fit_data(logits: Any, labels: Any, sample_weight: Any) -> DaskFitData:
-    """Open Dask logits with their labels and weights, without reading the logits."""
+def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | None = None) -> DaskFitData:
+    """Open Dask logits with their labels and weights, without reading the logits.
+
+    Labels may be among the names of the classes.
+    """
     array = as_array(logits)
     known = [0 if np.isnan(n) else int(n) for n in array.shape]
     check_logits_shape(np.broadcast_to(np.float32(0), known))
@@ -63,7 +67,7 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any) -> DaskFitData:
         raise InputError(f"logits must be floating point numbers; got {array.dtype}.")
     lengths = lengths_of(array)
     if not sum(lengths):
-        raise InputError("fit needs labelled rows; got none. Pass the logits of a validation set.")
+        raise InputError("fit needs labelled rows; found none. Pass the logits of a validation set.")
     starts = np.cumsum([0, *lengths[:-1]]).tolist()
     columns = align_rows(labels, lengths, "labels")
     weights: list[Any] = [None] * len(lengths)
@@ -71,8 +75,10 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any) -> DaskFitData:
     if sample_weight is not None:
         weights = align_rows(sample_weight, lengths, "sample_weight")
         total = _total_weight(weights, starts, sum(lengths))
-    parts = list(zip(row_blocks(array), columns, weights, starts, strict=True))
     n_classes = int(array.shape[1]) if array.ndim == 2 else 2
+    if names is not None:
+        columns = [delayed(work.named_columns)(block, n_classes, names) for block in columns]
+    parts = list(zip(row_blocks(array), columns, weights, starts, strict=True))
     shape = PartsShape(sum(lengths), n_classes, working_dtype(np.empty(0, array.dtype)))
     return DaskFitData(parts, lengths, shape, total)
 

@@ -15,17 +15,18 @@ from temperance.calibrators.applying import ONE_PER_ROW, check_columns
 from temperance.calibrators.applying import apply as apply_in_memory
 from temperance.calibrators.model import Model
 from temperance.core.blocks import threads, working_dtype
-from temperance.dask.blocks import as_array, row_blocks
+from temperance.dask.blocks import as_array, check_dask_shape, row_blocks
 from temperance.errors import rows_from
 from temperance.probabilities import LowEnd
 
 _TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of what is one number for each row
 
 
-def apply(model: Model, method: str, logits: Any) -> da.Array:
+def apply(model: Model, method: str, logits: Any, dim: int = -1) -> da.Array:
     """Return what `method` gives for these logits, as a Dask array in the same blocks of rows."""
     array = as_array(logits)
-    check_columns(model, array.shape[1] if array.ndim == 2 else 2)
+    check_dask_shape(array, dim)
+    check_columns(model, array.shape, array.ndim - 1)
     dtype = np.dtype(_TYPES.get(method, working_dtype(np.empty(0, array.dtype))))
     change: dict[str, Any] = {}
     if method in _TYPES and array.ndim == 2:

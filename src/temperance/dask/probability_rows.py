@@ -17,7 +17,7 @@ from temperance.core.arrays import Vector
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import threads
 from temperance.core.frequencies import ProbabilityRows, Sums, hessian_step_for
-from temperance.dask.blocks import as_array, lengths_of, row_blocks
+from temperance.dask.blocks import as_array, check_dask_shape, lengths_of, row_blocks
 from temperance.dask.fit_data import add_in_tree
 from temperance.dask.tasks import add_arrays
 from temperance.errors import rows_from
@@ -30,7 +30,8 @@ class DaskProbabilityRows:
 
     def __init__(self, model: Model, logits: Any) -> None:
         array = as_array(logits)
-        check_columns(model, array.shape[1] if array.ndim == 2 else 2)
+        check_dask_shape(array)
+        check_columns(model, array.shape, array.ndim - 1)
         lengths = lengths_of(array)
         self.n_rows, self.passes = sum(lengths), 0
         self._model = model

@@ -17,6 +17,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import PartialSums
 from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
 from temperance.errors import rows_from
+from temperance.labels import Names, check_labels
 from temperance.validation import check_sample_weight
 
 Work = Callable[[LogitRows, Vector | None], Any]
@@ -37,13 +38,19 @@ def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
     return checked
 
 
+def named_columns(labels: Any, n_classes: int, names: Names) -> NDArray[np.intp]:
+    """Return the columns of a part's labels, which may be names."""
+    array = np.asarray(labels)
+    return check_labels(array, len(array), n_classes, names)
+
+
 def run(work: Work, part: Any, size: int) -> Any:
     """Open and check a part, then do the work with it; None if it has no rows."""
     logits, labels, weights, start = part
     if not len(logits):
         return None
     with threads(1), kernels_of_size(size), rows_from(start):  # the threads are the engine's
-        rows = open_labelled(np.asarray(logits), np.asarray(labels))
+        rows = open_labelled(np.asarray(logits), np.asarray(labels)).rows()
         return work(rows, None if weights is None else _checked_weights(np.asarray(weights), rows.n_rows))
 
 

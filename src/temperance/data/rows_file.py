@@ -242,5 +242,12 @@ def _read_labels(
 ) -> NDArray[np.intp]:
     # Members of a zip archive need not be aligned; compiled loops need aligned labels.
     array = np.require(stored.labels(), requirements="A")
+    known = [int(name) for name in names] if names is not None and _are_other_numbers(names) else names
     with stored.naming_file():
-        return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2, names)
+        return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2, known)
+
+
+def _are_other_numbers(names: tuple[str, ...]) -> bool:
+    """Say whether the names are whole numbers, and not those of the columns: 3, 5, 7."""
+    numbers = tuple(str(place) for place in range(len(names)))
+    return all(name.removeprefix("-").isdecimal() for name in names) and names != numbers

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
+from temperance.labels import Names
 from temperance.metrics.bins import check_bins
 from temperance.metrics.class_bins import classwise_error
 from temperance.metrics.diagram import Reliability, reliability
@@ -29,6 +30,7 @@ def ece(
     bins: int = 15,
     strategy: str = "width",
     sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
 ) -> float:
     """Top-label expected calibration error: mean over rows of the |gap| of their bin.
 
@@ -42,6 +44,8 @@ def ece(
         Bins of equal width, or of equal weight; rows of equal confidence stay together.
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows.
+    classes : sequence of str or int, optional
+        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
 
     Returns
     -------
@@ -59,7 +63,9 @@ def ece(
     >>> round(ece([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=5), 4)
     0.4333
     """
-    diagram = reliability(probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight)
+    diagram = reliability(
+        probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight, classes=classes
+    )
     return float(diagram.share @ np.abs(diagram.gap))
 
 
@@ -70,6 +76,7 @@ def mce(
     bins: int = 15,
     strategy: str = "width",
     sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
 ) -> float:
     """Maximum calibration error of the top label: the |gap| of the worst bin.
 
@@ -93,7 +100,9 @@ def mce(
     >>> round(mce([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=5), 4)
     0.8
     """
-    diagram = reliability(probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight)
+    diagram = reliability(
+        probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight, classes=classes
+    )
     return float(np.abs(diagram.gap).max())
 
 
@@ -104,6 +113,7 @@ def classwise_ece(
     bins: int = 15,
     strategy: str = "width",
     sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
 ) -> float:
     """Mean over classes of the calibration error of each class's probability.
 
@@ -130,7 +140,7 @@ def classwise_ece(
     0.4
     """
     bins = check_bins(bins, strategy)
-    return classwise_error(check_rows(probs, labels, sample_weight), bins, strategy)
+    return classwise_error(check_rows(probs, labels, sample_weight, classes), bins, strategy)
 
 
 def debiased_ece(
@@ -140,6 +150,7 @@ def debiased_ece(
     bins: int = 15,
     strategy: str = "width",
     sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
 ) -> float:
     """Top-label expected calibration error less its finite-sample bias, in closed form.
 
@@ -174,7 +185,9 @@ def debiased_ece(
     >>> round(ece(probs, labels), 4), round(debiased_ece(probs, labels), 4)
     (0.2, 0.1399)
     """
-    diagram = reliability(probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight)
+    diagram = reliability(
+        probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight, classes=classes
+    )
     return debiased(diagram)
 
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
+from temperance.labels import Names
 from temperance.metrics.predictions import Predictions, cached_slices, check_integer, check_rows
 from temperance.metrics.recalibration import Recalibrator, fit_bias, fit_temperature, log_probabilities
 from temperance.validation import check_choice
@@ -41,6 +42,7 @@ def decompose(
     folds: int = 5,
     random_state: int | np.random.Generator | None = 0,
     sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
 ) -> Decomposition:
     """Split a proper loss into calibration and refinement, by cross-validated recalibration.
 
@@ -80,13 +82,19 @@ def decompose(
     (1.159, 0.57, 0.59)
     """
     check_choice("loss", loss, ("nll", "brier"))
-    rows = check_rows(probs, labels, sample_weight)
+    rows = check_rows(probs, labels, sample_weight, classes)
     losses = recalibrated_losses(rows, folds, np.random.default_rng(random_state))[loss]
     total, refinement = rows.mean(losses[0]), rows.mean(refined(rows, losses))
     return Decomposition(total, total - refinement, refinement)
 
 
-def nll_calibration(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def nll_calibration(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> float:
     """Calibration part of the negative log-likelihood, see `decompose`.
 
     Examples
@@ -94,10 +102,16 @@ def nll_calibration(probs: ArrayLike, labels: ArrayLike, *, sample_weight: Array
     >>> round(nll_calibration([[0.9, 0.1]] * 20, [0, 1] * 10), 2)
     0.5
     """
-    return decompose(probs, labels, sample_weight=sample_weight).calibration
+    return decompose(probs, labels, sample_weight=sample_weight, classes=classes).calibration
 
 
-def nll_refinement(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def nll_refinement(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> float:
     """Refinement part of the negative log-likelihood, see `decompose`.
 
     Examples
@@ -105,11 +119,15 @@ def nll_refinement(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayL
     >>> round(nll_refinement([[0.9, 0.1]] * 20, [0, 1] * 10), 1)
     0.7
     """
-    return decompose(probs, labels, sample_weight=sample_weight).refinement
+    return decompose(probs, labels, sample_weight=sample_weight, classes=classes).refinement
 
 
 def brier_calibration(
-    probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
 ) -> float:
     """Calibration part of the Brier score, see `decompose`.
 
@@ -118,10 +136,16 @@ def brier_calibration(
     >>> round(brier_calibration([[0.9, 0.1]] * 20, [0, 1] * 10), 1)
     0.3
     """
-    return decompose(probs, labels, loss="brier", sample_weight=sample_weight).calibration
+    return decompose(probs, labels, loss="brier", sample_weight=sample_weight, classes=classes).calibration
 
 
-def brier_refinement(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def brier_refinement(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> float:
     """Refinement part of the Brier score, see `decompose`.
 
     Examples
@@ -129,7 +153,7 @@ def brier_refinement(probs: ArrayLike, labels: ArrayLike, *, sample_weight: Arra
     >>> round(brier_refinement([[0.9, 0.1]] * 20, [0, 1] * 10), 1)
     0.5
     """
-    return decompose(probs, labels, loss="brier", sample_weight=sample_weight).refinement
+    return decompose(probs, labels, loss="brier", sample_weight=sample_weight, classes=classes).refinement
 
 
 def refined(rows: Predictions, losses: Vector) -> Vector:

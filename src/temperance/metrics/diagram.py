@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.core.arrays import Vector
+from temperance.labels import Names
 from temperance.metrics.bins import assign, bin_edges, check_bins
 from temperance.metrics.predictions import Predictions, check_fraction, check_rows
 
@@ -68,6 +69,7 @@ def reliability(
     strategy: str = "width",
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
 ) -> Reliability:
     """Bin the rows by confidence: what a reliability diagram shows.
 
@@ -101,7 +103,7 @@ def reliability(
     (array([0., 3.]), array([  nan, 0.667]), array([  nan, 0.767]))
     """
     bins, level = check_bins(bins, strategy), check_fraction("level", level)
-    return bin_rows(check_rows(probs, labels, sample_weight), bins, strategy, level)
+    return bin_rows(check_rows(probs, labels, sample_weight, classes), bins, strategy, level)
 
 
 def bin_rows(rows: Predictions, bins: int, strategy: str = "width", level: float = 0.95) -> Reliability:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
+from temperance.labels import Names
 from temperance.metrics.binned import debiased
 from temperance.metrics.bins import assign, bin_edges, check_bins
 from temperance.metrics.bootstrap import Norm, bootstrap, mean_interval, norm_interval
@@ -47,6 +48,7 @@ def evaluate(
     random_state: int | np.random.Generator | None = 0,
     draws: int = 1000,
     sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Evaluation:
     """Compute all metrics, each with a bootstrap interval over rows.
@@ -78,6 +80,8 @@ def evaluate(
     sample_weight : array of shape (N,), optional
         Values are as if a row of weight k were k rows. Intervals resample rows as given, with their
         weights: k copies of a row are not k observations.
+    classes : sequence of str or int, optional
+        The names of the columns, as for `accuracy`.
     progress : function of the share done, optional
         Called after each block of resamples.
 
@@ -100,7 +104,7 @@ def evaluate(
     """
     bins, draws = check_bins(bins), check_integer("draws", draws, 1)
     check_fraction("confidence", confidence)
-    rows = check_rows(probs, labels, sample_weight)
+    rows = check_rows(probs, labels, sample_weight, classes)
     estimates = _estimates(rows, bins, confidence, draws, np.random.default_rng(random_state), progress)
     n_rows, n_classes = rows.probs.shape
     return Evaluation({name: estimates[name] for name in METRICS}, n_rows, n_classes, bins, confidence, draws)

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.containers import as_numpy, open_weights
+from temperance.containers import as_numpy, names_of, open_weights
 from temperance.core.arrays import Vector
 from temperance.core.blocks import block_rows, row_slices
-from temperance.labels import check_labels
+from temperance.frames import numbers_of
+from temperance.labels import Names, check_labels
 from temperance.validation import check_number, check_probabilities
 
 
@@ -85,12 +86,18 @@ class Predictions:
         return float(self.weight @ values) / self.total
 
 
-def check_rows(probs: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> Predictions:
-    """Check the input of a metric. Rows of weight 0 are dropped: they are repeated no times."""
-    array = check_probabilities(as_numpy(probs))
+def check_rows(
+    probs: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None, classes: Names | None = None
+) -> Predictions:
+    """Check the input of a metric. Rows of weight 0 are dropped: they are repeated no times.
+
+    Labels may be names of the classes, as they are given or as those of a data frame's columns.
+    """
+    array = check_probabilities(as_numpy(numbers_of(probs)))
     if array.dtype.itemsize > 8:  # bin edges are not known beyond float64
         array = array.astype(np.float64)
-    index = check_labels(as_numpy(labels), *array.shape)
+    n_rows, n_classes = array.shape
+    index = check_labels(as_numpy(labels), n_rows, n_classes, names_of(probs, classes, n_classes))
     weight = open_weights(sample_weight, len(array))
     if weight is None:
         weight = np.ones(len(array))

@@ -13,10 +13,17 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from temperance.labels import Names
 from temperance.metrics.predictions import check_rows
 
 
-def accuracy(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def accuracy(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> float:
     """Fraction of rows whose largest probability is that of the label.
 
     Parameters
@@ -25,6 +32,8 @@ def accuracy(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | 
     labels : integer array of shape (N,)
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows.
+    classes : sequence of str or int, optional
+        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
 
     Returns
     -------
@@ -36,16 +45,22 @@ def accuracy(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | 
     >>> accuracy([[0.9, 0.1], [0.4, 0.6]], [0, 0])
     0.5
     """
-    rows = check_rows(probs, labels, sample_weight)
+    rows = check_rows(probs, labels, sample_weight, classes)
     return rows.mean(rows.correct)
 
 
-def nll(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def nll(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> float:
     """Negative log-likelihood: mean of -log of the probability of the label, in nats.
 
     Parameters
     ----------
-    probs, labels, sample_weight
+    probs, labels, sample_weight, classes
         As for `accuracy`.
 
     Returns
@@ -66,16 +81,22 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None 
     >>> nll([[1.0, 0.0]], [1])
     inf
     """
-    rows = check_rows(probs, labels, sample_weight)
+    rows = check_rows(probs, labels, sample_weight, classes)
     return rows.mean(rows.nll)
 
 
-def brier(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def brier(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> float:
     """Brier score: mean over rows of the sum over classes of (p - onehot)^2.
 
     Parameters
     ----------
-    probs, labels, sample_weight
+    probs, labels, sample_weight, classes
         As for `accuracy`.
 
     Returns
@@ -96,16 +117,22 @@ def brier(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | Non
     >>> round(brier([[0.5, 0.5], [0.2, 0.8]], [0, 1]), 4)
     0.29
     """
-    rows = check_rows(probs, labels, sample_weight)
+    rows = check_rows(probs, labels, sample_weight, classes)
     return rows.mean(rows.brier)
 
 
-def overconfidence(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def overconfidence(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> float:
     """Mean confidence less accuracy: which way the probabilities err, and how far.
 
     Parameters
     ----------
-    probs, labels, sample_weight
+    probs, labels, sample_weight, classes
         As for `accuracy`.
 
     Returns
@@ -119,5 +146,5 @@ def overconfidence(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayL
     >>> round(overconfidence([[0.9, 0.1], [0.2, 0.8]], [0, 0]), 4)
     0.35
     """
-    rows = check_rows(probs, labels, sample_weight)
+    rows = check_rows(probs, labels, sample_weight, classes)
     return -rows.mean(rows.residual)

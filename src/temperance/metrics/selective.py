@@ -13,10 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
+from temperance.labels import Names
 from temperance.metrics.predictions import Predictions, check_rows
 
 
-def aurc(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def aurc(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> float:
     """Area under the risk-coverage curve of selective classification.
 
     A temperature that is the same for all rows hardly changes it; one that depends on the row may.
@@ -27,6 +34,8 @@ def aurc(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None
     labels : integer array of shape (N,)
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows.
+    classes : sequence of str or int, optional
+        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
 
     Returns
     -------
@@ -44,7 +53,7 @@ def aurc(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None
     >>> round(aurc([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1]), 4)
     0.2778
     """
-    rows = check_rows(probs, labels, sample_weight)
+    rows = check_rows(probs, labels, sample_weight, classes)
     return float(RiskCurve(rows).area(rows.weight[:, None])[0])
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
+from temperance.labels import Names
 from temperance.metrics.predictions import Predictions, check_rows
 from temperance.metrics.sums import group_sums
 
@@ -27,7 +28,13 @@ _CELLS = 2048  # widths below 1 / 2048 are not resolved; noise keeps them above 
 _HALVINGS = 12  # of [0, 1]; a straight line between the last two ends then leaves an error below 1e-6
 
 
-def smooth_ece(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def smooth_ece(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> float:
     """Smooth calibration error of the top label: no bins to choose, and continuous in the probabilities.
 
     Parameters
@@ -36,6 +43,8 @@ def smooth_ece(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike 
     labels : integer array of shape (N,)
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows.
+    classes : sequence of str or int, optional
+        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
 
     Returns
     -------
@@ -53,7 +62,7 @@ def smooth_ece(probs: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike 
     >>> round(smooth_ece([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1]), 3)
     0.171
     """
-    rows = check_rows(probs, labels, sample_weight)
+    rows = check_rows(probs, labels, sample_weight, classes)
     residual = grid_sums(rows)(rows.weight[:, None]) / rows.total
     return float(fixed_point(residual)[0])
 

@@ -20,10 +20,10 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.study import paper as _paper
-from temperance.study.methods import in_order
+from temperance.study.methods import METHODS, in_order
 from temperance.study.results import MeanOverDraws, Results
 from temperance.study.tasks import TaskFile
-from temperance.validation import InputError, check_choice
+from temperance.validation import InputError, check_choice, guess
 
 Kind = Literal["task", "paper", "difference", "average"]
 
@@ -196,7 +196,8 @@ def _choose(reader: _ScoreReader, methods: Sequence[str] | None) -> tuple[str, .
         if key not in studied:
             raise InputError(
                 f"the methods must be some of the study, {', '.join(studied) or 'which has none yet'}; "
-                f"got {key!r}. Run the study with it first."
+                f"found {key!r}.",
+                advice="Run the study with it first." if key in METHODS else guess(key, studied),
             )
     return chosen
 

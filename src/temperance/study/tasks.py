@@ -9,11 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from temperance.comparison import LabelledRows
+from temperance.containers import open_logits
 from temperance.data.formats import FORMATS, open_members
 from temperance.data.keys import parts_of
 from temperance.data.rows_file import RowFile, open_rows, parts
 from temperance.files import sha256
-from temperance.validation import InputError
+from temperance.validation import LOOKED_AT, InputError, warn_of_probabilities
 
 _NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test"
 
@@ -97,7 +98,16 @@ def _describe(path: Path) -> TaskFile:
         raise InputError(
             f"{path}: val and test rows must have the same classes; found {val.shape} and {test.shape}."
         )
+    for file in (val, test):
+        _warn_of_probabilities(file)
     return TaskFile(path.stem, path, sha256(path), val.shape[0], test.shape[0], classes.pop())
+
+
+def _warn_of_probabilities(file: RowFile) -> None:
+    """Warn here and once: the workers of a study are silent."""
+    first = next(file.logit_blocks(LOOKED_AT), None)
+    if first is not None and file.kind == "logits":
+        warn_of_probabilities(open_logits(first).values)
 
 
 @lru_cache(maxsize=64)

@@ -9,19 +9,25 @@ from torch import Tensor
 from temperance.calibrators.applying import ONE_PER_ROW, evaluate
 from temperance.calibrators.applying import apply as apply_in_memory
 from temperance.calibrators.model import Model
+from temperance.containers import open_logits
 from temperance.core.tensor_rows import TensorRows
 from temperance.torch.ops import TORCH, working_dtype
 from temperance.torch.rows import as_rows, is_binary
+from temperance.validation import LOOKED_AT, warn_of_probabilities
 
 
-def apply(model: Model, method: str, logits: Tensor) -> Tensor:
-    """Return what `method` gives for logits (..., K), on their device, in their type, with gradients."""
+def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
+    """Return what `method` gives for logits with classes in `dim`, on their device, in their type.
+
+    Gradients go through it.
+    """
     dtype = working_dtype(logits)
     arrays = {
         name: torch.from_numpy(np.array(values, np.float64)).to(dtype).to(logits.device)
         for name, values in model.arrays().items()
     }
-    z = given = as_rows(logits, model, dim=-1)
+    binary = is_binary(logits, model)
+    z = given = as_rows(logits, model, dim=-1 if binary else dim)
     if method == "predict_proba":
         # No constant added to a row changes it; without the largest logit, z / T loses no digits.
         z = z - torch.gather(z, -1, z.argmax(dim=-1, keepdim=True))
@@ -30,7 +36,9 @@ def apply(model: Model, method: str, logits: Tensor) -> Tensor:
     else:
         result = evaluate(model.with_arrays(arrays), method, TensorRows(z, model.n_classes, TORCH))
     _check(model, method, given, result)
-    finished = _finish(method, z, result, binary=is_binary(logits, model))
+    finished = _finish(method, z, result, binary=binary)
+    if finished.ndim == z.ndim and not binary:
+        finished = finished.movedim(-1, dim)
     keep = finished.is_floating_point() and logits.is_floating_point()
     return finished.to(logits.dtype) if keep else finished
 
@@ -50,5 +58,7 @@ def _check(model: Model, method: str, z: Tensor, result: Tensor) -> None:
     if z.is_meta or z.numel() == 0 or torch.compiler.is_compiling():
         return
     good = torch.isfinite(z.detach().amax(dim=-1)).all() & ~torch.isnan(result.detach()).any()
+    rows = z.detach().reshape(-1, z.shape[-1])
+    warn_of_probabilities(open_logits(rows[:LOOKED_AT]).values)
     if not bool(good):
-        apply_in_memory(model, method, z.detach().cpu().reshape(-1, z.shape[-1]))
+        apply_in_memory(model, method, rows.cpu())

@@ -20,10 +20,10 @@ def as_rows(logits: Tensor, model: Model, dim: int) -> Tensor:
     """Return (..., K) logits in the type that is computed in."""
     if logits.ndim == 0 or not -logits.ndim <= dim < logits.ndim:
         raise InputError(
-            f"logits must have an axis {dim}, that of the classes; got shape {tuple(logits.shape)}."
+            f"logits must have an axis {dim}, that of the classes; found shape {tuple(logits.shape)}."
         )
     z = logits.to(working_dtype(logits))
     if is_binary(logits, model):
         return torch.stack([torch.zeros_like(z), z], dim=-1)
-    check_columns(model, z.shape[dim])
+    check_columns(model, tuple(z.shape) if z.ndim > 1 else (1, *z.shape), dim if z.ndim > 1 else 1)
     return z.movedim(dim, -1)

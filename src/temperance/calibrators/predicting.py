@@ -1,0 +1,57 @@
+"""A fitted calibrator's methods on logits, in whatever container and shape they come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temperance import loaders
+from temperance.calibrators.applying import apply_opened
+from temperance.calibrators.model import model_of
+from temperance.calibrators.output import OutputMixin
+from temperance.containers import framework_of, open_logits
+from temperance.frames import check_column_names
+from temperance.validation import warn_of_probabilities
+
+
+class PredictMixin(OutputMixin):
+    """What a calibrator gives for logits, with `dim` the axis of the classes."""
+
+    def transform(self, logits: Any, *, dim: int = -1) -> Any:
+        """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities.
+
+        ETS, bayes and adapted calibrators give log-probabilities.
+        For the (N,) logits of a binary classifier, the log-odds of class 1.
+        """
+        result = self._apply("transform", logits, dim)
+        return result if framework_of(logits) or dim not in (-1, 1) else self._tabled(result, logits)
+
+    def predict_proba(self, logits: Any, *, dim: int = -1) -> Any:
+        """Return calibrated probabilities, (N, K), or in the shape of logits with more axes."""
+        return self._apply("predict_proba", logits, dim)
+
+    def predict(self, logits: Any, *, dim: int = -1) -> Any:
+        """Return the column of the predicted class, (N,), or the shape of the logits without the axis `dim`.
+
+        This is the column of the largest logit, the classifier's own decision, unless a class bias or `adapt`
+        changes it.
+        """
+        return self._apply("predict", logits, dim)
+
+    def _apply(self, method: str, logits: Any, dim: int = -1) -> Any:
+        """Return what `method` gives for these logits, in a container like theirs."""
+        model, framework = model_of(self), framework_of(logits)
+        self._check_names(logits)
+        if framework is not None:
+            return loaders.load(f"{framework} apply")(model, method, logits, dim)
+        opened = open_logits(logits, dim)
+        warn_of_probabilities(opened.values)
+        return apply_opened(model, method, opened)
+
+    def _check_names(self, logits: Any) -> None:
+        """Raise if a data frame has other columns than the logits of the fit."""
+        names = getattr(self, "feature_names_in_", getattr(self, "class_names_", None))
+        if names is not None:
+            check_column_names(names, logits)
+
+    def _check_fitted(self) -> None:
+        model_of(self)

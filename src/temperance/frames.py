@@ -1,0 +1,61 @@
+"""Data frames of any package, without importing one: the names of their columns, and their numbers.
+
+pandas, polars and pyarrow are told by what they have. Columns that are numbered have no names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.errors import InputError
+
+MOST_LISTED = 6
+
+
+def column_names(logits: Any) -> NDArray[np.object_] | None:
+    """Return the names of a data frame's columns, if they are text."""
+    given = getattr(logits, "column_names", None)  # of pyarrow, whose `columns` are the numbers
+    names = list(getattr(logits, "columns", ()) if given is None else given)
+    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_column_names(expected: Sequence[str] | NDArray[np.object_], logits: Any) -> None:
+    """Raise if a data frame has other columns than those of the fit, or has them in another order."""
+    found, wanted = column_names(logits), list(expected)
+    if found is None or found.tolist() == wanted:
+        return
+    must = f"the columns must be those of the fit, in their order: {_listed(wanted)}"
+    missing = [name for name in wanted if name not in found]
+    if not missing:
+        other = "others among them" if len(found) > len(wanted) else "another order"
+        raise InputError(
+            f"{must}; found {other}: {_listed(found.tolist())}. Pass "
+            "logits[list(cal.get_feature_names_out())]."
+        )
+    raise InputError(
+        f"{must}; found {_listed(found.tolist())}, without {_listed(missing)}. If these are the same classes "
+        "in the same order under other names, pass np.asarray(logits, float)."
+    )
+
+
+def numbers_of(frame: Any) -> Any:
+    """Return what NumPy makes a matrix of: of a frame of nullable or Arrow numbers, its numbers as floats.
+
+    By itself NumPy makes objects of these. A missing number is NaN.
+    """
+    if not (hasattr(frame, "iloc") and hasattr(frame, "dtypes")):
+        return frame
+    types = list(np.atleast_1d(np.array(frame.dtypes, object)))
+    if not any(hasattr(dtype, "na_value") for dtype in types):
+        return frame
+    all_numbers = all(dtype.kind in "fiub" for dtype in types)
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan) if all_numbers else frame
+
+
+def _listed(names: Sequence[object]) -> str:
+    shown = ", ".join(map(repr, names[:MOST_LISTED]))
+    return f"{shown}, ... ({len(names)} in all)" if len(names) > MOST_LISTED else shown

@@ -1,0 +1,95 @@
+"""Test rows that were fitted to as well: the same set is refused, a large share is said."""
+
+import warnings
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from temperance import InputError, compare
+from temperance.cli.program import cli
+from temperance.comparison.same_rows import check_apart
+from temperance.core.blocks import BFloat16
+from temperance.data import simulate
+from temperance.errors import InputWarning
+
+TASK = simulate(n_rows=400, n_classes=4, random_state=2)
+VAL, TEST = TASK.logits[:200], TASK.logits[200:]
+
+
+def quiet(val, test):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_apart(val, test)
+    return True
+
+
+def test_the_same_rows_in_both_sets_are_refused_and_cross_validation_is_the_way_out():
+    labels = TASK.labels[:200]
+    with pytest.raises(InputError, match="found the same 200 rows in both"):
+        compare(VAL, labels, VAL.copy(), labels, ["ts"], draws=5)
+    assert compare(VAL, labels, methods=["ts"], draws=5).judged_on == "5-fold cross-validation"
+
+
+def test_many_shared_rows_are_counted_wherever_they_stand():
+    test = np.concatenate([TEST[:150], VAL[::4][::-1]])
+    with pytest.warns(InputWarning, match="found 50 of 200 test rows among the validation rows, to the bit"):
+        compare(VAL, TASK.labels[:200], test, TASK.labels[200:], ["ts"], draws=5)
+
+
+def test_the_same_rows_in_another_order_are_all_counted():
+    with pytest.warns(InputWarning, match="found 200 of 200 test rows"):
+        check_apart(VAL, VAL[::-1])
+
+
+def test_a_tenth_of_shared_rows_is_let_pass_and_more_is_not():
+    assert quiet(VAL, np.concatenate([TEST[20:], VAL[:20]]))
+    with pytest.warns(InputWarning, match="found 21 of 200"):
+        check_apart(VAL, np.concatenate([TEST[21:], VAL[:21]]))
+
+
+def test_other_types_of_the_same_numbers_are_the_same_rows():
+    narrow = VAL.astype(np.float32)
+    with pytest.raises(InputError, match="found the same 200 rows"):
+        check_apart(narrow, narrow.astype(np.float64))
+    bits = narrow.view(np.uint32) >> 16
+    with pytest.raises(InputError, match="found the same 200 rows"):
+        check_apart(BFloat16(bits.astype(np.uint16)), (bits << 16).view(np.float32))
+    nudged = np.nextafter(VAL, np.inf)
+    assert quiet(VAL, nudged)
+
+
+def test_arrays_of_many_blocks_and_of_masked_classes_are_compared():
+    wide = np.random.default_rng(0).normal(size=(3000, 300))
+    wide[:, 7] = -np.inf
+    with pytest.raises(InputError, match="found the same 3000 rows"):
+        check_apart(wide, wide.astype(np.float64, order="F"))
+    with pytest.warns(InputWarning, match="found 1000 of 2000"):
+        check_apart(wide[:2000], wide[1000:])
+    narrow = wide.astype(np.float32)
+    with pytest.raises(InputError, match="found the same 3000 rows"):
+        check_apart(narrow, narrow.astype(np.float64))
+    zeros = np.where(np.abs(wide) < 0.5, 0.0, wide)
+    with pytest.raises(InputError, match="found the same 3000 rows"):
+        check_apart(zeros, np.where(zeros == 0, -0.0, zeros))
+
+
+@pytest.mark.parametrize(("trees", "rows"), [(3, 200), (10, 20), (30, 40), (100, 100), (100, 300)])
+def test_the_few_outputs_of_a_small_forest_repeat_by_chance(trees, rows):
+    for seed in range(20):
+        votes = np.random.default_rng(seed).multinomial(trees, [0.5, 0.3, 0.2], size=2 * rows)
+        logs = np.log(votes / trees + 0.01)
+        assert quiet(logs[:rows], logs[rows:])
+
+
+def test_the_command_line_says_both(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("val.npz", logits=VAL, labels=TASK.labels[:200])
+    np.savez("mixed.npz", logits=np.concatenate([TEST[:100], VAL[:50]]), labels=TASK.labels[:150])
+    same = CliRunner().invoke(cli, ["compare", "val.npz", "val.npz", "-m", "ts"])
+    assert isinstance(same.exception, InputError)
+    mixed = CliRunner().invoke(cli, ["compare", "val.npz", "mixed.npz", "-m", "ts"])
+    assert mixed.exit_code == 0
+    assert (
+        "temperance: warning: test rows must be others than those fitted to; found 50 of 150" in mixed.stderr
+    )
