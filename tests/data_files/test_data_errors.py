@@ -42,7 +42,7 @@ def test_an_empty_file(suffix):
 
 def test_an_unknown_suffix_lists_the_known_ones():
     write("val.pkl", b"x")
-    known = ".npz, .npy, .csv, .parquet, .pq, .safetensors, .pt, .pth"
+    known = ".npz, .npy, .csv, .parquet, .pq, .safetensors, .pt, .pth, .jsonl, .jsonl.gz, .ndjson, .ndjson.gz"
     refused(f"val.pkl: must be one of {known}; found the suffix '.pkl'", path="val.pkl")
 
 

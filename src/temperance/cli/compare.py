@@ -40,6 +40,7 @@ Examples:
 @click.option(
     "--test-labels", type=inputs.FILE, help="A file with the labels of TEST, if they are not in it."
 )
+@inputs.length_option
 @inputs.force_option
 @output_options("compare")
 def compare(
@@ -54,6 +55,7 @@ def compare(
     kind: str | None,
     labels: Path | None,
     test_labels: Path | None,
+    length_normalised: bool,
     force: bool,
     output: Output,
 ) -> None:
@@ -68,9 +70,10 @@ def compare(
     if report is not None:
         inputs.check_apart(report, val, test, labels, test_labels)
         check_writable(report, overwrite=force)
-    files = {"validation": inputs.RowOptions("val", kind=kind, labels=labels).open(val)}
+    shared: dict[str, Any] = {"kind": kind, "length_normalised": length_normalised}
+    files = {"validation": inputs.RowOptions("val", labels=labels, **shared).open(val)}
     if test is not None or "test" in parts(val):
-        files["test"] = _open_test(test or val, inputs.RowOptions("test", kind=kind, labels=test_labels))
+        files["test"] = _open_test(test or val, inputs.RowOptions("test", labels=test_labels, **shared))
     settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
     val_rows = _checked(files["validation"])
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)

@@ -25,6 +25,13 @@ kind_option = click.option(
 )
 
 
+length_option = click.option(
+    "--length-normalised",
+    is_flag=True,
+    help="Divide log-likelihoods of lm-evaluation-harness by the length of the answers, as acc_norm does.",
+)
+
+
 @dataclass(frozen=True)
 class RowOptions:
     """How the rows of a file are read."""
@@ -34,13 +41,21 @@ class RowOptions:
     part: str | None = None
     kind: str | None = None
     labels: Path | None = None
+    length_normalised: bool = False
 
     def open(self, path: Path, *, need_labels: bool = True) -> RowFile:
         """Open the rows of a file."""
         from temperance.data import open_rows, parts
 
         part = self.part or (self.usual_part if self.usual_part in parts(path) else None)
-        return open_rows(path, part=part, kind=self.kind, labels=self.labels, need_labels=need_labels)
+        return open_rows(
+            path,
+            part=part,
+            kind=self.kind,
+            labels=self.labels,
+            need_labels=need_labels,
+            length_normalised=self.length_normalised,
+        )
 
     def open_with_any_labels(self, path: Path) -> RowFile:
         """Open the rows with their labels, if there are any that can be used: nothing depends on them."""
@@ -53,7 +68,7 @@ class RowOptions:
 
 
 def input_options(usual_part: str, *, with_labels: bool = True) -> Callable[..., Any]:
-    """Add --input, --part and, if wanted, --labels to a command, which takes them as its `row_options`."""
+    """Add --input, --part, --length-normalised and, if wanted, --labels to a command: its `row_options`."""
     labels_option = click.option(
         "--labels", type=FILE, help="A file with the labels, if they are not beside the logits."
     )
@@ -66,11 +81,18 @@ def input_options(usual_part: str, *, with_labels: bool = True) -> Callable[...,
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def with_rows(
-            *, part: str | None, kind: str | None, labels: Path | None = None, **values: Any
+            *,
+            part: str | None,
+            kind: str | None,
+            length_normalised: bool,
+            labels: Path | None = None,
+            **values: Any,
         ) -> Any:
-            return command(row_options=RowOptions(usual_part, part, kind, labels), **values)
+            row_options = RowOptions(usual_part, part, kind, labels, length_normalised)
+            return command(row_options=row_options, **values)
 
-        return kind_option(labels_option(part(with_rows)) if with_labels else part(with_rows))
+        with_part = part(length_option(with_rows))
+        return kind_option(labels_option(with_part) if with_labels else with_part)
 
     return add
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from temperance.containers import logits_from_probs
 from temperance.data.formats import open_members
+from temperance.data.formats.columns import ColumnChoice
 from temperance.data.keys import KINDS, PARTS, choose_labels, choose_part, choose_scores, parts_of
 from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.errors import rows_from
@@ -80,13 +81,14 @@ def open_rows(
     kind: str | None = None,
     labels: str | Path | None = None,
     need_labels: bool = True,
+    length_normalised: bool = False,
 ) -> RowFile:
     """Open a file of logits or probabilities; nothing but the labels is read.
 
     Parameters
     ----------
     path : path
-        .npz, .npy, .csv, .parquet, .safetensors or .pt.
+        Of a format in `temperance.data.formats.FORMATS`, such as .npz, .csv, .parquet, .pt or .jsonl.
     part : {"val", "test"}, optional
         Which rows of a task file.
     kind : {"logits", "probs"}, optional
@@ -96,6 +98,8 @@ def open_rows(
     need_labels : bool
         Whether missing labels are an error. If False, those of `path` are not even looked at, as they may
         be unknown; those of a file given as `labels` are read all the same.
+    length_normalised : bool
+        Divide the log-likelihoods in samples of lm-evaluation-harness by the characters of the answers.
 
     Examples
     --------
@@ -113,7 +117,7 @@ def open_rows(
         if value is not None:
             check_choice(name, value, choices)
     path = Path(path)
-    members = open_members(path)
+    members = open_members(path, ColumnChoice(length_normalised=length_normalised))
     part = choose_part(path, members, part)
     found, stored = choose_scores(path, members, part, kind)
     _check_scores(stored, found)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from temperance.data.formats import csv, npy, npz, parquet, safetensors, torch
+from temperance.data.formats import csv, json_lines, npy, npz, parquet, safetensors, torch
 from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
 from temperance.data.lazy_array import LazyArray, file_error
+from temperance.errors import Remedy
 
 FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".npz": npz.members,
@@ -21,7 +22,17 @@ FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".safetensors": safetensors.members,
     ".pt": torch.members,
     ".pth": torch.members,
+    ".jsonl": json_lines.members,
+    ".jsonl.gz": json_lines.members,
+    ".ndjson": json_lines.members,
+    ".ndjson.gz": json_lines.members,
 }
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says the format: the last, or the last two of a packed file."""
+    last = path.suffix.lower()
+    return Path(path.stem).suffix.lower() + last if last == ".gz" else last
 
 
 def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[str, LazyArray]:
@@ -31,8 +42,14 @@ def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[s
     """
     path = Path(path)
     _check_file(path)
+    if choice.length_normalised and FORMATS[suffix_of(path)] is not json_lines.members:
+        raise file_error(
+            path,
+            "must be samples of lm-evaluation-harness, a .jsonl, to be normalised by length.",
+            remedy=Remedy("length_normalised"),
+        )
     try:
-        members = FORMATS[path.suffix.lower()](path, choice)
+        members = FORMATS[suffix_of(path)](path, choice)
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
     if not members:
@@ -45,10 +62,11 @@ def _check_file(path: Path) -> None:
         raise file_error(path, "there is no such file. Check its name and folder.")
     if path.is_dir():
         raise file_error(path, "is a folder. Give the name of a file in it.")
-    if path.suffix.lower() not in FORMATS:
+    if suffix_of(path) not in FORMATS:
         raise file_error(
             path,
-            f"must be one of {', '.join(FORMATS)}; found the suffix {path.suffix!r}. Save it as one of them.",
+            f"must be one of {', '.join(FORMATS)}; found the suffix {suffix_of(path)!r}. "
+            "Save it as one of them.",
         )
     if path.stat().st_size == 0:
         raise file_error(path, "is empty. Copy or save it again.")

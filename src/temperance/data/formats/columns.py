@@ -32,10 +32,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """Which columns of a table the user has named: that of the labels, and that which identifies the rows."""
+    """Which columns of a table the user has named: that of the labels, and that which identifies the rows.
+
+    And whether log-likelihoods of answers are to be divided by the length of these.
+    """
 
     label: str | None = None
     identifier: str | None = None
+    length_normalised: bool = False
 
 
 ANY_COLUMNS = ColumnChoice()
