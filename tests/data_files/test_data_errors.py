@@ -12,6 +12,7 @@ from refusal import refused, write
 
 from temperance import InputError
 from temperance.data import open_rows, parts
+from temperance.data.formats import FORMATS
 
 N, K = 6, 3
 LOGITS = np.arange(N * K, dtype=np.float32).reshape(N, K)
@@ -42,7 +43,8 @@ def test_an_empty_file(suffix):
 
 def test_an_unknown_suffix_lists_the_known_ones():
     write("val.pkl", b"x")
-    known = ".npz, .npy, .csv, .parquet, .pq, .safetensors, .pt, .pth, .jsonl, .jsonl.gz, .ndjson, .ndjson.gz"
+    known = ", ".join(FORMATS)
+    assert {".npz", ".csv", ".parquet", ".pt", ".jsonl", ".h5"} <= set(FORMATS)
     refused(f"val.pkl: must be one of {known}; found the suffix '.pkl'", path="val.pkl")
 
 
@@ -129,7 +131,7 @@ def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
         (LABELS - 1, "found other numbers, such as -1, in 2 rows (first: row 0)"),
         (LABELS.astype(float), "found float64. If they are whole numbers"),
         (np.eye(K)[LABELS], "like one-hot rows"),
-        (np.array(list("abcdef")), "must hold numbers; found <U1"),
+        (np.array(list("abcdef")), "labels that are names, such as 'a', need the names of the columns"),
         (np.array(list("abcdef"), object), "holds Python objects, which only a pickle can hold"),
     ],
 )
@@ -159,7 +161,7 @@ def test_a_file_of_labels_that_does_not_fit():
         (np.zeros((5, 1)), "found shape (5, 1). For a binary classifier with one score save (N,)"),
         (np.zeros((0, 3)), "found shape (0, 3). Save at least one row"),
         (np.array(3.0), "must be an array with rows; found a single number"),
-        (np.array([["a", "b"]]), "must hold numbers; found <U1"),
+        (np.array([["a", "b"]]), "labels that are names, such as 'a', need the names of the columns"),
         (np.zeros((2, 2), complex), "must hold numbers; found complex128"),
         (np.zeros(3, [("a", "f4")]), "must hold numbers"),
         (

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from temperance.data.formats import open_members
+from temperance.data.formats import KINDS, open_members
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
 
-KINDS = ("logits", "probs")
 PARTS = ("val", "test")
 
 

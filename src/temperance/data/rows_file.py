@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.containers import logits_from_probs
-from temperance.data.formats import open_members
+from temperance.data.formats import KINDS, open_members
 from temperance.data.formats.columns import ColumnChoice
-from temperance.data.keys import KINDS, PARTS, choose_labels, choose_part, choose_scores, parts_of
+from temperance.data.keys import PARTS, choose_labels, choose_part, choose_scores, parts_of
 from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.errors import rows_from
 from temperance.files import filled_array

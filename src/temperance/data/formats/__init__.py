@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from temperance.data.formats import csv, json_lines, npy, npz, parquet, safetensors, torch
+from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, npz, parquet, safetensors, torch
 from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
@@ -19,6 +19,11 @@ FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".csv": csv.members,
     ".parquet": parquet.members,
     ".pq": parquet.members,
+    ".arrow": arrow.members,
+    ".feather": arrow.members,
+    ".xlsx": excel.members,
+    ".h5": hdf5.members,
+    ".hdf5": hdf5.members,
     ".safetensors": safetensors.members,
     ".pt": torch.members,
     ".pth": torch.members,
@@ -27,6 +32,9 @@ FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".ndjson": json_lines.members,
     ".ndjson.gz": json_lines.members,
 }
+
+KINDS = ("logits", "probs")
+"""What an array of scores is called, and begins with in a task file."""
 
 
 def suffix_of(path: Path) -> str:
@@ -52,9 +60,28 @@ def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[s
         members = FORMATS[suffix_of(path)](path, choice)
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
+    _name_classes(path, members)
     if not members:
         raise file_error(path, "holds no arrays. It needs one of logits or of probs.")
     return members
+
+
+def _name_classes(path: Path, members: dict[str, LazyArray]) -> None:
+    """Give the texts under `classes` to the scores: they are the names of the columns."""
+    if "classes" not in members or members["classes"].dtype.kind != "U":
+        return
+    names = tuple(members.pop("classes").labels().ravel().tolist())
+    for key, stored in members.items():
+        n_columns = stored.shape[1] if len(stored.shape) == 2 else 2
+        if not key.startswith(KINDS):
+            continue
+        if len(names) != n_columns or len(set(names)) != n_columns:
+            raise file_error(
+                path,
+                f"classes must name each of the {n_columns} columns of {key}, each by another name; found "
+                f"{len(names)} names, {len(set(names))} of them different. Correct or drop classes.",
+            )
+        stored.class_names = names
 
 
 def _check_file(path: Path) -> None:

@@ -1,4 +1,4 @@
-""".parquet: a table as in columns.py, or with lists of numbers in a column `logits` or `probs`."""
+""".parquet: a table, see arrow_columns.py."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from temperance.data.formats.columns import ColumnChoice, Columns, group
-from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained
+from temperance.data.formats.arrow_columns import arrays_of
+from temperance.data.formats.columns import ColumnChoice
+from temperance.data.lazy_array import LazyArray, damage_explained
 from temperance.loaders import import_optional
 
 # Without a read-ahead of whole row groups; a little in each column, of which there may be thousands. What
@@ -21,119 +19,26 @@ _OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verifica
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
-    with _opened(path) as file:
-        schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        groups = group(path, list(schema.names), choice)
-        return {key: _stored(path, key, columns, file, schema, n_rows) for key, columns in groups.items()}
+    return arrays_of(path, choice, _opened)
+
+
+class _ParquetTable:
+    def __init__(self, file: Any) -> None:
+        self.schema = file.schema_arrow
+        self.n_rows = file.metadata.num_rows
+        self._file = file
+
+    def batches(self, rows: int, names: list[str]) -> Iterator[Any]:
+        yield from self._file.iter_batches(rows, columns=names)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path) -> Iterator[_ParquetTable]:
     parquet = import_optional("pyarrow.parquet", "io", f"{path}: a {path.suffix} file")
     with damage_explained(path, _damage), parquet.ParquetFile(path, **_OPTIONS) as file:
-        yield file
+        yield _ParquetTable(file)
 
 
 def _damage(error: Exception) -> str:
     first = str(error).partition("\n")[0][:200]
     return f"is not a Parquet file, or a damaged one ({first}). Copy it again."
-
-
-def _stored(path: Path, key: str, columns: Columns, file: Any, schema: Any, n_rows: int) -> LazyArray:
-    from pyarrow import types
-
-    kinds = [schema.field(name).type for name in columns.names]
-    width = None if columns.flat else len(kinds)
-    if len(kinds) == 1 and _is_list(types, kinds[0]):
-        width = _list_width(file, columns.names[0], kinds[0], types)
-        kinds = [kinds[0].value_type]
-    for name, kind in zip(columns.names, kinds, strict=True):
-        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            return UnreadableArray(
-                path, key, f"column {name!r} must hold numbers; found {kind}. Change it, or leave it out."
-            )
-    dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
-    shape = (n_rows,) if width is None else (n_rows, width)
-    return _ParquetArray(path, key, columns, shape, dtype)
-
-
-def _is_list(types: Any, kind: Any) -> bool:
-    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-
-
-def _list_width(file: Any, name: str, kind: Any, types: Any) -> int:
-    if types.is_fixed_size_list(kind):
-        return int(kind.list_size)
-    first = next(file.iter_batches(1, columns=[name]), None)
-    return 0 if first is None or first.column(0).null_count else len(first.column(0)[0])
-
-
-class _ParquetArray(LazyArray):
-    """Some columns of the table."""
-
-    def __init__(
-        self, path: Path, key: str, columns: Columns, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> None:
-        super().__init__(path, key, shape, dtype)
-        self.class_names = columns.class_names
-        self._names = columns.names
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        held = np.empty((0, *self.shape[1:]), self.dtype)
-        for block in self._batches(rows):
-            # A batch may end where a row group of the file does.
-            held = np.concatenate([held, block]) if len(held) else block
-            if len(held) >= rows:
-                yield held[:rows]
-                held = held[rows:]
-        if len(held):
-            yield held
-
-    def _batches(self, rows: int) -> Iterator[NDArray[Any]]:
-        read = 0
-        with _opened(self.path) as file:
-            for batch in file.iter_batches(rows, columns=list(self._names)):
-                read += batch.num_rows
-                # Counted before it is given out: whoever takes the rows has room for so many.
-                if read > self.shape[0]:
-                    break
-                yield self._block(batch)
-        if read != self.shape[0]:
-            raise self.file_error(
-                f"is damaged: it should have {self.shape[0]} rows, and has {read}. Copy it again."
-            )
-
-    def _block(self, batch: Any) -> NDArray[Any]:
-        out = np.empty((batch.num_rows, *self.shape[1:]), self.dtype)
-        if len(self._names) == 1 and len(self.shape) == 2 and hasattr(batch.column(0), "flatten"):
-            out[:] = self._lists(batch.column(0))
-            return out
-        table = out.reshape(len(out), -1)
-        for place, name in enumerate(self._names):
-            table[:, place] = self._numbers(batch.column(name), name)
-        return out
-
-    def _lists(self, column: Any) -> NDArray[Any]:
-        name = self._names[0]
-        self._refuse_nulls(column, name)
-        values = self._numbers(column.flatten(), name)
-        from pyarrow import compute
-
-        lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
-        if not (lengths == self.shape[1]).all():
-            raise self.file_error(
-                f"the lists in column {name!r} must be of one length, one number for each class; "
-                f"found {self.shape[1]} and {lengths[lengths != self.shape[1]][0]}."
-            )
-        return values.reshape(len(column), self.shape[1])
-
-    def _numbers(self, column: Any, name: str) -> NDArray[Any]:
-        self._refuse_nulls(column, name)
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-
-    def _refuse_nulls(self, column: Any, name: str) -> None:
-        if column.null_count:
-            raise self.file_error(
-                f"column {name!r} must have a number in every row; {column.null_count} of the "
-                f"{len(column)} read are missing. Drop these rows or fill them in."
-            )
