@@ -161,7 +161,7 @@ def test_a_file_of_labels_that_does_not_fit():
         (np.zeros((5, 1)), "found shape (5, 1). For a binary classifier with one score save (N,)"),
         (np.zeros((0, 3)), "found shape (0, 3). Save at least one row"),
         (np.array(3.0), "must be an array with rows; found a single number"),
-        (np.array([["a", "b"]]), "labels that are names, such as 'a', need the names of the columns"),
+        (np.array([["a", "b"]]), "must hold numbers; found <U1"),
         (np.zeros((2, 2), complex), "must hold numbers; found complex128"),
         (np.zeros(3, [("a", "f4")]), "must hold numbers"),
         (

@@ -45,7 +45,7 @@ Files: .npz with logits (or probs) and labels; also .npy, .csv, .parquet,
 """
 
 # The options that are not called as the arguments of the library that they set.
-OPTIONS = {"kind": "--input", "overwrite": "--force", "test_labels": "--test-labels"}
+OPTIONS = {"kind": "--input", "overwrite": "--force"}
 # What the system says of a path that the user chose.
 USAGE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -138,7 +138,7 @@ def _explain(error: Exception) -> tuple[str, int]:
 
 def _as_option(argument: str, value: object) -> str:
     """Write an argument of the library as the option that sets it."""
-    option = OPTIONS.get(argument, f"--{argument}")
+    option = OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
     return option if value in (None, True) else f"{option} {value}"
 
 

@@ -36,6 +36,11 @@ def is_sample(record: Record) -> bool:
     return any(name in record.fields for name in _RESPONSES)
 
 
+def are_samples(members: dict[str, LazyArray]) -> bool:
+    """Say whether the arrays of a file are those of samples that can be read."""
+    return isinstance(members.get("labels"), RightAnswers)
+
+
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return log-likelihoods as logits, right answers as labels. All lines are read: one may be wider."""
     n_rows = width = 0
@@ -53,7 +58,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     except InputError as error:  # other files of a folder can still be read
         return {"logits": UnreadableArray(path, "", error.fact)}
     logits = _LogLikelihoods(path, (n_rows, width), length_normalised=choice.length_normalised)
-    return {"logits": logits, "labels": _RightAnswers(path, n_rows)}
+    return {"logits": logits, "labels": RightAnswers(path, n_rows)}
 
 
 def log_likelihoods(record: Record) -> list[float]:
@@ -152,7 +157,7 @@ def _lengths(record: Record, n_answers: int) -> list[int]:
     return lengths
 
 
-class _RightAnswers(LazyArray):
+class RightAnswers(LazyArray):
     """The place of the right answer to each question."""
 
     def __init__(self, path: Path, n_rows: int) -> None:
