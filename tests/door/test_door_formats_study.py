@@ -1,6 +1,7 @@
 """Samples of lm-evaluation-harness as tasks of a study, and in the commands."""
 
 import json
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -122,3 +123,16 @@ def test_the_commands_take_samples_as_they_are(run, folder, tmp_path):
     np.savez(tmp_path / "val.npz", logits=np.zeros((4, 3)), labels=[0, 1, 2, 0])
     refused = run("evaluate", tmp_path / "val.npz", "--length-normalised")
     assert "Leave --length-normalised out" in refused.err
+
+
+def test_the_page_has_commands_that_run(run, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
+    (tmp_path / "samples_quiz.jsonl").write_bytes(path.read_bytes())
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    section = page.partition("## Language models")[2].partition("\n## ")[0]
+    commands = [line.split()[1:] for line in section.splitlines() if line.startswith("    temperance ")]
+    assert [command[0] for command in commands] == ["compare", "fit", "study"]
+    for command in commands[:2]:
+        done = run(*command, *(["-m", "ts"] if command[0] == "compare" else []))
+        assert done.code == 0, done.err

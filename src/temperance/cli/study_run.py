@@ -26,9 +26,9 @@ Examples:
 \b
 A task file is an .npz (.safetensors, .pt, .h5) with logits_val, labels_val,
 logits_test and labels_test, named DATASET__MODEL. Samples of
-lm-evaluation-harness, samples_*.jsonl, are tasks too: of their questions the
-first, third, fifth and so on are fitted to, and the others judged on. Stop the
-study whenever you like: the same command goes on where it was.
+lm-evaluation-harness, samples_*.jsonl, are tasks too: questions 1, 3, 5 and
+so on are fitted to, and the others judged on. Stop the study whenever you
+like: the same command goes on where it was.
 """
 
 _EVERY = 60.0  # seconds between lines where there is no terminal
