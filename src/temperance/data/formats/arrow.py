@@ -59,7 +59,7 @@ def _opened(path: Path) -> Iterator[_ArrowFile]:
         start = file.read(len(_FILE))
     if start.startswith(_FEATHER_1):
         raise file_error(path, "must be Feather of version 2; found version 1. Save it by to_feather again.")
-    with damage_explained(path, _damage), pyarrow.memory_map(str(path)) as source:
+    with damage_explained(path, _damage), pyarrow.OSFile(str(path)) as source:
         yield _ArrowFile(pyarrow, source, is_stream=start != _FILE)
 
 

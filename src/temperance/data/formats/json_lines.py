@@ -9,6 +9,7 @@ The first record says which it is; every other one must be like it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -53,7 +54,7 @@ def _stored(path: Path, key: str, columns: Columns, first: Record, n_rows: int) 
     if len(names) == 1 and isinstance(values[0], list):
         return _Scores(path, key, (n_rows, len(values[0])), names, None)
     for name, value in zip(names, values, strict=True):
-        if not _is_number(value):
+        if not _are_numbers([value]):
             return UnreadableArray(
                 path,
                 key,
@@ -64,8 +65,12 @@ def _stored(path: Path, key: str, columns: Columns, first: Record, n_rows: int) 
     return _Scores(path, key, shape, names, columns.class_names)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _are_numbers(values: list[Any]) -> bool:
+    """Say whether all are numbers, none of them NaN; a file has millions, so the loops are in C."""
+    try:
+        return {*map(type, values)} <= {int, float} and not any(map(math.isnan, values))
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 class _Scores(LazyArray):
@@ -98,18 +103,11 @@ class _Scores(LazyArray):
             values = self._in_order(record, values[0])
         elif len(self._names) == 1 and len(self.shape) == 2:
             values = self._listed(record, values[0])
-        for value in values:
-            if not _is_number(value) or value != value:  # NaN is the number that differs from itself
-                raise record.error(
-                    f"{self.key or 'every field but the label'} must hold numbers; found {shown(value)}."
-                )
-        return [self._fitting(record, value) for value in values]
-
-    def _fitting(self, record: Record, value: Any) -> float:
-        try:
-            return float(value)
-        except OverflowError as error:
-            raise record.error(f"{self.key} must hold numbers below 1e308; found {shown(value)}.") from error
+        if not _are_numbers(values):
+            bad = next(value for value in values if not _are_numbers([value]))
+            what = self.key or "every field but the label"
+            raise record.error(f"{what} must hold numbers, as a float can hold; found {shown(bad)}.")
+        return values
 
     def _in_order(self, record: Record, scores: Any) -> list[Any]:
         assert self.class_names is not None  # an object has them
