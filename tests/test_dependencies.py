@@ -12,7 +12,7 @@ import temperance
 
 PACKAGE = Path(temperance.__file__).resolve().parent
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())["project"]
-ALL = ("fast", "torch", "onnx", "dask", "plot", "io")
+ALL = ("fast", "torch", "onnx", "dask", "plot", "io", "excel")
 EXTRAS = (*ALL, "rivals")  # of which the last is for comparisons alone
 
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "google.protobuf": "protobuf"}  # where the names differ

@@ -110,9 +110,9 @@ ROWS = {
     "empty file": (put("val.npz"), FIT, "val.npz: is empty"),
     "truncated npz": (cut("val.npz", logits=LOGITS, labels=LABELS), FIT, "val.npz: "),
     "unknown suffix": (
-        put("val.xlsx", b"x"),
-        ("fit", "val.xlsx", "-o", "out.json"),
-        "found the suffix '.xlsx'",
+        put("val.ods", b"x"),
+        ("fit", "val.ods", "-o", "out.json"),
+        "found the suffix '.ods'",
     ),
     "object array": (
         put("val.npz", logits=np.array([[{}, 1]])),

@@ -12,6 +12,7 @@ from refusal import refused, write
 
 from temperance import InputError
 from temperance.data import open_rows, parts
+from temperance.data.formats import FORMATS
 
 N, K = 6, 3
 LOGITS = np.arange(N * K, dtype=np.float32).reshape(N, K)
@@ -42,7 +43,8 @@ def test_an_empty_file(suffix):
 
 def test_an_unknown_suffix_lists_the_known_ones():
     write("val.pkl", b"x")
-    known = ".npz, .npy, .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, .safetensors, .pt, .pth"
+    known = ", ".join(FORMATS)
+    assert {".npz", ".csv", ".parquet", ".pt", ".jsonl", ".h5"} <= set(FORMATS)
     refused(f"val.pkl: must be one of {known}; found the suffix '.pkl'", path="val.pkl")
 
 
@@ -129,7 +131,7 @@ def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
         (LABELS - 1, "found other numbers, such as -1, in 2 rows (first: row 0)"),
         (LABELS.astype(float), "found float64. If they are whole numbers"),
         (np.eye(K)[LABELS], "like one-hot rows"),
-        (np.array(list("abcabc")), "labels that are names, 'a', 'b', 'c', need the names of the columns"),
+        (np.array(list("abcabc")), "labels that are names, 'a', 'b', 'c', need the names of the"),
         (
             np.array(list("abcdef"), object),
             "only a pickle can hold and which could run code. Save text as labels.astype(str)",

@@ -43,6 +43,7 @@ Examples:
     "--test-labels", type=inputs.FILE, help="A file with the labels of TEST, if they are not in it."
 )
 @inputs.table_options
+@inputs.length_option
 @inputs.force_option
 @output_options("compare")
 def compare(
@@ -58,6 +59,7 @@ def compare(
     labels: Path | None,
     test_labels: Path | None,
     table: inputs.TableOptions,
+    length_normalised: bool,
     force: bool,
     output: Output,
 ) -> None:
@@ -72,7 +74,7 @@ def compare(
     if report is not None:
         inputs.check_apart(report, val, test, labels, test_labels)
         check_writable(report, overwrite=force)
-    options = inputs.RowOptions("val", None, kind, labels, table)
+    options = inputs.RowOptions("val", None, kind, labels, table, length_normalised)
     files = {"validation": with_own_floor(options.open(val), output)}
     if test is not None or "test" in parts(val):
         opened = _open_test(test or val, replace(options, usual_part="test", labels=test_labels))

@@ -77,6 +77,13 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_table
 
 
+length_option = click.option(
+    "--length-normalised",
+    is_flag=True,
+    help="Divide log-likelihoods of lm-evaluation-harness by the length of the answers, as acc_norm does.",
+)
+
+
 @dataclass(frozen=True)
 class RowOptions:
     """How the rows of a file are read."""
@@ -87,6 +94,7 @@ class RowOptions:
     kind: str | None = None
     labels: Path | None = None
     table: TableOptions = TableOptions()
+    length_normalised: bool = False
 
     def open(self, path: Path, *, need_labels: bool = True) -> RowFile:
         """Open the rows of a file."""
@@ -94,7 +102,13 @@ class RowOptions:
 
         part = self.part or (self.usual_part if self.usual_part in parts(path) else None)
         return open_rows(
-            path, part=part, kind=self.kind, labels=self.labels, need_labels=need_labels, **vars(self.table)
+            path,
+            part=part,
+            kind=self.kind,
+            labels=self.labels,
+            need_labels=need_labels,
+            length_normalised=self.length_normalised,
+            **vars(self.table),
         )
 
     def open_with_any_labels(self, path: Path) -> RowFile:
@@ -112,7 +126,7 @@ class RowOptions:
 def input_options(usual_part: str, *, with_labels: bool = True) -> Callable[..., Any]:
     """Add the options about a file of rows to a command, which takes them as its `row_options`.
 
-    They are --input, --part, those of tables and, if wanted, --labels.
+    They are --input, --part, --length-normalised, those of tables and, if wanted, --labels.
     """
     labels_option = click.option(
         "--labels", type=FILE, help="A file with the labels, if they are not beside the logits."
@@ -131,12 +145,14 @@ def input_options(usual_part: str, *, with_labels: bool = True) -> Callable[...,
             kind: str | None,
             labels: Path | None = None,
             table: TableOptions,
+            length_normalised: bool,
             **values: Any,
         ) -> Any:
-            return command(row_options=RowOptions(usual_part, part, kind, labels, table), **values)
+            row_options = RowOptions(usual_part, part, kind, labels, table, length_normalised)
+            return command(row_options=row_options, **values)
 
-        tabled = table_options(with_rows)
-        return kind_option(labels_option(part(tabled)) if with_labels else part(tabled))
+        with_part = part(length_option(table_options(with_rows)))
+        return kind_option(labels_option(with_part) if with_labels else with_part)
 
     return add
 

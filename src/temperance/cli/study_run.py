@@ -24,8 +24,10 @@ Examples:
   temperance study run tasks/ --out study --scheduler tcp://10.0.0.1:8786
 
 \b
-A task file is an .npz (.safetensors, .pt) with logits_val, labels_val,
-logits_test and labels_test, named DATASET__MODEL. Stop the study whenever you
+A task file is an .npz (.safetensors, .pt, .h5) with logits_val, labels_val,
+logits_test and labels_test, named DATASET__MODEL. Samples of
+lm-evaluation-harness, samples_*.jsonl, are tasks too: questions 1, 3, 5 and
+so on are fitted to, and the others judged on. Stop the study whenever you
 like: the same command goes on where it was.
 """
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from temperance.data.formats import ARRAYS, format_of, open_members
+from temperance.data.formats import ARRAYS, KINDS, format_of, open_members
 from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice, listed
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
 
-KINDS = ("logits", "probs")
 PARTS = ("val", "test")
 CLASS_KEYS = ("classes", "class_names")
 MARK_KEY = "calibrated_by"

@@ -133,6 +133,20 @@ class UnreadableArray(LazyArray):
         raise self._error
 
 
+class Held(LazyArray):
+    """An array that is in memory already, where a format has to be read as a whole."""
+
+    def __init__(self, path: Path, key: str, array: NDArray[Any]) -> None:
+        super().__init__(path, key, array.shape, array.dtype)
+        self._held = array
+
+    def _array(self) -> NDArray[Any]:
+        return self._held
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        return (self._held[start : start + rows] for start in range(0, len(self._held), rows))
+
+
 class Mapped(LazyArray):
     """An array whose bytes lie in the file as they do in memory, from `offset` on."""
 

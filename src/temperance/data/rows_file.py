@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.containers import logits_from_probs
-from temperance.data.formats import ARRAYS, check_file, format_of, open_members
+from temperance.data.formats import ARRAYS, KINDS, check_file, format_of, open_members
 from temperance.data.formats.columns import ColumnChoice, check_number_of_classes, listed
 from temperance.data.keys import (
-    KINDS,
     PARTS,
     choose_labels,
     choose_part,
@@ -127,13 +126,14 @@ def open_rows(
     label_column: str | None = None,
     id_column: str | None = None,
     floor: float | None = None,
+    length_normalised: bool = False,
 ) -> RowFile:
     """Open a file of logits or probabilities; nothing but the labels is read.
 
     Parameters
     ----------
     path : path
-        .npz, .npy, .csv, .tsv, .parquet, .safetensors or .pt; .csv and .tsv may be compressed, as .csv.gz.
+        Of a format in `temperance.data.formats.FORMATS`, such as .npz, .csv, .parquet, .pt or .jsonl.
     part : {"val", "test"}, optional
         Which rows of a task file.
     kind : {"logits", "probs"}, optional
@@ -152,6 +152,8 @@ def open_rows(
     floor : float, optional
         What smaller probabilities are raised to before the logarithm, as in `logits_from_probs`; by default
         found in one more pass over the file.
+    length_normalised : bool
+        Divide the log-likelihoods in samples of lm-evaluation-harness by the characters of the answers.
 
     Examples
     --------
@@ -169,7 +171,7 @@ def open_rows(
         if value is not None:
             check_choice(name, value, choices)
     path, names = Path(path), _split(classes)
-    choice = ColumnChoice(label_column if labels is None else None, id_column, names)
+    choice = ColumnChoice(label_column if labels is None else None, id_column, names, length_normalised)
     members = open_members(path, choice)
     part = choose_part(path, members, part)
     found, stored = choose_scores(path, members, part, kind)

@@ -1,7 +1,12 @@
-"""The tasks of a study: files with validation and test rows of one classifier on one data set."""
+"""The tasks of a study: files with validation and test rows of one classifier on one data set.
+
+Samples of lm-evaluation-harness are one set of rows. Every second question, from the first on, is a
+validation row, and the others are test rows.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,13 +15,15 @@ from pathlib import Path
 
 from temperance.comparison import LabelledRows
 from temperance.containers import open_logits
-from temperance.data.formats import FORMATS, open_members
-from temperance.data.keys import parts_of
-from temperance.data.rows_file import RowFile, open_rows, parts
+from temperance.data.formats import FORMATS, format_of, open_members
+from temperance.data.formats.harness import are_samples
+from temperance.data.keys import PARTS, parts_of
+from temperance.data.rows_file import RowFile, open_rows
 from temperance.files import sha256
 from temperance.validation import LOOKED_AT, InputError, warn_of_probabilities
 
-_NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test"
+_NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test, or as harness samples"
+_SAMPLES_NAME = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[\d.-]+")
 
 
 @dataclass(frozen=True)
@@ -77,8 +84,8 @@ def find_tasks(paths: Iterable[str | Path]) -> list[TaskFile]:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = [file for file in sorted(path.iterdir()) if file.suffix.lower() in FORMATS and file.is_file()]
-    tasks = [file for file in found if parts(file)]
+    found = [file for file in sorted(path.iterdir()) if format_of(file) in FORMATS and file.is_file()]
+    tasks = [file for file in found if _is_task(file)]
     if not tasks:
         raise InputError(
             f"{path} must hold task files, {_NEEDED}; found {len(found)} data files, none of them a task."
@@ -86,8 +93,15 @@ def _files(path: Path) -> list[Path]:
     return tasks
 
 
+def _is_task(path: Path) -> bool:
+    members = open_members(path)
+    return bool(parts_of(members)) or are_samples(members)
+
+
 def _describe(path: Path) -> TaskFile:
     members = open_members(path)
+    if are_samples(members):
+        return _describe_samples(path)
     missing = [name for name in ("labels_val", "labels_test") if name not in members]
     if set(parts_of(members)) != {"val", "test"} or missing:
         lacks = f"without {' and '.join(missing)}" if missing else "without logits or probs for both"
@@ -100,7 +114,21 @@ def _describe(path: Path) -> TaskFile:
         )
     for file in (val, test):
         _warn_of_probabilities(file)
-    return TaskFile(path.stem, path, sha256(path), val.shape[0], test.shape[0], classes.pop())
+    return TaskFile(_stem(path), path, sha256(path), val.shape[0], test.shape[0], classes.pop())
+
+
+def _describe_samples(path: Path) -> TaskFile:
+    """Describe samples, named by their task and by the folder, which the harness names after the model."""
+    n_rows, n_classes = open_rows(path).shape
+    if n_rows < 2:
+        raise InputError(f"{path} must have questions to fit to and others to judge on; found one question.")
+    usual = _SAMPLES_NAME.fullmatch(_stem(path))
+    name = f"{usual[1]}__{path.parent.name}" if usual else _stem(path)
+    return TaskFile(name, path, sha256(path), n_rows - n_rows // 2, n_rows // 2, n_classes)
+
+
+def _stem(path: Path) -> str:
+    return path.name[: -len(format_of(path))]
 
 
 def _warn_of_probabilities(file: RowFile) -> None:
@@ -118,16 +146,20 @@ def load_task(task: TaskFile) -> LoadedTask:
     """
     if sha256(task.path) != task.sha256:
         raise InputError(f"{task.path} must not change during a study; it did. Start another study.")
-    val, test = (open_rows(task.path, part=part) for part in ("val", "test"))
+    if are_samples(open_members(task.path)):
+        samples = open_rows(task.path)
+        return LoadedTask(*(_checked(samples, slice(start, None, 2)) for start in range(2)))
+    val, test = (open_rows(task.path, part=part) for part in PARTS)
     if val.kind == "probs":  # a 0 means the same in both
         floor = val.low_end().floor
         val, test = val.with_floor(floor), test.with_floor(floor)
     return LoadedTask(_checked(val), _checked(test))
 
 
-def _checked(file: RowFile) -> LabelledRows:
+def _checked(file: RowFile, taken: slice = slice(None)) -> LabelledRows:
     assert file.labels is not None  # they were asked for
     with file.stored.naming_file():
-        rows = LabelledRows.open(file.logits(), file.labels)
+        logits = file.logits()
+        rows = LabelledRows.open(logits[taken] if taken.step else logits, file.labels[taken])
         rows.has_masks()
     return rows

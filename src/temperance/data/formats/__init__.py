@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from temperance.data.formats import csv, npy, npz, parquet, safetensors, torch
+from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, npz, parquet, safetensors, torch
 from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
@@ -22,12 +22,23 @@ FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".tsv.gz": csv.members,
     ".parquet": parquet.members,
     ".pq": parquet.members,
+    ".arrow": arrow.members,
+    ".feather": arrow.members,
+    ".xlsx": excel.members,
+    ".h5": hdf5.members,
+    ".hdf5": hdf5.members,
     ".safetensors": safetensors.members,
     ".pt": torch.members,
     ".pth": torch.members,
+    ".jsonl": json_lines.members,
+    ".jsonl.gz": json_lines.members,
+    ".ndjson": json_lines.members,
+    ".ndjson.gz": json_lines.members,
 }
 
-ARRAYS = (".npz", ".npy", ".safetensors", ".pt", ".pth")
+KINDS = ("logits", "probs")
+"""What an array of scores is called, and begins with in a task file."""
+ARRAYS = (".npz", ".npy", ".safetensors", ".pt", ".pth", ".h5", ".hdf5")
 """Formats of arrays, which have keys and no columns."""
 
 
@@ -46,6 +57,12 @@ def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[s
     argument = choice.names_a_column()
     if argument is not None and format_of(path) in ARRAYS:
         raise file_error(path, "has no columns, as a table has.", remedy=Remedy(argument))
+    if choice.length_normalised and FORMATS[format_of(path)] is not json_lines.members:
+        raise file_error(
+            path,
+            "must be samples of lm-evaluation-harness, a .jsonl, to be normalised by length.",
+            remedy=Remedy("length_normalised"),
+        )
     try:
         members = FORMATS[format_of(path)](path, choice)
     except OSError as error:

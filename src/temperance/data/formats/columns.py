@@ -39,11 +39,15 @@ class Columns:
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What the user has said of a table: the column of the labels, that of the ids, and the classes."""
+    """What the user has said of a table: the column of the labels, that of the ids, and the classes.
+
+    And whether log-likelihoods of answers are to be divided by the length of these.
+    """
 
     label: str | None = None
     identifier: str | None = None
     classes: tuple[str, ...] | None = None
+    length_normalised: bool = False
     index: tuple[str, ...] = field(default=(), kw_only=True)
     """Columns that the file itself calls the index of its rows."""
 

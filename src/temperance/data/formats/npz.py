@@ -89,7 +89,7 @@ class _Member(LazyArray):
 
     def _array(self) -> NDArray[Any]:
         if self._is_mapped():
-            return self._mapped()._array()
+            return self._mapped()._array()  # of text as well
         numbers = self._in_order(FILL_BYTES // self.dtype.itemsize)
         flat = filled_array((math.prod(self.shape),), self.dtype, numbers)
         return flat.reshape(self.shape, order="F" if self._header.fortran else "C")

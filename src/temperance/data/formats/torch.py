@@ -18,19 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import ColumnChoice
-from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained, file_error
+from temperance.data.lazy_array import Held, LazyArray, UnreadableArray, damage_explained, file_error
 from temperance.loaders import import_optional
 
 _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
+_LISTS = ("labels", "labels_val", "labels_test", "classes")
 _STRETCH_BYTES = 1 << 26  # passed through one map
 
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
-    """Return the tensors of the file: of a dict by its keys, a single one without, a pair with labels."""
-    return {key: _stored(path, key, tensor) for key, tensor in _tensors(path).items()}
+    """Return the tensors of the file: of a dict by its keys, a single one without, a pair with labels.
+
+    Labels and the names of classes may be lists.
+    """
+    return {key: _stored(path, key, value) for key, value in _values(path).items()}
 
 
 def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
+    if isinstance(tensor, (list, tuple)):
+        return Held(path, key, np.array(tensor))
     try:
         dtype = _numpy(tensor[:0] if tensor.ndim else tensor).dtype
     except (TypeError, RuntimeError):  # sparse, quantized, or of a type that NumPy has not
@@ -39,7 +45,7 @@ def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
     return _Tensor(path, key, tensor, dtype)
 
 
-def _tensors(path: Path) -> dict[str, Any]:
+def _values(path: Path) -> dict[str, Any]:
     torch = import_optional("torch", "torch", f"{path}: a {path.suffix} file")
     # Files of PyTorch before 1.6 are no zip archives and cannot be mapped.
     mapped = _is_zip(path)
@@ -49,13 +55,47 @@ def _tensors(path: Path) -> dict[str, Any]:
     if isinstance(content, torch.Tensor):
         return {"": content}
     if isinstance(content, (list, tuple)) and len(content) == 2:
-        content = {"": content[0], "labels": content[1]}
+        content = _pair(path, *content)
     if not isinstance(content, dict):
         kind = type(content).__name__
         raise file_error(
             path, f"must hold a dict of tensors, one tensor, or logits and labels; found a {kind}. {_HOW}"
         )
-    return {str(key): value for key, value in content.items() if isinstance(value, torch.Tensor)}
+    return {
+        str(key): value
+        for key, value in content.items()
+        if isinstance(value, torch.Tensor) or (key in _LISTS and _is_plain_list(value))
+    }
+
+
+def _pair(path: Path, scores: Any, labels: Any) -> dict[str, Any]:
+    """Return what a pair holds; which of the two is which cannot be asked for, so it must be plain."""
+    is_right = (
+        hasattr(scores, "is_floating_point")
+        and scores.is_floating_point()
+        and (_is_plain_list(labels) or (hasattr(labels, "ndim") and labels.ndim == 1))
+        and not (hasattr(labels, "is_floating_point") and labels.is_floating_point())
+    )
+    if not is_right:
+        raise file_error(
+            path,
+            f"a pair must be floats (N, K) and their labels, integers (N,), in this order; found "
+            f"{_described(scores)} and {_described(labels)}. {_HOW}",
+        )
+    return {"": scores, "labels": labels}
+
+
+def _described(value: Any) -> str:
+    if hasattr(value, "is_floating_point"):
+        return f"{value.dtype} {tuple(value.shape)}".replace("torch.", "")
+    return f"a {type(value).__name__}"
+
+
+def _is_plain_list(value: Any) -> bool:
+    """Say whether this is a list of texts, or one of whole numbers."""
+    return isinstance(value, (list, tuple)) and (
+        all(type(item) is str for item in value) or all(type(item) is int for item in value)
+    )
 
 
 def _is_zip(path: Path) -> bool:
@@ -104,7 +144,7 @@ class _Tensor(LazyArray):
     def _find(self) -> Any:
         if self._tensor is not None:
             return self._tensor
-        tensor = _tensors(self.path).get(self.key)
+        tensor = _values(self.path).get(self.key)
         if tensor is None or tuple(tensor.shape) != self.shape:
             raise self.file_error("the file changed while it was read.")
         return tensor

@@ -1,0 +1,148 @@
+""".xlsx: the first sheet is a table, see columns.py; its first row names the columns.
+
+Read cell by cell and once, as a sheet has at most a million rows. Of a formula the value counts that was
+computed when the file was saved.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.data.formats.columns import ColumnChoice, Columns, group
+from temperance.data.lazy_array import Held, LazyArray, UnreadableArray, damage_explained, file_error
+from temperance.errors import InputError
+from temperance.loaders import import_optional
+
+
+def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+    """Return the arrays of the first sheet."""
+    with _sheet(path) as sheet:
+        rows = sheet.iter_rows(values_only=True)
+        names = _names(path, next(rows, ()))
+        groups = group(path, names, choice)
+        readers = {key: _reader(path, key, columns, names) for key, columns in groups.items()}
+        for number, cells in enumerate(rows, 2):
+            if any(cell is not None for cell in cells):
+                for reader in readers.values():
+                    reader.take(number, cells)
+    return {key: reader.result() for key, reader in readers.items()}
+
+
+@contextmanager
+def _sheet(path: Path) -> Iterator[Any]:
+    openpyxl = import_optional("openpyxl", "excel", f"{path}: an {path.suffix} file")
+    with damage_explained(path, _damage):
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        try:
+            if not book.worksheets:
+                raise file_error(path, "must have a sheet with cells; found none. Save the table again.")
+            yield book.worksheets[0]
+        finally:
+            book.close()
+
+
+def _damage(error: Exception) -> str:
+    first = str(error).partition("\n")[0][:200]
+    return f"is not an Excel workbook, or a damaged one ({first}). Save it again as .xlsx."
+
+
+def _names(path: Path, cells: tuple[Any, ...]) -> list[str]:
+    """Return the names in the first row, without the empty cells behind the last."""
+    names = ["" if cell is None else str(cell).strip() for cell in cells]
+    while names and not names[-1]:
+        names.pop()
+    if not names or all(isinstance(cell, (int, float)) for cell in cells if cell is not None):
+        raise file_error(
+            path,
+            "the first row of the first sheet must name the columns, as logit_0, logit_1, label; found "
+            f"{'numbers' if names else 'no cells'}. Add such a row.",
+        )
+    return names
+
+
+class _Reader(ABC):
+    """Takes the cells of some columns, row by row."""
+
+    wanted = "a number"
+
+    def __init__(self, path: Path, key: str, columns: Columns, names: list[str]) -> None:
+        self._path, self._key, self._columns, self._names = path, key, columns, names
+        self._where = [names.index(name) for name in columns.names]
+        self._fault: InputError | None = None
+
+    def take(self, number: int, cells: tuple[Any, ...]) -> None:
+        """Keep the cells of a row; the first that is wrong is an error if the array is asked for."""
+        for place in self._where if self._fault is None else ():
+            cell = cells[place] if place < len(cells) else None
+            if not self._keep(cell):
+                found = "an empty cell" if cell is None else repr(cell)[:40]
+                self._fault = file_error(
+                    self._path,
+                    f"row {number}, column {self._names[place]!r} must hold {self.wanted}; found {found}. "
+                    "Correct it, or name the columns of the scores, as logit_0, logit_1.",
+                    self._key,
+                )
+
+    @abstractmethod
+    def _keep(self, cell: Any) -> bool:
+        """Keep a cell, or return that it is not what is wanted."""
+
+    def result(self) -> LazyArray:
+        """Return the array, or what is wrong with it."""
+        if self._fault is not None:
+            return UnreadableArray(self._path, self._key, self._fault.fact)
+        held = Held(self._path, self._key, self._values())
+        held.class_names, held.columns = self._columns.class_names, self._columns.names
+        return held
+
+    @abstractmethod
+    def _values(self) -> NDArray[Any]: ...
+
+
+class _Scores(_Reader):
+    def __init__(self, *where: Any) -> None:
+        super().__init__(*where)
+        self._numbers = array("d")
+
+    def _keep(self, cell: Any) -> bool:
+        if not isinstance(cell, (int, float)) or isinstance(cell, bool):
+            return False
+        self._numbers.append(cell)
+        return True
+
+    def _values(self) -> NDArray[Any]:
+        flat = np.array(self._numbers)
+        return flat if self._columns.flat else flat.reshape(-1, len(self._where))
+
+
+class _Labels(_Reader):
+    wanted = "the index of a class, a whole number, or in all rows the name of one"
+
+    def __init__(self, *where: Any) -> None:
+        super().__init__(*where)
+        self._labels: list[Any] = []
+
+    def _keep(self, cell: Any) -> bool:
+        # Excel has one kind of number: 3.0 is the label 3.
+        whole = isinstance(cell, (int, float)) and cell == cell // 1 and abs(cell) < 2**53
+        if not (whole or isinstance(cell, str)) or (
+            self._labels and isinstance(cell, str) != isinstance(self._labels[0], str)
+        ):
+            return False
+        self._labels.append(cell if isinstance(cell, str) else int(cell))
+        return True
+
+    def _values(self) -> NDArray[Any]:
+        return np.array(self._labels) if self._labels else np.empty(0, np.int64)
+
+
+def _reader(path: Path, key: str, columns: Columns, names: list[str]) -> _Reader:
+    return (_Labels if key in ("labels", "ids") else _Scores)(path, key, columns, names)

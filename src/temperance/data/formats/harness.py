@@ -1,0 +1,240 @@
+"""Samples of lm-evaluation-harness (its log_samples): the log-likelihoods of the answers to each question.
+
+A line has `filtered_resps` with a pair of log-likelihood and is_greedy for each answer, as numbers or as
+text; `target`, the right answer; `arguments`, the context and the text of each answer; `doc`, the question;
+and metrics, such as `acc`. Log-likelihoods are logits. A question with fewer answers than another has -inf
+in the columns that it lacks.
+
+`target` is an index or a text, and the file writes both as text: "1" may be either. What it means is checked
+against `acc`, which says whether the likeliest answer is right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.data.formats.columns import ColumnChoice
+from temperance.data.formats.json_records import Record, records, shown
+from temperance.data.lazy_array import LazyArray, UnreadableArray
+from temperance.errors import InputError, Remedy
+
+_RESPONSES = ("filtered_resps", "resps")
+_ANSWERS = ("choices", "endings", "options")
+_OTHER_LABELS = Remedy("labels", ("FILE",))
+
+
+def is_sample(record: Record) -> bool:
+    """Say whether a line is a sample of the harness."""
+    return any(name in record.fields for name in _RESPONSES)
+
+
+def are_samples(members: dict[str, LazyArray]) -> bool:
+    """Say whether the arrays of a file are those of samples that can be read."""
+    return isinstance(members.get("labels"), RightAnswers)
+
+
+def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+    """Return log-likelihoods as logits, right answers as labels. All lines are read: one may be wider."""
+    n_rows = width = 0
+    filters = set()
+    try:
+        for record in records(path):
+            n_rows += 1
+            width = max(width, len(log_likelihoods(record)))
+            filters.add(shown(record.fields.get("filter")))
+            if len(filters) > 1:
+                raise record.error(
+                    "all lines must be of one filter, or a question would count twice; found "
+                    f"{' and '.join(sorted(filters))}. Keep the lines of one."
+                )
+    except InputError as error:  # other files of a folder can still be read
+        return {"logits": UnreadableArray(path, "", error.fact)}
+    logits = _LogLikelihoods(path, (n_rows, width), length_normalised=choice.length_normalised)
+    return {"logits": logits, "labels": RightAnswers(path, n_rows)}
+
+
+def log_likelihoods(record: Record) -> list[float]:
+    """Return the log-likelihood of each answer."""
+    name = next((name for name in _RESPONSES if name in record.fields), _RESPONSES[0])
+    responses = record.field(name)
+    if not isinstance(responses, list) or not responses:
+        raise record.error(
+            f"{name!r} must be a list with an entry for each answer; found {shown(responses)}."
+        )
+    scores = [_log_likelihood(record, name, response) for response in responses]
+    # Metrics of mutual information score each answer once more, without its question, after the others.
+    if "acc_mutual_info" in record.fields and len(scores) % 2 == 0:
+        scores = scores[: len(scores) // 2]
+    if len(scores) < 2:
+        raise record.error(
+            "must have the log-likelihoods of two or more answers; found one, as in tasks without choices. "
+            "Take the samples of a multiple-choice task."
+        )
+    return scores
+
+
+def _log_likelihood(record: Record, name: str, response: Any) -> float:
+    pair = response
+    while isinstance(pair, list) and len(pair) == 1:  # `resps` has a list of repeats for each answer
+        pair = pair[0]
+    if isinstance(pair, list) and len(pair) == 2 and str(pair[1]) in ("True", "False"):
+        try:
+            score = float(pair[0])
+        except (TypeError, ValueError, OverflowError):
+            score = math.nan
+        if not math.isnan(score):
+            return score
+        raise record.error(
+            f"{name!r} must have a number as the log-likelihood of each answer; found {shown(pair[0])}. "
+            "Drop this line, or evaluate the task again."
+        )
+    raise record.error(
+        f"{name!r} must have a log-likelihood and is_greedy for each answer, as multiple-choice tasks have; "
+        f"found {shown(response)}, as tasks have that generate text. Take the samples of a multiple-choice "
+        "task."
+    )
+
+
+def _arguments(record: Record) -> list[str] | None:
+    """Return the text of each answer as the model has seen it, with the space before it; None without."""
+    held = record.fields.get("arguments", record.fields.get("gen_args"))
+    requests = list(held.values()) if isinstance(held, dict) else held
+    if not isinstance(requests, list):
+        return None
+    texts = []
+    for request in requests:
+        words = list(request.values()) if isinstance(request, dict) else request
+        if not isinstance(words, list) or len(words) < 2 or not isinstance(words[1], str):
+            return None
+        texts.append(words[1])
+    return texts
+
+
+class _LogLikelihoods(LazyArray):
+    """A row for each question, a column for each place of an answer."""
+
+    def __init__(self, path: Path, shape: tuple[int, int], *, length_normalised: bool) -> None:
+        super().__init__(path, "logits", shape, np.dtype(np.float64))
+        self._length_normalised = length_normalised
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        every = (self._row(record) for record in records(self.path))
+        while block := list(islice(every, rows)):
+            yield np.stack(block)
+
+    def _row(self, record: Record) -> NDArray[np.float64]:
+        scores = np.array(log_likelihoods(record))
+        if self._length_normalised:
+            scores /= _lengths(record, len(scores))
+        row = np.full(self.shape[1], -np.inf)
+        row[: len(scores)] = scores
+        return row
+
+
+def _lengths(record: Record, n_answers: int) -> list[int]:
+    """Return the characters of each answer, without the space before it: what acc_norm divides by."""
+    texts = _arguments(record)
+    if texts is None or len(texts) < n_answers:
+        raise record.error(
+            "'arguments' must have the text of each answer, to normalise by its length; found "
+            f"{shown(record.fields.get('arguments'))}.",
+            Remedy("length_normalised"),
+        )
+    lengths = [len(text.removeprefix(" ")) for text in texts[:n_answers]]
+    if not all(lengths):
+        raise record.error(
+            f"answer {lengths.index(0)} must have a text to normalise by its length; found an empty one.",
+            Remedy("length_normalised"),
+        )
+    return lengths
+
+
+class RightAnswers(LazyArray):
+    """The place of the right answer to each question."""
+
+    def __init__(self, path: Path, n_rows: int) -> None:
+        super().__init__(path, "labels", (n_rows,), np.dtype(np.int64))
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        every = (_right_answer(record) for record in records(self.path))
+        while block := list(islice(every, rows)):
+            yield np.array(block, self.dtype)
+
+
+def _right_answer(record: Record) -> int:
+    scores = log_likelihoods(record)
+    target = record.field("target")
+    meant = _meant(record, target, len(scores))
+    likeliest = int(np.argmax(scores))
+    acc = record.fields.get("acc")
+    if acc is not None:
+        if acc not in (0, 1):
+            raise record.error(
+                f"one answer must be right, and 'acc' 0 or 1; found {shown(acc)}, as where several are.",
+                _OTHER_LABELS,
+            )
+        agreeing = {place for place in meant if (place == likeliest) == bool(acc)}
+        if meant and not agreeing:
+            raise record.error(
+                f"'target' and 'acc' must agree; found the target {shown(target)} and acc {acc:g}, while the "
+                f"likeliest answer is {likeliest}, counted from 0.",
+                _OTHER_LABELS,
+            )
+        meant = agreeing
+    if len(meant) != 1:
+        raise record.error(
+            f"'target' must be the index or the text of one of the {len(scores)} answers; found "
+            f"{shown(target)}, which is {'none' if not meant else 'several'} of them.",
+            _OTHER_LABELS,
+        )
+    return meant.pop()
+
+
+def _meant(record: Record, target: Any, n_answers: int) -> set[int]:
+    """Return the places of all answers that the target may mean."""
+    if isinstance(target, str) and target.startswith("["):
+        target = _list_in_text(target)
+    if isinstance(target, list):
+        if len(target) != 1:
+            raise record.error(f"one answer must be right; found the targets {shown(target)}.", _OTHER_LABELS)
+        target = target[0]
+    text = str(target).strip()
+    meant = {
+        place
+        for texts in _texts(record, n_answers)
+        for place, answer in enumerate(texts)
+        if answer.strip() == text
+    }
+    if text.isascii() and text.isdigit() and int(text[:9]) < n_answers and len(text) < 9:
+        meant.add(int(text))
+    return meant
+
+
+def _list_in_text(target: str) -> Any:
+    """Return the list of numbers that was written as text; any other text as it is."""
+    try:
+        return json.loads(target)
+    except (ValueError, RecursionError):
+        return target
+
+
+def _texts(record: Record, n_answers: int) -> Iterator[list[str]]:
+    """Yield the lists that name all answers: their texts or their letters, as sent or as in the document."""
+    if arguments := _arguments(record):
+        yield arguments[:n_answers]
+    doc = record.fields.get("doc")
+    for held in map(doc.get, _ANSWERS) if isinstance(doc, dict) else ():
+        lists = [held]
+        if isinstance(held, dict):  # as {"text": [...], "label": ["A", ...]}, or {"A": text, ...}
+            lists = [*held.values(), list(held), list(held.values())]
+        for texts in lists:
+            if isinstance(texts, list) and len(texts) == n_answers and all(isinstance(t, str) for t in texts):
+                yield texts

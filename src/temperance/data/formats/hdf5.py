@@ -1,0 +1,115 @@
+""".h5 and .hdf5: datasets by their names, those of a group `val` as `logits_val`; `classes` may be text.
+
+Nothing is followed out of the file: links to other files, external storage and virtual datasets are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.data.formats.columns import ColumnChoice
+from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained
+from temperance.loaders import import_optional
+
+_PARTS = ("val", "test")
+# No compression that HDF5 has makes a byte of more; a dataset that claims it was never written.
+_MOST_PER_BYTE = 1100
+
+
+def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+    """Return the datasets of the file by their keys."""
+    with _opened(path) as file:
+        found = {name: name for name in file}
+        for part in _PARTS:
+            if _is_group(file, part):
+                del found[part]
+                found |= {f"{name}_{part}": f"{part}/{name}" for name in file[part]}
+        return {key: _stored(path, key, file, place) for key, place in found.items()}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    h5py = import_optional("h5py", "io", f"{path}: a {path.suffix} file")
+    # Not locked: a folder that cannot be written to may hold the file.
+    with damage_explained(path, _damage), h5py.File(path, "r", locking=False) as file:
+        yield file
+
+
+def _damage(error: Exception) -> str:
+    first = str(error).partition("\n")[0][:200]
+    return f"is not an HDF5 file, or a damaged one ({first}). Copy it again."
+
+
+def _is_group(file: Any, name: str) -> bool:
+    return name in file and _is_inside(file, name) and hasattr(file[name], "keys")
+
+
+def _is_inside(file: Any, place: str) -> bool:
+    """Say whether a name stands for something in this file, and not for something elsewhere."""
+    return type(file.get(place, getlink=True)).__name__ == "HardLink"
+
+
+def _stored(path: Path, key: str, file: Any, place: str) -> LazyArray:
+    if not _is_inside(file, place):
+        return UnreadableArray(path, key, "is a link, which is not followed. Copy the dataset to this place.")
+    dataset = file[place]
+    if not hasattr(dataset, "shape") or dataset.shape is None:
+        return UnreadableArray(path, key, "must be a dataset; found a group or nothing. Name a dataset so.")
+    if dataset.is_virtual or dataset.external:
+        return UnreadableArray(
+            path, key, "keeps its numbers in other files, which are not read. Copy them here."
+        )
+    claimed = math.prod(dataset.shape) * dataset.dtype.itemsize
+    if claimed > _MOST_PER_BYTE * max(1, dataset.id.get_storage_size()):
+        return UnreadableArray(
+            path, key, f"has the shape {dataset.shape}, and no numbers were written to it. Save it again."
+        )
+    if _is_text(dataset):
+        return _Texts(path, key, place, dataset.shape)
+    return _Dataset(path, key, place, dataset.shape, dataset.dtype)
+
+
+def _is_text(dataset: Any) -> bool:
+    from h5py import check_string_dtype
+
+    return check_string_dtype(dataset.dtype) is not None
+
+
+class _Dataset(LazyArray):
+    """A dataset of numbers."""
+
+    def __init__(
+        self, path: Path, key: str, place: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        super().__init__(path, key, shape, dtype)
+        self._place = place
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        with _opened(self.path) as file:
+            dataset = file[self._place]
+            for start in range(0, self.shape[0], rows):
+                yield np.asarray(dataset[start : start + rows]).astype(self.dtype, copy=False)
+
+
+class _Texts(LazyArray):
+    """A dataset of texts: labels, or the names of classes."""
+
+    def __init__(self, path: Path, key: str, place: str, shape: tuple[int, ...]) -> None:
+        super().__init__(path, key, shape, np.dtype("U1"))
+        self._place = place
+
+    def labels(self) -> NDArray[Any]:
+        """Return all texts; how wide they are is known at the end."""
+        with _opened(self.path) as file:
+            return np.asarray(file[self._place].asstr()[...]).astype(str)
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        texts = self.labels()
+        return (texts[start : start + rows] for start in range(0, len(texts), rows))

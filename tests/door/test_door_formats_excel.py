@@ -1,0 +1,87 @@
+"""Excel workbooks as pandas and openpyxl write them."""
+
+import sys
+
+import numpy as np
+import openpyxl
+import pandas
+import pytest
+
+from temperance import InputError
+from temperance.data import open_rows
+
+LOGITS = np.array([[0.5, 1.5, -2.0], [3.0, 0.25, 1.0], [0.0, 0.0, 4.0]])
+LABELS = [1, 0, 2]
+NAMES = ["cat", "dog", "owl"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "val.xlsx"
+
+
+def save(path, *rows):
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.create_sheet("notes").append(["not a table"])
+    book.save(path)
+    return path
+
+
+def test_numbered_columns_that_pandas_wrote(path):
+    frame = pandas.DataFrame(LOGITS, columns=["logit_0", "logit_1", "logit_2"]).assign(label=LABELS, note="x")
+    frame.to_excel(path, index=False)
+    rows = open_rows(path)
+    np.testing.assert_array_equal(rows.logits(), LOGITS)
+    assert rows.labels.tolist() == LABELS
+    assert [len(block) for block in rows.blocks(2)] == [2, 1]
+
+
+def test_columns_and_labels_by_name_and_blank_rows(path):
+    lines = [[*row, NAMES[label]] for row, label in zip(LOGITS.tolist(), LABELS, strict=True)]
+    save(path, [*NAMES, "label"], lines[0], [None] * 4, *lines[1:], [])
+    rows = open_rows(path, kind="logits")
+    assert rows.class_names == tuple(NAMES)
+    np.testing.assert_array_equal(rows.logits(), LOGITS)
+    assert rows.labels.tolist() == LABELS
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ([0.5, None, 1], "row 3, column 'prob_1' must hold a number; found an empty cell"),
+        ([0.5, "n/a", 1], "row 3, column 'prob_1' must hold a number; found 'n/a'"),
+        ([0.5, 0.5, None], "row 3, column 'label' must hold the index of a class"),
+        ([0.5, 0.5, 0.5], "row 3, column 'label' must hold the index of a class, a whole number, or in all"),
+        ([0.5, 0.5, "cat"], "row 3, column 'label' must hold the index of a class"),
+        ([0.5, True, 0], "row 3, column 'prob_1' must hold a number; found True"),
+    ],
+)
+def test_a_bad_cell_is_named(path, row, words):
+    save(path, ["prob_0", "prob_1", "label"], [0.25, 0.75, 1], row)
+    with pytest.raises(InputError) as caught:
+        open_rows(path)
+    assert words in str(caught.value)
+
+
+def test_labels_may_stay_unread(path):
+    save(path, ["prob_0", "prob_1", "label"], [0.25, 0.75, None])
+    assert open_rows(path, need_labels=False).array().tolist() == [[0.25, 0.75]]
+
+
+def test_what_is_no_table(path):
+    with pytest.raises(InputError, match="must name the columns, as logit_0, logit_1, label; found numbers"):
+        open_rows(save(path, [0.5, 0.5], [0.25, 0.75]))
+    with pytest.raises(InputError, match=r"must name the columns.* found no cells"):
+        open_rows(save(path))
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(InputError, match="is not an Excel workbook, or a damaged one"):
+        open_rows(path)
+
+
+def test_the_package_that_is_missing_is_named(path, monkeypatch):
+    save(path, ["prob_0", "prob_1", "label"], [0.25, 0.75, 1])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(InputError, match=r"needs the package openpyxl: pip install \"temperance\[excel\]\""):
+        open_rows(path)

@@ -1,0 +1,68 @@
+"""Files of torch.save with lists and pairs, and names of classes in .npz."""
+
+import numpy as np
+import pytest
+import torch
+
+from temperance import InputError
+from temperance.data import open_rows
+
+LOGITS = torch.tensor([[0.5, 1.5, -2.0], [3.0, 0.25, 1.0], [0.0, 0.0, 4.0]])
+LABELS = torch.tensor([1, 0, 2])
+NAMES = ["cat", "dog", "owl"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "val.pt"
+
+
+@pytest.mark.parametrize("labels", [LABELS, [1, 0, 2], ["dog", "cat", "owl"], ("dog", "cat", "owl")])
+@pytest.mark.parametrize("old", [False, True])
+def test_labels_and_classes_may_be_lists(path, labels, old):
+    content = {"logits": LOGITS, "labels": labels, "classes": NAMES, "epoch": 3, "history": [0.5, 0.25]}
+    torch.save(content, path, _use_new_zipfile_serialization=not old)
+    rows = open_rows(path)
+    assert rows.class_names == tuple(NAMES)
+    np.testing.assert_array_equal(rows.logits(), LOGITS.numpy())
+    assert rows.labels.tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize("labels", [LABELS, [1, 0, 2], LABELS.to(torch.uint8)])
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_pair(path, labels, kind):
+    torch.save(kind([LOGITS, labels]), path)
+    rows = open_rows(path, kind="logits")
+    np.testing.assert_array_equal(rows.logits(), LOGITS.numpy())
+    assert rows.labels.tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("pair", "found"),
+    [
+        ((LABELS, LOGITS), r"found int64 \(3,\) and float32 \(3, 3\)"),
+        ((LOGITS, LOGITS), r"found float32 \(3, 3\) and float32 \(3, 3\)"),
+        ((LOGITS, LABELS.float()), r"found float32 \(3, 3\) and float32 \(3,\)"),
+        ((LOGITS, {"a": 1}), r"found float32 \(3, 3\) and a dict"),
+        (([0.5, 0.5], LABELS), r"found a list and int64 \(3,\)"),
+    ],
+)
+def test_another_pair_is_refused_with_advice(path, pair, found):
+    torch.save(pair, path)
+    with pytest.raises(InputError, match=rf"in this order; {found}\. Save tensors alone: torch\.save"):
+        open_rows(path, kind="logits")
+
+
+def test_classes_that_do_not_fit(path):
+    torch.save({"logits": LOGITS, "labels": LABELS, "classes": ["cat", "cat", "dog"]}, path)
+    with pytest.raises(InputError, match=r"found 3 names, 2 of them different\. Correct or drop classes"):
+        open_rows(path)
+
+
+def test_names_of_classes_in_an_npz(tmp_path):
+    path = tmp_path / "val.npz"
+    np.savez(path, logits=LOGITS.numpy(), labels=["dog", "cat", "owl"], classes=NAMES)
+    rows = open_rows(path)
+    assert (rows.class_names, rows.labels.tolist()) == (tuple(NAMES), [1, 0, 2])
+    np.savez(path, logits=LOGITS.numpy(), labels=[1, 0, 2], classes=[10, 20, 30])
+    assert open_rows(path).class_names is None
