@@ -95,7 +95,7 @@ def test_names_of_classes_from_the_command_line(run, frame):
     np.savez("val.npz", logits=logits, labels=labels)
     said = run("fit", "val.npz", "-o", "cal.json", code=2)
     assert "labels that are names, 'cat', 'dog', 'eel', 'owl', need" in said
-    assert "Pass --classes NAMES." in said
+    assert "Pass --classes FIRST,SECOND,..." in said
     Path("names.txt").write_text("\n".join(NAMES) + "\n")
     run("fit", "val.npz", "-m", "ts", "-o", "cal.json", "--classes", "@names.txt")
     assert load("cal.json").class_names_ == tuple(NAMES)

@@ -79,7 +79,7 @@ def test_the_classes_that_are_named_are_the_columns_in_that_order(csv):
     assert rows.array().tolist() == [[2, 1], [5, 4]]
     assert rows.labels.tolist() == [1, 0]
     refused(path, "found none for 'owl'", kind="logits", classes="dog,owl")
-    refused(path, "classes must be 3 names, one for each; found 2", kind="logits", classes="a,b")
+    refused(path, "classes must be 3 different names, one for each; found 2", kind="logits", classes="a,b")
     assert open_rows(path, kind="logits", classes="a,b,c", need_labels=False).class_names == ("a", "b", "c")
 
 

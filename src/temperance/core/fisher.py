@@ -145,11 +145,10 @@ def fisher_scoring(
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
         before = promised if fraction == 1 else None
-        if secants is not None and len(theta) > 1:
-            if fraction >= LEAST_FRACTION:
-                secants.add(moved - theta, there.derivatives[0] - gradient)
-            else:
-                secants.forget()
+        if secants is not None and fraction >= LEAST_FRACTION:
+            secants.add(moved - theta, there.derivatives[0] - gradient)
+        elif secants is not None:
+            secants.forget()
         theta, here = moved, there
     norm = float(np.linalg.norm(here.gradient))
     return Solution(theta, here.value, norm, max_iterations, objective.passes, Status.ITERATION_LIMIT)
@@ -181,7 +180,7 @@ class _Secants:
 
     def add(self, step: Vector, change: Vector) -> None:
         """Remember a step along which the curvature is positive; forget what is long past."""
-        if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+        if len(step) > 1 and step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
             self._pairs = [*self._pairs[1 - MOST_SECANTS :], (step, change)]
 
     def forget(self) -> None:

@@ -244,12 +244,18 @@ def _read_labels(
 ) -> NDArray[np.intp]:
     # Members of a zip archive need not be aligned; compiled loops need aligned labels.
     array = np.require(stored.labels(), requirements="A")
-    known = [int(name) for name in names] if names is not None and _are_other_numbers(names) else names
     with stored.naming_file():
+        known = _as_labels(names, array)
         return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2, known)
 
 
-def _are_other_numbers(names: tuple[str, ...]) -> bool:
-    """Say whether the names are whole numbers, and not those of the columns: 3, 5, 7."""
-    numbers = tuple(str(place) for place in range(len(names)))
-    return all(name.removeprefix("-").isdecimal() for name in names) and names != numbers
+def _as_labels(names: tuple[str, ...] | None, labels: NDArray[Any]) -> Sequence[str] | Sequence[int] | None:
+    """Return the names as what labels say: numbers, where columns are called 3, 5, 7 and all labels so too.
+
+    Labels 0, 1, 2 are columns even then.
+    """
+    numbers = names is not None and all(name.removeprefix("-").isdecimal() for name in names)
+    if names is None or not numbers or labels.dtype.kind not in "iu":
+        return names
+    known = [int(name) for name in names]
+    return known if np.isin(labels, known).all() or labels.max() >= len(known) else names

@@ -197,5 +197,5 @@ class _TextColumn(_ArrowArray):
         return np.concatenate([np.empty(0, "U1"), *blocks])
 
     def _texts(self, column: Any) -> NDArray[Any]:
-        self._refuse_nulls(column, self._names[0], "text")
+        self._refuse_nulls(column, self._names[0], "the name of a class" if self.key == "labels" else "text")
         return np.array(column.to_pylist(), dtype=str)

@@ -189,9 +189,11 @@ def _chosen(path: Path, columns: Columns, classes: tuple[str, ...] | None) -> Co
 
 
 def check_number_of_classes(path: Path, n_classes: int, classes: Sequence[str]) -> None:
-    """Raise unless there is one name for each class."""
-    if len(classes) != n_classes:
-        raise file_error(path, f"classes must be {n_classes} names, one for each; found {len(classes)}.")
+    """Raise unless there is one name for each class, and another for each."""
+    different = len(set(classes))
+    if len(classes) != n_classes or different != n_classes:
+        found = f"{len(classes)}{f', {different} of them different' if different < len(classes) else ''}"
+        raise file_error(path, f"classes must be {n_classes} different names, one for each; found {found}.")
 
 
 def not_numbers(path: Path, key: str, columns: Columns, wrong: Sequence[str], found: str) -> InputError:
