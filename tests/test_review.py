@@ -140,7 +140,7 @@ def test_compare_speaks_of_nan_in_the_test_logits_as_such():
     test = task.logits.copy()
     test[7, 2] = np.nan
     with pytest.raises(InputError, match=r"NaN in 1 row \(first: row 7\)"):
-        temperance.compare(task.logits, task.labels, test, task.labels, draws=20)
+        temperance.compare(simulate(400, 4, random_state=1).logits, task.labels, test, task.labels, draws=20)
 
 
 def test_weights_that_add_up_to_nothing_or_to_everything_are_refused():

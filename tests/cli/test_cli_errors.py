@@ -140,7 +140,7 @@ def test_every_argument_that_an_error_advises_to_change_is_an_option():
         for path in package.rglob("*.py")
         for name in re.findall(r'(?:Remedy\(|spelling\()[\'"](\w+)[\'"]', path.read_text(encoding="utf-8"))
     }
-    tables = {"label_column", "id_column", "classes"}
+    tables = {"label_column", "id_column", "classes", "length_normalised"}
     assert found == {"part", "kind", "labels", "test_labels", "overwrite", "output", "from_probs"} | tables
     parameters = [one for name in ("fit", "compare", "apply", "export") for one in cli.commands[name].params]
     options = {option for parameter in parameters for option in parameter.opts}

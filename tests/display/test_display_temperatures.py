@@ -214,7 +214,7 @@ def test_what_cannot_be_shown_is_refused_in_words(display, comparison, rows, cal
         display.from_comparison(comparison, ["lts"])
     with pytest.raises(InputError, match=r"level must be .*; found 1"):
         display.from_calibrators({}, z, y, level=1)
-    with pytest.raises(InputError, match="needs labelled rows; got none"):
+    with pytest.raises(InputError, match="needs labelled rows; found none"):
         display.from_calibrators({}, z[:0], y[:0])
     with pytest.raises(InputError, match="labels must be integer column indices"):
         display.from_calibrators({}, z, y[:-1])
