@@ -29,11 +29,15 @@ def kernels_of_size(size: int) -> AbstractContextManager[None]:
     return setting(_size, size)
 
 
-def kernels_for(size: int) -> ModuleType:
-    """Return the kernels for an array of `size` numbers; TEMPERANCE_KERNEL overrides the choice."""
+def kernels_for(size: int, cost: int = 1) -> ModuleType:
+    """Return the kernels for an array of `size` numbers; TEMPERANCE_KERNEL overrides the choice.
+
+    `cost` is how much more than usual a pass over them takes.
+    """
     chosen = _kernel.get() or os.environ.get("TEMPERANCE_KERNEL")
     if chosen is None:
-        chosen = "compiled" if (_size.get() or size) >= COMPILED_FROM and find_spec("numba") else "numpy"
+        large = cost * (_size.get() or size) >= COMPILED_FROM
+        chosen = "compiled" if large and find_spec("numba") else "numpy"
     if chosen != "compiled":
         return kernels
     from temperance.core import compiled  # which imports Numba

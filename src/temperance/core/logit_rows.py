@@ -205,7 +205,7 @@ class LogitRows:
         the row.
         """
         log_s = self.log_sum_at(beta)
-        kernels = backend.kernels_for(SEGMENT_COST * self._size)
+        kernels = backend.kernels_for(self._size, SEGMENT_COST)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
             at = slice(i, j)
