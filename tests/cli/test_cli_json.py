@@ -18,7 +18,9 @@ def small_demo(task, judged, monkeypatch):
     """Take a small task for the built-in one, and two methods for all of them."""
     from temperance.comparison import compare
 
-    small = Task(task.logits, task.labels, judged.logits, judged.labels)
+    small = Task(
+        task.logits, task.labels, judged.logits, judged.labels, tuple("abcdefghij"[: task.logits.shape[1]])
+    )
     monkeypatch.setattr("temperance.data.builtin.demo_task", lambda: small)
     monkeypatch.setattr(
         "temperance.comparison.compare",

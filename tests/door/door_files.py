@@ -3,6 +3,7 @@
 To add one, append a Made to FILES and write the docs anew: python tests/door/door_files.py --write
 """
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -70,14 +71,64 @@ def parquet(made, **options):
     return lambda path: made().to_parquet(path, **options)
 
 
-def polars_parquet(path):
-    """Polars writes large strings and no notes of pandas."""
-    import pyarrow
-    from pyarrow import parquet as files
+def polars_frame():
+    import polars
 
-    columns = {f"prob_{name}": pyarrow.array(np.full(4, 1 / 3)) for name in NAMES}
-    large = pyarrow.array(WORDS, pyarrow.large_string())
-    files.write_table(pyarrow.table(columns | {"y_true": large}), path)
+    return polars.DataFrame(LOGITS, schema=list(NAMES)).with_columns(polars.Series("label", WORDS))
+
+
+def arrow_stream(path):
+    """Write what the datasets package keeps on disk: a stream of record batches."""
+    import pyarrow
+
+    table = pyarrow.table({"logits": LOGITS.tolist(), "label": LABELS})
+    with pyarrow.OSFile(str(path), "wb") as file, pyarrow.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+
+
+def hdf5(path):
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file["logits"], file["labels"] = LOGITS, LABELS
+        file["classes"] = np.array(NAMES, dtype=h5py.string_dtype())
+
+
+def torch_dictionary(path):
+    import torch
+
+    torch.save({"logits": torch.tensor(LOGITS), "labels": torch.tensor(LABELS)}, path)
+
+
+def torch_pair(path):
+    import torch
+
+    torch.save((torch.tensor(LOGITS), torch.tensor(LABELS)), path)
+
+
+def safetensors(path):
+    from safetensors.numpy import save_file
+
+    save_file({"logits": LOGITS, "labels": np.array(LABELS)}, path)
+
+
+def json_lines(record):
+    """Return a function that writes a record for each row."""
+    pairs = list(zip(LOGITS.tolist(), LABELS, strict=True))
+    return text("".join(json.dumps(record(row, label)) + "\n" for row, label in pairs))
+
+
+def sample(row, label):
+    """Return a line of lm-evaluation-harness: scores are texts there, each with whether it is greedy."""
+    return {
+        "doc_id": 0,
+        "doc": {"question": "?", "choices": list(NAMES)},
+        "target": str(label),
+        "arguments": [["?", f" {name}"] for name in NAMES],
+        "resps": [[[str(score), "False"]] for score in row],
+        "filtered_resps": [[str(score), "False"] for score in row],
+        "acc": float(np.argmax(row) == label),
+    }
 
 
 R_HEAD = '"","cat","dog","owl","label"'
@@ -251,8 +302,79 @@ FILES = [
         "Polars, `df.write_parquet(path)`",
         "labels by name",
         "val.parquet",
-        polars_parquet,
+        lambda path: polars_frame().write_parquet(path),
+    ),
+    Made(
+        "Polars, `df.write_csv(path)`",
+        "labels by name",
+        "val.csv",
+        lambda path: polars_frame().write_csv(path),
+    ),
+    Made(
+        "Polars, `df.write_ipc(path)`",
+        "labels by name",
+        "val.arrow",
+        lambda path: polars_frame().write_ipc(path),
+    ),
+    Made(
+        "`df.to_feather(path)`",
+        "labels by name",
+        "val.feather",
+        lambda path: frame().to_feather(path),
+    ),
+    Made(
+        "a stream of Arrow with lists, as datasets keep it",
+        "lists in `logits`",
+        "val.arrow",
+        arrow_stream,
         {},
+        classes=None,
+    ),
+    Made(
+        "`df.to_excel(path, index=False)`",
+        "the first sheet, labels by name",
+        "val.xlsx",
+        lambda path: frame().to_excel(path, index=False),
+    ),
+    Made("h5py, datasets `logits`, `labels`, `classes`", "labels by number, names", "val.h5", hdf5, {}),
+    Made(
+        "`torch.save({'logits': ..., 'labels': ...}, path)`",
+        "by key",
+        "val.pt",
+        torch_dictionary,
+        {},
+        classes=None,
+    ),
+    Made(
+        "`torch.save((logits, labels), path)`",
+        "as a pair; `--input logits`",
+        "val.pt",
+        torch_pair,
+        classes=None,
+    ),
+    Made("safetensors, `save_file`", "by key", "val.safetensors", safetensors, {}, classes=None),
+    Made(
+        "a record with a list in each line",
+        "by key",
+        "val.jsonl",
+        json_lines(lambda row, label: {"logits": row, "label": label}),
+        {},
+        classes=None,
+    ),
+    Made(
+        "a record with a score by class in each line",
+        "classes by their names",
+        "val.jsonl",
+        json_lines(lambda row, label: {"logits": dict(zip(NAMES, row, strict=True)), "label": NAMES[label]}),
+        {},
+    ),
+    Made(
+        "lm-evaluation-harness, multiple choice",
+        "log-likelihoods as logits, `target` as label",
+        "samples_task_2025-01-01T00-00-00.000000.jsonl",
+        json_lines(sample),
+        {},
+        classes=None,
     ),
     Made(
         "`np.savez(path, logits=..., labels=names, classes=clf.classes_)`",

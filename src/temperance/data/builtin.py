@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from temperance.data.keys import PARTS
 
+CLASS_NAMES = (
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Task:
@@ -20,6 +24,7 @@ class Task:
     val_labels: NDArray[np.intp]
     test_logits: NDArray[np.floating[Any]]
     test_labels: NDArray[np.intp]
+    class_names: tuple[str, ...]
 
 
 def demo_task() -> Task:
@@ -30,9 +35,12 @@ def demo_task() -> Task:
     >>> task = demo_task()
     >>> task.val_logits.shape, task.test_logits.shape
     ((5000, 10), (10000, 10))
+    >>> task.class_names[3]
+    'cat'
     """
     with files("temperance.data").joinpath("demo.npz").open("rb") as file:
         held = np.load(file)
         # Stored in half precision, to be small; computed with in single, as everything that is.
         types = {"logits": np.float32, "labels": np.intp}
-        return Task(*(held[f"{key}_{part}"].astype(types[key]) for part in PARTS for key in types))
+        arrays = (held[f"{key}_{part}"].astype(types[key]) for part in PARTS for key in types)
+        return Task(*arrays, CLASS_NAMES)
