@@ -10,7 +10,7 @@ import pytest
 
 from temperance import TemperatureScaling, compare, load
 from temperance.cli import main
-from temperance.data import open_rows, simulate
+from temperance.data import demo_task, open_rows, simulate
 from temperance.display import ClassTemperatureDisplay
 
 NAMES = ["cat", "dog", "owl", "eel"]
@@ -199,3 +199,20 @@ def test_a_comparison_of_data_frames_has_names():
     assert result.results["ts"].calibrator.class_names_ == ("a", "b", "c")
     shown = ClassTemperatureDisplay.from_comparison(result)
     assert [shown.name(k) for k in range(3)] == ["a", "b", "c"]
+
+
+def test_the_built_in_task_from_fit_to_report_has_cats(run):
+    task = demo_task()
+    for name, logits, labels in (
+        ("val.npz", task.val_logits[:400], task.val_labels[:400]),
+        ("test.npz", task.test_logits[:400], task.test_labels[:400]),
+    ):
+        np.savez(name, logits=logits, labels=np.array(task.class_names)[labels], classes=task.class_names)
+    run("fit", "val.npz", "-m", "hts", "-o", "cal.json")
+    run("apply", "cal.json", "test.npz", "-o", "probs.csv")
+    head, *rows = Path("probs.csv").read_text().splitlines()
+    assert head.split(",")[3] == "prob_cat"
+    assert head.endswith(",label")
+    assert {row.rpartition(",")[2] for row in rows} == set(task.class_names)
+    run("compare", "val.npz", "test.npz", "-m", "ts,hts", "--report", "report.html")
+    assert "cat" in Path("report.html").read_text()

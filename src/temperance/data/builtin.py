@@ -43,4 +43,4 @@ def demo_task() -> Task:
         # Stored in half precision, to be small; computed with in single, as everything that is.
         types = {"logits": np.float32, "labels": np.intp}
         arrays = (held[f"{key}_{part}"].astype(types[key]) for part in PARTS for key in types)
-        return Task(*arrays, CLASS_NAMES)
+        return Task(*arrays, class_names=CLASS_NAMES)
