@@ -42,5 +42,6 @@ def demo_task() -> Task:
         held = np.load(file)
         # Stored in half precision, to be small; computed with in single, as everything that is.
         types = {"logits": np.float32, "labels": np.intp}
-        arrays = (held[f"{key}_{part}"].astype(types[key]) for part in PARTS for key in types)
-        return Task(*arrays, class_names=CLASS_NAMES)
+        arrays = [held[f"{key}_{part}"].astype(types[key]) for part in PARTS for key in types]
+        val_logits, val_labels, test_logits, test_labels = arrays
+        return Task(val_logits, val_labels, test_logits, test_labels, CLASS_NAMES)
