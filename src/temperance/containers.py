@@ -209,7 +209,11 @@ def as_numpy(values: Any) -> NDArray[Any]:
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
     _refuse(values)
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError:
+        found = "lists of different lengths"
+        raise InputError(f"labels and weights must be one for each row; found {found}.") from None
 
 
 def _refuse(values: Any) -> None:

@@ -23,8 +23,17 @@ def column_names(logits: Any) -> NDArray[np.object_] | None:
     return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
 
 
-def check_column_names(expected: Sequence[str] | NDArray[np.object_], logits: Any) -> None:
-    """Raise if a data frame has other columns than those of the fit, or has them in another order."""
+def check_column_names(
+    expected: Sequence[str] | NDArray[np.object_],
+    logits: Any,
+    *,
+    argument: str = "logits",
+    names: str = "cal.get_feature_names_out()",
+) -> None:
+    """Raise if a data frame has other columns than those of the fit, or has them in another order.
+
+    The advice calls the frame by its `argument`, and says which expression has the `names`.
+    """
     found, wanted = column_names(logits), list(expected)
     if found is None or found.tolist() == wanted:
         return
@@ -32,13 +41,12 @@ def check_column_names(expected: Sequence[str] | NDArray[np.object_], logits: An
     missing = [name for name in wanted if name not in found]
     if not missing:
         other = "others among them" if len(found) > len(wanted) else "another order"
-        raise InputError(
-            f"{must}; found {other}: {_listed(found.tolist())}. Pass "
-            "logits[list(cal.get_feature_names_out())]."
-        )
+        chosen = f".select(list({names}))" if hasattr(logits, "column_names") else f"[list({names})]"
+        raise InputError(f"{must}; found {other}: {_listed(found.tolist())}. Pass {argument}{chosen}.")
     raise InputError(
         f"{must}; found {_listed(found.tolist())}, without {_listed(missing)}. If these are the same classes "
-        "in the same order under other names, pass np.asarray(logits, float)."
+        "in the same order under other names, pass "
+        f"np.asarray({argument}, float)."
     )
 
 

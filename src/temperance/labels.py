@@ -5,7 +5,7 @@ A label is the index of a column, or the name of a class where the columns have 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.errors import InputError, Remedy
 
 MOST_LISTED = 6
+_BOOLEANS = {"true", "false"}
 """Names that a message lists."""
 
 Names = Sequence[str] | Sequence[int]
@@ -25,7 +26,7 @@ def check_labels(
 ) -> NDArray[np.intp]:
     """Return the column of each row's label: an index from 0 to n_classes - 1, or one of the class names.
 
-    Whole numbers are indices, unless the names are whole numbers themselves.
+    Whole numbers are indices, unless the names are whole numbers themselves: 3, 5 and 7, or 1.0 and 2.0.
     """
     array = np.asarray(labels)
     wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one for each row"
@@ -38,9 +39,22 @@ def check_labels(
         raise _fractions(array, wanted)
     if array.dtype.kind not in "iub":
         raise InputError(f"{wanted}; found {array.dtype} such as {str(array.flat[0])!r}.")
-    if names is not None and not isinstance(names[0], str):
-        return _named_columns(array.astype(np.int64), names, n_classes)
-    return _checked_indices(array, n_classes, wanted)
+    if array.dtype.kind == "b" and names is not None and {str(name).lower() for name in names} == _BOOLEANS:
+        lower = [str(name).lower() for name in names]
+        return _named_columns(np.where(array, "true", "false"), lower, n_classes)
+    numbers = whole_numbers(names)
+    if numbers is None or numbers == list(range(n_classes)):
+        return _checked_indices(array, n_classes, wanted)
+    return _numbered_columns(array, numbers)
+
+
+def whole_numbers(names: Names | None) -> list[int] | None:
+    """Return the names as the whole numbers that they are; None if one of them is not."""
+    try:
+        numbers = [float(name) for name in names or ()]
+    except ValueError:
+        return None
+    return [int(number) for number in numbers] if numbers and all(n.is_integer() for n in numbers) else None
 
 
 def check_classes(classes: Any, n_classes: int) -> Names | None:
@@ -48,16 +62,21 @@ def check_classes(classes: Any, n_classes: int) -> Names | None:
     if classes is None:
         return None
     wanted = f"classes must be a list of {n_classes} different names, one for each column in their order"
-    names = [] if isinstance(classes, str) else [_plain_name(name) for name in classes]
+    listed = isinstance(classes, Iterable) and not isinstance(classes, (str, Set))
+    names = [_plain_name(name) for name in classes] if listed else []
     if not (all(isinstance(name, str) for name in names) or all(isinstance(name, int) for name in names)):
         raise InputError(f"{wanted}, all text or all whole numbers; found {_listed(names)}.")
-    if isinstance(classes, str) or len(set(names)) != n_classes or len(names) != n_classes:
+    if not listed or len(set(names)) != n_classes or len(names) != n_classes:
         raise InputError(f"{wanted}; found {_listed(names) if names else repr(classes)}.")
     return tuple(names)
 
 
 def _plain_name(name: Any) -> Any:
-    return int(name) if isinstance(name, np.integer) else str(name) if isinstance(name, str) else name
+    """Return a name as Python's text or whole number; truth values are text."""
+    if isinstance(name, (str, bool, np.bool_)):
+        return str(name)
+    is_whole = isinstance(name, (np.integer, float, np.floating)) and float(name).is_integer()
+    return int(name) if is_whole else name
 
 
 def _problem_with_shape(array: NDArray[Any], n_rows: int) -> str:
@@ -103,7 +122,10 @@ def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
         )
     for kinds, dtype in (((str,), str), ((bool, np.bool_), bool), ((int, np.integer), np.int64)):
         if array.dtype.kind == "O" and all(isinstance(label, kinds) for label in array):
-            return array.astype(dtype)
+            try:
+                return array.astype(dtype)
+            except OverflowError:  # a whole number that is the index of no column
+                break
     return array
 
 
@@ -150,6 +172,21 @@ def _named_columns(array: NDArray[Any], names: Names | None, n_classes: int) -> 
             f"every label must be the name of a class: {_listed(names)}; found {array[unknown[0]].item()!r}",
             rows=unknown,
             advice="Correct the names, or give those of the columns in their order.",
+        )
+    return columns
+
+
+def _numbered_columns(array: NDArray[Any], numbers: list[int]) -> NDArray[np.intp]:
+    places = {number: place for place, number in enumerate(numbers)}
+    different, inverse = np.unique(array, return_inverse=True)
+    columns = np.array([places.get(int(label), -1) for label in different], np.intp)[inverse]
+    unknown = np.flatnonzero(columns < 0)
+    if unknown.size:
+        raise InputError(
+            f"the classes are called by whole numbers, and labels must be these: {_listed(numbers)}; found "
+            f"{int(array[unknown[0]])}",
+            rows=unknown,
+            advice="If the labels are indices of columns, leave such names out or number them from 0.",
         )
     return columns
 

@@ -216,3 +216,27 @@ def test_the_built_in_task_from_fit_to_report_has_cats(run):
     assert {row.rpartition(",")[2] for row in rows} == set(task.class_names)
     run("compare", "val.npz", "test.npz", "-m", "ts,hts", "--report", "report.html")
     assert "cat" in Path("report.html").read_text()
+
+
+def test_classes_called_by_numbers_keep_their_labels_in_every_file(run):
+    task = simulate(n_rows=300, n_classes=3, random_state=1)
+    made = pandas.DataFrame(task.logits, columns=[f"logit_{k}" for k in (1, 2, 3)]).assign(
+        label=task.labels + 1
+    )
+    made[:150].to_csv("val.csv", index=False)
+    made[150:].query("label > 1").to_csv("test.csv", index=False)
+    run("fit", "val.csv", "-m", "ts", "-o", "cal.json")
+    found = set()
+    for suffix in (".csv", ".npz", ".parquet"):
+        run("apply", "cal.json", "test.csv", "-o", f"probs{suffix}")
+        found.add(json.loads(run("evaluate", f"probs{suffix}", "--json"))["metrics"]["nll"]["value"])
+    assert max(found) == pytest.approx(min(found), rel=1e-12)
+    run("compare", "val.csv", "test.csv", "-m", "ts")
+
+
+def test_a_comparison_is_of_one_kind_of_outputs(run):
+    task = simulate(n_rows=200, n_classes=3, random_state=1)
+    np.savez("val.npz", probs=task.probabilities[:100], labels=task.labels[:100])
+    np.savez("test.npz", logits=task.logits[100:], labels=task.labels[100:])
+    said = run("compare", "val.npz", "test.npz", "-m", "ts", code=2)
+    assert "must hold probabilities, as val.npz does; found logits" in " ".join(said.split())

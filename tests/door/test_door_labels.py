@@ -5,6 +5,7 @@ import pytest
 
 from temperance import InputError, TemperatureScaling, compare, make_calibrator, metrics
 from temperance.data import simulate
+from temperance.labels import check_classes, check_labels
 
 TASK = simulate(n_rows=200, n_classes=3, random_state=1)
 NAMES = ["cat", "dog", "eel"]
@@ -114,12 +115,21 @@ def test_classes_that_are_whole_numbers_are_what_labels_are_compared_with():
     codes = np.array([30, 10, 20])
     assert fitted_temperature(codes[TASK.labels], classes=codes) == T
     assert fitted_temperature(TASK.labels, classes=[0, 1, 2]) == T
-    with pytest.raises(InputError, match=r"name of a class: 30, 10, 20; found 2 in"):
+    with pytest.raises(InputError, match=r"labels must be these: 30, 10, 20; found 2 in"):
         fitted_temperature(TASK.labels, classes=codes)
 
 
 @pytest.mark.parametrize(
-    "classes", ["cat,dog,eel", ["cat", "dog"], ["cat", "dog", "dog"], ["cat", "dog", 3], [0.0, 1.0, 2.0]]
+    "classes",
+    [
+        "cat,dog,eel",
+        ["cat", "dog"],
+        ["cat", "dog", "dog"],
+        ["cat", "dog", 3],
+        [0.5, 1.0, 2.0],
+        {"cat", "dog", "eel"},
+        3,
+    ],
 )
 def test_classes_must_be_one_name_for_each_column(classes):
     with pytest.raises(InputError, match="classes must be a list of 3 different names, one for each column"):
@@ -184,3 +194,27 @@ def test_labels_of_dask_arrays_may_be_names():
     assert cal.class_names_ == tuple(NAMES)
     with pytest.raises(InputError, match=r"need the names of the 3 columns.*Pass classes=\['FIRST', "):
         TemperatureScaling().fit(logits, WORDS)
+
+
+@pytest.mark.parametrize("names", [(1, 2, 3), ("1", "2", "3"), (1.0, 2.0, 3.0), ("1.0", "2.0", "3.0")])
+def test_labels_that_are_whole_numbers_are_names_where_names_are_whole_numbers(names):
+    # Whichever of them occur: a file with the labels 1 and 2 alone means the same classes.
+    for labels in ([1, 2, 3], [1, 2, 2], [3, 3, 3]):
+        np.testing.assert_array_equal(check_labels(labels, 3, 3, names), np.array(labels) - 1)
+    with pytest.raises(InputError, match=r"must be these: 1, 2, 3; found 0 in 1 row \(first: row 2\)"):
+        check_labels([1, 2, 0], 3, 3, names)
+
+
+def test_truth_values_are_the_classes_that_are_called_so():
+    for names in (("True", "False"), ("true", "false"), check_classes([True, False], 2)):
+        assert check_labels([True, False, True], 3, 2, names).tolist() == [0, 1, 0]
+    assert check_labels([True, False, True], 3, 2, ("cat", "dog")).tolist() == [1, 0, 1]
+
+
+def test_labels_of_no_use_are_refused_in_words():
+    for labels, words in (
+        ([[0], [1, 2]], "found lists of different lengths"),
+        (np.array([0, 1, 2**70], object), "found object such as '0'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            TemperatureScaling().fit(TASK.logits[:3], labels)

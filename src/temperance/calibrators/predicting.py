@@ -9,7 +9,7 @@ from temperance.calibrators.applying import apply_opened
 from temperance.calibrators.model import model_of
 from temperance.calibrators.output import OutputMixin
 from temperance.containers import framework_of, open_logits
-from temperance.frames import check_column_names
+from temperance.frames import check_column_names, column_names
 from temperance.validation import warn_of_probabilities
 
 
@@ -49,9 +49,14 @@ class PredictMixin(OutputMixin):
 
     def _check_names(self, logits: Any) -> None:
         """Raise if a data frame has other columns than the logits of the fit."""
-        names = getattr(self, "feature_names_in_", getattr(self, "class_names_", None))
-        if names is not None:
-            check_column_names(names, logits)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            # A file keeps the names of the classes, which need not be those of the columns.
+            names = getattr(self, "class_names_", None)
+            columns = column_names(logits)
+            if columns is None or names is None or not {*names} & {*columns}:
+                return
+        check_column_names(names, logits)
 
     def _check_fitted(self) -> None:
         model_of(self)

@@ -78,6 +78,7 @@ def compare(
     files = {"validation": with_own_floor(options.open(val), output)}
     if test is not None or "test" in parts(val):
         opened = _open_test(test or val, replace(options, usual_part="test", labels=test_labels))
+        matching.check_same_kind(opened, files["validation"])
         files["test"] = _with_floor_of(files["validation"], opened, output)
     settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
     settings["classes"] = _class_names(files)
@@ -129,7 +130,17 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
     logits = file.logits()
     with file.stored.naming_file():
         LabelledRows.open(logits, file.labels).has_masks()
-    return logits, file.labels
+    return logits, _labels(file)
+
+
+def _labels(file: RowFile) -> Any:
+    """Return the labels; as text where numbers could be the names of classes or of columns."""
+    from temperance.labels import whole_numbers
+
+    names = file.class_names
+    if names is None or whole_numbers(names) is None or file.labels is None:
+        return file.labels
+    return [names[label] for label in file.labels]
 
 
 def sources_of(files: dict[str, RowFile]) -> list[Source]:

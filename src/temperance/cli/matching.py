@@ -58,6 +58,16 @@ def _check_kind(rows: RowFile, fitted: Calibrator, from_probs: bool) -> None:
     raise rows.stored.file_error(f"{fact} Save their softmax under the name probs.")
 
 
+def check_same_kind(rows: RowFile, others: RowFile) -> None:
+    """Raise if one file holds logits and the other probabilities."""
+    if rows.kind != others.kind:
+        wanted, found = KINDS[others.kind], KINDS[rows.kind]
+        raise rows.stored.file_error(
+            f"must hold {wanted}, as {others.path.name} does; found {found}. Save the same outputs of the "
+            "classifier in both."
+        )
+
+
 def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -> None:
     """Raise if the classes of the rows have other names than elsewhere, or another order."""
     from temperance.data.formats.columns import joined, listed

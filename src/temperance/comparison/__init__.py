@@ -164,7 +164,8 @@ def _open_test(
     """Open the test rows, which must have the classes of the validation rows and be others than these."""
     names = column_names(val_logits)
     if names is not None:
-        check_column_names(names, test_logits)
+        columns = "val_logits.column_names" if hasattr(val_logits, "column_names") else "val_logits.columns"
+        check_column_names(names, test_logits, argument="test_logits", names=columns)
     test = LabelledRows.open(test_logits, test_labels, classes=classes)
     if test.logits.shape[1] != val.logits.shape[1]:
         raise InputError(

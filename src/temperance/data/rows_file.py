@@ -183,7 +183,7 @@ def open_rows(
         label = there.columns[0] if there.columns and labels is None else None
         columns = _read_labels(there, stored.shape, names)
     ids = members.get("ids")
-    if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.hasobject):
+    if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
         ids = None
     return RowFile(path, stored.key, found, columns, stored, names, label, ids, mark(members, stored), floor)
 
@@ -197,7 +197,8 @@ def parts(path: str | Path) -> tuple[str, ...]:
 def _split(classes: str | Sequence[str] | None) -> tuple[str, ...] | None:
     if classes is None:
         return None
-    names = tuple(name.strip() for name in (classes.split(",") if isinstance(classes, str) else classes))
+    given = classes.split(",") if isinstance(classes, str) else classes
+    names = tuple(str(name).strip() for name in given)
     wrong = [name for name in names if not name or names.count(name) > 1]
     if wrong:
         what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
@@ -245,17 +246,4 @@ def _read_labels(
     # Members of a zip archive need not be aligned; compiled loops need aligned labels.
     array = np.require(stored.labels(), requirements="A")
     with stored.naming_file():
-        known = _as_labels(names, array)
-        return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2, known)
-
-
-def _as_labels(names: tuple[str, ...] | None, labels: NDArray[Any]) -> Sequence[str] | Sequence[int] | None:
-    """Return the names as what labels say: numbers, where columns are called 3, 5, 7 and all labels so too.
-
-    Labels 0, 1, 2 are columns even then.
-    """
-    numbers = names is not None and all(name.removeprefix("-").isdecimal() for name in names)
-    if names is None or not numbers or labels.dtype.kind not in "iu":
-        return names
-    known = [int(name) for name in names]
-    return known if np.isin(labels, known).all() or labels.max() >= len(known) else names
+        return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2, names)

@@ -55,7 +55,7 @@ class _TableLayout:
 
     def beside(self) -> dict[str, NDArray[Any]]:
         """Arrays that stand beside the scores in a file of arrays."""
-        held = {"labels": self.labels, "ids": self.ids}
+        held = {"labels": [self.label_cells(labels) for labels in self.labels], "ids": self.ids}
         found = {key: arrays[0] for key, arrays in held.items() if arrays}
         if self.class_names is not None:
             found["classes"] = np.array(self.class_names)

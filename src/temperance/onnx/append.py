@@ -31,7 +31,7 @@ from temperance.onnx.contents import names_in, readers_in, side_files
 from temperance.onnx.deciding import fitted_floor, holds_probabilities
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, write_model
-from temperance.validation import InputError
+from temperance.validation import InputError, check_number
 
 # What the nodes compute in, by the type of the classifier's output.
 WORKING: dict[int, Any] = {
@@ -93,6 +93,8 @@ def append_to_onnx(
     softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
     source = Array(graph, softmax[-1].input[0] if softmax else found.name)
     in_probs = not softmax and holds_probabilities(fitted, classifier, found.name, from_probs)
+    if floor is not None:
+        check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
     lowest = fitted_floor(fitted) if floor is None else floor
     _add_nodes(fitted, graph, source, kind, name, from_probs=in_probs, is_single=is_single, floor=lowest)
     graph.drop_unused(name)
