@@ -306,11 +306,11 @@ def test_a_file_that_is_no_prior_is_refused(large, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"class_bias": 1}, "class_bias must be True, False or 'auto'; got 1"),
-        ({"class_bias": None}, "class_bias must be True, False or 'auto'; got None"),
-        ({"class_bias": "yes"}, "class_bias must be True, False or 'auto'; got 'yes'"),
-        ({"prior": 3}, "prior must be 'population', 'weak' or the path of a file.*; got 3"),
-        ({"prior": None}, "prior must be .*; got None"),
+        ({"class_bias": 1}, "class_bias must be True, False or 'auto'; found 1"),
+        ({"class_bias": None}, "class_bias must be True, False or 'auto'; found None"),
+        ({"class_bias": "yes"}, "class_bias must be True, False or 'auto'; found 'yes'"),
+        ({"prior": 3}, "prior must be 'population', 'weak' or the path of a file.*; found 3"),
+        ({"prior": None}, "prior must be .*; found None"),
     ],
 )
 def test_bad_options_are_refused(large, options, message):

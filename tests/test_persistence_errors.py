@@ -83,20 +83,21 @@ def test_a_version_that_is_no_whole_number_is_refused(saved, refused, version):
 
 @pytest.mark.parametrize("version", [0, 3, 99])
 def test_another_version_is_refused_with_advice(saved, refused, version):
-    message = f"version must be a whole number from 1 to 2; got {version}.*Update temperance"
+    message = f"version must be a whole number from 1 to 2; found {version}.*Update temperance"
     refused(saved("ts") | {"version": version}, message)
 
 
 @pytest.mark.parametrize("classes", [1, 0, -3, 3.0, "4"])
 def test_an_impossible_number_of_classes_is_refused(saved, refused, classes):
     refused(
-        saved("ts") | {"classes": classes}, f"classes must be a whole number and at least 2; got '?{classes}"
+        saved("ts") | {"classes": classes},
+        f"classes must be a whole number and at least 2; found '?{classes}",
     )
 
 
 @pytest.mark.parametrize("name", ["tss", "TS", "", "__init__", 7, ["ts"], {"ts": 1}, None])
 def test_an_unknown_method_is_refused(saved, refused, name):
-    refused(saved("ts") | {"method": name}, "method must be one of ts, lts,.* got ")
+    refused(saved("ts") | {"method": name}, "method must be one of ts, lts,.* found ")
 
 
 def test_each_option_must_be_there_and_known(method, saved, refused):
@@ -172,7 +173,7 @@ def _with(content, name, value):
         ("hts", "temperature_limits", [2.0, 1.0], "temperature_limits must be lower <= upper"),
         ("lts", "temperature_limits", [0.0, 1.0], "temperature_limits must lie between"),
         ("pts", "temperature_limits", [-1.0, 1.0], "temperature_limits must lie between"),
-        ("pts", "input_scale", [1.0, 0.0, 1.0, 1.0], "input_scale must be > 0; got 0"),
+        ("pts", "input_scale", [1.0, 0.0, 1.0, 1.0], "input_scale must be > 0; found 0"),
         ("bts", "temperatures", [1.0, 1.0, 0.0, 1.0, 1.0], "temperatures must lie between"),
         ("bts", "edges", [-3.0, 0.4, 0.6, 0.999], "edges must lie between 0 and 1 and not fall"),
         ("ts", "temperature", 1e-310, "temperature must lie between"),
@@ -238,12 +239,12 @@ def test_json_that_is_no_calibrator_is_refused(refused, content):
 
 
 OPTIONAL = [
-    ("class_names", ["a", "b", "c"], "class_names must be one for each of 4 classes; got 3"),
+    ("class_names", ["a", "b", "c"], "class_names must be one for each of 4 classes; found 3"),
     ("class_names", "abcd", "class_names must be a list of text"),
     ("class_names", ["a", "b", "c", 4], "class_names must be a list of text"),
     ("fitted_on", "logits", "fitted_on must be a JSON object"),
-    ("fitted_on", {}, "fitted_on.kind must be one of logits, probabilities; got None"),
-    ("fitted_on", {"kind": "scores"}, "fitted_on.kind must be one of .* got 'scores'"),
+    ("fitted_on", {}, "fitted_on.kind must be one of logits, probabilities; found None"),
+    ("fitted_on", {"kind": "scores"}, "fitted_on.kind must be one of .* found 'scores'"),
     ("fitted_on", {"kind": ["logits"]}, "fitted_on.kind must be one of"),
     ("fitted_on", {"kind": "logits", "floor": 0.1}, "fitted_on.floor is for probabilities only"),
     ("fitted_on", {"kind": "probabilities", "floor": 2}, "fitted_on.floor must be a number from 0 to 1"),
@@ -260,11 +261,11 @@ OPTIONAL = [
     (
         "adaptation",
         {"log_prior_ratio": [0.0] * 4, "frequency_errors": [0.1, 0.1, -0.1, 0.1]},
-        "adaptation.frequency_errors must be >= 0; got -0.1",
+        "adaptation.frequency_errors must be >= 0; found -0.1",
     ),
-    ("metadata", ["note"], "metadata must be a JSON object; got list"),
+    ("metadata", ["note"], "metadata must be a JSON object; found list"),
     ("baseline", {}, "baseline lacks accuracy, confidence_quantiles"),
-    ("baseline", None, "baseline must be a JSON object; got NoneType"),
+    ("baseline", None, "baseline must be a JSON object; found NoneType"),
 ]
 
 
@@ -278,16 +279,16 @@ def test_an_optional_field_that_is_there_is_checked(saved, refused, field, value
     [
         ("class_counts", [1.0, 2.0], r"fit.class_counts must have the shape \(4,\)"),
         ("class_counts", None, "fit.class_counts must hold numbers only"),
-        ("class_counts", [1.0, 2.0, 3.0, -1.0], "fit.class_counts must be >= 0; got -1"),
+        ("class_counts", [1.0, 2.0, 3.0, -1.0], "fit.class_counts must be >= 0; found -1"),
         ("data_hash", 7, "fit.data_hash must be text"),
         ("data_hash", "sha256", "fit.data_hash must be as sha256:"),
-        ("date", "yesterday", "fit.date must be a time in UTC, as 2026-01-31T12:00:00Z; got 'yesterday'"),
+        ("date", "yesterday", "fit.date must be a time in UTC, as 2026-01-31T12:00:00Z; found 'yesterday'"),
         ("date", "2026-01-31T12:00:00", "fit.date must be a time in UTC"),
         ("date", "2026-01-31T12:00:00+02:00", "fit.date must be a time in UTC"),
         ("library_version", "\x1b[31m", "fit.library_version must be text of at most 1000 printable"),
         ("library_version", "1" * 2000, "fit.library_version must be text"),
         ("rows", 10**300, "fit.rows must be a whole number"),
-        ("iterations", -1, "fit.iterations must be a whole number and at least 0; got -1"),
+        ("iterations", -1, "fit.iterations must be a whole number and at least 0; found -1"),
     ],
 )
 def test_the_optional_fields_of_fit_are_checked(saved, refused, name, value, message):

@@ -80,8 +80,8 @@ def test_probabilities_are_taken_if_it_is_said(run, calibrator):
 
 
 REFUSED = {
-    "another kind of file": (("cal.json", "cal.pkl"), "must end in .onnx or .pt2; got cal.pkl"),
-    "a file without an ending": (("cal.json", "onnx"), "must end in .onnx or .pt2; got onnx"),
+    "another kind of file": (("cal.json", "cal.pkl"), "must end in .onnx or .pt2; found cal.pkl"),
+    "a file without an ending": (("cal.json", "onnx"), "must end in .onnx or .pt2; found onnx"),
     "a program behind a classifier": (("cal.json", "a.pt2", "--append", "c.onnx"), "--append is for .onnx"),
     "an output of nothing": (("cal.json", "a.onnx", "--output", "logits"), "Name it with --append"),
     "probabilities of nothing": (("cal.json", "a.onnx", "--from-probs"), "Name it with --append"),

@@ -77,7 +77,7 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(run, tasks, words, said):
 
 def test_another_seed_is_refused(run, tasks):
     ResultStore.create("study", 0)
-    run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "begun with seed 0; got 1")
+    run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "begun with seed 0; found 1")
 
 
 @pytest.mark.parametrize("line", examples("study", "run"))

@@ -83,10 +83,10 @@ def test_csv_has_every_digit(table):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--n", 7), "200, 1000; got 7"),
+        (("--n", 7), "200, 1000; found 7"),
         (("-m", "lts"), "some of the study, ts, bayes; found 'lts'. Run the study with it"),
         (("-m", ","), "must name at least one"),
-        (("--metric", "ece15", "--paper"), "one of the paper's, ece, nll, brier; got 'ece15'"),
+        (("--metric", "ece15", "--paper"), "one of the paper's, ece, nll, brier; found 'ece15'"),
         (("--metric", "accuracy"), "accuracy"),
         (("--format", "html"), "html"),
     ],

@@ -209,13 +209,16 @@ def test_a_masked_class_is_refused_by_the_methods_that_weigh_every_logit(key, ta
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda z, y: (z, y[:-1]), r"labels must be one number for each row; got shape \(2999,\) for 3000"),
-        (lambda z, y: (z, in_parts(y[:-1], (2999,))), "labels must be one number .*; got 2999 for 3000 rows"),
-        (lambda z, y: (z, da.stack([in_parts(y)] * 2)), "labels must be one number .*; got 2 dimensions"),
+        (lambda z, y: (z, y[:-1]), r"labels must be one number for each row; found shape \(2999,\) for 3000"),
+        (
+            lambda z, y: (z, in_parts(y[:-1], (2999,))),
+            "labels must be one number .*; found 2999 for 3000 rows",
+        ),
+        (lambda z, y: (z, da.stack([in_parts(y)] * 2)), "labels must be one number .*; found 2 dimensions"),
         (lambda z, y: (z[:0], y[:0]), "needs labelled rows; found none"),
         (lambda z, y: (z[:, :1], y), "found 1 column"),
         (lambda z, y: (z[:, :, None], y), "found 3 dimensions"),
-        (lambda z, y: (z.astype(str), y), "floating point numbers; got <U"),
+        (lambda z, y: (z.astype(str), y), "floating point numbers; found <U"),
     ],
 )
 def test_shapes_and_types_are_checked_before_anything_is_computed(change, message, task):
@@ -229,7 +232,7 @@ def test_shapes_and_types_are_checked_before_anything_is_computed(change, messag
 
 @pytest.mark.parametrize("key", ["hts", "pts"])
 def test_a_descent_needs_the_rows_in_memory_and_says_so(key, task):
-    with pytest.raises(InputError, match=r"takes rows at random, so it needs them in memory; got a Dask"):
+    with pytest.raises(InputError, match=r"takes rows at random, so it needs them in memory; found a Dask"):
         make_calibrator(key, solver="sgd").fit(in_parts(task.logits), task.labels)
 
 

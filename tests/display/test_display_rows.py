@@ -132,11 +132,13 @@ def test_one_draw_has_no_error():
 
 @pytest.mark.parametrize("display", [ReliabilityDisplay, ConfidenceDisplay])
 def test_what_cannot_be_shown_is_refused_in_words(display, comparison):
-    with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; got 'pts'"):
+    with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; found 'pts'"):
         display.from_comparison(comparison, ["ts", "pts"])
-    with pytest.raises(InputError, match=r"methods must be a list of names, such as .*; got the string 'ts'"):
+    with pytest.raises(
+        InputError, match=r"methods must be a list of names, such as .*; found the string 'ts'"
+    ):
         display.from_comparison(comparison, "ts")
-    with pytest.raises(InputError, match=r"at least one of none, ts, .*; got none"):
+    with pytest.raises(InputError, match=r"at least one of none, ts, .*; found none"):
         display.from_comparison(comparison, [])
     with pytest.raises(InputError, match="bins must be a whole number of at least 1; found 0"):
         display.from_comparison(comparison, bins=0)
@@ -151,5 +153,5 @@ def test_other_bad_options_are_refused_in_words(comparison, curve):
         ReliabilityDisplay.from_comparison(comparison, level=95)
     with pytest.raises(InputError, match=r"metric must be one of 'accuracy', .*; found 'auc'"):
         ScoresDisplay.from_comparison(comparison, "auc")
-    with pytest.raises(InputError, match="among ts, lts; got 'none'"):
+    with pytest.raises(InputError, match="among ts, lts; found 'none'"):
         LearningCurveDisplay.from_curve(curve, ["none"])

@@ -210,7 +210,7 @@ def test_masked_classes_are_taken(display):
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_what_cannot_be_shown_is_refused_in_words(display, comparison, rows, calibrators):
     z, y = rows.logits, rows.labels
-    with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; got 'lts'"):
+    with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; found 'lts'"):
         display.from_comparison(comparison, ["lts"])
     with pytest.raises(InputError, match=r"level must be .*; found 1"):
         display.from_calibrators({}, z, y, level=1)

@@ -338,18 +338,18 @@ def test_the_output_must_be_named_if_there_are_several(calibrator_of, tmp_path, 
     source = linear_classifier(path, WEIGHTS, end=end, outputs=[info("logits"), info("more")])
     with pytest.raises(InputError, match=r"say which output has the logits.* 2: 'logits', 'more'"):
         calibrator_of("ts").to_onnx(target, model=source)
-    with pytest.raises(InputError, match="one of the classifier's, 'logits', 'more'; got 'scores'"):
+    with pytest.raises(InputError, match="one of the classifier's, 'logits', 'more'; found 'scores'"):
         calibrator_of("ts").to_onnx(target, model=source, output="scores")
 
 
 REFUSED = {
     "another number of classes": (
         info("logits", shape=("batch", 7)),
-        r"10 classes.*\(batch, 10\); got \(\?, 7\)",
+        r"10 classes.*\(batch, 10\); found \(\?, 7\)",
     ),
-    "one logit for ten classes": (info("logits", shape=("batch", 1)), r"got \(\?, 1\)"),
-    "three axes": (info("logits", shape=("batch", 10, 3)), r"got \(\?, 10, 3\)"),
-    "one axis": (info("logits", shape=(10,)), r"got \(10\)"),
+    "one logit for ten classes": (info("logits", shape=("batch", 1)), r"found \(\?, 1\)"),
+    "three axes": (info("logits", shape=("batch", 10, 3)), r"found \(\?, 10, 3\)"),
+    "one axis": (info("logits", shape=(10,)), r"found \(10\)"),
     "whole numbers": (info("logits", TensorProto.INT64), "found a tensor of int64"),
     "a list of maps, as of scikit-learn models": (
         helper.make_value_info(

@@ -149,9 +149,9 @@ def test_inputs_go_to_the_device_and_rows_come_back(data):
 
 ONE = torch.zeros(2, dtype=torch.long)
 REFUSED = {
-    "no labels": ([torch.zeros(2, 4)], {}, "pair .* got a Tensor. Pass forward="),
-    "three": ([(torch.zeros(2, 4), ONE, ONE)], {}, "got a tuple of 3"),
-    "dict": ([{"x": torch.zeros(2, 4), "label": ONE}], {}, "got a dict with x, label"),
+    "no labels": ([torch.zeros(2, 4)], {}, "pair .* found a Tensor. Pass forward="),
+    "three": ([(torch.zeros(2, 4), ONE, ONE)], {}, "found a tuple of 3"),
+    "dict": ([{"x": torch.zeros(2, 4), "label": ONE}], {}, "found a dict with x, label"),
     "float labels": ([(torch.zeros(2, 4), torch.zeros(2))], {}, "whole numbers.*float32"),
     "one-hot": (
         [(torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.long))],
@@ -164,10 +164,10 @@ REFUSED = {
         {},
         "with 4, then torch.float32 with 5",
     ),
-    "whole logits": ([(torch.zeros(2, 4).long(), ONE)], {}, "got a tensor of torch.int64"),
-    "nothing": ([], {}, "got none"),
-    "all ignored": ([(torch.zeros(2, 4), ONE - 100)], {}, "got none"),
-    "max_rows": ([(torch.zeros(2, 4), ONE)], {"max_rows": 0}, "max_rows must be at least 1; got 0"),
+    "whole logits": ([(torch.zeros(2, 4).long(), ONE)], {}, "found a tensor of torch.int64"),
+    "nothing": ([], {}, "found none"),
+    "all ignored": ([(torch.zeros(2, 4), ONE - 100)], {}, "found none"),
+    "max_rows": ([(torch.zeros(2, 4), ONE)], {"max_rows": 0}, "max_rows must be at least 1; found 0"),
 }
 
 
@@ -179,7 +179,7 @@ def test_what_is_wrong_is_said(case):
 
 
 def test_an_output_without_logits_is_refused():
-    with pytest.raises(InputError, match=r"must give logits.*got a str"):
+    with pytest.raises(InputError, match=r"must give logits.*found a str"):
         collect_logits(lambda x: "no", [(torch.zeros(2, 4), ONE)])
 
 

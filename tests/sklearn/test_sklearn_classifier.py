@@ -157,7 +157,7 @@ def test_what_does_not_fit_is_refused_in_words(data, options, words):
 def test_after_a_fit_that_failed_nothing_is_left(data):
     X, y = data
     model = CalibratedClassifier(cv=2).fit(X, y)
-    with pytest.raises(InputError, match="got one class"):
+    with pytest.raises(InputError, match="found one class"):
         model.fit(X, np.zeros(400))
     with pytest.raises(NotFittedError):
         model.set_params(cv=3).predict(X)
@@ -183,11 +183,11 @@ def test_the_rows_for_a_fitted_estimator_may_lack_classes_but_not_add_any(data):
     fitted = LogisticRegression().fit(X, y)
     model = CalibratedClassifier(fitted, "ts", cv="prefit").fit(X[y > 0], y[y > 0])
     assert model.predict_proba(X).shape == (400, 3)
-    with pytest.raises(InputError, match=r"such as 0; got 3 \(400 such rows\)"):
+    with pytest.raises(InputError, match=r"such as 0; found 3 \(400 such rows\)"):
         model.fit(X, y * 0 + 3)
     with pytest.raises(InputError, match="labels of the fitted estimator"):
         model.fit(X, y.astype(str))
-    with pytest.raises(InputError, match=r"not trained again.* got groups"):
+    with pytest.raises(InputError, match=r"not trained again.* found groups"):
         model.fit(X, y, groups=y)
     with pytest.raises(NotFittedError):
         CalibratedClassifier(LogisticRegression(), cv="prefit").fit(X, y)
@@ -260,7 +260,7 @@ def test_folds_are_no_more_than_the_rows_of_the_largest_class():
     y = np.array([0, 0, 0, 1, 1, 1])
     few, more = (CalibratedClassifier(GaussianNB(), cv=cv).fit(X, y) for cv in (3, 50))
     np.testing.assert_array_equal(few.predict_proba(X), more.predict_proba(X))
-    with pytest.raises(InputError, match="a class with two or more rows; got 6 rows of 6 classes"):
+    with pytest.raises(InputError, match="a class with two or more rows; found 6 rows of 6 classes"):
         CalibratedClassifier(GaussianNB()).fit(X, np.arange(6))
 
 

@@ -116,7 +116,7 @@ def test_a_fitted_model_from_elsewhere_needs_classes_and_scores_alone(data):
 
 
 def test_prefit_without_an_estimator_is_refused(data):
-    with pytest.raises(InputError, match="must be a fitted classifier for cv='prefit'; got None"):
+    with pytest.raises(InputError, match="must be a fitted classifier for cv='prefit'; found None"):
         CalibratedClassifier(cv="prefit").fit(*data)
 
 
@@ -143,7 +143,7 @@ def test_a_row_without_a_label_is_named(data, missing, kind, prefit):
         model = CalibratedClassifier(LogisticRegression().fit(X, names), "ts", cv="prefit")
     y = names.tolist()
     y[3] = y[5] = missing
-    with pytest.raises(InputError, match=rf"label for each row; got {missing} in row 3 \(2 such rows\)"):
+    with pytest.raises(InputError, match=rf"label for each row; found {missing} in row 3 \(2 such rows\)"):
         model.fit(X, kind(y))
 
 
@@ -151,7 +151,7 @@ def test_a_row_without_a_label_is_named(data, missing, kind, prefit):
 def test_labels_of_text_and_numbers_together_are_refused(data, kind):
     y = np.array(["cat", "ant", "bee"])[data[1]].tolist()
     y[3] = 7
-    with pytest.raises(InputError, match=r"all text or all numbers; got '.*' and 7"):
+    with pytest.raises(InputError, match=r"all text or all numbers; found '.*' and 7"):
         CalibratedClassifier().fit(data[0], kind(y))
 
 
@@ -189,11 +189,11 @@ def test_numpys_own_strings_are_labels(data):
 
 def test_no_rows_and_two_rows_are_refused_in_words(data):
     X, y = data
-    with pytest.raises(InputError, match="two or more classes, of weight > 0; got no rows"):
+    with pytest.raises(InputError, match="two or more classes, of weight > 0; found no rows"):
         CalibratedClassifier(calibrator="ts").fit(X[:0], y[:0])
-    with pytest.raises(InputError, match="got 2 rows of 2 classes"):
+    with pytest.raises(InputError, match="found 2 rows of 2 classes"):
         CalibratedClassifier(calibrator="ts").fit(X[:2], [0, 1])
-    with pytest.raises(InputError, match="got one class"):
+    with pytest.raises(InputError, match="found one class"):
         CalibratedClassifier(calibrator="ts").fit(X, y, sample_weight=(y == 1).astype(float))
 
 
@@ -213,8 +213,8 @@ def test_folds_may_leave_rows_out_and_may_be_masks(data):
 @pytest.mark.parametrize(
     ("cv", "words"),
     [
-        ([], "folds with rows to score; got none"),
-        ([([0, 1], [])], "folds with rows to score; got none"),
+        ([], "folds with rows to score; found none"),
+        ([([0, 1], [])], "folds with rows to score; found none"),
         ([([0, 1, 400], [2])], "numbers of rows from 0 to 399.* 400 is out of bounds"),
         ([(np.ones(7, bool), [2])], "or a mask of all rows"),
     ],

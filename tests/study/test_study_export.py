@@ -51,5 +51,5 @@ def test_what_is_there_is_kept_and_other_formats_are_refused(small, tmp_path):
         export_results(small, tmp_path / "all.csv")
     assert (tmp_path / "all.csv").read_text() == "mine"
     export_results(small, tmp_path / "all.csv", overwrite=True)
-    with pytest.raises(InputError, match=r"must end in \.csv or \.csv\.gz; got '\.xlsx'"):
+    with pytest.raises(InputError, match=r"must end in \.csv or \.csv\.gz; found '\.xlsx'"):
         export_results(small, tmp_path / "all.xlsx")

@@ -141,7 +141,7 @@ def test_the_default_task_is_the_papers_or_the_first(results, task, monkeypatch)
     assert figure_task(results, "dogs__net").name == "dogs__net"
     monkeypatch.setattr("temperance.study.figures.papers_task", lambda results, task: "dogs" in task.name)
     assert figure_task(results).name == "dogs__net"
-    with pytest.raises(InputError, match=r"task must be one of cats__large, .*; got 'cat'"):
+    with pytest.raises(InputError, match=r"task must be one of cats__large, .*; found 'cat'"):
         figure_task(results, "cat")
 
 
@@ -196,7 +196,7 @@ def test_without_ts_or_without_another_there_is_no_average(results):
         fewer = Results(results.folder)
         fewer.scores = [score for score in every if score.fit.method in methods]
         with pytest.raises(
-            InputError, match=f"ts and of another method; got those of {methods[0] if methods else 'none'}"
+            InputError, match=f"ts and of another method; found those of {methods[0] if methods else 'none'}"
         ):
             averages(fewer, "nll")
 
@@ -294,7 +294,7 @@ def test_a_file_that_exists_or_cannot_be_written_is_refused_before_the_work(resu
     (tmp_path / "old.png").write_text("old")
     with pytest.raises(FileExistsError, match="exists already"):
         save_figure(results, "avg_NLL", tmp_path / "old.png")
-    with pytest.raises(InputError, match=r"must end in \.png, \.svg, \.pdf; got '\.jpg'"):
+    with pytest.raises(InputError, match=r"must end in \.png, \.svg, \.pdf; found '\.jpg'"):
         save_figure(results, "avg_NLL", tmp_path / "new.jpg")
     assert (tmp_path / "old.png").read_text() == "old"
 

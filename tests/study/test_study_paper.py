@@ -59,7 +59,7 @@ def test_all_three_scores_must_be_the_papers_as_printed(metric):
     assert recognise(scores | {metric: scores[metric] + 1e-4}) is None
 
 
-@pytest.mark.parametrize(("n", "metric", "got"), [(300, "nll", "got 300"), (200, "ece15", "got 'ece15'")])
+@pytest.mark.parametrize(("n", "metric", "got"), [(300, "nll", "found 300"), (200, "ece15", "found 'ece15'")])
 def test_what_the_paper_has_not_is_refused(n, metric, got):
     with pytest.raises(InputError, match=f"one of the paper's.*{got}"):
         paper_figures(RESNET, n, metric)

@@ -61,7 +61,7 @@ def test_a_data_set_whose_name_begins_another_comes_first(results):
 def test_what_was_not_studied_is_none_and_what_cannot_be_is_refused(results):
     task = results.tasks[0]
     assert results.summary(task, "lts", 30, "nll") is None
-    with pytest.raises(InputError, match="one of the study, 30, 400; got 31"):
+    with pytest.raises(InputError, match="one of the study, 30, 400; found 31"):
         results.summary(task, "ts", 31, "nll")
     with pytest.raises(InputError, match="metric"):
         results.summary(task, "ts", 30, "auc")

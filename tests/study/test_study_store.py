@@ -51,10 +51,10 @@ def test_results_of_a_cell_are_there_together_or_not_at_all(tmp_path):
 def test_the_same_command_goes_on_and_another_seed_or_version_does_not(tmp_path, monkeypatch):
     ResultStore.create(tmp_path, 0).add([ONE])
     assert ResultStore.create(tmp_path, 0).fits() == {ONE.fit}
-    with pytest.raises(InputError, match="begun with seed 0; got 1"):
+    with pytest.raises(InputError, match="begun with seed 0; found 1"):
         ResultStore.create(tmp_path, 1)
     monkeypatch.setattr("temperance.__version__", "99.0")
-    with pytest.raises(InputError, match=r"begun with temperance .*; got 99\.0"):
+    with pytest.raises(InputError, match=r"begun with temperance .*; found 99\.0"):
         ResultStore.create(tmp_path, 0)
 
 
@@ -121,5 +121,5 @@ def test_a_store_of_another_format_is_refused(tmp_path):
     with connection:
         connection.execute("UPDATE setting SET value = '2' WHERE name = 'format'")
     connection.close()
-    with pytest.raises(InputError, match="format 1; got '2'"):
+    with pytest.raises(InputError, match="format 1; found '2'"):
         ResultStore(tmp_path)

@@ -241,8 +241,8 @@ def test_chosen_methods_come_in_the_order_of_tables(results):
         ),
         ({"methods": ["nonsense"]}, "found 'nonsense'"),
         ({"metric": "accuracy"}, "metric must be one of"),
-        ({"n": 31}, "one of the study, 30, 400; got 31"),
-        ({"paper": True}, "one of the paper's, 200, 500, 1000, 5000; got 30"),
+        ({"n": 31}, "one of the study, 30, 400; found 31"),
+        ({"paper": True}, "one of the paper's, 200, 500, 1000, 5000; found 30"),
     ],
 )
 def test_what_is_not_there_is_refused(results, options, words):

@@ -80,7 +80,7 @@ class LogTemperatureFormula(TemperatureFormula):
         check_temperatures("reference", np.asarray(self.reference))
         check_limits(self.temperature_limits)
         if self.spread.min() <= 0:
-            raise InputError(f"spread must be above 0; got {self.spread.tolist()}.")
+            raise InputError(f"spread must be above 0; found {self.spread.tolist()}.")
         if min(self.class_covariance[:, SIZE].min(), self.covariance.diagonal().min()) < 0:
             raise InputError("variances must be >= 0; one in covariance or class_covariance is not.")
 

@@ -115,9 +115,9 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 
     def _check_options(self) -> None:
         if not isinstance(self.class_bias, bool) and self.class_bias != "auto":
-            raise InputError(f"class_bias must be True, False or 'auto'; got {self.class_bias!r}.")
+            raise InputError(f"class_bias must be True, False or 'auto'; found {self.class_bias!r}.")
         if not isinstance(self.prior, str):
-            raise InputError(f"prior must be {PRIORS}; got {self.prior!r}.")
+            raise InputError(f"prior must be {PRIORS}; found {self.prior!r}.")
 
     def _population(self) -> Population:
         if self.prior == "population":

@@ -57,7 +57,7 @@ class BinwiseFormula(TemperatureFormula):
         """Raise if the edges or temperatures cannot be those of a fit."""
         check_temperatures("temperatures", self.temperatures)
         if (np.diff(self.edges) < 0).any() or not (self.edges[0] >= 0 and self.edges[-1] <= 1):
-            raise InputError(f"edges must lie between 0 and 1 and not fall; got {self.edges.tolist()}.")
+            raise InputError(f"edges must lie between 0 and 1 and not fall; found {self.edges.tolist()}.")
 
 
 def _bins_of(edges: Vector, rows: LogitRows) -> Indices:

@@ -38,7 +38,7 @@ class EnsembleFormula(Formula):
         """Raise if temperature or weights cannot be those of a fit."""
         check_temperatures("temperature", np.asarray(self.temperature))
         if (self.weights < 0).any() or abs(self.weights.sum() - 1) > 1e-9:
-            raise InputError(f"weights must be >= 0 and sum to 1; got {self.weights.tolist()}.")
+            raise InputError(f"weights must be >= 0 and sum to 1; found {self.weights.tolist()}.")
 
 
 class EnsembleTemperatureScaling(Calibrator):

@@ -50,7 +50,7 @@ class OutputMixin(ABC):
         names = np.asarray(input_features, object)
         if names.shape != (self.n_classes_,):
             raise InputError(
-                f"input_features must be one name for each of {self.n_classes_} classes; got "
+                f"input_features must be one name for each of {self.n_classes_} classes; found "
                 f"{names.tolist()}."
             )
         return names

@@ -53,7 +53,7 @@ class NetworkFormula(TemperatureFormula):
         """Raise if the numbers cannot be those of a fit."""
         check_limits(self.temperature_limits)
         if not (self.input_scale > 1e-100).all():
-            raise InputError(f"input_scale must be > 0; got {self.input_scale.min():g}.")
+            raise InputError(f"input_scale must be > 0; found {self.input_scale.min():g}.")
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name: those of a layer have its number in their name."""
@@ -185,7 +185,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         check_choice("solver", self.solver, ("exact", "sgd"))
         check_number("top_k", self.top_k, "> 0", lambda k: k > 0, whole=True)
         if not isinstance(self.hidden, (tuple, list)):
-            raise InputError(f"hidden must be a tuple of layer sizes, such as (5, 5); got {self.hidden!r}.")
+            raise InputError(f"hidden must be a tuple of layer sizes, such as (5, 5); found {self.hidden!r}.")
         for size in self.hidden:
             check_number("each size in hidden", size, "> 0", lambda size: size > 0, whole=True)
         check_number("weight_decay", self.weight_decay, ">= 0", lambda decay: decay >= 0)

@@ -80,9 +80,11 @@ def _check_usage(out: Path, append: Path | None, about_classifier: dict[str, Any
 
     kind = out.suffix.lower()
     if kind not in (".onnx", ".pt2"):
-        raise InputError(f"the model to write must end in .onnx or .pt2; got {out}.")
+        raise InputError(f"the model to write must end in .onnx or .pt2; found {out}.")
     if append is not None and kind == ".pt2":
-        raise InputError(f"--append is for .onnx; got {out}. In PyTorch: Sequential(model, cal.to_torch()).")
+        raise InputError(
+            f"--append is for .onnx; found {out}. In PyTorch: Sequential(model, cal.to_torch())."
+        )
     if append is None and any(value is not None for value in about_classifier.values()):
         raise InputError("--output, --from-probs and --floor are about a classifier. Name it with --append.")
 

@@ -47,7 +47,7 @@ def figure(folder: Path, name: str, task: str | None, out: Path | None, force: b
     results = Results(folder)
     if task is not None and name not in ON_A_TASK:
         raise InputError(
-            f"--task is for figures of one task, {', '.join(ON_A_TASK)}; got {name}. Leave it out."
+            f"--task is for figures of one task, {', '.join(ON_A_TASK)}; found {name}. Leave it out."
         )
     path = save_figure(results, name, out or folder / f"{name}.png", task=task, overwrite=force)
     if task is None and name in ON_A_TASK:

@@ -38,7 +38,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
     try:
         return [int(word) for word in value.split(",") if word.strip()]
     except ValueError:
-        raise click.BadParameter(f"must be whole numbers with commas, as 200,500; got {value!r}") from None
+        raise click.BadParameter(f"must be whole numbers with commas, as 200,500; found {value!r}") from None
 
 
 @click.command(epilog=EXAMPLES, short_help="Fit and judge: goes on where it was stopped.")

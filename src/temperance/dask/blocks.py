@@ -50,11 +50,11 @@ def align_rows(values: Any, lengths: list[int], name: str) -> list[Any]:
         return _cut(as_numpy(values), lengths, name)
     array = as_array(values)
     if array.ndim != 1:
-        raise InputError(f"{name} must be one number for each row; got {array.ndim} dimensions.")
+        raise InputError(f"{name} must be one number for each row; found {array.ndim} dimensions.")
     own = lengths_of(array)
     if sum(own) != sum(lengths):
         raise InputError(
-            f"{name} must be one number for each row; got {sum(own)} for {sum(lengths)} rows. "
+            f"{name} must be one number for each row; found {sum(own)} for {sum(lengths)} rows. "
             "Check that they match."
         )
     if own != lengths:
@@ -72,7 +72,7 @@ def align_rows(values: Any, lengths: list[int], name: str) -> list[Any]:
 def _cut(values: NDArray[Any], lengths: list[int], name: str) -> list[Any]:
     if values.ndim == 0 or len(values) != sum(lengths):
         raise InputError(
-            f"{name} must be one number for each row; got shape {values.shape} for {sum(lengths)} rows. "
+            f"{name} must be one number for each row; found shape {values.shape} for {sum(lengths)} rows. "
             "Check that they match."
         )
     return np.split(values, np.cumsum(lengths)[:-1])

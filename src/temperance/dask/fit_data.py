@@ -64,7 +64,7 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | N
     known = [0 if np.isnan(n) else int(n) for n in array.shape]
     check_logits_shape(np.broadcast_to(np.float32(0), known))
     if array.dtype.kind not in "fiub":
-        raise InputError(f"logits must be floating point numbers; got {array.dtype}.")
+        raise InputError(f"logits must be floating point numbers; found {array.dtype}.")
     lengths = lengths_of(array)
     if not sum(lengths):
         raise InputError("fit needs labelled rows; found none. Pass the logits of a validation set.")
@@ -110,7 +110,7 @@ class DaskFitData:
     def require_in_memory(self, what: str) -> None:
         """Raise: the rows are not at hand."""
         raise InputError(
-            f"{what}, so it needs them in memory; got a Dask collection. Use solver='exact', or pass "
+            f"{what}, so it needs them in memory; found a Dask collection. Use solver='exact', or pass "
             "logits.compute()."
         )
 

@@ -41,7 +41,7 @@ class ProbabilityMap:
         """Read the map of a fitted calibrator."""
         if not has_map(calibrator):
             raise InputError(
-                "the calibrator must have a map of probabilities, as mono and bayes have; got "
+                "the calibrator must have a map of probabilities, as mono and bayes have; found "
                 f"{type(calibrator).__name__} without one. Fit MonotoneScaling or BayesianTemperatureScaling."
             )
         fitted = calibrator.parameters()

@@ -19,13 +19,13 @@ def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequenc
     listed = list(known)
     if isinstance(methods, str):
         raise InputError(
-            f"methods must be a list of names, such as [{methods!r}]; got the string {methods!r}."
+            f"methods must be a list of names, such as [{methods!r}]; found the string {methods!r}."
         )
     unknown = [name for name in methods if name not in listed]
     if unknown:
-        raise InputError(f"methods must be among {', '.join(listed)}; got {unknown[0]!r}.")
+        raise InputError(f"methods must be among {', '.join(listed)}; found {unknown[0]!r}.")
     if not methods:
-        raise InputError(f"methods must name at least one of {', '.join(listed)}; got none.")
+        raise InputError(f"methods must name at least one of {', '.join(listed)}; found none.")
     return list(dict.fromkeys(methods))
 
 

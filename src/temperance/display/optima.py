@@ -42,7 +42,9 @@ def as_rows(rows: LabelledRows) -> LogitRows:
 def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
     """Return the indices of the rows that count: a row of weight 0 is repeated no times."""
     if len(rows) == 0:
-        raise InputError("a picture of temperatures needs labelled rows; got none. Pass those of a test set.")
+        raise InputError(
+            "a picture of temperatures needs labelled rows; found none. Pass those of a test set."
+        )
     if rows.weights is None:
         return np.arange(len(rows))
     return np.flatnonzero(rows.weights)

@@ -124,13 +124,13 @@ def _check_folder(model: ModelProto, source: Path, target: Path) -> None:
     """Raise if the weights that lie beside the classifier would not be found from the new place."""
     if target.exists() and target.samefile(source):
         raise InputError(
-            f"the calibrated model must be another file than the classifier; got {target} for both."
+            f"the calibrated model must be another file than the classifier; found {target} for both."
         )
     beside = sorted(side_files(model.graph))
     if beside and source.resolve().parent != target.resolve().parent:
         raise InputError(
             f"{source} has its weights in files beside it ({beside[0]}), so the calibrated model must be "
-            f"written to the same folder; got {target}."
+            f"written to the same folder; found {target}."
         )
 
 
@@ -172,7 +172,7 @@ def _find_output(model: ModelProto, name: str | None) -> ValueInfoProto:
         )
     chosen = next(iter(outputs)) if name is None else name
     if chosen not in outputs:
-        raise InputError(f"the output must be one of the classifier's, {listed}; got {chosen!r}.")
+        raise InputError(f"the output must be one of the classifier's, {listed}; found {chosen!r}.")
     return outputs[chosen]
 
 
@@ -191,7 +191,7 @@ def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
     if n_classes == 2 and (len(sizes) == 1 or sizes[1:] == [1]):
         return int(tensor.elem_type), True
     if len(sizes) != 2 or sizes[1] not in ("?", n_classes):
-        raise InputError(f"{wanted}; got ({', '.join(map(str, sizes))}).")
+        raise InputError(f"{wanted}; found ({', '.join(map(str, sizes))}).")
     return int(tensor.elem_type), False
 
 

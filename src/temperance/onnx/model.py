@@ -86,7 +86,7 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
     except TypeError:
         kind = np.dtype(object)
     if kind not in (np.float32, np.float64):
-        raise InputError(f"dtype must be 'float32' or 'float64'; got {dtype!r}.")
+        raise InputError(f"dtype must be 'float32' or 'float64'; found {dtype!r}.")
     return kind
 
 

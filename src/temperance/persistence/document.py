@@ -51,7 +51,7 @@ class Document:
     def object(self, value: Any, what: str) -> dict[str, Any]:
         """Return `value`, a JSON object."""
         if not isinstance(value, dict):
-            raise self.error(f"{what} must be a JSON object; got {type(value).__name__}")
+            raise self.error(f"{what} must be a JSON object; found {type(value).__name__}")
         return value
 
     def require(self, given: Collection[str], wanted: Collection[str], what: str) -> None:
@@ -73,28 +73,28 @@ class Document:
         except ValueError:
             raise self.error(f"{name} must have the shape {shape}") from None
         if array.shape != shape:
-            raise self.error(f"{name} must have the shape {shape}; got {array.shape}")
+            raise self.error(f"{name} must have the shape {shape}; found {array.shape}")
         if (array < least).any():
-            raise self.error(f"{name} must be >= {least:g}; got {array.min():g}")
+            raise self.error(f"{name} must be >= {least:g}; found {array.min():g}")
         return array
 
     def number(self, value: Any, name: str, low: float, high: float) -> float:
         """Return a number from `low` to `high`."""
         if type(value) not in (int, float) or not low <= value <= high:
-            raise self.error(f"{name} must be a number from {low:g} to {high:g}; got {_excerpt(value)}")
+            raise self.error(f"{name} must be a number from {low:g} to {high:g}; found {_excerpt(value)}")
         return float(value)
 
     def count(self, value: Any, name: str, least: int) -> int:
         """Return a whole number that is not below `least`."""
         if type(value) is not int or not least <= value <= LARGEST_COUNT:
-            raise self.error(f"{name} must be a whole number and at least {least}; got {_excerpt(value)}")
+            raise self.error(f"{name} must be a whole number and at least {least}; found {_excerpt(value)}")
         return value
 
     def text(self, value: Any, name: str) -> str:
         """Return text that can be shown on one line."""
         if not isinstance(value, str) or len(value) > LONGEST_TEXT or not value.isprintable():
             raise self.error(
-                f"{name} must be text of at most {LONGEST_TEXT} printable characters; got {_excerpt(value)}"
+                f"{name} must be text of at most {LONGEST_TEXT} printable characters; found {_excerpt(value)}"
             )
         return value
 

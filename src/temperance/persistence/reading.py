@@ -40,7 +40,7 @@ class _Reader:
         self._check_version()
         method, classes = self.content["method"], self.content["classes"]
         if not isinstance(method, str) or method not in CALIBRATORS:
-            raise self.document.error(f"method must be one of {', '.join(CALIBRATORS)}; got {method!r}")
+            raise self.document.error(f"method must be one of {', '.join(CALIBRATORS)}; found {method!r}")
         self.document.count(classes, "classes", 2)
         calibrator = self._build(CALIBRATORS[method].build)
         calibrator.model_ = model = self._model(calibrator, classes)
@@ -52,10 +52,10 @@ class _Reader:
     def _check_version(self) -> None:
         given, version = self.content.get("format"), self.content.get("version")
         if given != FORMAT:
-            raise self.document.error(f"format must be {FORMAT!r}; got {given!r}")
+            raise self.document.error(f"format must be {FORMAT!r}; found {given!r}")
         if type(version) is not int or not 1 <= version <= VERSION:
             raise self.document.error(
-                f"version must be a whole number from 1 to {VERSION}; got {version!r}. Update temperance"
+                f"version must be a whole number from 1 to {VERSION}; found {version!r}. Update temperance"
             )
         self.document.require(self.content, REQUIRED, "the file")
         if version == 1:  # whose fields are all of them required
@@ -128,7 +128,7 @@ class _Reader:
         for name, kind in SOLVER_FIELDS.items():
             # Other languages write a float that is whole as an integer.
             if type(fit[name]) is not kind and not (kind is float and type(fit[name]) is int):
-                raise self.document.error(f"fit: {name} must be {kind.__name__}; got {fit[name]!r}")
+                raise self.document.error(f"fit: {name} must be {kind.__name__}; found {fit[name]!r}")
             if kind is int:
                 self.document.count(fit[name], f"fit.{name}", least=int(name == "rows"))
         solver, status = parse_message(fit["message"], converged=fit["converged"])

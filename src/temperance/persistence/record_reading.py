@@ -100,7 +100,7 @@ class RecordReader:
             raise self.document.error("class_names must be a list of text")
         if len(names) != self.n_classes:
             raise self.document.error(
-                f"class_names must be one for each of {self.n_classes} classes; got {len(names)}"
+                f"class_names must be one for each of {self.n_classes} classes; found {len(names)}"
             )
         return tuple(names)
 
@@ -110,7 +110,7 @@ class RecordReader:
             return None
         kind, floor = fitted_on.get("kind"), None
         if kind not in KINDS:
-            raise self.document.error(f"fitted_on.kind must be one of {', '.join(KINDS)}; got {kind!r}")
+            raise self.document.error(f"fitted_on.kind must be one of {', '.join(KINDS)}; found {kind!r}")
         if "floor" in fitted_on:
             if kind != "probabilities":
                 raise self.document.error("fitted_on.floor is for probabilities only")
@@ -120,7 +120,7 @@ class RecordReader:
     def _data_hash(self, fit: dict[str, Any]) -> str:
         value = self.document.text(fit["data_hash"], "fit.data_hash")
         if not re.fullmatch(r"[a-z0-9-]+:[0-9a-f]+", value):
-            raise self.document.error(f"fit.data_hash must be as sha256:0a1b...; got {value!r}")
+            raise self.document.error(f"fit.data_hash must be as sha256:0a1b...; found {value!r}")
         return value
 
     def _date(self, fit: dict[str, Any]) -> str:
@@ -131,7 +131,7 @@ class RecordReader:
             is_utc = False
         if not is_utc:
             example = datetime(2026, 1, 31, 12, tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            raise self.document.error(f"fit.date must be a time in UTC, as {example}; got {value!r}")
+            raise self.document.error(f"fit.date must be a time in UTC, as {example}; found {value!r}")
         return value
 
     def _library_version(self, fit: dict[str, Any]) -> str:

@@ -54,7 +54,7 @@ def _known(**values: Any) -> Json:
 def _plain(option: Any) -> Any:
     if isinstance(option, np.generic):
         return option.item()
-    raise InputError(f"options must be numbers or strings to be saved; got {option!r}.")
+    raise InputError(f"options must be numbers or strings to be saved; found {option!r}.")
 
 
 def _checked_metadata(metadata: Any) -> Json:

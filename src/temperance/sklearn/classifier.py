@@ -162,7 +162,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         options = [name for name in params if name.startswith("calibrator__")]
         if options and isinstance(calibrator, str):
             raise InputError(
-                f"{options[0]} needs a calibrator to set it in; got the key {calibrator!r}. Pass "
+                f"{options[0]} needs a calibrator to set it in; found the key {calibrator!r}. Pass "
                 f"calibrator=temperance.make_calibrator({calibrator!r})."
             )
         return super().set_params(**params)
@@ -180,18 +180,18 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _score_prefit(self, X: Any, y: NDArray[Any], fit_params: dict[str, Any]) -> list[Part]:
         if fit_params:
             raise InputError(
-                "a fitted estimator is not trained again, so fit takes X, y and sample_weight alone; got "
+                "a fitted estimator is not trained again, so fit takes X, y and sample_weight alone; found "
                 f"{', '.join(fit_params)}. Leave it out, or choose folds with cv."
             )
         if self.estimator is None:
-            raise InputError("estimator must be a fitted classifier for cv='prefit'; got None.")
+            raise InputError("estimator must be a fitted classifier for cv='prefit'; found None.")
         if hasattr(self.estimator, "fit"):  # else it is a model from elsewhere, ready to predict
             check_is_fitted(self.estimator)
         classes = known_classes(self.estimator)
         unknown = columns_of(y, classes) < 0
         if unknown.any():
             raise InputError(
-                f"y must hold labels of the fitted estimator, such as {classes.tolist()[0]!r}; got "
+                f"y must hold labels of the fitted estimator, such as {classes.tolist()[0]!r}; found "
                 f"{y[unknown].tolist()[0]!r} ({unknown.sum()} such rows). Drop these rows, or check "
                 "the type of y."
             )
@@ -208,7 +208,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         n_classes = len(np.unique(y if weights is None else y[weights > 0]))
         if n_classes < 2:
             raise InputError(
-                "a classifier needs rows of two or more classes, of weight > 0; got "
+                "a classifier needs rows of two or more classes, of weight > 0; found "
                 f"{'one class' if n_classes else 'no rows'}. Check y."
             )
         estimator = self._get_estimator()

@@ -41,14 +41,14 @@ def _check_objects(labels: NDArray[Any]) -> None:
     missing = [row for row, label in enumerate(labels) if _is_missing(label)]
     if missing:
         raise InputError(
-            f"y must hold a label for each row; got {labels[missing[0]]!r} in row {missing[0]} "
+            f"y must hold a label for each row; found {labels[missing[0]]!r} in row {missing[0]} "
             f"({len(missing)} such rows). Drop the rows without a label."
         )
     is_text = [isinstance(label, str) for label in labels]
     if any(is_text) and not all(is_text):
         text, other = labels[is_text.index(True)], labels[is_text.index(False)]
         raise InputError(
-            f"the labels in y must be all text or all numbers; got {str(text)!r} and {other!r}. Convert "
+            f"the labels in y must be all text or all numbers; found {str(text)!r} and {other!r}. Convert "
             "them, for example with [str(label) for label in y]."
         )
 
@@ -69,7 +69,7 @@ def make_splitter(cv: Any, y: NDArray[Any]) -> Any:
     largest = int(np.unique(y, return_counts=True)[1].max())
     if largest < 2:
         raise InputError(
-            f"folds need a class with two or more rows; got {len(y)} rows of {len(y)} classes. Add rows, "
+            f"folds need a class with two or more rows; found {len(y)} rows of {len(y)} classes. Add rows, "
             "or calibrate a fitted estimator with cv='prefit'."
         )
     return StratifiedKFold(min(int(folds), largest))
@@ -82,7 +82,7 @@ def split_rows(splitter: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -
         warnings.filterwarnings("ignore", message="The least populated class in y")
         splits = [(_rows(train, y), _rows(test, y)) for train, test in splitter.split(X, y, **params)]
     if not any(len(test) for _, test in splits):
-        raise InputError("cv must give folds with rows to score; got none. Pass a whole number, such as 5.")
+        raise InputError("cv must give folds with rows to score; found none. Pass a whole number, such as 5.")
     return splits
 
 

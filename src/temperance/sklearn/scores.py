@@ -101,7 +101,8 @@ def score(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> tuple
         scores = np.column_stack([np.zeros_like(odds), odds])
     if scores.shape[1:] != known.shape:
         raise InputError(
-            f"{response} must give a score for each class; got shape {scores.shape} for {len(known)} classes."
+            f"{response} must give a score for each class; found shape {scores.shape} for "
+            f"{len(known)} classes."
         )
     return scores, columns
 

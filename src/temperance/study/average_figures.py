@@ -69,7 +69,7 @@ def averages(results: Results, metric: str) -> Averages:
     methods = tuple(key for key in results.methods if key != _REFERENCE_METHOD)
     if not methods or len(methods) == len(results.methods):
         raise InputError(
-            "a figure of averages needs results of ts and of another method; got those of "
+            "a figure of averages needs results of ts and of another method; found those of "
             f"{', '.join(results.methods) or 'none'}. Run the study with more methods."
         )
     panels = tuple(

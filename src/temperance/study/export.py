@@ -21,7 +21,7 @@ def export_results(results: Results, path: str | Path, *, overwrite: bool = Fals
     """
     name = Path(path).name
     if not name.endswith((".csv", ".csv.gz")):
-        raise InputError(f"{path} must end in .csv or .csv.gz; got {''.join(Path(path).suffixes)!r}.")
+        raise InputError(f"{path} must end in .csv or .csv.gz; found {''.join(Path(path).suffixes)!r}.")
     check_writable(path, overwrite=overwrite)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")

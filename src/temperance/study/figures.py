@@ -75,7 +75,7 @@ def figure_task(results: Results, name: str | None = None) -> TaskFile:
     if name is None:
         return next((task for task in results.tasks if papers_task(results, task)), results.tasks[0])
     if name not in tasks:
-        raise InputError(f"the task must be one of {', '.join(tasks)}; got {name!r}.")
+        raise InputError(f"the task must be one of {', '.join(tasks)}; found {name!r}.")
     return tasks[name]
 
 
@@ -100,7 +100,9 @@ def save_figure(
     target = Path(path)
     options = SUFFIXES.get(target.suffix.lower())
     if options is None:
-        raise InputError(f"{target} must end in {', '.join(SUFFIXES)}; got {target.suffix or 'no suffix'!r}.")
+        raise InputError(
+            f"{target} must end in {', '.join(SUFFIXES)}; found {target.suffix or 'no suffix'!r}."
+        )
     check_writable(target, overwrite=overwrite)
     with _style():
         figure = draw_figure(results, name, task=task)

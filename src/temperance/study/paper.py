@@ -83,7 +83,7 @@ def check_in_paper(n: int, metric: str) -> None:
     for name, value, known in (("metric", metric, METRICS), ("number of rows", n, SIZES)):
         if value not in known:
             raise InputError(
-                f"the {name} must be one of the paper's, {', '.join(map(str, known))}; got {value!r}. "
+                f"the {name} must be one of the paper's, {', '.join(map(str, known))}; found {value!r}. "
                 "Choose one of them, or leave the paper out."
             )
 

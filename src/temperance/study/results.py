@@ -97,7 +97,7 @@ class Results:
         check_choice("metric", metric, self.metrics)
         if n not in self.sizes:
             raise InputError(
-                f"the number of rows must be one of the study, {', '.join(map(str, self.sizes))}; got {n}."
+                f"the number of rows must be one of the study, {', '.join(map(str, self.sizes))}; found {n}."
             )
         fitted = 0 if method == UNCALIBRATED else min(n, task.rows)
         scores = self._by_fit.get((task.name, fitted, method), [])

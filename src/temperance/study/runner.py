@@ -67,7 +67,7 @@ def run_study(
     """
     chosen, extra = study_methods(methods), named_metrics(metrics)
     if not sizes:
-        raise InputError("sizes must name a number of rows at least; got none.")
+        raise InputError("sizes must name a number of rows at least; found none.")
     for name, value in (*(("sizes", size) for size in sizes), ("draws", draws), ("jobs", jobs)):
         check_number(name, value, ">= 1", lambda n: n >= 1, whole=True)
     if scheduler is not None:

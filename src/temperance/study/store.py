@@ -60,7 +60,9 @@ class ResultStore:
                 raise InputError(f"{self.path} must be the store of a study; it holds no results of one.")
             found = dict(connection.execute("SELECT name, value FROM setting"))
         if found.get("format") != FORMAT:
-            raise InputError(f"{self.path} must be a store of format {FORMAT}; got {found.get('format')!r}.")
+            raise InputError(
+                f"{self.path} must be a store of format {FORMAT}; found {found.get('format')!r}."
+            )
         self.seed = int(found["seed"])
         self.version = found["temperance"]
 
@@ -69,7 +71,7 @@ class ResultStore:
         """Open the store in a folder, made if there is none; raise if it is of another seed or version."""
         if Path(folder).is_file():
             raise InputError(
-                f"the results must go to a folder; got {folder}, which is a file. Choose another name."
+                f"the results must go to a folder; found {folder}, which is a file. Choose another name."
             )
         Path(folder).mkdir(exist_ok=True)
         path = Path(folder) / FILE_NAME
@@ -87,7 +89,7 @@ class ResultStore:
         for name, value in wanted.items():
             if found[name] != value:
                 raise InputError(
-                    f"the study in {folder} was begun with {name} {found[name]}; got {value}. "
+                    f"the study in {folder} was begun with {name} {found[name]}; found {value}. "
                     "Results of the two must not mix: go on with the same, or choose another folder."
                 )
         return cls(folder)

@@ -63,7 +63,7 @@ def collect_logits(
     (torch.Size([15, 3]), torch.Size([15]))
     """
     if max_rows is not None and max_rows < 1:
-        raise InputError(f"max_rows must be at least 1; got {max_rows}.")
+        raise InputError(f"max_rows must be at least 1; found {max_rows}.")
     where = _device_of(model) if device is None else torch.device(device)
     n_batches = length_hint(loader)  # 0 if it cannot tell, as for an iterable data set
     logits, labels = RowBuffer(), RowBuffer()
@@ -80,7 +80,9 @@ def collect_logits(
             if logits.n_rows == max_rows:
                 break
     if logits.n_rows == 0:
-        raise InputError("the loader must give labelled rows; got none. Pass the loader of a validation set.")
+        raise InputError(
+            "the loader must give labelled rows; found none. Pass the loader of a validation set."
+        )
     return logits.result(), labels.result()
 
 
@@ -136,7 +138,7 @@ def _run(model: Any, batch: Any) -> tuple[Any, Any]:
     names = f" with {', '.join(map(str, batch))}" if isinstance(batch, Mapping) else ""
     size = f" of {len(batch)}" if isinstance(batch, (list, tuple)) else ""
     raise InputError(
-        "a batch must be a pair (inputs, labels) or a dict with 'labels'; got a "
+        "a batch must be a pair (inputs, labels) or a dict with 'labels'; found a "
         f"{type(batch).__name__}{size}{names}. Pass forward=, a function (model, batch) -> (logits, labels)."
     )
 
@@ -153,7 +155,7 @@ def _logits_in(output: Any) -> Tensor:
         kind = f"tensor of {output.dtype}" if isinstance(output, Tensor) else type(output).__name__
         raise InputError(
             "the model must give logits: a tensor of floats, or an object, dict or tuple that holds them; "
-            f"got a {kind}. Pass forward=, a function (model, batch) -> (logits, labels)."
+            f"found a {kind}. Pass forward=, a function (model, batch) -> (logits, labels)."
         )
     return output
 
@@ -162,13 +164,13 @@ def _rows(output: Any, labels: Any, dim: int, ignore_index: int | None) -> tuple
     """Return logits (N, K) or (N,) and labels (N,), without the rows to be ignored, on the CPU."""
     z, y = _logits_in(output), torch.as_tensor(labels)
     if y.is_floating_point():
-        raise InputError(f"labels must be whole numbers, the column of each class; got {y.dtype}.")
+        raise InputError(f"labels must be whole numbers, the column of each class; found {y.dtype}.")
     binary = z.ndim == 1
     if not binary and -z.ndim <= dim < z.ndim:
         z = z.movedim(dim, -1)
     if (z.shape if binary else z.shape[:-1]) != y.shape:
         raise InputError(
-            "logits must have the shape of the labels and one axis more, that of the classes; got "
+            "logits must have the shape of the labels and one axis more, that of the classes; found "
             f"{tuple(_logits_in(output).shape)} for labels {tuple(y.shape)}, with dim={dim}. Set dim, or "
             "pass forward=, a function (model, batch) -> (logits, labels)."
         )

@@ -34,7 +34,7 @@ class RowBuffer:
             self._array = np.empty((max(expected, len(bits)), *bits.shape[1:]), bits.dtype)
         if rows.dtype != self._dtype or bits.shape[1:] != self._array.shape[1:]:
             raise InputError(
-                "all batches must give logits of one type and number of classes; got "
+                "all batches must give logits of one type and number of classes; found "
                 f"{self._described(self._array, self._dtype)}, then {self._described(bits, rows.dtype)}."
             )
         end = self.n_rows + len(bits)
