@@ -134,7 +134,12 @@ def test_another_class_than_those_of_the_first_record(path):
 
 def test_fields_of_text_without_named_scores(path):
     save(path, [{"text": "hello", "score": 0.5, "label": 1}])
-    with pytest.raises(InputError, match="line 1: 'text' must hold a number; found \"hello\""):
+    with pytest.raises(InputError, match="column 'text' must hold numbers; found \"hello\" in line 1"):
+        open_rows(path, kind="probs")
+    save(path, [{"meta": {"a": 1}, "score": 0.5, "label": 1}])
+    with pytest.raises(
+        InputError, match=r"line 1: 'meta' must hold a number; found .* Name the scores logits"
+    ):
         open_rows(path, kind="probs")
 
 

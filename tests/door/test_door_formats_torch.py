@@ -18,9 +18,9 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("labels", [LABELS, [1, 0, 2], ["dog", "cat", "owl"], ("dog", "cat", "owl")])
-@pytest.mark.parametrize("old", [False, True])
-def test_labels_and_classes_may_be_lists(path, labels, old):
-    content = {"logits": LOGITS, "labels": labels, "classes": NAMES, "epoch": 3, "history": [0.5, 0.25]}
+@pytest.mark.parametrize(("old", "key"), [(False, "classes"), (True, "classes"), (False, "class_names")])
+def test_labels_and_classes_may_be_lists(path, labels, old, key):
+    content = {"logits": LOGITS, "labels": labels, key: NAMES, "epoch": 3, "history": [0.5, 0.25]}
     torch.save(content, path, _use_new_zipfile_serialization=not old)
     rows = open_rows(path)
     assert rows.class_names == tuple(NAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,8 @@ def as_option(argument: str, value: object) -> str:
     if value is False:
         return option.replace("--", "--no-", 1)
     if isinstance(value, list):
-        return f"{option} {','.join(map(str, value))}"
-    return option if value in (None, True) else f"{option} {value}"
+        return f"{option} {shlex.quote(','.join(map(str, value)))}"
+    return option if value in (None, True) else f"{option} {shlex.quote(str(value))}"
 
 
 def in_words(caught: Sequence[WarningMessage]) -> list[str]:

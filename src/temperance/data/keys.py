@@ -7,10 +7,11 @@ if the caller says what it is.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from temperance.data.formats import ARRAYS, KINDS, format_of, open_members
-from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice, listed
+from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
 
@@ -60,6 +61,7 @@ def choose_scores(
         raise file_error(
             path, f"must have an array named logits or probs; found {_listed(members)}. Rename one."
         )
+    others[0].check_numbers()  # what cannot be read need not be named
     if kind is None:
         sentence = "does not say whether it holds logits or probabilities."
         raise others[0].file_error(sentence, Remedy("kind", KINDS))
@@ -74,17 +76,11 @@ def choose_labels(
     if other is not None:
         return _in_labels_file(Path(other), part, ColumnChoice(choice.label))
     key = f"labels_{part}" if part else "labels"
-    if key not in members:
-        remedy = Remedy("labels", ("FILE",))
-        is_table = format_of(path) not in ARRAYS
-        if is_table and choice.label is None:
-            raise file_error(
-                path,
-                f"must have a column of labels; found {_columns(members)}.",
-                remedy=Remedy("label_column", ("NAME",)),
-            )
-        raise file_error(path, f"must have {key}; found {_listed(members)}.", remedy=remedy)
-    return members[key]
+    if key in members:
+        return members[key]
+    if _is_table(path):
+        return _labels_of_table(path, choice)
+    raise file_error(path, f"must have {key}; found {_listed(members)}.", remedy=Remedy("labels", ("FILE",)))
 
 
 def class_names(members: dict[str, LazyArray], n_classes: int) -> tuple[str, ...] | None:
@@ -107,19 +103,24 @@ def mark(members: dict[str, LazyArray], scores: LazyArray) -> str | None:
 
 
 def _in_labels_file(path: Path, part: str | None, choice: ColumnChoice) -> LazyArray:
-    is_table = format_of(path) not in ARRAYS
-    members = open_members(path, choice if is_table else ANY_COLUMNS)
+    if _is_table(path):
+        return _labels_of_table(path, choice)
+    members = open_members(path)
     for key in (f"labels_{part}", "labels"):
         if key in members:
             return members[key]
-    # In a table a number has no type, but for the column of labels; so this must be it by name.
-    if len(members) == 1 and not is_table:
+    if len(members) == 1:
         return next(iter(members.values()))
-    if is_table:
-        found, remedy = _columns(members), Remedy("label_column", ("NAME",))
-        raise file_error(path, f"must have a column of labels; found {found}.", remedy=remedy)
     raise file_error(path, f"must have an array named labels; found {_listed(members)}. Rename it.")
 
 
-def _columns(members: dict[str, LazyArray]) -> str:
-    return listed([name for array in members.values() for name in array.columns])
+def _is_table(path: Path) -> bool:
+    return format_of(path) not in ARRAYS
+
+
+def _labels_of_table(path: Path, choice: ColumnChoice) -> LazyArray:
+    """Return the column of labels, whatever others hold; the error for a table without one lists them all.
+
+    A number in a table has no type, so a single column is none of labels unless its name says so.
+    """
+    return open_members(path, replace(choice, labels_only=True))["labels"]

@@ -35,6 +35,8 @@ class Columns:
     flat: bool
     class_names: tuple[str, ...] | None = None
     """The classes, where the columns are named after them; None where they are numbered."""
+    may_name_rows: bool = False
+    """Whether one of them may hold ids: no other column does, and the user has not named the classes."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class ColumnChoice:
     length_normalised: bool = False
     index: tuple[str, ...] = field(default=(), kw_only=True)
     """Columns that the file itself calls the index of its rows."""
+    labels_only: bool = field(default=False, kw_only=True)
+    """Whether the table is read for its labels, so that any other column may hold anything."""
 
     def names_a_column(self) -> str | None:
         """Return the argument that names a column, if any does."""
@@ -62,7 +66,10 @@ ANY_COLUMNS = ColumnChoice()
 def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Columns]:
     """Return the columns of each array by its key."""
     _check_once(path, names)
-    label, identifier = _label(path, names, choice), _identifier(path, names, choice)
+    label = _label(path, names, choice)
+    if choice.labels_only:
+        return {"labels": Columns((_present(path, names, label),), flat=True)}
+    identifier = _identifier(path, names, choice)
     if label is not None and label == identifier:
         raise file_error(path, f"labels and ids must be two columns; found {label!r} for both.")
     found: dict[str, Columns] = {}
@@ -73,10 +80,11 @@ def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Colum
     taken = {label, identifier, *choice.index}
     free = [name for name in names if name not in taken]
     for key, stem in STEMS.items():
-        if columns := _scores(path, stem, free):
+        if columns := _scores(path, stem, free, choice):
             found[key] = _chosen(path, columns, choice.classes)
     if not found.keys() & STEMS.keys() and free:
-        found[""] = _plain(path, free, choice)
+        _check_named(path, names, free, identifier, choice)
+        found[""] = _plain(path, free, identifier, choice)
     return found
 
 
@@ -101,6 +109,13 @@ def _label(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
     return labels[0] if labels else None
 
 
+def _present(path: Path, names: list[str], label: str | None) -> str:
+    if label is None:
+        what = f"must have a column of labels; found {listed(names)}."
+        raise file_error(path, what, remedy=Remedy("label_column", ("NAME",)))
+    return label
+
+
 def _identifier(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
     if choice.identifier is not None:
         return _named(path, names, choice.identifier, "id_column")
@@ -116,26 +131,44 @@ def _named(path: Path, names: list[str], name: str, argument: str) -> str:
     return name
 
 
-def _scores(path: Path, stem: str, names: list[str]) -> Columns | None:
+def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Columns | None:
     """Return the columns named as scores: numbered, else by class, else a single one."""
-    by_class: dict[str, str] = {}
-    for name in names:
-        if match := re.fullmatch(rf"{stem}s?_(.+)", name):
-            one = str(int(match[1])) if re.fullmatch("[0-9]+", match[1]) else match[1]
-            if one in by_class:
-                raise file_error(path, f"columns {by_class[one]!r} and {name!r} are the same. Drop one.")
-            by_class[one] = name
-    numbered = {int(one): name for one, name in by_class.items() if one.isascii() and one.isdigit()}
-    if 0 in numbered:
-        return _numbered(path, stem, numbered)
+    by_class = _by_what_follows(path, names, rf"{stem}s?_(.+)")
+    numbers = [one for one in by_class if one.isascii() and one.isdigit()]
+    if len(numbers) == len(by_class) and any(int(one) == 0 for one in numbers):
+        return _numbered(path, stem, by_class)
+    if 0 < len(numbers) < len(by_class) and choice.classes is None:
+        word = next(name for one, name in by_class.items() if one not in numbers)
+        raise file_error(
+            path,
+            f"columns of {stem}s must all have numbers, or all names; found {by_class[numbers[0]]!r} and "
+            f"{word!r}.",
+            remedy=Remedy("classes", (joined(numbers), joined(list(by_class)))),
+        )
     if by_class:  # numbers that do not begin with 0 are names as well
-        only = [str(number) for number in numbered] or list(by_class)
-        return Columns(tuple(by_class[one] for one in only), False, tuple(only))
+        return Columns(tuple(by_class.values()), False, tuple(by_class))
     single = [name for name in names if name in (stem, f"{stem}s")]
     return Columns((single[0],), flat=True) if single else None
 
 
-def _numbered(path: Path, stem: str, numbered: dict[int, str]) -> Columns:
+def _by_what_follows(path: Path, names: list[str], pattern: str) -> dict[str, str]:
+    """Return the columns that a pattern fits, by what is named in it."""
+    found: dict[str, str] = {}
+    for name in names:
+        if match := re.fullmatch(pattern, name):
+            _check_other(path, found.setdefault(match[1], name), name)
+    return found
+
+
+def _check_other(path: Path, before: str, name: str) -> None:
+    if before != name:
+        raise file_error(path, f"columns {before!r} and {name!r} are the same. Drop one.")
+
+
+def _numbered(path: Path, stem: str, by_number: dict[str, str]) -> Columns:
+    numbered: dict[int, str] = {}
+    for number, name in by_number.items():
+        _check_other(path, numbered.setdefault(int(number), name), name)
     missing = [number for number in range(len(numbered)) if number not in numbered]
     if missing:
         raise file_error(
@@ -146,16 +179,25 @@ def _numbered(path: Path, stem: str, numbered: dict[int, str]) -> Columns:
     return Columns(tuple(numbered[number] for number in sorted(numbered)), flat=False)
 
 
-def _plain(path: Path, free: list[str], choice: ColumnChoice) -> Columns:
+def _plain(path: Path, free: list[str], identifier: str | None, choice: ColumnChoice) -> Columns:
     """Return the columns of a table that says of none what it is: all that are left are classes."""
     if choice.classes is None:
         _refuse_doubtful(path, free)
-    columns = Columns(tuple(free), False, tuple(free)) if len(free) > 1 else Columns(tuple(free), True)
-    chosen = _chosen(path, columns, choice.classes)
-    if "" in chosen.names:
-        at = free.index("") + 1
-        raise file_error(path, f"every column of a class must have a name; found none in column {at}.")
-    return chosen
+    may_name_rows = identifier is None and choice.classes is None
+    several = len(free) > 1
+    columns = Columns(tuple(free), not several, tuple(free) if several else None, may_name_rows)
+    return _chosen(path, columns, choice.classes)
+
+
+def _check_named(
+    path: Path, names: list[str], free: list[str], identifier: str | None, choice: ColumnChoice
+) -> None:
+    """Raise for a column without a name, unless it names the rows or the user names the classes."""
+    first = 1 if identifier == "" else 0  # ids without a name are in the first column
+    if "" in names[first:] and not set(choice.classes or [""]) <= set(free) - {""}:
+        at, named = names.index("", first) + 1, [name for name in free if name]
+        what = f"every column of a class must have a name; found none in column {at}. Name it, or drop it."
+        raise file_error(path, what, remedy=Remedy("classes", (joined(named),)) if len(named) > 1 else None)
 
 
 def _refuse_doubtful(path: Path, free: list[str]) -> None:
@@ -177,14 +219,15 @@ def _chosen(path: Path, columns: Columns, classes: tuple[str, ...] | None) -> Co
     if columns.class_names is not None:
         places = dict(zip(columns.class_names, columns.names, strict=True))
         if all(name in places for name in classes):
-            return Columns(tuple(places[name] for name in classes), columns.flat, classes)
+            return replace(columns, names=tuple(places[name] for name in classes), class_names=classes)
         unknown = [name for name in classes if name not in places]
         if len(unknown) < len(classes):
             raise file_error(
                 path,
                 f"must have a column for every class; found none for {listed(unknown)}. Correct classes.",
             )
-    check_number_of_classes(path, 2 if columns.flat else len(columns.names), classes)
+    if not columns.flat:  # how many classes a single column has, its cells say: they may be lists
+        check_number_of_classes(path, len(columns.names), classes)
     return replace(columns, class_names=classes)
 
 
@@ -201,18 +244,25 @@ def not_numbers(path: Path, key: str, columns: Columns, wrong: Sequence[str], fo
     fact = f"column {wrong[0]!r} must hold numbers; found {found}."
     if columns.names != columns.class_names:
         return file_error(path, f"{fact} Change it, or leave it out.", key)
-    if len(wrong) == 1:
+    if len(wrong) == 1 and columns.may_name_rows:
         remedy = Remedy("id_column", (wrong[0],))
         return file_error(path, f"{fact} If it names the rows, say so.", key, remedy)
     numbers = [name for name in columns.names if name not in wrong]
+    if len(numbers) < 2:
+        advice = "Name a column of scores logit or prob, several logit_0, logit_1; others are left alone."
+        return file_error(path, f"{fact} {advice}", key)
     return file_error(
         path, f"{fact} Say which columns are the classes.", key, Remedy("classes", (joined(numbers),))
     )
 
 
 def joined(names: Sequence[str]) -> str:
-    """Return names as the argument `classes` takes them; a word in their place if they are many."""
-    return ",".join(names) if len(names) <= MOST_LISTED else "NAMES"
+    """Return names as the argument `classes` takes them; a word in their place if they are many.
+
+    Or if a comma within one would part it.
+    """
+    plain = len(names) <= MOST_LISTED and not any("," in name for name in names)
+    return ",".join(names) if plain else "NAMES"
 
 
 def listed(names: Sequence[str]) -> str:

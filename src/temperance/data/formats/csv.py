@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
-from temperance.data.formats.csv_text import EXAMPLE, TableText, is_number, read_table_text
+from temperance.data.formats.csv_text import EXAMPLE, TableText, as_number, is_number, read_table_text
 from temperance.data.formats.label_cells import label_values
-from temperance.data.lazy_array import FILL_BYTES, LazyArray
+from temperance.data.lazy_array import FILL_BYTES, LazyArray, UnreadableArray
 from temperance.errors import InputError
 
 _TEXT_ROWS = FILL_BYTES >> 8  # of one column, at a time
@@ -38,19 +38,19 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
         elif key == "ids":
             found[key] = _TextColumn(text, key, columns, n_rows)
         else:
-            _check_first(text, key, columns, example)
-            found[key] = _NumberColumns(text, key, columns, n_rows)
+            fault = _fault_in_first(text, key, columns, example)
+            scores = _NumberColumns(text, key, columns, n_rows)
+            found[key] = UnreadableArray(path, key, fault) if fault else scores
     return found
 
 
-def _check_first(text: TableText, key: str, columns: Columns, cells: list[str]) -> None:
-    """Raise for columns that hold text in the first row: these hold it everywhere."""
+def _fault_in_first(text: TableText, key: str, columns: Columns, cells: list[str]) -> InputError | None:
+    """Return the error for columns that hold text in the first row: these hold it everywhere."""
     if columns.names != columns.class_names or len(cells) != len(text.names):
-        return  # what is wrong is said when the line is read
+        return None  # what is wrong is said when the line is read
     held = {name: cells[text.names.index(name)].strip() for name in columns.names}
     words = [name for name, cell in held.items() if cell and not _is_any_number(cell, text.separator)]
-    if words:
-        raise not_numbers(text.path, key, columns, words, f"{held[words[0]][:40]!r}")
+    return not_numbers(text.path, key, columns, words, f"{held[words[0]][:40]!r}") if words else None
 
 
 def _is_any_number(cell: str, separator: str) -> bool:
@@ -71,10 +71,10 @@ class _Columns(LazyArray):
     def _line_blocks(self, rows: int) -> Iterator[dict[int, str]]:
         with self._text.lines() as numbered:
             while lines := dict(islice(numbered, rows)):
-                # A separator more may be part of a quoted text.
                 most = len(self._text.names) - 1
-                if any(line.count(self._text.separator) != most or '"' in line for line in lines.values()):
-                    for number, line in lines.items():
+                for number, line in lines.items():
+                    # A separator more may be part of a quoted text, which is looked at cell by cell.
+                    if line.count(self._text.separator) != most and '"' not in line:
                         self._cells(number, line)
                 yield lines
 
@@ -92,12 +92,14 @@ class _Columns(LazyArray):
         return [cells[column].strip() for column in self._where]
 
     def _load(self, lines: dict[int, str], dtype: Any) -> NDArray[Any]:
+        if any('"' in line for line in lines.values()):  # NumPy takes no quotes behind a blank
+            rows = [self._cells(number, line) for number, line in lines.items()]
+            return np.array(rows if dtype is np.str_ else [[*map(as_number, row)] for row in rows], dtype)
         return np.loadtxt(
             list(lines.values()),
             dtype,
             delimiter=self._text.separator,
             comments=None,
-            quotechar='"',
             usecols=self._where,
             ndmin=2,
             encoding=None,
@@ -129,6 +131,8 @@ class _NumberColumns(_Columns):
         separator, has_points = self._text.separator, any("." in line for line in lines.values())
         try:
             table = self._load(lines, np.float64)
+        except InputError:
+            raise
         except ValueError as error:
             if separator != "," and any("," in line for line in lines.values()):
                 return self._with_decimal_commas(lines, marks, quickly=not (has_points or "." in marks))
@@ -166,7 +170,7 @@ class _NumberColumns(_Columns):
                     "in this file. Save numbers without separators of thousands."
                 )
             try:
-                rows.append([float(cell) for cell in cells.replace(",", ".").split("\n")])
+                rows.append([as_number(cell) for cell in cells.replace(",", ".").split("\n")])
             except ValueError:
                 self._checked(number, cells.replace(",", ".").split("\n"))
                 raise

@@ -7,15 +7,14 @@ Spreadsheets and languages write the same table in many ways. What a file says i
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import TextIO
 
+from temperance.data.formats.packed import open_bytes
 from temperance.data.lazy_array import damage_explained, file_error
 
 EXAMPLE = "logit_0,logit_1,label"
@@ -70,23 +69,12 @@ def open_text(path: Path, encoding: str) -> Iterator[TextIO]:
     decoding = damage_explained(
         path, lambda error: f"is not text in UTF-8 ({error}). {advice}", of=UnicodeError
     )
-    unpacking = damage_explained(
-        path,
-        lambda error: f"is damaged ({error}). Copy it again.",
-        of=(gzip.BadGzipFile, EOFError, zlib.error),
-    )
-    with decoding, unpacking, _bytes(path) as file, TextIOWrapper(file, encoding=encoding) as text:
+    with decoding, open_bytes(path) as file, TextIOWrapper(file, encoding=encoding) as text:
         yield text
 
 
-def _bytes(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
 def _encoding(path: Path) -> str:
-    wrong = "is not a gzip file, or a damaged one ({}). Copy it again."
-    damage = (gzip.BadGzipFile, EOFError, zlib.error)
-    with damage_explained(path, wrong.format, of=damage), _bytes(path) as file:
+    with open_bytes(path) as file:
         return _MARKS.get(file.read(2), "utf-8-sig")  # -sig: a mark of UTF-8 is no part of the first name
 
 
@@ -133,10 +121,17 @@ def _are_columns_of_an_array(names: list[str]) -> bool:
     return len(names) > 1 and names == [str(number) for number in range(len(names))]
 
 
+def as_number(cell: str) -> float:
+    """Return the number in a cell."""
+    if "_" in cell:  # Python's own way to write 1_000
+        raise ValueError(cell)
+    return float(cell)
+
+
 def is_number(cell: str) -> bool:
     """Say whether a cell holds a number."""
     try:
-        float(cell)
+        as_number(cell)
     except ValueError:
         return False
     return True

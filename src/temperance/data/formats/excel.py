@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group
+from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
+from temperance.data.formats.label_cells import whole_number
 from temperance.data.lazy_array import Held, LazyArray, UnreadableArray, damage_explained, file_error
 from temperance.errors import InputError
 from temperance.loaders import import_optional
@@ -24,8 +25,7 @@ from temperance.loaders import import_optional
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the arrays of the first sheet."""
-    with _sheet(path) as sheet:
-        rows = sheet.iter_rows(values_only=True)
+    with _sheet(path) as sheet, closing(_rows(sheet)) as rows:  # rows not read to the end keep the file open
         names = _names(path, next(rows, ()))
         groups = group(path, names, choice)
         readers = {key: _reader(path, key, columns, names) for key, columns in groups.items()}
@@ -47,6 +47,10 @@ def _sheet(path: Path) -> Iterator[Any]:
             yield book.worksheets[0]
         finally:
             book.close()
+
+
+def _rows(sheet: Any) -> Generator[tuple[Any, ...], None, None]:
+    yield from sheet.iter_rows(values_only=True)
 
 
 def _damage(error: Exception) -> str:
@@ -83,13 +87,16 @@ class _Reader(ABC):
         for place in self._where if self._fault is None else ():
             cell = cells[place] if place < len(cells) else None
             if not self._keep(cell):
-                found = "an empty cell" if cell is None else repr(cell)[:40]
-                self._fault = file_error(
-                    self._path,
-                    f"row {number}, column {self._names[place]!r} must hold {self.wanted}; found {found}. "
-                    "Correct it, or name the columns of the scores, as logit_0, logit_1.",
-                    self._key,
-                )
+                self._fault = self._fault_in(number, cells, self._names[place], cell)
+
+    def _fault_in(self, number: int, cells: tuple[Any, ...], name: str, cell: Any) -> InputError:
+        found = "an empty cell" if cell is None else repr(cell)[:40]
+        return file_error(
+            self._path,
+            f"row {number}, column {name!r} must hold {self.wanted}; found {found}. "
+            "Correct it, or name the columns of the scores, as logit_0, logit_1.",
+            self._key,
+        )
 
     @abstractmethod
     def _keep(self, cell: Any) -> bool:
@@ -98,7 +105,7 @@ class _Reader(ABC):
     def result(self) -> LazyArray:
         """Return the array, or what is wrong with it."""
         if self._fault is not None:
-            return UnreadableArray(self._path, self._key, self._fault.fact)
+            return UnreadableArray(self._path, self._key, self._fault)
         held = Held(self._path, self._key, self._values())
         held.class_names, held.columns = self._columns.class_names, self._columns.names
         return held
@@ -118,13 +125,22 @@ class _Scores(_Reader):
         self._numbers.append(cell)
         return True
 
+    def _fault_in(self, number: int, cells: tuple[Any, ...], name: str, cell: Any) -> InputError:
+        held = {self._names[place]: cells[place] for place in self._where if place < len(cells)}
+        words = [other for other, value in held.items() if isinstance(value, str)]
+        is_first = len(self._numbers) < len(self._where)  # a column with text there has it everywhere
+        if is_first and name in words and self._columns.names == self._columns.class_names:
+            found = f"{held[words[0]][:40]!r} in row {number}"
+            return not_numbers(self._path, self._key, self._columns, words, found)
+        return super()._fault_in(number, cells, name, cell)
+
     def _values(self) -> NDArray[Any]:
         flat = np.array(self._numbers)
         return flat if self._columns.flat else flat.reshape(-1, len(self._where))
 
 
 class _Labels(_Reader):
-    wanted = "the index of a class, a whole number, or in all rows the name of one"
+    wanted = "the index of a class, a whole number, or in all rows the name of one, or in all True or False"
 
     def __init__(self, *where: Any) -> None:
         super().__init__(*where)
@@ -132,12 +148,10 @@ class _Labels(_Reader):
 
     def _keep(self, cell: Any) -> bool:
         # Excel has one kind of number: 3.0 is the label 3.
-        whole = isinstance(cell, (int, float)) and cell == cell // 1 and abs(cell) < 2**53
-        if not (whole or isinstance(cell, str)) or (
-            self._labels and isinstance(cell, str) != isinstance(self._labels[0], str)
-        ):
+        label = cell if isinstance(cell, (str, bool)) else whole_number(cell)
+        if label is None or (self._labels and type(label) is not type(self._labels[0])):
             return False
-        self._labels.append(cell if isinstance(cell, str) else int(cell))
+        self._labels.append(label)
         return True
 
     def _values(self) -> NDArray[Any]:

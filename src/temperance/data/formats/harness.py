@@ -56,7 +56,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
                     f"{' and '.join(sorted(filters))}. Keep the lines of one."
                 )
     except InputError as error:  # other files of a folder can still be read
-        return {"logits": UnreadableArray(path, "", error.fact)}
+        return {key: UnreadableArray(path, key, error) for key in ("logits", "labels")}
     logits = _LogLikelihoods(path, (n_rows, width), length_normalised=choice.length_normalised)
     return {"logits": logits, "labels": RightAnswers(path, n_rows)}
 

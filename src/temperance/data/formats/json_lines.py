@@ -19,10 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats import harness
-from temperance.data.formats.columns import ColumnChoice, Columns, group
+from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
 from temperance.data.formats.json_records import Record, count, records, shown
+from temperance.data.formats.label_cells import whole_number
 from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error
-from temperance.errors import Remedy
+from temperance.errors import InputError, Remedy
+
+_OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
+"""Labels that are no numbers, by their type: all of a file are of one."""
 
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
@@ -48,23 +52,28 @@ def _stored(path: Path, key: str, columns: Columns, first: Record, n_rows: int) 
     names = columns.names
     values = [first.fields[name] for name in names]
     if key in ("labels", "ids"):
-        return _Labels(path, names[0], n_rows, is_text=isinstance(values[0], str), key=key)
+        return _Labels(path, names[0], n_rows, type(values[0]), key=key)
     if len(names) == 1 and isinstance(values[0], dict):
         return _Scores(path, key, (n_rows, len(values[0])), names, tuple(values[0]), by_class=True)
     if len(names) == 1 and isinstance(values[0], list):
         return _Scores(path, key, (n_rows, len(values[0])), names, None)
-    for name, value in zip(names, values, strict=True):
-        if not _are_numbers([value]):
-            return UnreadableArray(
-                path,
-                key,
-                f"line {first.line}: {name!r} must hold a number; found {shown(value)}. Name the scores "
-                "logits or probs, so that other fields are left alone.",
-            )
+    wrong = [name for name in names if not _are_numbers([first.fields[name]])]
+    if wrong:
+        return UnreadableArray(path, key, _fault_in_first(path, key, columns, first, wrong))
     shape = (n_rows,) if columns.flat else (n_rows, len(names))
     scores = _Scores(path, key, shape, names, columns.class_names)
     scores.columns = names
     return scores
+
+
+def _fault_in_first(path: Path, key: str, columns: Columns, first: Record, wrong: list[str]) -> InputError:
+    found = shown(first.fields[wrong[0]])
+    if columns.class_names == columns.names and all(isinstance(first.fields[name], str) for name in wrong):
+        return not_numbers(path, key, columns, wrong, f"{found} in line {first.line}")
+    return first.error(
+        f"{wrong[0]!r} must hold a number; found {found}. Name the scores logits or probs, so that other "
+        "fields are left alone."
+    )
 
 
 def _are_numbers(values: list[Any]) -> bool:
@@ -131,36 +140,35 @@ class _Scores(LazyArray):
 
 
 class _Labels(LazyArray):
-    """The label of each record: the index of a class, or its name."""
+    """The label of each record: the index of a class, its name, or whether it is the second of two."""
 
-    def __init__(self, path: Path, name: str, n_rows: int, *, is_text: bool, key: str) -> None:
-        super().__init__(path, key, (n_rows,), np.dtype("U1" if is_text else np.int64))
+    def __init__(self, path: Path, name: str, n_rows: int, first: type, *, key: str) -> None:
+        kind = first if first in _OTHER_LABELS else int
+        super().__init__(
+            path, key, (n_rows,), np.dtype("U1" if kind is str else "?" if kind is bool else "i8")
+        )
         self.columns = (name,)
         self._name = name
-        self._is_text = is_text
+        self._kind = kind
 
     def labels(self) -> NDArray[Any]:
         """Return all labels; how wide texts are is known at the end."""
-        if not self._is_text:
+        if self._kind is not str:
             return self.array()
         return np.array([self._label(record) for record in records(self.path)], dtype=str)
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         every = (self._label(record) for record in records(self.path))
         while block := list(islice(every, rows)):
-            yield np.array(block, np.int64)
+            yield np.array(block, self.dtype)
 
     def _label(self, record: Record) -> Any:
         label = record.field(self._name)
-        if self._is_text and isinstance(label, str):
+        if self._kind in _OTHER_LABELS and type(label) is self._kind:
             return label
         # JSON has one kind of number: 3.0 is the label 3.
-        if (
-            not self._is_text
-            and isinstance(label, (int, float))
-            and label == label // 1
-            and abs(label) < 2**53
-        ):
-            return int(label)
-        wanted = "the name of a class" if self._is_text else "the index of a class, a whole number"
+        number = whole_number(label) if self._kind is int else None
+        if number is not None:
+            return number
+        wanted = _OTHER_LABELS.get(self._kind, "the index of a class, a whole number")
         raise record.error(f"{self._name!r} must be {wanted}, as in the first record; found {shown(label)}.")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from temperance.data.lazy_array import damage_explained, file_error
+from temperance.data.formats.packed import open_bytes
+from temperance.data.lazy_array import file_error
 from temperance.errors import InputError, Remedy
 
-_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 _SHOWN = 40  # characters of a line or a text in a message
 
 
@@ -41,7 +38,7 @@ class Record:
 
 def records(path: Path) -> Iterator[Record]:
     """Yield the object of each line that is not blank."""
-    with _opened(path) as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(file, 1):
             if not line.isspace():
                 yield Record(path, number, _parsed(path, number, line))
@@ -49,20 +46,8 @@ def records(path: Path) -> Iterator[Record]:
 
 def count(path: Path) -> int:
     """Return how many lines have a record; they are not read as JSON."""
-    with _opened(path) as file:
+    with open_bytes(path) as file:
         return sum(not line.isspace() for line in file)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
-    wrong = "is not a gzip file, or a damaged one ({}). Copy it again."
-    with damage_explained(path, wrong.format, of=_DAMAGE):
-        if path.suffix.lower() == ".gz":
-            with gzip.open(path) as packed:
-                yield packed
-        else:
-            with path.open("rb") as file:
-                yield file
 
 
 def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:

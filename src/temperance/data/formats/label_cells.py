@@ -11,6 +11,13 @@ from numpy.typing import NDArray
 LARGEST_INDEX = 2**53  # above it a float is no exact index
 
 
+def whole_number(value: object) -> int | None:
+    """Return a number without decimals as an integer, so 3.0 as 3; None for all else, as for True."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value) if abs(value) < LARGEST_INDEX and value == value // 1 else None
+
+
 def label_values(cells: Sequence[str], named: bool) -> NDArray[Any] | str:
     """Return the labels that these different cells stand for: integers, or text; or the cell at fault.
 
@@ -35,10 +42,9 @@ def _is_padded(cell: str) -> bool:
 def _whole(cell: str) -> int | None:
     """Return the whole number in a cell; text has no types, so 3.0 is the label 3."""
     try:
-        number = float(cell)
+        return whole_number(float(cell))
     except ValueError:
         return None
-    return int(number) if abs(number) < LARGEST_INDEX and number == round(number) else None
 
 
 def _is_measure(cell: str) -> bool:

@@ -22,7 +22,7 @@ from temperance.data.lazy_array import Held, LazyArray, UnreadableArray, damage_
 from temperance.loaders import import_optional
 
 _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
-_LISTS = ("labels", "labels_val", "labels_test", "classes")
+_LISTS = ("labels", "labels_val", "labels_test", "classes", "class_names")
 _STRETCH_BYTES = 1 << 26  # passed through one map
 
 
