@@ -75,6 +75,11 @@ def test_a_number_of_python_alone_is_none_of_a_table(csv, cell):
     assert "line 2, column 'logit_0' must hold a number; found '1_000'" in refusal(path, need_labels=False)
 
 
+def test_nor_is_it_one_among_labels(csv):
+    rows = open_rows(csv("1_0,2_0,label\n1,2,2_0\n3,4,1_0\n"), kind="logits")
+    assert (rows.class_names, rows.labels.tolist()) == (("1_0", "2_0"), [1, 0])
+
+
 def test_quoted_decimal_commas(csv):
     path = csv('logit_0;logit_1;note\n"1,5"; "2";"a;b"\n3;4,25;\n')
     assert open_rows(path, need_labels=False).array().tolist() == [[1.5, 2], [3, 4.25]]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
-from temperance.data.formats.csv_text import EXAMPLE, TableText, as_number, is_number, read_table_text
+from temperance.data.formats.csv_text import EXAMPLE, TableText, as_numbers, is_number, read_table_text
 from temperance.data.formats.label_cells import label_values
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, UnreadableArray
 from temperance.errors import InputError
@@ -94,7 +94,7 @@ class _Columns(LazyArray):
     def _load(self, lines: dict[int, str], dtype: Any) -> NDArray[Any]:
         if any('"' in line for line in lines.values()):  # NumPy takes no quotes behind a blank
             rows = [self._cells(number, line) for number, line in lines.items()]
-            return np.array(rows if dtype is np.str_ else [[*map(as_number, row)] for row in rows], dtype)
+            return np.array(rows if dtype is np.str_ else [as_numbers(row) for row in rows], dtype)
         return np.loadtxt(
             list(lines.values()),
             dtype,
@@ -170,7 +170,7 @@ class _NumberColumns(_Columns):
                     "in this file. Save numbers without separators of thousands."
                 )
             try:
-                rows.append([as_number(cell) for cell in cells.replace(",", ".").split("\n")])
+                rows.append(as_numbers(cells.replace(",", ".").split("\n")))
             except ValueError:
                 self._checked(number, cells.replace(",", ".").split("\n"))
                 raise

@@ -121,17 +121,17 @@ def _are_columns_of_an_array(names: list[str]) -> bool:
     return len(names) > 1 and names == [str(number) for number in range(len(names))]
 
 
-def as_number(cell: str) -> float:
-    """Return the number in a cell."""
-    if "_" in cell:  # Python's own way to write 1_000
-        raise ValueError(cell)
-    return float(cell)
+def as_numbers(cells: list[str]) -> list[float]:
+    """Return the numbers in some cells."""
+    if "_" in "".join(cells):  # Python's own way to write 1_000
+        raise ValueError("_")
+    return list(map(float, cells))
 
 
 def is_number(cell: str) -> bool:
     """Say whether a cell holds a number."""
     try:
-        as_number(cell)
+        as_numbers([cell])
     except ValueError:
         return False
     return True

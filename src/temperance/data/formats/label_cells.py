@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.data.formats.csv_text import is_number
+
 LARGEST_INDEX = 2**53  # above it a float is no exact index
 
 
@@ -29,7 +31,7 @@ def label_values(cells: Sequence[str], named: bool) -> NDArray[Any] | str:
     if None not in numbers and not (named and any(map(_is_padded, cells))):
         return np.array(numbers, np.int64)
     odd = [cell for cell, number in zip(cells, numbers, strict=True) if number is None]
-    if not named and (len(odd) < len(cells) or any(map(_is_measure, odd))):
+    if not named and (len(odd) < len(cells) or any(map(is_number, odd))):
         return odd[0]
     return np.array(cells, np.str_)
 
@@ -41,15 +43,4 @@ def _is_padded(cell: str) -> bool:
 
 def _whole(cell: str) -> int | None:
     """Return the whole number in a cell; text has no types, so 3.0 is the label 3."""
-    try:
-        return whole_number(float(cell))
-    except ValueError:
-        return None
-
-
-def _is_measure(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return whole_number(float(cell)) if is_number(cell) else None
