@@ -79,7 +79,7 @@ def test_the_caption_says_what_becomes_of_a_small_probability(cal):
 
 def test_a_calibrator_without_a_map_is_refused(rows):
     ts = TemperatureScaling().fit(rows.logits, rows.labels)
-    with pytest.raises(InputError, match=r"must have a map.*got TemperatureScaling without one"):
+    with pytest.raises(InputError, match=r"must have a map.*found TemperatureScaling without one"):
         MapDisplay.from_calibrator(ts)
     first_edition = temperance.load(DATA / "v1" / "bayes.json")
     with pytest.raises(InputError, match="got BayesianTemperatureScaling without one"):
