@@ -82,7 +82,7 @@ def test_a_calibrator_without_a_map_is_refused(rows):
     with pytest.raises(InputError, match=r"must have a map.*found TemperatureScaling without one"):
         MapDisplay.from_calibrator(ts)
     first_edition = temperance.load(DATA / "v1" / "bayes.json")
-    with pytest.raises(InputError, match="got BayesianTemperatureScaling without one"):
+    with pytest.raises(InputError, match="found BayesianTemperatureScaling without one"):
         MapDisplay.from_calibrator(first_edition)
 
 
