@@ -1,4 +1,4 @@
-"""`bayes` on what the world contains: few rows that are all right, wrong labels, zeros on labels, any scale."""
+"""`bayes` on what the world contains: few rows, all of them right; wrong labels; zeros on labels; scales."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,10 @@ from typing import Any
 
 Spelling = Callable[[str, object], str]
 """How to write an argument with a value, or alone if the value is None."""
+
+
+MOST_LISTED = 6
+"""Names that a message lists."""
 
 
 def _in_python(argument: str, value: object) -> str:
@@ -109,6 +113,12 @@ def warn_user(warning: Warning) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("temperance."):
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)
+
+
+def listed(names: Sequence[object]) -> str:
+    """Return names for a sentence: the first few of many."""
+    shown = ", ".join(map(repr, names[:MOST_LISTED]))
+    return f"{shown}, ... ({len(names)} in all)" if len(names) > MOST_LISTED else shown
 
 
 class OutputExistsError(FileExistsError):

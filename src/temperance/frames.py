@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.errors import InputError
-
-MOST_LISTED = 6
+from temperance.errors import InputError, listed
 
 
 def column_names(logits: Any) -> NDArray[np.object_] | None:
@@ -37,14 +35,14 @@ def check_column_names(
     found, wanted = column_names(logits), list(expected)
     if found is None or found.tolist() == wanted:
         return
-    must = f"the columns must be those of the fit, in their order: {_listed(wanted)}"
+    must = f"the columns must be those of the fit, in their order: {listed(wanted)}"
     missing = [name for name in wanted if name not in found]
     if not missing:
         other = "others among them" if len(found) > len(wanted) else "another order"
         chosen = f".select(list({names}))" if hasattr(logits, "column_names") else f"[list({names})]"
-        raise InputError(f"{must}; found {other}: {_listed(found.tolist())}. Pass {argument}{chosen}.")
+        raise InputError(f"{must}; found {other}: {listed(found.tolist())}. Pass {argument}{chosen}.")
     raise InputError(
-        f"{must}; found {_listed(found.tolist())}, without {_listed(missing)}. If these are the same classes "
+        f"{must}; found {listed(found.tolist())}, without {listed(missing)}. If these are the same classes "
         "in the same order under other names, pass "
         f"np.asarray({argument}, float)."
     )
@@ -62,8 +60,3 @@ def numbers_of(frame: Any) -> Any:
         return frame
     all_numbers = all(dtype.kind in "fiub" for dtype in types)
     return frame.to_numpy(dtype=np.float64, na_value=np.nan) if all_numbers else frame
-
-
-def _listed(names: Sequence[object]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_LISTED]))
-    return f"{shown}, ... ({len(names)} in all)" if len(names) > MOST_LISTED else shown

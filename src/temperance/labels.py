@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.errors import InputError, Remedy
+from temperance.errors import InputError, Remedy, listed
 
-MOST_LISTED = 6
 _BOOLEANS = {"true", "false"}
 """Names that a message lists."""
 
@@ -62,12 +61,12 @@ def check_classes(classes: Any, n_classes: int) -> Names | None:
     if classes is None:
         return None
     wanted = f"classes must be a list of {n_classes} different names, one for each column in their order"
-    listed = isinstance(classes, Iterable) and not isinstance(classes, (str, Set))
-    names = [_plain_name(name) for name in classes] if listed else []
+    ordered = isinstance(classes, Iterable) and not isinstance(classes, (str, Set))
+    names = [_plain_name(name) for name in classes] if ordered else []
     if not (all(isinstance(name, str) for name in names) or all(isinstance(name, int) for name in names)):
-        raise InputError(f"{wanted}, all text or all whole numbers; found {_listed(names)}.")
-    if not listed or len(set(names)) != n_classes or len(names) != n_classes:
-        raise InputError(f"{wanted}; found {_listed(names) if names else repr(classes)}.")
+        raise InputError(f"{wanted}, all text or all whole numbers; found {listed(names)}.")
+    if not ordered or len(set(names)) != n_classes or len(names) != n_classes:
+        raise InputError(f"{wanted}; found {listed(names) if names else repr(classes)}.")
     return tuple(names)
 
 
@@ -169,7 +168,7 @@ def _named_columns(array: NDArray[Any], names: Names | None, n_classes: int) -> 
     unknown = np.flatnonzero(columns < 0)
     if unknown.size:
         raise InputError(
-            f"every label must be the name of a class: {_listed(names)}; found {array[unknown[0]].item()!r}",
+            f"every label must be the name of a class: {listed(names)}; found {array[unknown[0]].item()!r}",
             rows=unknown,
             advice="Correct the names, or give those of the columns in their order.",
         )
@@ -183,7 +182,7 @@ def _numbered_columns(array: NDArray[Any], numbers: list[int]) -> NDArray[np.int
     unknown = np.flatnonzero(columns < 0)
     if unknown.size:
         raise InputError(
-            f"the classes are called by whole numbers, and labels must be these: {_listed(numbers)}; found "
+            f"the classes are called by whole numbers, and labels must be these: {listed(numbers)}; found "
             f"{int(array[unknown[0]])}",
             rows=unknown,
             advice="If the labels are indices of columns, leave such names out or number them from 0.",
@@ -201,16 +200,11 @@ def _nameless(different: list[str], n_classes: int) -> InputError:
     if len(different) > n_classes:
         return InputError(
             f"labels must name {n_classes} classes at most, one for each column; found {len(different)} "
-            f"names: {_listed(different)}. Check that labels and columns match."
+            f"names: {listed(different)}. Check that labels and columns match."
         )
     # Which of them is whose column, only the user knows: no order is proposed.
     return InputError(
-        f"labels that are names, {_listed(different)}, need the names of the {n_classes} columns in their "
+        f"labels that are names, {listed(different)}, need the names of the {n_classes} columns in their "
         "order, which the logits do not carry.",
         remedy=Remedy("classes", (["FIRST", "SECOND", "..."],)),
     )
-
-
-def _listed(names: Sequence[object]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_LISTED]))
-    return f"{shown}, ... ({len(names)} in all)" if len(names) > MOST_LISTED else shown
