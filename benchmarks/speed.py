@@ -12,7 +12,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from temperance import BayesianTemperatureScaling, EntropyTemperatureScaling, TemperatureScaling
+from temperance import (
+    BayesianTemperatureScaling,
+    EntropyTemperatureScaling,
+    MonotoneScaling,
+    TemperatureScaling,
+)
+from temperance.calibrators import Calibrator
 from temperance.core import backend
 
 N, K = 50_000, 1_000
@@ -51,6 +57,7 @@ def measure(kernel: str, logits: np.ndarray, labels: np.ndarray) -> dict[str, fl
                 "TS fit": lambda: TemperatureScaling().fit(logits, labels),
                 "HTS fit": lambda: EntropyTemperatureScaling().fit(logits, labels),
                 "HTS predict_proba": lambda: hts.predict_proba(logits),
+                "mono fit": lambda: MonotoneScaling().fit(logits, labels),
                 "bayes fit": lambda: BayesianTemperatureScaling().fit(logits, labels),
                 "bayes predict_proba": lambda: bayes.predict_proba(logits),
             }
@@ -58,12 +65,12 @@ def measure(kernel: str, logits: np.ndarray, labels: np.ndarray) -> dict[str, fl
     return {name: value / seconds["u"] for name, value in seconds.items() if name != "u"}
 
 
-def added_memory(kernel: str, logits: np.ndarray, labels: np.ndarray) -> float:
-    """Return what an HTS fit adds to peak memory, as a share of the array's bytes."""
+def added_memory(method: type[Calibrator], kernel: str, logits: np.ndarray, labels: np.ndarray) -> float:
+    """Return what a fit adds to peak memory, as a share of the array's bytes."""
     with backend.kernel(kernel):
-        EntropyTemperatureScaling().fit(logits, labels)
+        method().fit(logits, labels)
         tracemalloc.start()
-        EntropyTemperatureScaling().fit(logits, labels)
+        method().fit(logits, labels)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     return peak / logits.nbytes
@@ -85,7 +92,7 @@ def main() -> None:
     logits, labels = make_task(N, K)
     limits = {
         "numpy": {"TS fit": 8, "HTS fit": 14, "HTS predict_proba": 6},
-        "compiled": {"TS fit": 3, "HTS fit": 6, "HTS predict_proba": 3},
+        "compiled": {"TS fit": 3, "HTS fit": 6, "HTS predict_proba": 3, "bayes fit": 40},
     }
     print(f"{N} x {K} float32; u = one np.exp(z, out=buffer)\n")
     print(f"{'kernels':<10}{'work':<22}{'ratio to u':>12}{'limit':>8}")
@@ -93,8 +100,9 @@ def main() -> None:
         ratios = measure(kernel, logits, labels)
         for name, ratio in ratios.items():
             print(f"{kernel:<10}{name:<22}{ratio:>12.2f}{wanted.get(name, ''):>8}")
-        memory = 100 * added_memory(kernel, logits, labels)
-        print(f"{kernel:<10}{'HTS fit, memory':<22}{memory:>10.1f} %{'10 %':>8}")
+        for name, method in (("HTS", EntropyTemperatureScaling), ("bayes", BayesianTemperatureScaling)):
+            memory = 100 * added_memory(method, kernel, logits, labels)
+            print(f"{kernel:<10}{name + ' fit, memory':<22}{memory:>10.1f} %{'10 %':>8}")
         for name, ratio in growth(kernel):
             print(f"{kernel:<10}{'HTS fit, ' + name:<22}{ratio:>10.2f} x{'2 x':>8}")
 

@@ -175,3 +175,18 @@ def test_moments_of_any_row_at_any_temperature_are_close_and_finite(module, gaps
     rtol = 1e-12 + 4 * np.finfo(float).eps * beta * min(np.abs(z).max(), 750 / beta)
     assert np.all(largest_errors(got, want[:3], floor=1.0) <= rtol)
     assert got[2][0] >= 0
+
+
+def test_parts_of_a_large_array_have_its_kernels_also_where_a_pass_costs_more():
+    pytest.importorskip("numba")
+    for size, cost, compiled in (
+        (1 << 24, 1, True),
+        (1 << 21, 1, False),
+        (1 << 21, 8, True),
+        (1 << 20, 8, False),
+    ):
+        whole = backend.kernels_for(size, cost)
+        with backend.kernels_of_size(size):
+            part = backend.kernels_for(10, cost)
+        assert part is whole
+        assert whole.__name__.endswith("compiled") == compiled

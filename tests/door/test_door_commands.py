@@ -240,3 +240,24 @@ def test_a_comparison_is_of_one_kind_of_outputs(run):
     np.savez("test.npz", logits=task.logits[100:], labels=task.labels[100:])
     said = run("compare", "val.npz", "test.npz", "-m", "ts", code=2)
     assert "must hold probabilities, as val.npz does; found logits" in " ".join(said.split())
+
+
+def test_ids_that_are_called_as_labels_are_read_back(run, frame):
+    frame.rename(columns={"label": "truth"}).assign(y=range(len(frame))).to_csv("named.csv", index=False)
+    fit(run)
+    columns = ("--input", "logits", "--id-column", "y", "--label-column", "truth")
+    run("apply", "cal.json", "named.csv", *columns, "-o", "probs.csv")
+    rows = open_rows("probs.csv", id_column="id")
+    assert rows.ids.astype(int).tolist() == list(range(len(frame)))
+    run("evaluate", "probs.csv", "--id-column", "id")
+
+
+def test_what_the_user_did_not_say_is_not_to_be_left_out(run, frame):
+    fit(run)
+    frame.rename(columns={name: f"logit_{name}" for name in NAMES}).to_csv("named.csv", index=False)
+    said = " ".join(run("evaluate", "named.csv", "-c", "cal.json", "--from-probs", code=2).split())
+    assert "Leave --from-probs out" in said
+    np.save("labels.npy", np.zeros(len(frame), int))
+    options = ("--labels", "labels.npy", "--label-column", "y")
+    said = " ".join(run("evaluate", "named.csv", *options, code=2).split())
+    assert "labels.npy: has no columns, as a table has. Leave --label-column out" in said

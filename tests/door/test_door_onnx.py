@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from temperance import InputError, load, logits_from_probs, make_calibrator, probability_floor
 from temperance.cli import main
+from temperance.data import simulate
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -179,3 +180,14 @@ def test_an_output_of_which_nothing_is_known_needs_the_users_word(tmp_path, monk
     for word in ("--from-probs", "--no-from-probs"):
         code, said = run("export", "cal.json", "out.onnx", "--append", "classifier.onnx", word, "--force")
         assert (code, said) == (0, "")
+
+
+def test_a_classifier_that_is_not_there_is_said_to_be_so(tmp_path):
+    task = simulate(n_rows=100, n_classes=3, random_state=0)
+    cal = make_calibrator("ts").fit(task.logits, task.labels)
+    with pytest.raises(
+        InputError, match=r"none\.onnx must be the ONNX file of a classifier; there is no such"
+    ):
+        cal.to_onnx(tmp_path / "out.onnx", model=tmp_path / "none.onnx")
+    with pytest.raises(InputError, match="floor must be a number from 0 to 1, without 1; found -1"):
+        cal.to_onnx(tmp_path / "out.onnx", model=tmp_path / "none.onnx", floor=-1)

@@ -24,8 +24,7 @@ from sklearn.utils import TransformerTags
 from temperance import loaders
 from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.fit_record import Baseline, FittedOn
-from temperance.calibrators.model import Formula, Model, Shape
-from temperance.calibrators.model import model_of as model_of
+from temperance.calibrators.model import Formula, Model, Shape, model_of
 from temperance.calibrators.opening import open_fit_data
 from temperance.calibrators.predicting import PredictMixin
 from temperance.calibrators.recording import record_fit

@@ -20,12 +20,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.calibrators.base import QUANTILES, TemperatureCalibrator, model_of
+from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
 from temperance.calibrators.bayes_design import Design, build_design, prior_blocks
 from temperance.calibrators.bayes_formula import SIZE, BayesianFormula, FirstEditionFormula
 from temperance.calibrators.class_bias import ClassBias, fit_class_bias
 from temperance.calibrators.descriptions import confidence_in_words, map_in_words
-from temperance.calibrators.model import Formula, Model, Shape
+from temperance.calibrators.model import Formula, Model, Shape, model_of
 from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.calibrators.single_temperature import warn_if_all_wrong
 from temperance.core.arrays import Floats, Matrix, Vector

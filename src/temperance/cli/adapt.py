@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from temperance.cli import matching
-from temperance.cli.floor import with_floor_of
 from temperance.cli.inputs import (
     FILE,
     RowOptions,
@@ -85,7 +84,7 @@ def adapt(
     check_writable(out, overwrite=force)
     opened = None
     if rows is not None:
-        opened = with_floor_of(fitted, _open(rows, row_options, fitted, from_probs=from_probs), output)
+        opened = matching.open_for_calibrator(rows, row_options, fitted, output, from_probs=from_probs)
     with output.progress("Adapting") as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report("", 0.1)
@@ -123,12 +122,6 @@ def _check_usage(rows: Path | None, priors: list[float] | None) -> None:
     if (rows is None) == (priors is None):
         found = "neither" if rows is None else "both"
         raise InputError(f"adapt takes ROWS or --priors; found {found}. Pass one of them.")
-
-
-def _open(path: Path, row_options: RowOptions, fitted: Calibrator, *, from_probs: bool) -> RowFile:
-    rows = matching.reading_probs(row_options, from_probs).open_with_any_labels(path)
-    matching.check_for_calibrator(rows, fitted, from_probs=from_probs)
-    return rows
 
 
 def _adapt_to_file(fitted: Calibrator, rows: RowFile) -> Calibrator:

@@ -9,7 +9,6 @@ import click
 
 import temperance
 from temperance.cli import matching
-from temperance.cli.floor import with_floor_of
 from temperance.cli.inputs import (
     FILE,
     RowOptions,
@@ -64,9 +63,7 @@ def apply(
     fitted = load(calibrator)
     check_apart(out, calibrator, logits, row_options.labels)
     check_output(out, overwrite=force)
-    rows = matching.reading_probs(row_options, from_probs).open_with_any_labels(logits)
-    matching.check_for_calibrator(rows, fitted, from_probs=from_probs)
-    rows = with_floor_of(fitted, rows, output)
+    rows = matching.open_for_calibrator(logits, row_options, fitted, output, from_probs=from_probs)
     shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
     carried = {} if out.suffix.lower() == ".npy" else _carried(rows, fitted)  # one array is all that it holds
     with (
@@ -93,10 +90,14 @@ def apply(
 
 def _carried(rows: RowFile, fitted: Calibrator) -> dict[str, Any]:
     """Return what goes along with the probabilities."""
+    from temperance.data.formats.columns import LABEL_NAMES
+
+    # Ids under a name of labels would be taken for these when the file is read.
+    id_column = "id" if (rows.id_column or "").lower() in LABEL_NAMES else rows.id_column
     return {
         "labels": rows.labels,
         "class_names": getattr(fitted, "class_names_", None) or rows.class_names,
         "ids": rows.ids,
-        "id_column": rows.id_column,
+        "id_column": id_column,
         "mark": f"{fitted.key} (temperance {temperance.__version__})",
     }

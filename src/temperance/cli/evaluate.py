@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from temperance.cli import inputs, matching
-from temperance.cli.floor import with_floor_of
 from temperance.cli.output import Output, output_options
 from temperance.cli.tables import metrics_table
 
@@ -48,10 +47,12 @@ def evaluate(
     from temperance.streaming import probabilities_of_file
 
     fitted = None if calibrator is None else load(calibrator)
-    rows = matching.reading_probs(row_options, from_probs).open(logits)
-    if fitted is not None:
-        matching.check_for_calibrator(rows, fitted, from_probs=from_probs)
-        rows = with_floor_of(fitted, rows, output)
+    if fitted is None:
+        rows = matching.reading_probs(row_options, from_probs).open(logits)
+    else:
+        rows = matching.open_for_calibrator(
+            logits, row_options, fitted, output, from_probs=from_probs, need_labels=True
+        )
     assert rows.labels is not None  # they were asked for
     with output.telling_warnings(), output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from temperance.cli.floor import with_floor_of
 from temperance.cli.inputs import RowOptions
 from temperance.cli.output import Output, on_one_line
 
@@ -34,6 +36,29 @@ def refuse_calibrated(rows: RowFile) -> None:
             f"must hold the classifier's own outputs; found probabilities already calibrated by "
             f"{rows.calibrated_by}. Give the file that these were made from."
         )
+
+
+def open_for_calibrator(
+    path: Path,
+    row_options: RowOptions,
+    fitted: Calibrator,
+    output: Output,
+    *,
+    from_probs: bool,
+    need_labels: bool = False,
+) -> RowFile:
+    """Open the rows that a calibrator is to be used on, with the floor of its fit."""
+    from temperance.errors import InputError, Remedy
+
+    options = reading_probs(row_options, from_probs)
+    try:
+        rows = options.open(path) if need_labels else options.open_with_any_labels(path)
+    except InputError as error:
+        if from_probs and error.remedy == Remedy("kind"):
+            error.remedy = Remedy("from_probs")  # the user has not said --input
+        raise
+    check_for_calibrator(rows, fitted, from_probs=from_probs)
+    return with_floor_of(fitted, rows, output)
 
 
 def check_for_calibrator(rows: RowFile, fitted: Calibrator, *, from_probs: bool) -> None:

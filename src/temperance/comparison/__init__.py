@@ -26,6 +26,7 @@ from temperance.comparison.recommendation import Difference, Recommendation, rec
 from temperance.comparison.result import Comparison, MethodResult
 from temperance.comparison.rows import LabelledRows
 from temperance.comparison.same_rows import check_apart
+from temperance.containers import names_of
 from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
@@ -139,16 +140,15 @@ def compare(
             failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
     settings = scoring | ({} if fold is None else {"folds": folds})
     recommendation = recommend(results, test.weights)
-    names = _record_names(results, val_logits, classes)
+    names = _record_names(results, val_logits, classes, val.logits.shape[1])
     return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures, names)
 
 
 def _record_names(
-    results: Mapping[str, MethodResult], logits: Any, given: Sequence[str] | Sequence[int] | None
+    results: Mapping[str, MethodResult], logits: Any, given: Any, n_classes: int
 ) -> tuple[str, ...] | None:
     """Give our calibrators the names of the classes, if there are any, and return these."""
-    columns = column_names(logits)
-    known = given if given is not None or columns is None else columns.tolist()
+    known = names_of(logits, given, n_classes)
     if known is None:
         return None
     names = tuple(map(str, known))

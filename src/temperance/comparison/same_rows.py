@@ -1,7 +1,7 @@
 """Whether test rows were fitted to as well: rows whose logits are the same to the bit in both sets.
 
-Logits of a network are as good as never the same for two inputs. Those of a forest of few trees often are, so
-rows that repeat within a set tell nothing, and where many do, rows that occur once in each tell little.
+A network hardly ever gives two inputs the same logits. A forest of few trees often does, so rows that repeat
+within a set are not counted, and where many repeat, a warning needs as many shared rows.
 """
 
 from __future__ import annotations

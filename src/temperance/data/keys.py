@@ -105,7 +105,7 @@ def mark(members: dict[str, LazyArray], scores: LazyArray) -> str | None:
 def _in_labels_file(path: Path, part: str | None, choice: ColumnChoice) -> LazyArray:
     if _is_table(path):
         return _labels_of_table(path, choice)
-    members = open_members(path)
+    members = open_members(path, choice)
     for key in (f"labels_{part}", "labels"):
         if key in members:
             return members[key]

@@ -24,8 +24,7 @@ from onnx import (
 )
 
 from temperance.calibrators import Calibrator
-from temperance.calibrators.base import model_of
-from temperance.calibrators.model import Model
+from temperance.calibrators.model import Model, model_of
 from temperance.files import check_writable
 from temperance.onnx.contents import names_in, readers_in, side_files
 from temperance.onnx.deciding import fitted_floor, holds_probabilities
@@ -82,6 +81,8 @@ def append_to_onnx(
         Whether a file that exists may be replaced.
     """
     check_writable(path, overwrite=overwrite)
+    if floor is not None:
+        check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
     fitted, classifier = model_of(calibrator), _read(Path(model))
     _check_folder(classifier, Path(model), Path(path))
     classifier, opset = _with_known_opset(classifier, Path(model))
@@ -93,8 +94,6 @@ def append_to_onnx(
     softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
     source = Array(graph, softmax[-1].input[0] if softmax else found.name)
     in_probs = not softmax and holds_probabilities(fitted, classifier, found.name, from_probs)
-    if floor is not None:
-        check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
     lowest = fitted_floor(fitted) if floor is None else floor
     _add_nodes(fitted, graph, source, kind, name, from_probs=in_probs, is_single=is_single, floor=lowest)
     graph.drop_unused(name)
@@ -109,6 +108,8 @@ def append_to_onnx(
 
 
 def _read(path: Path) -> ModelProto:
+    if not path.is_file():
+        raise InputError(f"{path} must be the ONNX file of a classifier; there is no such file.")
     try:
         model: ModelProto = load(str(path), format="protobuf", load_external_data=False)
         checker.check_model(str(path))

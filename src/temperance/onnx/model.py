@@ -14,8 +14,7 @@ from onnx import ModelProto, checker, helper
 
 import temperance
 from temperance.calibrators import Calibrator
-from temperance.calibrators.base import model_of
-from temperance.calibrators.model import Model
+from temperance.calibrators.model import Model, model_of
 from temperance.core.tensor_rows import TensorRows
 from temperance.files import atomic_file, check_writable
 from temperance.onnx.graph import Array, Graph

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from temperance.calibrators.base import Calibrator, model_of
-from temperance.calibrators.model import Model
+from temperance.calibrators.base import Calibrator
+from temperance.calibrators.model import Model, model_of
 from temperance.files import write_atomically
 from temperance.persistence.reading import read_calibrator
 from temperance.persistence.writing import to_text

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from temperance.calibrators import Calibrator
-from temperance.calibrators.base import model_of
-from temperance.calibrators.model import Model
+from temperance.calibrators.model import Model, model_of
 from temperance.core.tensor_rows import TensorRows
 from temperance.torch.ops import NO_DOUBLES, TORCH
 from temperance.torch.rows import as_rows, is_binary
