@@ -182,12 +182,8 @@ def test_an_output_of_which_nothing_is_known_needs_the_users_word(tmp_path, monk
         assert (code, said) == (0, "")
 
 
-def test_a_classifier_that_is_not_there_is_said_to_be_so(tmp_path):
+def test_the_floor_of_a_classifier_is_a_probability(tmp_path):
     task = simulate(n_rows=100, n_classes=3, random_state=0)
     cal = make_calibrator("ts").fit(task.logits, task.labels)
-    with pytest.raises(
-        InputError, match=r"none\.onnx must be the ONNX file of a classifier; there is no such"
-    ):
-        cal.to_onnx(tmp_path / "out.onnx", model=tmp_path / "none.onnx")
     with pytest.raises(InputError, match="floor must be a number from 0 to 1, without 1; found -1"):
-        cal.to_onnx(tmp_path / "out.onnx", model=tmp_path / "none.onnx", floor=-1)
+        cal.to_onnx(tmp_path / "out.onnx", model=tmp_path / "classifier.onnx", floor=-1)

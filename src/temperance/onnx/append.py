@@ -108,8 +108,6 @@ def append_to_onnx(
 
 
 def _read(path: Path) -> ModelProto:
-    if not path.is_file():
-        raise InputError(f"{path} must be the ONNX file of a classifier; there is no such file.")
     try:
         model: ModelProto = load(str(path), format="protobuf", load_external_data=False)
         checker.check_model(str(path))
