@@ -180,7 +180,7 @@ def test_a_task_without_ratios_is_left_out_of_averages_and_named(made, uncalibra
     (average,) = table.rows("average")
     assert means(average) == [1.0, 0.5]
     assert any(
-        note.startswith("Not in averages") and "a x." in note for note in paragraphs(to_markdown(table))
+        note.startswith("Not in averages") and "a, x." in note for note in paragraphs(to_markdown(table))
     )
 
 
@@ -189,9 +189,9 @@ def test_tasks_with_fewer_rows_are_marked_and_counted(made):
     table = make_table(made({"a__x": scores, "b__y": scores}, rows={"a__x": 312, "b__y": 5000}, n=5000))
     text = to_markdown(table)
     assert [line[1] for line in units(text)[1:3]] == [r"x\*", "y"]
-    assert r"\* all rows, fewer than 5000: a x 312." in paragraphs(text)
+    assert r"\* all rows, fewer than 5000: a, x: 312." in paragraphs(text)
     assert "x* &" in to_latex(table)
-    assert "* all rows, fewer than 5000: a x 312." in to_latex(table)
+    assert "* all rows, fewer than 5000: a, x: 312." in to_latex(table)
     assert [line.split(",")[2] for line in to_csv(table).splitlines()] == ["rows", "312", "5000"]
 
 

@@ -1,32 +1,64 @@
-"""`temperance study table`: a folder of results -> a table as the paper's."""
+"""`temperance study table`: a folder of results -> a table of scores, ranks, win rates or improvements."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from temperance.cli.inputs import FILE, method_names_option
+
+if TYPE_CHECKING:
+    from temperance.study import Results
 
 EXAMPLES = """\b
 Examples:
   temperance study table study --metric nll --n 200
   temperance study table study --metric ece --n 1000 --errors --paper
   temperance study table study -m ts,hts,bayes --format latex > table.tex
+  temperance study table study --kind ranks --over datasets
+  temperance study table study --kind wins --metric ece
+  temperance study table study --kind improvements --to none --format csv
 
 \b
-Each row is a task; averages are of scores divided by the uncalibrated one.
+  scores        a row for each task; averages are of scores divided by the
+                uncalibrated one
+  ranks         mean ranks, Friedman test, Nemenyi's critical difference
+  wins          on what share of tasks a method beats another
+  improvements  geometric mean of scores relative to --to, with intervals
+
+\b
 md and latex show an ECE in percent, csv has it as a fraction, with all
 digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
 """
 
+_ONLY_FOR = {
+    "errors": ("scores",),
+    "paper": ("scores",),
+    "over": ("ranks", "wins", "improvements"),
+    "to": ("improvements",),
+}
 
-@click.command(epilog=EXAMPLES, short_help="Tasks by methods, as in the paper.")
+
+@click.command(epilog=EXAMPLES, short_help="Scores, ranks, win rates, improvements.")
 @click.argument("folder", metavar="DIR", type=FILE)
+@click.option(
+    "--kind",
+    type=click.Choice(["scores", "ranks", "wins", "improvements"]),
+    default="scores",
+    help="What the table has: see below.",
+)
 @click.option(
     "--metric",
     default="nll",
     help="nll, ece (50 bins, as the paper's), ece15, brier, or one of the study's own.",
+)
+@click.option(
+    "--better",
+    type=click.Choice(["lower", "higher"]),
+    help="Which scores are better, for a metric of the study's own.",
 )
 @click.option("--n", "size", type=int, help="Rows fitted to.  [default: the fewest of the study]")
 @click.option(
@@ -38,20 +70,50 @@ digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
 )
 @click.option("--errors", is_flag=True, help="Add standard errors of the means over draws.")
 @click.option("--paper", is_flag=True, help="Put the paper's figures beside the tasks it has.")
+@click.option(
+    "--over",
+    type=click.Choice(["tasks", "datasets"]),
+    help="What counts once in a mean.  [default: tasks]",
+)
+@click.option("--to", metavar="METHOD", help="What improvements are over.  [default: ts]")
 @method_names_option("all with results")
 def table(
     folder: Path,
+    kind: str,
     metric: str,
+    better: str | None,
     size: int | None,
     form: str,
-    errors: bool,
-    paper: bool,
     methods: list[str] | None,
+    **options: Any,
 ) -> None:
     """Print a table of the study in DIR, finished or not."""
     from temperance.study import Results
     from temperance.study.table_text import WRITERS
-    from temperance.study.tables import make_table
 
-    made = make_table(Results(folder), metric, size, methods=methods, errors=errors, paper=paper)
+    given = {name: value for name, value in options.items() if value}
+    _check_options(kind, given)
+    made = _make(Results(folder), kind, metric, size, methods=methods, better=better, **given)
     click.echo(WRITERS[form](made), nl=False)
+
+
+def _check_options(kind: str, given: dict[str, Any]) -> None:
+    from temperance.validation import InputError
+
+    for name in given:
+        if kind not in _ONLY_FOR[name]:
+            raise InputError(
+                f"--{name} is for --kind {' or '.join(_ONLY_FOR[name])}; found --kind {kind}. Leave it out."
+            )
+
+
+def _make(results: Results, kind: str, *what: Any, **options: Any) -> Any:
+    from temperance.study import make_table, mean_improvements, rank_methods, win_rates
+
+    makers: dict[str, Callable[..., Any]] = {
+        "scores": make_table,
+        "ranks": rank_methods,
+        "wins": win_rates,
+        "improvements": mean_improvements,
+    }
+    return makers[kind](results, *what, **options)

@@ -8,22 +8,31 @@
 
 from __future__ import annotations
 
+from temperance.study.improvements import Improvements, mean_improvements
+from temperance.study.ranks import Ranks, rank_methods
 from temperance.study.results import METRICS, MeanOverDraws, Results
 from temperance.study.runner import Progress, run_study
 from temperance.study.table_text import to_csv, to_latex, to_markdown
 from temperance.study.tables import make_table
 from temperance.study.tasks import TaskFile, find_tasks
+from temperance.study.wins import WinRates, win_rates
 
 __all__ = [
     "METRICS",
+    "Improvements",
     "MeanOverDraws",
     "Progress",
+    "Ranks",
     "Results",
     "TaskFile",
+    "WinRates",
     "find_tasks",
     "make_table",
+    "mean_improvements",
+    "rank_methods",
     "run_study",
     "to_csv",
     "to_latex",
     "to_markdown",
+    "win_rates",
 ]

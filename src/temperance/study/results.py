@@ -94,6 +94,10 @@ class Results:
 
     def draws(self, task: TaskFile, method: str, n: int, metric: str) -> Vector:
         """Return a score for each draw that succeeded."""
+        return np.array(list(self.by_draw(task, method, n, metric).values()), np.float64)
+
+    def by_draw(self, task: TaskFile, method: str, n: int, metric: str) -> dict[int, float]:
+        """Return the scores by number of the draw, without those that failed."""
         check_choice("metric", metric, self.metrics)
         if n not in self.sizes:
             raise InputError(
@@ -101,8 +105,8 @@ class Results:
             )
         fitted = 0 if method == UNCALIBRATED else min(n, task.rows)
         scores = self._by_fit.get((task.name, fitted, method), [])
-        values = np.array([_value(score, metric) for score in scores], np.float64)
-        return values[~np.isnan(values)]
+        values = {score.fit.draw: _value(score, metric) for score in scores}
+        return {draw: value for draw, value in values.items() if not np.isnan(value)}
 
     def summary(self, task: TaskFile, method: str, n: int, metric: str) -> MeanOverDraws | None:
         """Return the mean of a score over draws, or None if there is none."""

@@ -9,61 +9,51 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.study.markup import LATEX, MARKDOWN, MINUS, Markup, aligned, latex_line, latex_table
+from temperance.study.names import dataset_name, model_name, task_name
 from temperance.study.paper import DRAWS as PAPER_DRAWS
+from temperance.study.summary_text import Summary, sheet_of
 from temperance.study.tables import Entry, Group, Row, Table, Unit
-from temperance.study.tasks import TaskFile
-
-_MINUS = "\N{MINUS SIGN}"
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: Table | Summary) -> str:
     """Return a table for a page of Markdown, with its columns aligned, so that it reads well as it is."""
+    if not isinstance(table, Table):
+        return sheet_of(table).to_markdown()
     lines = [["Data set", "Task", *_headings(table)]]
     for group in table.groups:
-        names = [_MARKDOWN.text(group.dataset)] + [""] * (len(group.rows) - 1)
-        lines += [[name, *_MARKDOWN.line(table, row)] for name, row in zip(names, group.rows, strict=True)]
+        names = [MARKDOWN.text(dataset_name(group.dataset))] + [""] * (len(group.rows) - 1)
+        lines += [[name, *_line(MARKDOWN, table, row)] for name, row in zip(names, group.rows, strict=True)]
     if table.overall is not None:
-        lines.append(["", *_MARKDOWN.line(table, table.overall)])
-    notes = [_MARKDOWN.text(note) for note in _notes(table)]
-    return "\n\n".join([_aligned(lines), *notes]) + "\n"
+        lines.append(["", *_line(MARKDOWN, table, table.overall)])
+    notes = [MARKDOWN.text(note) for note in _notes(table)]
+    return "\n\n".join([aligned(lines), *notes]) + "\n"
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: Table | Summary) -> str:
     """Return a table for a paper, laid out as those of the paper."""
+    if not isinstance(table, Table):
+        return sheet_of(table).to_latex()
     blocks = [_latex_group(table, group) for group in table.groups]
     if table.overall is not None:
-        blocks.append([_latex_line(["", *_LATEX.line(table, table.overall)])])
-    caption, *notes = map(_LATEX.text, _notes(table))
-    lines = [
-        r"% needs \usepackage{booktabs,multirow,graphicx}",
-        r"\begin{table}",
-        r"\centering",
-        # made narrower where it is too wide, never wider
-        r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-        rf"\begin{{tabular}}{{ll{'c' * len(table.methods)}}}",
-        r"\toprule",
-        _latex_line(["", "Task", *map(_LATEX.text, _headings(table))]),
-        *(line for block in blocks for line in (r"\midrule", *block)),
-        r"\bottomrule",
-        r"\end{tabular}}",
-        rf"\caption{{{caption}}}",
-        *(rf"\par{{\footnotesize {note}\par}}" for note in notes),
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+        blocks.append([latex_line(["", *_line(LATEX, table, table.overall)])])
+    head = ["", "Task", *map(LATEX.text, _headings(table))]
+    return latex_table(f"ll{'c' * len(table.methods)}", head, blocks, list(map(LATEX.text, _notes(table))))
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: Table | Summary) -> str:
     """Return a table for a program: a column for each method, and with errors another, as `hts_se`.
 
-    `rows` is how many rows methods were fitted to. What is missing is empty.
+    `rows` is how many rows methods were fitted to. What is missing is empty. Ranks and improvements have a
+    line for each method, win rates one for each pair.
     """
+    if not isinstance(table, Table):
+        return sheet_of(table).to_csv()
     columns = [name for key in table.methods for name in ([key, f"{key}_se"] if table.errors else [key])]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -72,51 +62,27 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
-WRITERS: dict[str, Callable[[Table], str]] = {"md": to_markdown, "latex": to_latex, "csv": to_csv}
+WRITERS: dict[str, Callable[[Table | Summary], str]] = {"md": to_markdown, "latex": to_latex, "csv": to_csv}
 """By what the command line calls the format."""
 
 
-@dataclass(frozen=True)
-class _Style:
-    """What the two formats for people do differently to a cell."""
-
-    escapes: dict[int, str]
-    bold: str
-    infinite: str
-    missing: str
-
-    def text(self, words: str) -> str:
-        """Return words that stand for themselves, also a file's name, which may have any sign in it."""
-        return "".join(sign if sign.isprintable() else "?" for sign in words).translate(self.escapes)
-
-    def line(self, table: Table, row: Row) -> list[str]:
-        label = self.text(f"{row.label}{'*' if row.is_short else ''}")
-        return [label, *(self.cell(table, row, entry) for entry in row.entries)]
-
-    def cell(self, table: Table, row: Row, entry: Entry | None) -> str:
-        if entry is None:
-            return self.missing if row.kind in ("task", "average") else ""
-        if row.kind == "difference":
-            return self.text(shown_difference(entry, table.unit))
-        if np.isinf(entry.value):
-            return self.infinite
-        value = table.unit.shown(entry.value, row.kind)
-        value = self.bold.format(value) if entry.bold else value
-        has_error = table.errors and np.isfinite(entry.error)
-        return value + (self.text(f" ± {table.unit.shown(entry.error)}") if has_error else "")
+def _line(style: Markup, table: Table, row: Row) -> list[str]:
+    name = row.label if row.kind != "task" else model_name(row.label)
+    label = style.text(f"{name}{'*' if row.is_short else ''}")
+    return [label, *(_cell(style, table, row, entry) for entry in row.entries)]
 
 
-_MARKDOWN = _Style(str.maketrans({sign: f"\\{sign}" for sign in r"\|*`<"}), "**{}**", "inf", "—")
-_LATEX = _Style(
-    str.maketrans(
-        {sign: f"\\{sign}" for sign in "&%#$_{}"}
-        | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-        | {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", _MINUS: "$-$", "+": "$+$", "—": "--"}
-    ),
-    r"\textbf{{{}}}",
-    r"$\infty$",
-    "--",
-)
+def _cell(style: Markup, table: Table, row: Row, entry: Entry | None) -> str:
+    if entry is None:
+        return style.missing if row.kind in ("task", "average") else ""
+    if row.kind == "difference":
+        return style.text(shown_difference(entry, table.unit))
+    if np.isinf(entry.value):
+        return style.infinite
+    value = table.unit.shown(entry.value, row.kind)
+    value = style.bold.format(value) if entry.bold else value
+    has_error = table.errors and np.isfinite(entry.error)
+    return value + (style.text(f" ± {table.unit.shown(entry.error)}") if has_error else "")
 
 
 def _headings(table: Table) -> list[str]:
@@ -128,22 +94,8 @@ def shown_difference(entry: Entry, unit: Unit) -> str:
     if not float(unit.shown(abs(entry.value))):
         return "="
     if np.isfinite(entry.error):
-        return f"{entry.value / entry.error:+.1f} se".replace("-", _MINUS)
-    return f"{_MINUS if entry.value < 0 else '+'}{unit.shown(abs(entry.value))}"
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
-    rule = ["-" * width if i < 2 else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
-    padded = [
-        [cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(pairs)]
-        for pairs in (zip(line, widths, strict=True) for line in lines)
-    ]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [padded[0], rule, *padded[1:]])
-
-
-def _latex_line(cells: Sequence[str]) -> str:
-    return f"{' & '.join(cells)} " + r"\\"
+        return f"{entry.value / entry.error:+.1f} se".replace("-", MINUS)
+    return f"{MINUS if entry.value < 0 else '+'}{unit.shown(abs(entry.value))}"
 
 
 def _latex_group(table: Table, group: Group) -> list[str]:
@@ -152,16 +104,17 @@ def _latex_group(table: Table, group: Group) -> list[str]:
         if row.kind == "average":
             lines.append(rf"\cmidrule{{2-{2 + len(table.methods)}}}")
         name = "" if row is not group.rows[0] else _latex_name(group)
-        lines.append(_latex_line([name, *_LATEX.line(table, row)]))
+        lines.append(latex_line([name, *_line(LATEX, table, row)]))
     return lines
 
 
 def _latex_name(group: Group) -> str:
     """Return the name of a data set for the margin, rotated unless it is longer than its rows are high."""
-    name, height = _LATEX.text(group.dataset), len(group.rows)
+    dataset, height = dataset_name(group.dataset), len(group.rows)
+    name = LATEX.text(dataset)
     if height == 1:
         return f"{{{name}}}"  # in braces, or a name as [a] would be an option of the rule above it
-    if len(group.dataset) <= 2 * height:
+    if len(dataset) <= 2 * height:
         name = rf"\rotatebox[origin=c]{{90}}{{{name}}}"
     return rf"\multirow{{{height}}}{{*}}{{{name}}}"
 
@@ -183,12 +136,12 @@ def _notes(table: Table) -> list[str]:
         notes.append(
             "Avg. relative: mean over tasks, if all have it, of a score divided by the uncalibrated one."
         )
-        if left_out := ", ".join(map(_name, table.left_out)):
+        if left_out := "; ".join(map(task_name, table.left_out)):
             notes.append(
                 f"Not in averages, as the uncalibrated score is missing, zero or infinite: {left_out}."
             )
     short = [row.task for row in table.rows("task") if row.is_short and row.task is not None]
-    if counts := ", ".join(f"{_name(task)} {task.rows}" for task in short):
+    if counts := "; ".join(f"{task_name(task)}: {task.rows}" for task in short):
         notes.append(f"* all rows, fewer than {table.n}: {counts}.")
     return notes + (_paper_notes(table) if table.paper else [])
 
@@ -199,8 +152,14 @@ def _caption(table: Table) -> str:
     once = "; where that is all rows, deterministic methods are fitted once" if whole else ""
     return (
         f"{table.unit.title} on test rows of methods fitted to {table.n} validation rows: "
-        f"mean of {_draws(table)}{spread}{once}. Lower is better, the best of a row is bold."
+        f"mean of {_draws(table)}{spread}{once}. {_direction(table)}"
     )
+
+
+def _direction(table: Table) -> str:
+    if table.better is None:
+        return "Whether lower or higher is better is not known, so nothing is bold."
+    return f"{table.better.capitalize()} is better, the best of a row is bold."
 
 
 def _draws(table: Table) -> str:
@@ -241,7 +200,3 @@ def _paper_notes(table: Table) -> list[str]:
             "or rounds to zero, the difference itself; = where both figures are equal as shown."
         )
     return notes
-
-
-def _name(task: TaskFile) -> str:
-    return task.name if task.dataset == task.model else f"{task.dataset} {task.model}"

@@ -20,10 +20,10 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.study import paper as _paper
-from temperance.study.methods import METHODS, in_order
 from temperance.study.results import MeanOverDraws, Results
+from temperance.study.selection import Better, better_scores, choose_methods, choose_size
 from temperance.study.tasks import TaskFile
-from temperance.validation import InputError, check_choice, guess
+from temperance.validation import check_choice
 
 Kind = Literal["task", "paper", "difference", "average"]
 
@@ -106,6 +106,8 @@ class Table:
     """Tasks that have no part in averages."""
     errors: bool
     paper: bool
+    better: Better | None
+    """Which scores are better; None if that is not known, as of a metric from outside."""
 
     @property
     def unit(self) -> Unit:
@@ -125,6 +127,7 @@ def make_table(
     methods: Sequence[str] | None = None,
     errors: bool = False,
     paper: bool = False,
+    better: str | None = None,
 ) -> Table:
     """Return the table of a metric.
 
@@ -132,8 +135,9 @@ def make_table(
     ----------
     results
         Of a study, finished or not.
-    metric : {"nll", "ece", "ece15", "brier"}
-        Mean negative log-likelihood, ECE with 50 (as the paper) or 15 bins, Brier score.
+    metric : {"nll", "ece", "ece15", "brier"} or str
+        Mean negative log-likelihood, ECE with 50 (as the paper) or 15 bins, Brier score, or one of the
+        study's own metrics.
     n : int, optional
         Rows that methods were fitted to, by default the fewest of the study.
     methods : sequence of str, optional
@@ -143,25 +147,26 @@ def make_table(
         Show the standard errors of means over draws.
     paper : bool
         Put the paper's figures beside the tasks that are the paper's, and with `errors` what ours differ by.
+    better : "lower" or "higher", optional
+        Which scores of a metric from outside are better. Without it nothing is marked as the best.
     """
     check_choice("metric", metric, results.metrics)
-    if not results.tasks or not results.sizes:
-        raise InputError(f"the study in {results.folder} must have tasks; it has none. Run it first.")
-    size = results.sizes[0] if n is None else n
+    direction = better_scores(metric, better)
+    size = choose_size(results, n)
     if paper:
         _paper.check_in_paper(size, metric)
-    reader = _ScoreReader(results, metric, size, unit_of(metric))
-    columns = (UNCALIBRATED, *_choose(reader, methods))
+    reader = _ScoreReader(results, metric, size, unit_of(metric), direction)
+    columns = (UNCALIBRATED, *choose_methods(results, metric, size, methods))
     groups, every_row = [], []
     for dataset, tasks in results.datasets().items():
         rows = [reader.row(task, columns) for task in tasks]
         every_row += rows
         lines = [[row, *(_beside(reader, row, columns, errors) if paper else [])] for row in rows]
-        average = [_average("Avg. relative", rows, reader.unit)] if len(rows) > 1 else []
+        average = [_average("Avg. relative", rows, reader)] if len(rows) > 1 else []
         groups.append(Group(dataset, (*chain(*lines), *average)))
-    overall = _average("All tasks, avg. relative", every_row, reader.unit) if len(groups) > 1 else None
+    overall = _average("All tasks, avg. relative", every_row, reader) if len(groups) > 1 else None
     left_out = tuple(row.task for row in every_row if row.task is not None and not _has_ratio(row))
-    return Table(metric, size, columns, tuple(groups), overall, left_out, errors, paper)
+    return Table(metric, size, columns, tuple(groups), overall, left_out, errors, paper, direction)
 
 
 @dataclass(frozen=True)
@@ -172,13 +177,17 @@ class _ScoreReader:
     metric: str
     n: int
     unit: Unit
+    better: Better | None
 
     def entry(self, task: TaskFile, method: str) -> Entry | None:
         return entry_of(self.results.summary(task, method, self.n, self.metric))
 
     def row(self, task: TaskFile, columns: Sequence[str]) -> Row:
         entries = [self.entry(task, method) for method in columns]
-        return Row("task", task.model, _with_best(entries, "task", self.unit), task, task.rows < self.n)
+        return Row("task", task.model, self.mark(entries, "task"), task, task.rows < self.n)
+
+    def mark(self, entries: Sequence[Entry | None], kind: Kind) -> tuple[Entry | None, ...]:
+        return _with_best(entries, kind, self.unit, self.better)
 
 
 def entry_of(summary: MeanOverDraws | None) -> Entry | None:
@@ -186,26 +195,13 @@ def entry_of(summary: MeanOverDraws | None) -> Entry | None:
     return None if summary is None else Entry(summary.mean, summary.error, summary.draws)
 
 
-def _choose(reader: _ScoreReader, methods: Sequence[str] | None) -> tuple[str, ...]:
-    studied = reader.results.methods
-    if methods is None:
-        tasks = reader.results.tasks
-        return tuple(key for key in studied if any(reader.entry(task, key) for task in tasks))
-    chosen = tuple(in_order(methods))
-    for key in chosen:
-        if key not in studied:
-            raise InputError(
-                f"the methods must be some of the study, {', '.join(studied) or 'which has none yet'}; "
-                f"found {key!r}.",
-                advice="Run the study with it first." if key in METHODS else guess(key, studied),
-            )
-    return chosen
-
-
-def _with_best(entries: Sequence[Entry | None], kind: Kind, unit: Unit) -> tuple[Entry | None, ...]:
-    """Mark the lowest: all that look the same as it."""
+def _with_best(
+    entries: Sequence[Entry | None], kind: Kind, unit: Unit, better: Better | None
+) -> tuple[Entry | None, ...]:
+    """Mark the best: all that look the same as it. Nothing is marked if the direction is not known."""
     finite = [entry.value for entry in entries if entry is not None and np.isfinite(entry.value)]
-    best = unit.shown(min(finite), kind) if len(finite) > 1 else None
+    choose = max if better == "higher" else min
+    best = unit.shown(choose(finite), kind) if len(finite) > 1 and better is not None else None
     return tuple(entry and replace(entry, bold=unit.shown(entry.value, kind) == best) for entry in entries)
 
 
@@ -215,11 +211,11 @@ def _has_ratio(row: Row) -> bool:
     return uncalibrated is not None and 0 < uncalibrated.value < np.inf
 
 
-def _average(label: str, rows: Sequence[Row], unit: Unit) -> Row:
+def _average(label: str, rows: Sequence[Row], reader: _ScoreReader) -> Row:
     ratios = [_ratios(row) for row in rows if _has_ratio(row)] or [[math.nan] * len(rows[0].entries)]
     means = [sum(column) / len(column) for column in zip(*ratios, strict=True)]
     entries = [None if math.isnan(mean) else Entry(mean) for mean in means]
-    return Row("average", label, _with_best(entries, "average", unit))
+    return Row("average", label, reader.mark(entries, "average"))
 
 
 def _ratios(row: Row) -> list[float]:

@@ -1,0 +1,75 @@
+"""What tables as Markdown and as LaTeX share: signs that stand for themselves, aligned columns, a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MINUS = "\N{MINUS SIGN}"
+
+
+@dataclass(frozen=True)
+class Markup:
+    """What the two formats for people do differently to a cell."""
+
+    escapes: dict[int, str]
+    bold: str
+    infinite: str
+    missing: str
+
+    def text(self, words: str) -> str:
+        """Return words that stand for themselves, also a file's name, which may have any sign in it."""
+        return "".join(sign if sign.isprintable() else "?" for sign in words).translate(self.escapes)
+
+
+MARKDOWN = Markup(str.maketrans({sign: f"\\{sign}" for sign in r"\|*`<"}), "**{}**", "inf", "—")
+LATEX = Markup(
+    str.maketrans(
+        {sign: f"\\{sign}" for sign in "&%#$_{}"}
+        | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+        | {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", MINUS: "$-$", "+": "$+$", "—": "--"}
+    ),
+    r"\textbf{{{}}}",
+    r"$\infty$",
+    "--",
+)
+
+
+def aligned(lines: Sequence[Sequence[str]], left: int = 2) -> str:
+    """Return a Markdown table that reads well as it is: the columns after the first ones to the right."""
+    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
+    rule = ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    padded = [
+        [cell.ljust(width) if i < left else cell.rjust(width) for i, (cell, width) in enumerate(pairs)]
+        for pairs in (zip(line, widths, strict=True) for line in lines)
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [padded[0], rule, *padded[1:]])
+
+
+def latex_line(cells: Sequence[str]) -> str:
+    """Return a line of a LaTeX table."""
+    return f"{' & '.join(cells)} " + r"\\"
+
+
+def latex_table(
+    columns: str, head: Sequence[str], blocks: Sequence[Sequence[str]], notes: Sequence[str]
+) -> str:
+    """Return a LaTeX table of blocks of lines, the first note as its caption, the others below."""
+    caption, *others = notes
+    lines = [
+        r"% needs \usepackage{booktabs,multirow,graphicx}",
+        r"\begin{table}",
+        r"\centering",
+        # made narrower where it is too wide, never wider
+        r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        latex_line(head),
+        *(line for block in blocks for line in (r"\midrule", *block)),
+        r"\bottomrule",
+        r"\end{tabular}}",
+        rf"\caption{{{caption}}}",
+        *(rf"\par{{\footnotesize {note}\par}}" for note in others),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
