@@ -2,11 +2,11 @@
 
 import sys
 from dataclasses import replace
+from itertools import combinations
 
 import matplotlib as mpl
 import numpy as np
 import pytest
-from compared import COMPARED
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
@@ -26,6 +26,8 @@ from temperance.display import (
     colour_of,
     marker_of,
 )
+from temperance.display.axes import draw_chart
+from temperance.display.chart import Axis, Chart, Line
 
 NAMES = ["reliability", "confidence", "temperature", "classes", "differences", "map", "learning", "scores"]
 GROUNDS = ["#ffffff", "#1b1f24"]
@@ -162,12 +164,40 @@ def test_every_colour_can_be_read_on_paper_and_on_a_dark_ground(name, ground):
 
 def test_every_method_has_a_colour_and_a_marker_of_its_own():
     assert set(COLOURS) == set(MARKERS) == {"none", *CALIBRATORS}
-    shown = ["none", *COMPARED]
-    assert len({COLOURS[name] for name in shown}) == len({MARKERS[name] for name in shown}) == len(shown)
+    assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(COLOURS)
     for name in COLOURS:
         assert (colour_of(name), marker_of(name)) == (COLOURS[name], MARKERS[name])
     assert colour_of("mine") not in COLOURS.values()
     assert marker_of("mine") not in MARKERS.values()
+
+
+def lightness_and_hue(colour):
+    """Return L*, a*, b* of a colour, with the white of D65."""
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    to_xyz = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175]]
+    x, y, z = np.array([*to_xyz, [0.0193339, 0.119192, 0.9503041]]) @ linear / [0.95047, 1.0, 1.08883]
+    return np.array([116 * np.cbrt(y) - 16, 500 * (np.cbrt(x) - np.cbrt(y)), 200 * (np.cbrt(y) - np.cbrt(z))])
+
+
+def test_no_two_methods_have_colours_that_look_alike():
+    places = {name: lightness_and_hue(colour) for name, colour in COLOURS.items()}
+    near = [
+        (one, two)
+        for one, two in combinations(places, 2)
+        if np.linalg.norm(places[one] - places[two]) < 20  # a just noticeable difference is 2.3
+    ]
+    assert near == []
+
+
+def test_a_variant_has_another_line_than_its_method():
+    assert {key: method_style(key).dash for key in ("ets", "ets-brier", "hts", "hts-sgd")} == {
+        "ets": "-", "ets-brier": "-.", "hts": "-", "hts-sgd": ":",
+    }  # fmt: skip
+    ax = mpl.figure.Figure().subplots()
+    marks = [Line(np.arange(3.0), np.arange(3.0), method=key) for key in ("ets", "ets-brier")]
+    draw_chart(ax, Chart("", "", Axis("x", (0, 2)), Axis("y", (0, 2)), marks))
+    assert [line.get_linestyle() for line in ax.lines] == ["-", "-."]
 
 
 def test_other_names_have_all_of_the_other_colours_and_always_the_same():

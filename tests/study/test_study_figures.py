@@ -7,7 +7,6 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
-from compared import COMPARED
 from making import write_task
 from matplotlib.figure import Figure
 from scipy.stats import pearsonr, spearmanr
@@ -15,12 +14,11 @@ from scipy.stats import pearsonr, spearmanr
 from temperance import InputError, make_calibrator
 from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
-from temperance.display import COLOURS, MARKERS, TemperatureDisplay
+from temperance.display import TemperatureDisplay
 from temperance.study import Results, average_figures, figures, find_tasks
 from temperance.study import results as study_results
 from temperance.study.average_figures import averages
 from temperance.study.figures import FIGURES, ON_A_TASK, SUFFIXES, draw_figure, figure_task, save_figure
-from temperance.study.methods import METHODS
 from temperance.study.protocol import WorkUnit
 from temperance.study.store import FILE_NAME, ResultStore
 from temperance.study.task_figures import (
@@ -228,12 +226,6 @@ def test_an_infinite_loss_is_written_as_such(results):
     ax = draw_figure(results, "avg_NLL").axes[0]
     assert [text.get_text() for text in ax.texts] == ["∞"]
     assert np.isfinite(ax.get_ylim()).all()
-
-
-def test_a_variant_looks_like_the_method_that_it_is_of():
-    for key in METHODS:
-        family = max((base for base in COMPARED if f"{key}-".startswith(f"{base}-")), key=len)
-        assert (COLOURS[key], MARKERS[key]) == (COLOURS[family], MARKERS[family])
 
 
 def test_larger_markers_are_more_rows(results):

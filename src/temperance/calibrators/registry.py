@@ -6,7 +6,9 @@ A new method is a file beside this one and an entry here.
 
 The colours were chosen by a search: as far apart as possible (CIELAB) to normal eyes and to three kinds of
 colour blindness (Machado et al., 2009), among those with a contrast of 3:1 or more both to white paper and
-to the report's dark ground #1b1f24. That leaves a narrow range of lightness, so markers differ as well.
+to the report's dark ground #1b1f24. That leaves a narrow range of lightness, so markers differ as well: on
+grey paper they alone tell methods apart, with the dashes of variants. There are more methods than plain
+shapes, so those that only a study draws have letters.
 """
 
 from __future__ import annotations
@@ -34,11 +36,12 @@ UNCALIBRATED = "none"
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """How a method is named and drawn: the markers are matplotlib's letters."""
+    """How a method is named and drawn: markers and dashes are written as matplotlib's."""
 
     label: str
     colour: str
     marker: str
+    dash: str = "-"
 
 
 @dataclass(frozen=True)
@@ -130,25 +133,31 @@ _TABLE: tuple[tuple[str, type[Calibrator], str, str, str, dict[str, Any], dict[s
     ("ets", _ETS, "ETS", "#9669ff", ">", {}, _EVERYWHERE),
     ("mono", MonotoneScaling, "Mono", "#c8781e", "p", {}, {"in_comparison": True}),
     ("bayes", _BAYES, "Bayes", "#00872d", "*", {}, _EVERYWHERE),
-    ("bayes-bias", _BAYES, "Bayes-bias", "#3c8c78", "8", {"class_bias": "auto"}, {"in_comparison": True}),
+    ("bayes-bias", _BAYES, "Bayes-bias", "#0096d2", "8", {"class_bias": "auto"}, {"in_comparison": True}),
     # The paper's own ways to fit: ETS by the Brier score, PTS without a prior, training by SGD.
-    ("ets-brier", _ETS, "ETS-Brier", "#9669ff", ">", {"loss": "brier"}, {"in_study": True}),
-    ("pts-plain", _PTS, "PTS-plain", "#c31eb4", "P", {"weight_decay": 0.0}, _NAMED_ONLY),
-    ("hts-sgd", _HTS, "HTS-SGD", "#969600", "^", _SGD, _NAMED_ONLY),
-    ("lts-sgd", _LTS, "LTS-SGD", "#ff1e4b", "v", _SGD, _NAMED_ONLY),
-    ("hnlts-sgd", _HNLTS, "HnLTS-SGD", "#b478b4", "D", _SGD, _NAMED_ONLY),
-    ("pts-sgd", _PTS, "PTS-SGD", "#c31eb4", "P", _SGD, _NAMED_ONLY),
-    ("pts-ece-sgd", _PTS, "PTS-ECE-SGD", "#a500ff", "X", {**_SGD, "loss": "ece"}, _NAMED_ONLY),
+    ("ets-brier", _ETS, "ETS-Brier", "#ff4b00", "$B$", {"loss": "brier"}, {"in_study": True}),
+    ("pts-plain", _PTS, "PTS-plain", "#965a5a", "$0$", {"weight_decay": 0.0}, _NAMED_ONLY),
+    ("hts-sgd", _HTS, "HTS-SGD", "#78692d", "$h$", _SGD, _NAMED_ONLY),
+    ("lts-sgd", _LTS, "LTS-SGD", "#e16969", "$l$", _SGD, _NAMED_ONLY),
+    ("hnlts-sgd", _HNLTS, "HnLTS-SGD", "#d22d78", "$n$", _SGD, _NAMED_ONLY),
+    ("pts-sgd", _PTS, "PTS-SGD", "#ff00ff", "$p$", _SGD, _NAMED_ONLY),
+    ("pts-ece-sgd", _PTS, "PTS-ECE-SGD", "#ff00a5", "$e$", {**_SGD, "loss": "ece"}, _NAMED_ONLY),
 )
 
+
+def _dash(key: str) -> str:
+    """Return a solid line for a method, dots for its training by SGD, dots and dashes for a variant."""
+    return ":" if key.endswith("-sgd") else "-." if "-" in key else "-"
+
+
 CALIBRATORS: dict[str, Method] = {
-    key: Method(key, build, MethodStyle(*style), options, **use)
+    key: Method(key, build, MethodStyle(*style, dash=_dash(key)), options, **use)
     for key, build, *style, options, use in _TABLE
 }
 """The methods of the package by key: call one to build its calibrator."""
 
 _UNCALIBRATED_STYLE = MethodStyle("Uncalibrated", "#767b82", "o")
-_OTHERS = (("#b0622e", "p"), ("#16868f", "h"), ("#4f7f2a", "d"))
+_OTHERS = (("#b0622e", "H"), ("#16868f", "h"), ("#4f7f2a", "d"))
 
 
 def method_style(name: str) -> MethodStyle:

@@ -93,6 +93,8 @@ def _draw_line(ax: Axes, mark: Line, look: dict[str, Any]) -> None:
         look |= {"alpha": 0.4, "linewidth": 0.8}
     elif not mark.method:
         look |= {"linestyle": "--", "linewidth": 1.0}
+    if mark.method:
+        look["linestyle"] = method_style(mark.method).dash
     many = len(mark.x) > 100  # so close that their markers would hide the line
     ax.plot(mark.x, mark.y, **look, **({} if many or mark.faint else _marker(mark, 5)))
 

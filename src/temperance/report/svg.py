@@ -21,6 +21,7 @@ from temperance.report.markup import element, joined
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 52
 _LETTER = 7.5  # width in pixels of a tick's letter
+_DASHES = {"-": None, "-.": "9 4 2 4", ":": "2 4"}  # pixels of line and gap
 _BELOW = 0.2  # of the height, for what is below a chart
 
 
@@ -133,9 +134,11 @@ def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
 def _draw_line(frame: _Frame, mark: Line, colour: str) -> Iterator[Markup]:
     """Draw a line through the points; where a number is missing the line breaks."""
     shade = "line" if mark.method else "rule"
+    dashes = _DASHES[method_style(mark.method).dash] if mark.method else None
     for part in _runs(np.isfinite(mark.x) & np.isfinite(mark.y)):
         points = frame.points(mark.x[part], mark.y[part])
-        yield element("polyline", class_=shade, stroke=colour, points=points, fill="none")
+        look = {"class_": shade, "stroke": colour, "fill": "none", "stroke_dasharray": dashes}
+        yield element("polyline", points=points, **look)
     if mark.tips:
         yield from _circles(frame, mark.x, mark.y, mark, class_="dot", fill=colour, r=4)
 

@@ -104,7 +104,7 @@ def _wins_sheet(wins: WinRates) -> Sheet:
         f"Win rates by {_about(scores)} over {_blocks(scores, wins.over)}: in how many % the method of a row "
         "beats that of a column, by its mean over draws. A tie counts half."
     )
-    overall = "All: against all others. Draws: the same for single draws, in which all methods are fitted to the same rows."
+    overall = "All: against all others. Draws: the same for single draws, each with the same rows for all."
     return Sheet(
         ["Method", "All", "Draws", *labels],
         rows,
