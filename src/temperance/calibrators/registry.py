@@ -135,13 +135,13 @@ _TABLE: tuple[tuple[str, type[Calibrator], str, str, str, dict[str, Any], dict[s
     ("bayes", _BAYES, "Bayes", "#00872d", "*", {}, _EVERYWHERE),
     ("bayes-bias", _BAYES, "Bayes-bias", "#0096d2", "8", {"class_bias": "auto"}, {"in_comparison": True}),
     # The paper's own ways to fit: ETS by the Brier score, PTS without a prior, training by SGD.
-    ("ets-brier", _ETS, "ETS-Brier", "#ff4b00", "$B$", {"loss": "brier"}, {"in_study": True}),
-    ("pts-plain", _PTS, "PTS-plain", "#965a5a", "$0$", {"weight_decay": 0.0}, _NAMED_ONLY),
-    ("hts-sgd", _HTS, "HTS-SGD", "#78692d", "$h$", _SGD, _NAMED_ONLY),
-    ("lts-sgd", _LTS, "LTS-SGD", "#e16969", "$l$", _SGD, _NAMED_ONLY),
-    ("hnlts-sgd", _HNLTS, "HnLTS-SGD", "#d22d78", "$n$", _SGD, _NAMED_ONLY),
-    ("pts-sgd", _PTS, "PTS-SGD", "#ff00ff", "$p$", _SGD, _NAMED_ONLY),
-    ("pts-ece-sgd", _PTS, "PTS-ECE-SGD", "#ff00a5", "$e$", {**_SGD, "loss": "ece"}, _NAMED_ONLY),
+    ("ets-brier", _ETS, "ETS-Brier", "#ff4b00", "d", {"loss": "brier"}, {"in_study": True}),
+    ("pts-plain", _PTS, "PTS-plain", "#965a5a", r"$\mathbf{0}$", {"weight_decay": 0.0}, _NAMED_ONLY),
+    ("hts-sgd", _HTS, "HTS-SGD", "#78692d", r"$\mathbf{h}$", _SGD, _NAMED_ONLY),
+    ("lts-sgd", _LTS, "LTS-SGD", "#e16969", r"$\mathbf{l}$", _SGD, _NAMED_ONLY),
+    ("hnlts-sgd", _HNLTS, "HnLTS-SGD", "#d22d78", r"$\mathbf{n}$", _SGD, _NAMED_ONLY),
+    ("pts-sgd", _PTS, "PTS-SGD", "#ff00ff", r"$\mathbf{p}$", _SGD, _NAMED_ONLY),
+    ("pts-ece-sgd", _PTS, "PTS-ECE-SGD", "#ff00a5", r"$\mathbf{e}$", {**_SGD, "loss": "ece"}, _NAMED_ONLY),
 )
 
 
@@ -151,13 +151,13 @@ def _dash(key: str) -> str:
 
 
 CALIBRATORS: dict[str, Method] = {
-    key: Method(key, build, MethodStyle(*style, dash=_dash(key)), options, **use)
-    for key, build, *style, options, use in _TABLE
+    key: Method(key, build, MethodStyle(label, colour, marker, _dash(key)), options, **use)
+    for key, build, label, colour, marker, options, use in _TABLE
 }
 """The methods of the package by key: call one to build its calibrator."""
 
 _UNCALIBRATED_STYLE = MethodStyle("Uncalibrated", "#767b82", "o")
-_OTHERS = (("#b0622e", "H"), ("#16868f", "h"), ("#4f7f2a", "d"))
+_OTHERS = (("#b0622e", r"$\spadesuit$"), ("#16868f", "h"), ("#4f7f2a", r"$\clubsuit$"))
 
 
 def method_style(name: str) -> MethodStyle:

@@ -1,7 +1,8 @@
 """The paper's two figures of averages: ECE and NLL of each method and size, relative to TS, over tasks.
 
 Of each task, the mean over draws of a method is divided by that of TS fitted to as many rows; the mean over
-tasks of these ratios is a marker. One panel for each data set with three tasks, one for all others.
+tasks of these ratios is a marker, with a bar of one standard error over tasks. One panel for each data set
+with three tasks, one for all others.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import method_style
+from temperance.calibrators.registry import MethodStyle
 from temperance.core.arrays import Matrix
 from temperance.display.ticks import tick_labels
+from temperance.study.names import dataset_name
 from temperance.study.results import Results
+from temperance.study.selection import choose_methods, choose_size
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError
 
@@ -28,17 +32,22 @@ _REFERENCE_METHOD = "ts"
 _GREY = "0.4"
 _COLUMNS = 3  # panels side by side
 _SMALLEST, _LARGEST = 9.0, 50.0  # areas of markers, in points squared
-_AREAS = {"*": 1.8, "D": 0.7}  # of markers that look smaller or larger than others of the same area
+MARKER_AREAS = {"*": 1.8, "D": 0.7}
+"""Factors of markers that look smaller or larger than others of the same area."""
 _KNEE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 0.8}
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Some tasks: for each method and size the mean ratio to TS, and how many tasks have one."""
+    """Some tasks: for each method and size the mean ratio to TS, and how many tasks have one.
+
+    The standard error is that over tasks, nan if there is one task.
+    """
 
     title: str
     tasks: int
     ratio: Matrix
+    error: Matrix
     count: NDArray[np.intp]
 
 
@@ -60,23 +69,30 @@ class Averages:
         """Whether every mean is over all tasks of its panel."""
         return all((panel.count == panel.tasks).all() for panel in self.panels)
 
+    @property
+    def has_errors(self) -> bool:
+        """Whether any mean is over more than one task."""
+        return any(bool(np.isfinite(panel.error).any()) for panel in self.panels)
+
 
 # ---- computing
 
 
-def averages(results: Results, metric: str) -> Averages:
+def averages(results: Results, metric: str, methods: Sequence[str] | None = None) -> Averages:
     """Average a metric relative to TS over tasks; one without results of a method or of TS is left out."""
-    methods = tuple(key for key in results.methods if key != _REFERENCE_METHOD)
-    if not methods or len(methods) == len(results.methods):
+    chosen = choose_methods(results, metric, choose_size(results, None), methods or results.methods)
+    others = tuple(key for key in chosen if key != _REFERENCE_METHOD)
+    if not others or _REFERENCE_METHOD not in results.methods:
         raise InputError(
             "a figure of averages needs results of ts and of another method; found those of "
-            f"{', '.join(results.methods) or 'none'}. Run the study with more methods."
+            f"{', '.join(chosen) or 'none'}. Choose more methods, or run the study with them."
         )
     panels = tuple(
-        _panel(results, title, tasks, methods, metric) for title, tasks in results.large_datasets().items()
+        _panel(results, dataset_name(title), tasks, others, metric)
+        for title, tasks in results.large_datasets().items()
     )
     fewest = min(task.rows for task in results.tasks)
-    return Averages(metric, methods, tuple(results.sizes), panels, fewest)
+    return Averages(metric, others, tuple(results.sizes), panels, fewest)
 
 
 def _panel(
@@ -89,7 +105,16 @@ def _panel(
     count = known.sum(axis=2)
     total = np.where(known, ratios, 0.0).sum(axis=2)
     mean = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return Panel(title, len(tasks), mean, count)
+    return Panel(title, len(tasks), mean, _standard_errors(ratios, mean, count), count)
+
+
+def _standard_errors(ratios: Matrix, mean: Matrix, count: NDArray[np.intp]) -> Matrix:
+    """Return standard errors of means over the last axis, without what is nan; nan for a single value."""
+    with np.errstate(invalid="ignore"):  # an infinite mean has no error
+        squares = np.where(np.isnan(ratios), 0.0, (ratios - mean[..., None]) ** 2).sum(axis=2)
+    known = count > 1
+    variance = np.divide(squares, (count - 1) * count, out=np.full(mean.shape, np.nan), where=known)
+    return np.sqrt(variance)
 
 
 # ---- drawing
@@ -108,9 +133,12 @@ class _Scale:
     high: float
 
     @classmethod
-    def of(cls, ratios: Matrix) -> _Scale:
+    def of(cls, ratios: Matrix, errors: Matrix | float = 0.0) -> _Scale:
+        """Return a scale that holds ratios with their errors; those below the knee set its lower end."""
         known = np.append(ratios[np.isfinite(ratios)], 1.0)
-        low, most, high = np.quantile(known, [0.0, 0.75, 1.0])
+        bars = np.append(np.nan_to_num(np.broadcast_to(errors, ratios.shape))[np.isfinite(ratios)], 0.0)
+        most = np.quantile(known, 0.75)
+        low, high = (known - bars)[known <= most].min(), (known + bars).max()
         knee = max(most, 2.0 - low)  # as far above 1 as the best is below
         low -= 0.08 * (knee - low) + 0.002
         if high - low > 3 * (knee - low):
@@ -161,7 +189,9 @@ def draw_averages(figure: Figure, data: Averages) -> None:
     """Draw the panels side by side on one scale, with a legend of the marker sizes below."""
     across, down = _grid(data)
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-    scale = _Scale.of(np.stack([panel.ratio for panel in data.panels]))
+    scale = _Scale.of(
+        *(np.stack([getattr(panel, name) for panel in data.panels]) for name in ("ratio", "error"))
+    )
     for ax, panel in zip(grid.flat, data.panels, strict=False):
         _draw_panel(ax, data, panel, scale)
     for ax in grid.flat[len(data.panels) :]:
@@ -199,15 +229,23 @@ def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -
     """Draw a column of markers, from few rows on the left to many on the right, joined by a thin line."""
     style, ratio = method_style(method), panel.ratio[at]
     colour, marker = style.colour, style.marker
-    places, areas = at + _asides(len(data.sizes)), _areas(data.sizes) * _AREAS.get(marker, 1.0)
+    places, areas = at + _asides(len(data.sizes)), _areas(data.sizes) * MARKER_AREAS.get(marker, 1.0)
     drawn = np.isfinite(ratio)
-    ax.plot(places[drawn], ratio[drawn], color=colour, linewidth=0.6, alpha=0.6, zorder=2)
+    ax.plot(places[drawn], ratio[drawn], style.dash, color=colour, linewidth=0.6, alpha=0.6, zorder=2)
+    bars = drawn & np.isfinite(panel.error[at])
+    ax.errorbar(places[bars], ratio[bars], panel.error[at][bars], color=colour, linestyle="", linewidth=0.7,
+                capsize=1.2, capthick=0.7, zorder=2)  # fmt: skip
     for place, y, area, count in zip(places, ratio, areas, panel.count[at], strict=True):
         if np.isfinite(y):
-            face, edge = (colour, "white") if count == panel.tasks else ("white", colour)
+            face, edge = (colour, marker_edge(style)) if count == panel.tasks else ("white", colour)
             ax.scatter(place, y, area, marker=marker, facecolor=face, edgecolor=edge, linewidth=0.4, zorder=3)
         elif count:  # as a probability of 0 for what happened gives
             ax.text(place, 1.0, "∞", transform=ax.get_xaxis_transform(), ha="center", va="top", color=colour)
+
+
+def marker_edge(style: MethodStyle) -> str:
+    """Return the colour around a marker: white, which keeps neighbours apart but would eat up a letter."""
+    return style.colour if style.marker.startswith("$") else "white"
 
 
 def _asides(sizes: int) -> Matrix:
@@ -230,6 +268,10 @@ def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
         Line2D([], [], markersize=np.sqrt(area), label=f"N = {n}", **look)
         for n, area in zip(data.sizes, _areas(data.sizes), strict=True)
     ]
+    if data.has_errors:
+        entries.append(
+            Line2D([], [], label="± standard error over tasks", color=_GREY, marker="|", linestyle="")
+        )
     if not data.is_complete:
         entries.append(Line2D([], [], markersize=5, fillstyle="none", label="mean of fewer tasks", **look))
     if scale.is_bent:

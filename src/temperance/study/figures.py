@@ -1,4 +1,4 @@
-"""The six figures of the paper, of any study: numbers are computed first, then drawn, then saved.
+"""The figures of a study, six of them the paper's: numbers are computed first, then drawn, then saved.
 
 They are drawn without a window, at the width of one or two columns of a journal, and the same numbers give
 the same file to the last byte.
@@ -7,16 +7,25 @@ the same file to the last byte.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from temperance.display import ReliabilityDisplay
 from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
+from temperance.display.chart import Chart, Mark
 from temperance.files import atomic_file, check_writable
 from temperance.study.average_figures import averages, draw_averages, figure_size
+from temperance.study.names import task_name
+from temperance.study.paired_scores import Over
+from temperance.study.rank_figures import diagram_size, draw_diagram
+from temperance.study.ranks import rank_methods
+from temperance.study.reliability_figures import reliability_display
 from temperance.study.results import Results
 from temperance.study.tables import papers_task
 from temperance.study.task_figures import class_temperatures, entropy_temperatures, two_temperatures
@@ -33,15 +42,27 @@ FIGURES: dict[str, str] = {
     "PTSvHTS": "temperature of PTS against that of HTS",
     "avg_ECE": "ECE of all methods relative to TS, averaged over tasks",
     "avg_NLL": "NLL of all methods relative to TS, averaged over tasks",
+    "cd_ECE": "mean ranks by ECE, with the critical difference",
+    "cd_NLL": "mean ranks by NLL, with the critical difference",
+    "reliability": "reliability diagram before and after calibration",
 }
-_COMPUTED: dict[str, Callable[[Results, TaskFile], Display]] = {
+_COMPUTED: dict[str, Callable[..., Display]] = {
     "class_LTS": class_temperatures,
     "h_HTS": partial(entropy_temperatures, method="hts"),
     "h_PTS": partial(entropy_temperatures, method="pts"),
     "PTSvHTS": two_temperatures,
+    "reliability": reliability_display,
 }
 ON_A_TASK = tuple(_COMPUTED)
 """The figures of one task; the others are of the whole study."""
+
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "task": ON_A_TASK,
+    "methods": ("avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL", "reliability"),
+    "n": ("cd_ECE", "cd_NLL", "reliability"),
+    "over": ("cd_ECE", "cd_NLL"),
+}
+"""Which figures have a choice; the others are always of the same."""
 
 SUFFIXES: dict[str, dict[str, Any]] = {
     ".png": {"dpi": 300},
@@ -80,7 +101,7 @@ def figure_task(results: Results, name: str | None = None) -> TaskFile:
 
 
 def save_figure(
-    results: Results, name: str, path: str | Path, *, task: str | None = None, overwrite: bool = False
+    results: Results, name: str, path: str | Path, *, overwrite: bool = False, **choices: Any
 ) -> Path:
     """Draw a figure and save it.
 
@@ -92,10 +113,10 @@ def save_figure(
         A key of `FIGURES`.
     path : path
         A file whose suffix, .png, .svg or .pdf, says what is written.
-    task : str, optional
-        The name of a task, for figures of one; by default as `figure_task` chooses.
     overwrite : bool
         Whether the file may exist.
+    **choices
+        As for `draw_figure`: task, methods, n, over.
     """
     target = Path(path)
     options = SUFFIXES.get(target.suffix.lower())
@@ -105,31 +126,100 @@ def save_figure(
         )
     check_writable(target, overwrite=overwrite)
     with _style():
-        figure = draw_figure(results, name, task=task)
+        figure = draw_figure(results, name, **choices)
         with atomic_file(target, overwrite=overwrite) as file, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph")  # of a task's name, which the font may not have
             figure.savefig(file, format=target.suffix.lower()[1:], **options)
     return target
 
 
-def draw_figure(results: Results, name: str, *, task: str | None = None) -> Figure:
-    """Compute and draw a figure, in the style that is set."""
+def draw_figure(
+    results: Results,
+    name: str,
+    *,
+    task: str | None = None,
+    methods: Sequence[str] | None = None,
+    n: int | None = None,
+    over: Over | None = None,
+) -> Figure:
+    """Compute and draw a figure, in the style that is set.
+
+    Parameters
+    ----------
+    results : Results
+        Of the study.
+    name : str
+        A key of `FIGURES`.
+    task : str, optional
+        The name of a task, for figures of one; by default as `figure_task` chooses.
+    methods : sequence of str, optional
+        For averages, ranks and reliability.
+    n : int, optional
+        Rows fitted to: for ranks by default the fewest of the study, for reliability all of the task.
+    over : "tasks" or "datasets", optional
+        What counts once in mean ranks.
+    """
     check_choice("the figure", name, tuple(FIGURES))
-    if name not in ON_A_TASK:
-        data = averages(results, name.removeprefix("avg_").lower())
+    _check_choices(name, {"task": task, "methods": methods, "n": n, "over": over})
+    kind, _, metric = name.partition("_")
+    if kind == "avg":
+        data = averages(results, metric.lower(), methods)
         figure = blank_figure(*figure_size(data))
         draw_averages(figure, data)
         return figure
+    if kind == "cd":
+        ranks = rank_methods(results, metric.lower(), n, methods=methods, over=over or "tasks")
+        figure = blank_figure(*diagram_size(ranks))
+        draw_diagram(figure, ranks)
+        return figure
     chosen = figure_task(results, task)
-    chart = _COMPUTED[name](results, chosen).chart()
-    figure = blank_figure(*_size(name, chosen))
-    draw_chart(figure.subplots(), replace(chart, title=_title(chosen.name, figure.get_figwidth())))
+    if name == "reliability":
+        return _draw_reliability(chosen, reliability_display(results, chosen, methods, n), n)
+    return _draw_on_task(name, chosen, _COMPUTED[name](results, chosen).chart())
+
+
+def _check_choices(name: str, choices: dict[str, Any]) -> None:
+    for choice, value in choices.items():
+        if value is not None and name not in OPTIONS[choice]:
+            raise InputError(
+                f"{choice} is for the figures {', '.join(OPTIONS[choice])}; found {name}. Leave it out."
+            )
+
+
+def _draw_on_task(name: str, task: TaskFile, chart: Chart) -> Figure:
+    figure = blank_figure(*_size(name, task))
+    draw_chart(figure.subplots(), replace(chart, title=_title(task_name(task), figure.get_figwidth())))
     if name == "PTSvHTS":
         figure.supxlabel(chart.caption, fontsize=7)
         figure.axes[0].set_aspect("equal")
     else:  # below the axes: among the dots there is no room
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
+
+
+def _draw_reliability(task: TaskFile, display: ReliabilityDisplay, n: int | None) -> Figure:
+    """Draw the diagram with the shares of rows below it; the legend has the ECE of each method."""
+    chart = display.chart()
+    assert chart.below is not None  # of a reliability diagram
+    figure = blank_figure(3.4, 4.2)
+    top, below = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
+    fitted = "all" if n is None or n >= task.rows else n
+    title = _title(f"{task_name(task)}, fitted to {fitted} rows", figure.get_figwidth())
+    draw_chart(below, chart.below)
+    draw_chart(top, replace(chart, title=title, marks=_with_errors(chart.marks, display)))
+    top.label_outer()
+    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+def _with_errors(marks: Sequence[Mark], display: ReliabilityDisplay) -> list[Mark]:
+    errors = {key: float(found.share @ np.abs(found.gap)) for key, found in display.diagrams.items()}
+    return [
+        replace(mark, label=f"{mark.label}: ECE {100 * errors[mark.method]:.2f} %")
+        if mark.label and mark.method
+        else mark
+        for mark in marks
+    ]
 
 
 def _title(name: str, width: float) -> str:

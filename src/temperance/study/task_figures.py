@@ -7,7 +7,7 @@ temperatures of TS fitted to groups of test rows.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,7 @@ from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
 from temperance.display.base import Display
-from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule
+from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text
 from temperance.display.optima import LEAST_ROWS, as_rows, temperatures
 from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
@@ -29,6 +29,7 @@ _BINS = 20
 _LINES = 10  # draws of few rows, of a method that is a line
 _LINE_POINTS = 200
 _MOST_DOTS = 20_000
+_ROOM = 0.6  # of the range of T, for draws and whiskers beyond it
 _RARE = 0.01  # of the dots may lie outside the axes: the odd one would flatten all else
 
 
@@ -63,24 +64,67 @@ class EntropyTemperatures(Display):
     rows: int
     few: int
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Limits of T: a bad draw, or the best T of a bin with few rows, must not flatten all else.
+
+        They hold the fit to all rows, TS, and the best T of bins with one row in a hundred or more. Draws and
+        whiskers may add more than half of that range at each end.
+        """
+        best = self.best
+        known = best.identified & (best.count >= _RARE * best.count.sum())
+        ends = np.quantile(self.by_all, [_RARE / 2, 1 - _RARE / 2])
+        core = np.log([self.ts, *ends, *best.optimum[known]])
+        more = np.log([*np.quantile(self.by_few, [0.1, 0.9]), *best.low[known], *best.high[known]] if
+                      self.by_few.size else [*best.low[known], *best.high[known]])  # fmt: skip
+        low, high = float(core.min()), float(core.max())
+        room = _ROOM * (high - low) + 0.05
+        low, high = (max(low - room, more.min(initial=low)), min(high + room, more.max(initial=high)))
+        margin = 0.06 * (high - low) + 0.02
+        return float(np.exp(low - margin)), float(np.exp(high + margin))
+
     def chart(self) -> Chart:
         """Return the best T of bins on top of the method's: light for few rows, dark for all."""
         draws = f", {len(self.by_few)} draws" if len(self.by_few) > 1 else ""
         marks = self._marks(self.by_few, f"{self.few} rows{draws}", faint=True)
         marks += self._marks(self.by_all[None], f"all {self.rows} rows", faint=False)
         marks.append(Rule(self.ts, method="ts", label=f"TS: T = {self.ts:.3g}"))
-        # A few fits to few rows may be so far off that their lines would flatten all else.
-        few = [np.clip(line, *np.quantile(self.by_few, [0.1, 0.9])) for line in self.by_few]
-        return self.best.chart_of(marks, [self.by_all, *few])
+        chart = self.best.chart_of(marks, [self.by_all])
+        y = replace(chart.y, limits=self.limits)
+        return replace(chart, y=y, marks=[*chart.marks, *self._far_bins()])
 
     def _marks(self, values: Matrix, words: str, *, faint: bool) -> list[Mark]:
         """Return a line for each fit if T is a function of the entropy, or else dots."""
         kind = Line if self.method == "hts" else partial(Dots, fine=True)
-        labels = [f"{method_style(self.method).label}, {words}"] + [""] * len(values)  # one in the legend
+        words = f"{method_style(self.method).label}, {words}{self._outside(values)}"
+        labels = [words] + [""] * len(values)  # one in the legend
         return [
             kind(self.log_entropy, line, method=self.method, label=label, faint=faint)
             for line, label in zip(values, labels, strict=False)
         ]
+
+    def _outside(self, values: Matrix) -> str:
+        """Return a second line for the legend: how many of the lines, or of the dots, leave the axes."""
+        low, high = self.limits
+        outside = (values < low) | (values > high)
+        if not outside.any():
+            return ""
+        if self.method != "hts":
+            return f"\n({100 * outside.mean():.1f} % outside the axes)"
+        return f"\n({outside.any(axis=1).sum()} of {len(values)} leave the axes)"
+
+    def _far_bins(self) -> list[Mark]:
+        """Return an arrow with the value for each best T that is outside the axes."""
+        low, high = self.limits
+        marks: list[Mark] = []
+        for x, t in zip(
+            self.best.centre[self.best.identified], self.best.optimum[self.best.identified], strict=True
+        ):
+            if not low <= t <= high:
+                inset = (high / low) ** 0.04
+                y, arrow = (high / inset, "↑") if t > high else (low * inset, "↓")
+                marks.append(Text(float(x), y, f" {arrow} {t:.2g} "))
+        return marks
 
 
 @dataclass(frozen=True, eq=False)
