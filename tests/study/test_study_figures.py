@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from making import write_task
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from scipy.stats import pearsonr, spearmanr
 
@@ -230,7 +231,7 @@ def test_an_infinite_loss_is_written_as_such(results):
 
 def test_larger_markers_are_more_rows(results):
     ax = draw_figure(results, "avg_NLL").axes[0]
-    areas = [float(dots.get_sizes()[0]) for dots in ax.collections if len(dots.get_sizes())]
+    areas = [float(dots.get_sizes()[0]) for dots in ax.collections if isinstance(dots, PathCollection)]
     assert len(areas) == 6
     assert all(few < many for few, many in zip(areas[::2], areas[1::2], strict=True))
 
@@ -254,9 +255,12 @@ def test_no_text_is_cut_off(name, results):
 def test_it_says_what_it_shows(name, results):
     figure = draw_figure(results, name)
     ax = figure.axes[0]
-    assert ax.get_ylabel()
-    assert ax.get_title().startswith("cats__large" if name in ON_A_TASK else "all (3 tasks)")
-    if name == "PTSvHTS":
+    assert ax.get_ylabel() or name.startswith("cd_")
+    whole = "mean rank by" if name.startswith("cd_") else "all (3 tasks)"
+    assert ax.get_title().startswith("cats, large" if name in ON_A_TASK else whole)
+    if name.startswith("cd_"):
+        assert "Bayes" in "".join(text.get_text() for text in ax.texts)
+    elif name == "PTSvHTS":
         assert "of ranks" in figure.get_supxlabel()
     else:
         assert len(figure.legends[0].get_texts()) >= 2

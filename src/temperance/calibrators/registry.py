@@ -137,11 +137,11 @@ _TABLE: tuple[tuple[str, type[Calibrator], str, str, str, dict[str, Any], dict[s
     # The paper's own ways to fit: ETS by the Brier score, PTS without a prior, training by SGD.
     ("ets-brier", _ETS, "ETS-Brier", "#ff4b00", "d", {"loss": "brier"}, {"in_study": True}),
     ("pts-plain", _PTS, "PTS-plain", "#965a5a", r"$\mathbf{0}$", {"weight_decay": 0.0}, _NAMED_ONLY),
-    ("hts-sgd", _HTS, "HTS-SGD", "#78692d", r"$\mathbf{h}$", _SGD, _NAMED_ONLY),
-    ("lts-sgd", _LTS, "LTS-SGD", "#e16969", r"$\mathbf{l}$", _SGD, _NAMED_ONLY),
-    ("hnlts-sgd", _HNLTS, "HnLTS-SGD", "#d22d78", r"$\mathbf{n}$", _SGD, _NAMED_ONLY),
-    ("pts-sgd", _PTS, "PTS-SGD", "#ff00ff", r"$\mathbf{p}$", _SGD, _NAMED_ONLY),
-    ("pts-ece-sgd", _PTS, "PTS-ECE-SGD", "#ff00a5", r"$\mathbf{e}$", {**_SGD, "loss": "ece"}, _NAMED_ONLY),
+    ("hts-sgd", _HTS, "HTS-SGD", "#78692d", r"$\mathbf{H}$", _SGD, _NAMED_ONLY),
+    ("lts-sgd", _LTS, "LTS-SGD", "#e16969", r"$\mathbf{L}$", _SGD, _NAMED_ONLY),
+    ("hnlts-sgd", _HNLTS, "HnLTS-SGD", "#d22d78", r"$\mathbf{N}$", _SGD, _NAMED_ONLY),
+    ("pts-sgd", _PTS, "PTS-SGD", "#ff00ff", r"$\mathbf{P}$", _SGD, _NAMED_ONLY),
+    ("pts-ece-sgd", _PTS, "PTS-ECE-SGD", "#ff00a5", r"$\mathbf{E}$", {**_SGD, "loss": "ece"}, _NAMED_ONLY),
 )
 
 

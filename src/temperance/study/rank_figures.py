@@ -98,17 +98,18 @@ def _draw_groups(ax: Axes, ranks: Ranks) -> None:
 
 
 def _draw_labels(ax: Axes, ranks: Ranks, per_inch: float) -> None:
-    """Draw each method at its rank, with a line to its name: the better half on the left."""
+    """Draw a line from each mean rank to the method's name, with its marker: the better half on the left."""
     k, left = len(ranks.methods), -(-len(ranks.methods) // 2)
     for i, (method, mean) in enumerate(zip(ranks.methods, ranks.mean, strict=True)):
         on_left = i < left
         y = -_first_label(ranks) - _STEP * (i if on_left else k - 1 - i) - 0.05
-        end, align = (1 - 0.12 * per_inch, "right") if on_left else (k + 0.12 * per_inch, "left")
+        end, align = (1 - 0.07 * per_inch, "right") if on_left else (k + 0.07 * per_inch, "left")
         style = method_style(method)
         ax.plot([mean, mean, end], [0, y, y], zorder=1, **_THIN)
+        ax.plot(mean, 0, marker="o", markersize=2.5, color=_INK, clip_on=False)
         area = _MARKER_AREA * MARKER_AREAS.get(style.marker, 1.0)
-        look = {"facecolor": style.colour, "edgecolor": marker_edge(style), "linewidth": 0.4}
-        ax.scatter(mean, 0, area, marker=style.marker, zorder=3, clip_on=False, **look)
+        look: dict[str, Any] = {"facecolor": style.colour, "edgecolor": marker_edge(style), "linewidth": 0.4}
+        ax.scatter(end, y, area, marker=style.marker, zorder=3, clip_on=False, **look)
         words = f"{style.label}  {mean:.2f}" if on_left else f"{mean:.2f}  {style.label}"
-        ax.text(end + np.copysign(0.05 * per_inch, end - mean), y, words, ha=align, va="center",
+        ax.text(end + np.copysign(0.1 * per_inch, end - mean), y, words, ha=align, va="center",
                 parse_math=False)  # fmt: skip

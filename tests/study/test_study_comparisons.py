@@ -1,0 +1,310 @@
+"""Ranks, win rates and improvements: against other code, and as they are written."""
+
+import csv
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
+
+from temperance import InputError
+from temperance.study import (
+    Results,
+    mean_improvements,
+    rank_methods,
+    to_csv,
+    to_latex,
+    to_markdown,
+    win_rates,
+)
+from temperance.study.methods import UNCALIBRATED
+from temperance.study.protocol import FitKey
+from temperance.study.ranks import critical_difference, friedman
+from temperance.study.scoring import Score
+from temperance.study.store import ResultStore
+from temperance.study.table_text import WRITERS
+from temperance.study.tables import make_table
+from temperance.study.tasks import TaskFile
+
+METHODS = (UNCALIBRATED, "ts", "hts", "bayes")
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Return a function that makes a study: {task: scores by method, each a number or those of draws}."""
+
+    def study(scores, metric="nll"):
+        def named(value):
+            return {"nll": value} if metric == "nll" else {"nll": 1.0, "metrics": {metric: value}}
+
+        store = ResultStore.create(tmp_path, 0)
+        tasks = [TaskFile(name, Path(f"{name}.npz"), name, 5000, 100, 10) for name in scores]
+        store.add_tasks(tasks, [200])
+        store.add(
+            Score(FitKey(task.name, 0 if method == UNCALIBRATED else 200, i, method), **named(value))
+            for task in tasks
+            for method, draws in scores[task.name].items()
+            for i, value in enumerate(np.atleast_1d(draws))
+        )
+        return Results(tmp_path)
+
+    return study
+
+
+@pytest.fixture
+def random_study(study):
+    """Return a study of 13 tasks of 6 data sets with scores as given, and the scores."""
+    rng = np.random.default_rng(3)
+    names = [f"{'abcdef'[i % 6]}__{i}" for i in range(13)]
+    values = rng.lognormal(0.3 * np.arange(4)[::-1], 1.0, (13, 4)).round(1) + 0.1  # with ties
+    made = study(
+        {name: dict(zip(METHODS, row, strict=True)) for name, row in zip(names, values, strict=True)}
+    )
+    order = [names.index(task.name) for task in made.tasks]
+    return made, values[order]
+
+
+# ---- ranks
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 6])
+@pytest.mark.parametrize("shape", [(5, 3), (40, 11)])
+def test_friedman_is_that_of_scipy_with_and_without_ties(shape, decimals):
+    scores = np.random.default_rng(1).normal(size=shape).round(decimals)
+    statistic, p_value = friedman(rankdata(scores, axis=1))
+    expected = friedmanchisquare(*scores.T)
+    assert statistic == pytest.approx(expected.statistic, rel=1e-12)
+    assert p_value == pytest.approx(expected.pvalue, rel=1e-10)
+
+
+def test_methods_that_are_always_tied_do_not_differ():
+    assert friedman(np.full((4, 3), 2.0)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("k", "quantile"), [(2, 1.960), (5, 2.728), (10, 3.164)])
+def test_the_critical_difference_has_the_quantiles_of_the_paper(k, quantile):
+    assert critical_difference(k, 30) == pytest.approx(quantile * math.sqrt(k * (k + 1) / 180), abs=3e-4)
+    exact = studentized_range.isf(0.1, k, np.inf) / math.sqrt(2)
+    assert critical_difference(k, 7, alpha=0.1) == pytest.approx(exact * math.sqrt(k * (k + 1) / 42))
+
+
+def test_mean_ranks_are_over_tasks_with_ties_averaged(random_study):
+    results, values = random_study
+    found = rank_methods(results)
+    mean = rankdata(values, axis=1).mean(axis=0)
+    assert dict(zip(found.methods, found.mean, strict=True)) == pytest.approx(
+        dict(zip(METHODS, mean, strict=True))
+    )
+    assert (np.diff(found.mean) >= 0).all()
+    assert found.p_value == pytest.approx(friedmanchisquare(*values.T).pvalue)
+    assert found.blocks == 13
+
+
+def test_over_datasets_each_data_set_is_ranked_once(random_study):
+    results, values = random_study
+    datasets = np.array([task.dataset for task in results.tasks])
+    ranks = rankdata(values, axis=1)
+    blocks = [ranks[datasets == name].mean(axis=0) for name in "abcdef"]
+    found = rank_methods(results, over="datasets")
+    assert found.blocks == 6
+    assert found.statistic == pytest.approx(friedmanchisquare(*np.transpose(blocks)).statistic)
+    assert found.critical_difference == pytest.approx(critical_difference(4, 6))
+
+
+def test_groups_hold_all_that_the_critical_difference_spans(study):
+    rng = np.random.default_rng(0)
+    scores = {f"d{i}__x": dict(zip(METHODS, rng.normal([4, 2, 1.9, 1], 0.3), strict=True)) for i in range(40)}
+    found = rank_methods(study(scores))
+    assert found.groups == (
+        ("bayes",),
+        ("hts", "ts") if found.methods[1] == "hts" else ("ts", "hts"),
+        ("none",),
+    )
+    mean = dict(zip(found.methods, found.mean, strict=True))
+    for group in found.groups:
+        assert mean[group[-1]] - mean[group[0]] <= found.critical_difference
+    for one, two in pairwise(found.groups):
+        assert mean[two[-1]] - mean[one[0]] > found.critical_difference
+    lines = [line.split("|") for line in to_markdown(found).splitlines()[2:6]]
+    assert [line[3].strip() for line in lines] == ["a", "b", "b", "c"]
+
+
+def test_without_a_difference_all_are_one_group(study):
+    scores = {f"d{i}__x": dict(zip(METHODS, np.roll([1.0, 2.0, 3.0, 4.0], i), strict=True)) for i in range(4)}
+    found = rank_methods(study(scores))
+    assert (found.p_value, len(found.groups)) == (1.0, 1)
+    assert "It finds no difference at 5%" in to_markdown(found)
+
+
+def test_an_infinite_score_is_the_worst(study):
+    scores = dict(zip(METHODS, [3.0, np.inf, 1.0, 2.0], strict=True))
+    assert rank_methods(study({"a__x": scores, "b__x": scores})).methods[-1] == "ts"
+
+
+def test_a_task_without_a_score_is_left_out_and_named(study):
+    whole = dict(zip(METHODS, [3.0, 2.0, 1.0, 2.5], strict=True))
+    found = rank_methods(study({"a__x": whole, "cifar10__resnet50": {UNCALIBRATED: 1.0, "ts": 1.0}}))
+    assert found.blocks == 1
+    assert "Left out, since a score is missing or has no ratio: CIFAR-10, ResNet-50." in to_markdown(found)
+
+
+def test_methods_that_share_no_task_are_refused_and_the_remedy_works(study):
+    results = study({"a__x": {UNCALIBRATED: 1.0, "ts": 1.0}, "b__x": {UNCALIBRATED: 1.0, "hts": 1.0}})
+    with pytest.raises(InputError, match=r"none, ts, hts all have results.*Pass methods=\['ts'\]"):
+        rank_methods(results)
+    assert rank_methods(results, methods=["ts"]).methods == ("none", "ts")
+
+
+# ---- wins
+
+
+def test_win_rates_count_pairs_with_ties_as_halves(random_study):
+    results, values = random_study
+    found = win_rates(results)
+    for i in range(4):
+        for j in range(4):
+            won, tied = np.mean(values[:, i] < values[:, j]), np.mean(values[:, i] == values[:, j])
+            assert found.rate[i, j] == pytest.approx(won + tied / 2)
+    np.testing.assert_allclose(found.rate + found.rate.T, 1.0)
+    mean_rank = rankdata(values, axis=1).mean(axis=0)
+    np.testing.assert_allclose(found.overall, (4 - mean_rank) / 3)  # the ranks say the same
+
+
+def test_over_datasets_a_data_set_counts_once(study):
+    better, worse = {UNCALIBRATED: 2.0, "ts": 1.0}, {UNCALIBRATED: 1.0, "ts": 2.0}
+    results = study({"a__1": better, "a__2": better, "a__3": better, "b__1": worse})
+    assert win_rates(results).overall[1] == pytest.approx(0.75)
+    assert win_rates(results, over="datasets").overall[1] == pytest.approx(0.5)
+
+
+def test_draws_are_paired_and_a_method_fitted_once_is_in_each(study):
+    draws = {UNCALIBRATED: 2.5, "ts": [1.0, 3.0, 5.0, 2.0], "hts": [2.0, 2.0, 4.0, 2.0]}
+    found = win_rates(study({"a__x": draws}))
+    by_name = {(i, j): found.of_draws[i, j] for i in range(3) for j in range(3)}
+    assert by_name[1, 2] == pytest.approx((1 + 0 + 0 + 0.5) / 4)
+    assert by_name[1, 0] == pytest.approx(2 / 4)
+    assert found.rate[1, 2] == 0.0  # by the means, 2.75 and 2.5
+
+
+# ---- improvements
+
+
+def test_improvements_are_geometric_means_of_ratios(random_study):
+    results, values = random_study
+    found = mean_improvements(results)
+    expected = np.prod(values / values[:, [1]], axis=0) ** (1 / 13)
+    np.testing.assert_allclose(found.ratio, expected)
+    assert (found.reference, found.resampled) == ("ts", "datasets")
+    assert (found.low[1], found.ratio[1], found.high[1]) == (1.0, 1.0, 1.0)
+    to_none = mean_improvements(results, to=UNCALIBRATED)
+    np.testing.assert_allclose(to_none.ratio, expected / expected[0])
+
+
+@pytest.mark.parametrize("over", ["tasks", "datasets"])
+def test_the_interval_is_that_of_whole_data_sets_drawn_again(random_study, over):
+    results, values = random_study
+    found = mean_improvements(results, over=over)
+    logs = np.log(values / values[:, [1]])
+    datasets = np.array([task.dataset for task in results.tasks])
+    groups = [logs[datasets == name] for name in "abcdef"]
+    if over == "datasets":
+        groups = [group.mean(axis=0, keepdims=True) for group in groups]
+    rng = np.random.default_rng(8)
+    drawn = [np.concatenate([groups[i] for i in rng.integers(6, size=6)]).mean(axis=0) for _ in range(4000)]
+    low, high = np.quantile(np.exp(drawn), [0.025, 0.975], axis=0)
+    np.testing.assert_allclose(found.low, low, rtol=0.06)
+    np.testing.assert_allclose(found.high, high, rtol=0.06)
+    again = mean_improvements(results, over=over)
+    np.testing.assert_array_equal(found.low, again.low)
+
+
+def test_few_data_sets_are_not_drawn_from_and_the_table_says_so(study):
+    scores = {f"{name}__{i}": {UNCALIBRATED: 2.0 + i, "ts": 1.0} for name in "abcd" for i in range(3)}
+    found = mean_improvements(study(scores))
+    assert found.resampled == "tasks"
+    assert "bootstrap samples of the 12 tasks, as there are too few data sets" in to_markdown(found)
+
+
+def test_one_task_has_no_interval(study):
+    found = mean_improvements(study({"a__x": {UNCALIBRATED: 2.0, "ts": 1.0}}))
+    assert found.resampled is None
+    assert np.isnan(found.low).all()
+    assert "\N{MINUS SIGN}100.0" in to_markdown(found)
+    assert "one task has no spread" in to_markdown(found)
+
+
+def test_infinite_and_zero_scores_are_shown_and_a_reference_of_zero_is_left_out(study):
+    scores = [{UNCALIBRATED: 2.0, "ts": 1.0, "hts": np.inf, "bayes": 0.0}, dict.fromkeys(METHODS, 1.0)]
+    results = study({"a__x": scores[0], "b__x": scores[1], "c__x": scores[1] | {"ts": 0.0}})
+    found = mean_improvements(results)
+    np.testing.assert_allclose(found.ratio, [math.sqrt(2), 1.0, np.inf, 0.0])
+    assert np.isnan(found.low[2:]).all()
+    assert [task.name for task in found.scores.left_out] == ["c__x"]
+    assert "\N{MINUS SIGN}∞" in to_markdown(found)
+
+
+# ---- direction
+
+
+def test_a_metric_from_outside_needs_its_direction(study):
+    scores = {UNCALIBRATED: 0.7, "ts": 0.8}
+    results = study({"a__x": scores, "b__x": scores}, metric="accuracy")
+    with pytest.raises(InputError, match=r"which scores are better.*better='lower' or better='higher'"):
+        rank_methods(results, "accuracy")
+    assert rank_methods(results, "accuracy", better="higher").methods == ("ts", UNCALIBRATED)
+    assert win_rates(results, "accuracy", better="higher").overall[1] == 1.0
+    found = mean_improvements(results, "accuracy", to=UNCALIBRATED, better="higher")
+    assert found.improvement(found.ratio)[1] == pytest.approx(1 / 7)
+    with pytest.raises(InputError, match="better must be 'lower' for nll; found 'higher'"):
+        rank_methods(results, "nll", better="higher")
+
+
+def test_the_best_of_a_metric_from_outside_is_marked_only_if_the_direction_is_known(study):
+    results = study({"a__x": {UNCALIBRATED: 0.7, "ts": 0.8}}, metric="accuracy")
+    unknown, higher, lower = (
+        to_markdown(make_table(results, "accuracy", better=way)) for way in (None, "higher", "lower")
+    )
+    assert "**" not in unknown
+    assert "Whether lower or higher is better is not known" in unknown
+    assert "**0.8000**" in higher
+    assert "Higher is better" in higher
+    assert "**0.7000**" in lower
+
+
+def test_negative_scores_have_no_ratios(study):
+    results = study({"a__x": {UNCALIBRATED: 0.7, "ts": -0.8}}, metric="skill")
+    with pytest.raises(InputError, match=r"found -0\.8 for skill\. Use ranks or win rates"):
+        mean_improvements(results, "skill", better="higher")
+
+
+# ---- text
+
+
+@pytest.mark.parametrize("make", [rank_methods, win_rates, mean_improvements])
+def test_all_formats_have_a_line_for_each_method(random_study, make):
+    found = make(random_study[0])
+    markdown, latex = to_markdown(found), to_latex(found)
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert len({len(line) for line in lines}) == 1
+    methods = 3 if make is mean_improvements else 4
+    assert len(lines) == 2 + methods
+    assert "13 tasks of 6 data sets" in markdown
+    assert latex.count("{") == latex.count("}")
+    assert sum(line.endswith(r"\\") for line in latex.splitlines()) == 1 + methods
+    rows = list(csv.DictReader(to_csv(found).splitlines()))
+    assert len(rows) == (12 if make is win_rates else methods)
+    assert {row["method"] for row in rows} <= set(METHODS)
+    assert set(WRITERS) == {"md", "latex", "csv"}
+
+
+def test_a_program_gets_all_digits(random_study):
+    found = mean_improvements(random_study[0])
+    rows = {row["method"]: row for row in csv.DictReader(to_csv(found).splitlines())}
+    for name in ("ratio", "low", "high"):
+        assert float(rows["hts"][name]) == getattr(found, name)[2]
+    ranks = rank_methods(random_study[0])
+    row = next(csv.DictReader(to_csv(ranks).splitlines()))
+    assert float(row["mean_rank"]) == ranks.mean[0]
+    assert float(row["p_value"]) == ranks.p_value
