@@ -18,7 +18,16 @@ from study_claims import entropy_line, gain_by_classes, robustness, same_tempera
 
 from temperance.calibrators import method_style
 from temperance.files import write_atomically
-from temperance.study import METRICS, Results, make_table, to_csv, to_markdown
+from temperance.study import (
+    METRICS,
+    Results,
+    make_table,
+    mean_improvements,
+    rank_methods,
+    to_csv,
+    to_markdown,
+    win_rates,
+)
 from temperance.study.export import export_results
 from temperance.study.figures import FIGURES, SUFFIXES, save_figure
 from temperance.study.paper import PaperTask, paper_figures
@@ -27,6 +36,15 @@ from temperance.study.tables import UNITS, Entry, Unit, difference, entry_of, pa
 
 SGD = {"hts": "hts-sgd", "lts": "lts-sgd", "hnlts": "hnlts-sgd", "pts": "pts-sgd", "pts-ece": "pts-ece-sgd"}
 BESIDE = ("ts", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-plain", "pts-ece")
+
+
+HEADINGS = {
+    "ranks": "Mean ranks",
+    "ranks-datasets": "Mean ranks, each data set once",
+    "wins": "Win rates",
+    "improvements": "Improvements over TS",
+    "improvements-none": "Improvements over the uncalibrated classifier",
+}
 
 
 def write(path: Path, text: str) -> None:
@@ -43,12 +61,35 @@ def write_tables(results: Results, out: Path) -> None:
             write(out / "tables" / f"{metric}-{n}.csv", to_csv(make_table(results, metric, n, errors=True)))
 
 
+def write_summaries(results: Results, out: Path) -> None:
+    """Write ranks, win rates and improvements: one page for each metric and size, and a CSV file for each kind."""
+    for metric in METRICS:
+        for n in results.sizes:
+            what = (results, metric, n)
+            kinds = {
+                "ranks": rank_methods(*what),
+                "ranks-datasets": rank_methods(*what, over="datasets"),
+                "wins": win_rates(*what),
+                "improvements": mean_improvements(*what),
+                "improvements-none": mean_improvements(*what, to="none"),
+            }
+            page = "\n".join(f"## {HEADINGS[kind]}\n\n{to_markdown(kinds[kind])}" for kind in HEADINGS)
+            write(out / "summaries" / f"{metric}-{n}.md", page)
+            for kind, summary in kinds.items():
+                write(out / "summaries" / f"{metric}-{n}-{kind}.csv", to_csv(summary))
+
+
 def write_figures(results: Results, out: Path) -> None:
-    """Write the six figures, each in three formats."""
-    (out / "figures").mkdir(parents=True, exist_ok=True)
-    for name in FIGURES:
-        for suffix in SUFFIXES:
-            save_figure(results, name, out / "figures" / f"{name}{suffix}", overwrite=True)
+    """Write all figures, each in three formats; critical differences also for each size."""
+    folder = out / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix in SUFFIXES:
+        for name in FIGURES:
+            if not name.startswith("cd_"):
+                save_figure(results, name, folder / f"{name}{suffix}", overwrite=True)
+                continue
+            for n in results.sizes:
+                save_figure(results, name, folder / f"{name}-{n}{suffix}", n=n, overwrite=True)
 
 
 def beside_paper(results: Results, metric: str) -> str:
@@ -111,6 +152,7 @@ def main() -> None:
     options = parser.parse_args()
     results, paper = Results(options.study), Results(options.paper)
     write_tables(results, options.out)
+    write_summaries(results, options.out)
     write_figures(results, options.out)
     write(options.out / "times.md", times(results, paper))
     for metric in ("nll", "ece", "brier"):

@@ -83,7 +83,7 @@ def test_another_seed_is_refused(run, tasks):
 @pytest.mark.parametrize("line", examples("study", "run"))
 def test_every_example_is_understood(line, run, tasks, monkeypatch):
     asked = {}
-    monkeypatch.setattr("temperance.study.find_tasks", lambda paths: asked.update(paths=paths) or [])
+    monkeypatch.setattr("temperance.study.find_tasks", lambda paths, **how: asked.update(paths=paths) or [])
     monkeypatch.setattr(
         "temperance.study.run_study", lambda *given, **settings: asked.update(settings) or 1 / 0
     )

@@ -11,7 +11,7 @@ from temperance import InputError
 from temperance.cli import main
 from temperance.comparison import compare
 from temperance.data import open_rows
-from temperance.study import find_tasks
+from temperance.study import Results, find_tasks
 from temperance.study.tasks import load_task
 
 
@@ -107,6 +107,43 @@ def test_a_study_of_samples_runs(run, folder, tmp_path):
     result = json.loads(done.out)
     assert result["tasks"] == ["quiz__org__model"]
     assert result["failures"] == []
+
+
+def test_a_study_of_samples_by_length(run, folder, tmp_path):
+    (task,) = find_tasks([folder], length_normalised=True)
+    whole = open_rows(task.path, length_normalised=True)
+    np.testing.assert_array_equal(load_task(task).val.logits, whole.logits()[::2])
+    assert not np.array_equal(load_task(task).val.logits, open_rows(task.path).logits()[::2])
+    words = (
+        "study",
+        "run",
+        folder,
+        "--out",
+        tmp_path / "s",
+        "-m",
+        "ts",
+        "--sizes",
+        20,
+        "--draws",
+        1,
+        "-j",
+        1,
+    )
+    assert run(*words, "--length-normalised").code == 0
+    assert Results(tmp_path / "s").tasks == [task]
+    assert run(*words, "--length-normalised").code == 0  # it goes on
+    refused = run(*words)
+    assert refused.code == 2
+    assert "must be read as when the study was begun" in refused.err
+
+
+def test_a_study_without_samples_is_not_normalised_by_length(run, tmp_path):
+    rows = {"logits_val": np.zeros((4, 3)), "labels_val": [0, 1, 2, 0]}
+    rows |= {name.replace("val", "test"): array for name, array in rows.items()}
+    np.savez(tmp_path / "a__b.npz", **rows)
+    words = ("study", "run", tmp_path / "a__b.npz", "--out", tmp_path / "s", "--length-normalised")
+    assert "Leave --length-normalised out" in run(*words).err
+    assert not (tmp_path / "s").exists()
 
 
 def test_the_commands_take_samples_as_they_are(run, folder, tmp_path):

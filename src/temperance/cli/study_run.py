@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from temperance.cli.inputs import FILE, method_names_option, seed_option, split_names
+from temperance.cli.inputs import FILE, length_option, method_names_option, seed_option, split_names
 from temperance.cli.output import Output, on_one_line, output_options
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
     callback=split_names,
     help="Functions of (probs, labels) to score by as well, as package.module:name, with commas.",
 )
+@length_option
 @click.option("--sizes", callback=_numbers, default="200,500,1000,5000", help="Rows to fit to.")
 @click.option("--draws", type=click.IntRange(min=1), default=50, help="Subsamples of a size.")
 @seed_option
@@ -61,6 +62,7 @@ def run(
     out: Path,
     methods: list[str] | None,
     metrics: list[str] | None,
+    length_normalised: bool,
     sizes: list[int],
     draws: int,
     seed: int,
@@ -76,7 +78,7 @@ def run(
     from temperance.study import find_tasks, run_study
 
     with output.telling_warnings():
-        files = find_tasks(tasks)
+        files = find_tasks(tasks, length_normalised=length_normalised)
     began = time.monotonic()
     with _countdown(output) as progress:
         results = run_study(

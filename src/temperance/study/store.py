@@ -34,6 +34,7 @@ CREATE TABLE IF NOT EXISTS task (
   name TEXT PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL,
   rows INTEGER NOT NULL, test_rows INTEGER NOT NULL, classes INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS length_normalised (task TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS metric (
   task TEXT NOT NULL, n INTEGER NOT NULL, draw INTEGER NOT NULL, method TEXT NOT NULL,
   name TEXT NOT NULL, value REAL, PRIMARY KEY (task, n, draw, method, name)
@@ -106,13 +107,21 @@ class ResultStore:
                         f"{task.path} must be the file that the study was begun with; it has changed. "
                         "Choose another folder for the results."
                     )
+                if known.get(task.name, task).length_normalised != task.length_normalised:
+                    raise InputError(
+                        f"{task.path} must be read as when the study was begun, with or without normalising "
+                        "by length; it is not. Choose another folder for the results."
+                    )
                 if copies.get(task.sha256, task).name != task.name:
                     raise InputError(
                         f"{task.path} is the same as {copies[task.sha256].name}, which the study has. A task "
                         "must not count twice: leave it out, or choose another folder for the results."
                     )
-                name, path, *rest = astuple(task)
+                name, path, *rest, length_normalised = astuple(task)
                 connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?)", (name, str(path), *rest))
+                connection.execute("DELETE FROM length_normalised WHERE task = ?", (name,))
+                if length_normalised:
+                    connection.execute("INSERT INTO length_normalised VALUES (?)", (name,))
             _insert(connection, "size", [(n,) for n in sizes])
 
     def add(self, scores: Iterable[Score]) -> None:
@@ -140,8 +149,15 @@ class ResultStore:
 
     def tasks(self) -> list[TaskFile]:
         """Return the tasks, by name."""
-        rows = self._select("* FROM task ORDER BY name")
-        return [TaskFile(name, Path(path), *rest) for name, path, *rest in rows]
+        with _connect(self.path) as connection:
+            rows = connection.execute("SELECT * FROM task ORDER BY name").fetchall()
+            normalised: set[str] = set()
+            if "length_normalised" in _names(connection):  # which earlier stores have not
+                normalised = {name for (name,) in connection.execute("SELECT task FROM length_normalised")}
+        return [
+            TaskFile(name, Path(path), digest, val, test, classes, name in normalised)
+            for name, path, digest, val, test, classes in rows
+        ]
 
     def sizes(self) -> list[int]:
         """Return the sizes that were asked for, of which a small task may not have all."""

@@ -19,6 +19,7 @@ from temperance.data.formats import FORMATS, format_of, open_members
 from temperance.data.formats.harness import are_samples
 from temperance.data.keys import PARTS, parts_of
 from temperance.data.rows_file import RowFile, open_rows
+from temperance.errors import Remedy
 from temperance.files import sha256
 from temperance.validation import LOOKED_AT, InputError, warn_of_probabilities
 
@@ -36,6 +37,8 @@ class TaskFile:
     rows: int
     test_rows: int
     classes: int
+    length_normalised: bool = False
+    """Whether log-likelihoods of harness samples are divided by the length of the answers."""
 
     @property
     def dataset(self) -> str:
@@ -60,14 +63,23 @@ class LoadedTask:
     test: LabelledRows
 
 
-def find_tasks(paths: Iterable[str | Path]) -> list[TaskFile]:
+def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) -> list[TaskFile]:
     """Return the tasks in files and folders, by name, each file once.
+
+    With `length_normalised`, log-likelihoods of lm-evaluation-harness are divided by the length of the
+    answers, as `acc_norm` does; tasks of other files stay as they are.
 
     Raise if there is none, or if two have one name or are copies of one file. What is no task file at all is
     passed over in a folder.
     """
     files = dict.fromkeys(file.resolve() for path in map(Path, paths) for file in _files(path))
-    tasks = sorted(map(_describe, files), key=lambda task: task.name)
+    tasks = sorted((_describe(file, length_normalised) for file in files), key=lambda task: task.name)
+    if length_normalised and not any(task.length_normalised for task in tasks):
+        raise InputError(
+            "the tasks must be samples of lm-evaluation-harness, .jsonl, to be normalised by length; "
+            f"found {', '.join(str(task.path) for task in tasks[:1]) or 'none'}.",
+            remedy=Remedy("length_normalised"),
+        )
     for first, second in pairwise(tasks):
         if first.name == second.name:
             raise InputError(
@@ -98,10 +110,10 @@ def _is_task(path: Path) -> bool:
     return bool(parts_of(members)) or are_samples(members)
 
 
-def _describe(path: Path) -> TaskFile:
+def _describe(path: Path, length_normalised: bool) -> TaskFile:
     members = open_members(path)
     if are_samples(members):
-        return _describe_samples(path)
+        return _describe_samples(path, length_normalised)
     missing = [name for name in ("labels_val", "labels_test") if name not in members]
     if set(parts_of(members)) != {"val", "test"} or missing:
         lacks = f"without {' and '.join(missing)}" if missing else "without logits or probs for both"
@@ -117,14 +129,15 @@ def _describe(path: Path) -> TaskFile:
     return TaskFile(_stem(path), path, sha256(path), val.shape[0], test.shape[0], classes.pop())
 
 
-def _describe_samples(path: Path) -> TaskFile:
+def _describe_samples(path: Path, length_normalised: bool) -> TaskFile:
     """Describe samples, named by their task and by the folder, which the harness names after the model."""
     n_rows, n_classes = open_rows(path).shape
     if n_rows < 2:
         raise InputError(f"{path} must have questions to fit to and others to judge on; found one question.")
     usual = _SAMPLES_NAME.fullmatch(_stem(path))
     name = f"{usual[1]}__{path.parent.name}" if usual else _stem(path)
-    return TaskFile(name, path, sha256(path), n_rows - n_rows // 2, n_rows // 2, n_classes)
+    halves = n_rows - n_rows // 2, n_rows // 2
+    return TaskFile(name, path, sha256(path), *halves, n_classes, length_normalised)
 
 
 def _stem(path: Path) -> str:
@@ -147,7 +160,7 @@ def load_task(task: TaskFile) -> LoadedTask:
     if sha256(task.path) != task.sha256:
         raise InputError(f"{task.path} must not change during a study; it did. Start another study.")
     if are_samples(open_members(task.path)):
-        samples = open_rows(task.path)
+        samples = open_rows(task.path, length_normalised=task.length_normalised)
         return LoadedTask(*(_checked(samples, slice(start, None, 2)) for start in range(2)))
     val, test = (open_rows(task.path, part=part) for part in PARTS)
     if val.kind == "probs":  # a 0 means the same in both
