@@ -38,15 +38,6 @@ SGD = {"hts": "hts-sgd", "lts": "lts-sgd", "hnlts": "hnlts-sgd", "pts": "pts-sgd
 BESIDE = ("ts", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-plain", "pts-ece")
 
 
-HEADINGS = {
-    "ranks": "Mean ranks",
-    "ranks-datasets": "Mean ranks, each data set once",
-    "wins": "Win rates",
-    "improvements": "Improvements over TS",
-    "improvements-none": "Improvements over the uncalibrated classifier",
-}
-
-
 def write(path: Path, text: str) -> None:
     """Write a text file, in place of an older one."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,21 +53,19 @@ def write_tables(results: Results, out: Path) -> None:
 
 
 def write_summaries(results: Results, out: Path) -> None:
-    """Write ranks, win rates and improvements: one page for each metric and size, and a CSV file for each kind."""
+    """Write ranks, win rates and improvements: one page for each metric and size."""
     for metric in METRICS:
         for n in results.sizes:
             what = (results, metric, n)
-            kinds = {
-                "ranks": rank_methods(*what),
-                "ranks-datasets": rank_methods(*what, over="datasets"),
-                "wins": win_rates(*what),
-                "improvements": mean_improvements(*what),
-                "improvements-none": mean_improvements(*what, to="none"),
+            summaries = {
+                "Mean ranks": rank_methods(*what),
+                "Mean ranks, each data set once": rank_methods(*what, over="datasets"),
+                "Win rates": win_rates(*what),
+                "Improvements over TS": mean_improvements(*what, to="ts"),
+                "Improvements over the uncalibrated classifier": mean_improvements(*what, to="none"),
             }
-            page = "\n".join(f"## {HEADINGS[kind]}\n\n{to_markdown(kinds[kind])}" for kind in HEADINGS)
+            page = "\n".join(f"## {title}\n\n{to_markdown(found)}" for title, found in summaries.items())
             write(out / "summaries" / f"{metric}-{n}.md", page)
-            for kind, summary in kinds.items():
-                write(out / "summaries" / f"{metric}-{n}-{kind}.csv", to_csv(summary))
 
 
 def write_figures(results: Results, out: Path) -> None:
