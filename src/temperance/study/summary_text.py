@@ -101,8 +101,8 @@ def _wins_sheet(wins: WinRates) -> Sheet:
         pairs = ["" if i == j else _percent(wins.rate[i, j]) for j in order]
         rows.append([label, _percent(wins.overall[i]), _percent(wins.overall_of_draws[i]), *pairs])
     caption = (
-        f"Win rates by {_about(scores)} over {_blocks(scores, wins.over)}: in how many % the method of a row "
-        "beats that of a column, by its mean over draws. A tie counts half."
+        f"Win rates by {_about(scores)} over {_blocks(scores, wins.over)}: how often, in %, the method of a "
+        "row beats that of a column, by its mean over draws. A tie counts half."
     )
     overall = "All: against all others. Draws: the same for single draws, each with the same rows for all."
     return Sheet(
@@ -143,7 +143,7 @@ def _improvements_sheet(found: Improvements) -> Sheet:
     return Sheet(
         ["Method", "Improvement", f"{LEVEL:.0%} interval", "Better on"],
         rows,
-        [caption, _resampling(found), f"Better on: in how many % the method beats {reference}.",
+        [caption, _resampling(found), f"Better on: how often, in %, the method beats {reference}.",
          *_left_out(scores)],
         ["method", "reference", *columns, "better_on"],
         [

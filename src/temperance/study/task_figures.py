@@ -75,13 +75,19 @@ class EntropyTemperatures(Display):
         known = best.identified & (best.count >= _RARE * best.count.sum())
         ends = np.quantile(self.by_all, [_RARE / 2, 1 - _RARE / 2])
         core = np.log([self.ts, *ends, *best.optimum[known]])
-        more = np.log([*np.quantile(self.by_few, [0.1, 0.9]), *best.low[known], *best.high[known]] if
-                      self.by_few.size else [*best.low[known], *best.high[known]])  # fmt: skip
+        more = np.log([*self._usual_draws(), *best.low[known], *best.high[known]])
         low, high = float(core.min()), float(core.max())
         room = _ROOM * (high - low) + 0.05
         low, high = (max(low - room, more.min(initial=low)), min(high + room, more.max(initial=high)))
         margin = 0.06 * (high - low) + 0.02
         return float(np.exp(low - margin)), float(np.exp(high + margin))
+
+    def _usual_draws(self) -> list[float]:
+        """Return between which T most draws lie; of a single draw, most of its rows."""
+        if len(self.by_few) < 2:
+            return [float(end) for end in np.quantile(self.by_few, [0.1, 0.9])] if self.by_few.size else []
+        lowest, highest = self.by_few.min(axis=1), self.by_few.max(axis=1)
+        return [float(np.quantile(lowest, 0.2)), float(np.quantile(highest, 0.8))]
 
     def chart(self) -> Chart:
         """Return the best T of bins on top of the method's: light for few rows, dark for all."""
