@@ -61,6 +61,20 @@ def test_errors_and_the_paper(table):
     assert "(difference)" in out
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ranks",), "Mean rank by NLL with 200 rows over 1 task of 1 data set"),
+        (("wins", "--n", 1000), "Win rates by NLL with 1000 rows"),
+        (("improvements", "--to", "none", "--metric", "ece"), "Mean improvement over Uncalibrated in %"),
+        (("ranks", "--format", "latex", "--over", "datasets"), r"\caption{Mean rank by NLL"),
+        (("wins", "--format", "csv", "-m", "ts"), "ts,none,1.0,0.0,1.0,1.0"),
+    ],
+)
+def test_other_kinds_of_tables(table, words, said):
+    assert said in table("--kind", *words).succeeded().out
+
+
 def test_latex(table):
     out = table("--format", "latex").succeeded().out
     assert r"\begin{table}" in out
@@ -89,6 +103,10 @@ def test_csv_has_every_digit(table):
         (("--metric", "ece15", "--paper"), "one of the paper's, ece, nll, brier; found 'ece15'"),
         (("--metric", "accuracy"), "accuracy"),
         (("--format", "html"), "html"),
+        (("--kind", "ranks", "--errors"), "--errors is for --kind scores; found --kind ranks. Leave it out"),
+        (("--over", "tasks"), "--over is for --kind ranks or wins or improvements; found --kind scores"),
+        (("--kind", "improvements", "--to", "lts"), "found 'lts'"),
+        (("--better", "higher"), "better must be 'lower' for nll; found 'higher'"),
     ],
 )
 def test_what_is_not_there_is_refused_in_a_sentence(table, words, said):
