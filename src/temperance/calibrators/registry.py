@@ -4,11 +4,11 @@ A method is a calibrator class with some of its options fixed, a name for people
 `make_calibrator`, `compare`, the study, the command line and the displays all read this table.
 A new method is a file beside this one and an entry here.
 
-The colours were chosen by a search: as far apart as possible (CIELAB) to normal eyes and to three kinds of
+The colours were chosen by a search: far apart (CIELAB) to normal eyes, and where possible to three kinds of
 colour blindness (Machado et al., 2009), among those with a contrast of 3:1 or more both to white paper and
-to the report's dark ground #1b1f24. That leaves a narrow range of lightness, so markers differ as well: on
-grey paper they alone tell methods apart, with the dashes of variants. There are more methods than plain
-shapes, so those that only a study draws have letters.
+to the report's dark ground #1b1f24. That leaves a narrow range of lightness. With this many methods, some
+pairs look alike to colour-blind eyes, and all do on grey paper. So each method has its own marker, and
+variants have dashes. There are more methods than plain shapes: those that only a study draws have letters.
 """
 
 from __future__ import annotations
