@@ -20,7 +20,7 @@ from temperance.core.arrays import Floats, Indices
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.labels import check_labels
-from temperance.monitoring.limits import baseline_of
+from temperance.monitoring.limits import Limits, baseline_of
 from temperance.monitoring.predictions import PredictionSums, sum_predictions
 from temperance.monitoring.residuals import LabelledSums, class_groups, sum_labelled
 from temperance.validation import InputError, inspector, warn_of_probabilities
@@ -37,7 +37,7 @@ class Batch:
     labelled: LabelledSums | None
 
 
-def summarise(model: Model, logits: Any, labels: Any, dim: int) -> Batch:
+def summarise(model: Model, limits: Limits, logits: Any, labels: Any, dim: int) -> Batch:
     """Calibrate the rows block by block and return their sums."""
     opened = open_logits(logits, dim)
     check_columns(model, opened.axis.shape, opened.axis.dim)
@@ -52,7 +52,7 @@ def summarise(model: Model, logits: Any, labels: Any, dim: int) -> Batch:
         digest.update(block)
         predictions.append(sum_predictions(probs, baseline))
         if columns is not None:
-            labelled.append(sum_labelled(probs, columns[part], groups))
+            labelled.append(sum_labelled(probs, columns[part], groups, limits))
     return Batch(
         f"sha256:{digest.hexdigest()}",
         reduce(add, predictions),

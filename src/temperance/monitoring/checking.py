@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -19,7 +19,7 @@ from temperance.errors import InputError, Remedy
 from temperance.monitoring.advice import KEEP, LABEL, Labels, action_of, labels_to_know, labels_to_refit
 from temperance.monitoring.batch import Batch, groups_of, summarise
 from temperance.monitoring.change import Change, estimate_change
-from temperance.monitoring.evidence import Evidence, evidence_of
+from temperance.monitoring.evidence import CheckSums, Evidence, evidence_of
 from temperance.monitoring.history import History, open_history
 from temperance.monitoring.limits import TOLERANCE, Limits, allowed, baseline_of
 from temperance.monitoring.record import Record
@@ -91,7 +91,7 @@ def check(
     model = model_of(calibrator)
     check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     limits = allowed(model, tolerance)
-    batch = summarise(model, logits, labels, dim)
+    batch = summarise(model, limits, logits, labels, dim)
     look = _Look(model, limits, float(alpha), batch, name)
     with nullcontext() if history is None else open_history(history) as opened:
         return look.result(opened)
@@ -226,10 +226,8 @@ def _evidence(labelled: Sequence[Record], limits: Limits) -> Evidence:
     sums = [record.labelled for record in labelled if record.labelled is not None]
     if not sums:
         return Evidence(0.0, 0)
-    rows = np.array([one.rows for one in sums], np.float64)
-    residuals = np.array([one.residuals for one in sums])
-    squares = np.array([one.squares for one in sums])
-    return evidence_of(rows, residuals, squares, limits.low, limits.high)
+    columns = (np.array([getattr(one, item.name) for one in sums], np.float64) for item in fields(CheckSums))
+    return evidence_of(CheckSums(*columns), limits.low, limits.high)
 
 
 def _window(labelled: Sequence[Record], evidence: Evidence) -> LabelledSums | None:

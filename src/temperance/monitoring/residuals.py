@@ -15,8 +15,11 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.monitoring.bets import log_growth
+from temperance.monitoring.limits import Limits
 
 MOST_GROUPS = 32
 """Of classes whose joint change is estimated; rarer classes form the last group."""
@@ -38,6 +41,8 @@ class LabelledSums:
         Of the probabilities and of the indicators of the labels, by class.
     residuals, squares : (1 + K,) arrays
         Of the residuals and their squares: the gap first, then the classes.
+    capitals : (2, bets, F) array
+        Logarithms of the capitals of bets against the first F residuals, see `bets.log_growth`.
     score, information : (1 + G,) and (1 + G, 1 + G) arrays
         Derivative of the log-likelihood of softmax(beta log p + b) at log beta = 0, b = 0, and its Fisher
         information: log beta first, then one b for each group of classes.
@@ -49,6 +54,7 @@ class LabelledSums:
     labels: Vector
     residuals: Vector
     squares: Vector
+    capitals: NDArray[np.float64]
     score: Vector
     information: Matrix
 
@@ -81,7 +87,7 @@ def residuals(probs: Floats, labels: Indices) -> Matrix:
     return result
 
 
-def sum_labelled(probs: Floats, labels: Indices, groups: Indices) -> LabelledSums:
+def sum_labelled(probs: Floats, labels: Indices, groups: Indices, limits: Limits) -> LabelledSums:
     """Return the sums of a block of rows."""
     each = residuals(probs, labels)
     score, information = _score(probs, labels, groups)
@@ -92,6 +98,7 @@ def sum_labelled(probs: Floats, labels: Indices, groups: Indices) -> LabelledSum
         labels=np.bincount(labels, minlength=probs.shape[1]).astype(np.float64),
         residuals=each.sum(axis=0),
         squares=np.einsum("ij,ij->j", each, each),
+        capitals=log_growth(each, limits.low, limits.high),
         score=score,
         information=information,
     )

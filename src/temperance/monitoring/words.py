@@ -36,7 +36,10 @@ def points(share: float) -> str:
 
 def e_value(log_e: float) -> str:
     """Return an e-value as a number, or that it is very large."""
-    return f"over {LARGEST_E:,.0f}" if log_e > np.log(LARGEST_E) else f"{np.exp(log_e):.2g}"
+    if log_e > np.log(LARGEST_E):
+        return f"over {LARGEST_E:,.0f}"
+    value = float(np.exp(log_e))
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _verdict(check: Check) -> str:
@@ -102,6 +105,8 @@ def _gap(check: Check, change: Change) -> str:
 
 def _confidence(change: Change) -> Iterator[str]:
     error = change.log_temperature_error
+    if change.explanation == "class frequencies":
+        return
     if np.isfinite(error) and abs(change.log_temperature) > 2 * error:
         how = "overconfident" if change.log_temperature > 0 else "underconfident"
         yield (
