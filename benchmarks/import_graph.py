@@ -29,7 +29,7 @@ LAYERS = (
     ("calibrators", "data", "metrics"),
     (
         *("adapters", "calarena", "comparison", "dask", "learning"),
-        *("onnx", "persistence", "sklearn", "streaming", "torch"),
+        *("monitoring", "onnx", "persistence", "sklearn", "streaming", "torch"),
     ),
     ("display",),
     ("report", "study"),

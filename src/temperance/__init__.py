@@ -3,8 +3,8 @@
     cal = temperance.EntropyTemperatureScaling().fit(val_logits, val_labels)
     probs = cal.predict_proba(logits)
 
-Calibrators, `compare`, `load`, `metrics`, `data` and `display` are all here; frameworks are imported when
-they are used.
+Calibrators, `compare`, `load`, `metrics`, `data`, `display` and `monitoring` are all here; frameworks are
+imported when they are used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from temperance import data, display, metrics
+    from temperance import data, display, metrics, monitoring
     from temperance.calibrators import (
         CALIBRATORS,
         BayesianTemperatureScaling,
@@ -55,6 +55,7 @@ __all__ = [
     "logits_from_probs",
     "make_calibrator",
     "metrics",
+    "monitoring",
     "probability_floor",
 ]
 
@@ -68,7 +69,7 @@ _PLACES = {
     "logits_from_probs": "containers",
     "probability_floor": "containers",
 }
-_MODULES = ("data", "display", "metrics")
+_MODULES = ("data", "display", "metrics", "monitoring")
 
 
 def __getattr__(name: str) -> Any:

@@ -43,7 +43,7 @@ def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -
         class_names=None if class_names is None else tuple(class_names),
         fitted_on=FittedOn(),
         data_hash=_digest(data.n_rows, counts, *content),
-        date=_now(),
+        date=utc_now(),
         library_version=__version__,
         baseline=_baseline(data.n_classes, *predictions),
     )
@@ -170,7 +170,7 @@ def _distribution(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
     return ordered[at], cumulated[up_to] / cumulated[-1]
 
 
-def _now() -> str:
+def utc_now() -> str:
     """Return the time in UTC; builds that must be the same to the bit set it by SOURCE_DATE_EPOCH."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     try:

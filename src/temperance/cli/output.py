@@ -73,6 +73,11 @@ class Output:
             self._print(heading)
             self._print(table)
 
+    def text(self, lines: str) -> None:
+        """Show a result in words, its lines as they are: also a quiet command shows it."""
+        if not self.as_json:
+            self._print(lines, soft_wrap=True)
+
     def result(self, **fields: Any) -> None:
         """Give a machine the result, as one JSON object."""
         if self.as_json:

@@ -1,6 +1,6 @@
 """`temperance`: the group of commands, and what becomes of an error.
 
-Exit codes: 0 done, 2 bad usage or bad input, 1 the work failed, 130 interrupted.
+Exit codes: 0 done, 2 bad usage or bad input, 1 the work failed, 130 interrupted; of `check` also 3, act.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from click.shell_completion import shell_complete
 import temperance
 from temperance.cli.adapt import adapt
 from temperance.cli.apply import apply
+from temperance.cli.check import check
 from temperance.cli.compare import compare
 from temperance.cli.completion import COMPLETE, completion
 from temperance.cli.demo import demo
@@ -37,13 +38,14 @@ Examples:
   temperance fit val.npz -m bayes -o cal.json
   temperance apply cal.json new.npz -o probs.npz
   temperance evaluate test.npz -c cal.json
+  temperance check cal.json week42.npz --history checks.jsonl
   temperance export cal.json cal.onnx
   temperance study run tasks/ --out study
 
 \b
 Files: .npz with logits (or probs) and labels; also .npy, .csv, .tsv,
 .parquet, .safetensors and .pt.
-Exit codes: 0 done, 2 bad usage or input, 1 failed.
+Exit codes: 0 done, 2 bad usage or input, 1 failed; check also 3, act.
 """
 
 # What the system says of a path that the user chose.
@@ -59,7 +61,7 @@ class _InOrder(click.Group):
 
 @click.group(
     cls=_InOrder,
-    commands=[demo, compare, fit, apply, adapt, evaluate, export, study, completion],
+    commands=[demo, compare, fit, apply, check, adapt, evaluate, export, study, completion],
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     invoke_without_command=True,

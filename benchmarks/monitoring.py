@@ -1,0 +1,280 @@
+"""False alarms and days until an alarm of `temperance check`, simulated with the code that it runs.
+
+    python benchmarks/monitoring.py                    prints the tables
+    python benchmarks/monitoring.py --write            puts them into docs/monitoring.md
+
+A calibrator is fitted to 200 or 2000 rows, and then checked every day against labelled rows drawn from a
+large pool of the same classifier: the residuals, bets, windows and advice are those of the package, with many
+histories side by side. The calibrators have the errors of their fits, so that none is exactly right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+import numpy as np
+from scipy.special import softmax
+
+from temperance import make_calibrator
+from temperance.data import simulate
+from temperance.monitoring.advice import action_of
+from temperance.monitoring.bets import log_growth
+from temperance.monitoring.change import estimate_change
+from temperance.monitoring.evidence import CheckSums, total, window_evidence, window_starts
+from temperance.monitoring.limits import Limits, allowed
+from temperance.monitoring.predictions import sum_predictions
+from temperance.monitoring.residuals import class_groups, residuals, sum_labelled
+from temperance.monitoring.shift import compare_with_baseline
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "monitoring.md"
+ALARM = np.log(20.0)
+CLASSES, SHARPNESS, METHOD = 4, 4.0, "bayes"
+POOL = 20_000
+CHANGES_AFTER = 30  # days
+CHUNK = 50_000  # rows of simulated days at a time
+
+Draw = Callable[["World", np.random.Generator, int, int], tuple[np.ndarray, np.ndarray]]
+"""(world, random numbers, day, rows) -> which rows of the pool, and their labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A fitted calibrator, and a pool of rows of its classifier."""
+
+    calibrator: object
+    limits: Limits
+    probs: np.ndarray
+    truth: np.ndarray
+    labels: np.ndarray
+    hard: np.ndarray
+    """Rows of a subgroup: a tenth of all."""
+
+    @classmethod
+    def make(cls, fit_rows: int, seed: int) -> World:
+        """Draw a classifier, fit a calibrator, and apply it to the pool."""
+        task = simulate(fit_rows + POOL, CLASSES, sharpness=SHARPNESS, random_state=seed)
+        calibrator = make_calibrator(METHOD).fit(task.logits[:fit_rows], task.labels[:fit_rows])
+        probs = calibrator.predict_proba(task.logits[fit_rows:])
+        hard = np.random.default_rng(seed).random(POOL) < 0.1
+        truth, labels = task.probabilities[fit_rows:], task.labels[fit_rows:]
+        return cls(calibrator, allowed(calibrator.model_), probs, truth, labels, hard)
+
+
+def stable(world: World, rng: np.random.Generator, day: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nothing changes."""
+    at = rng.integers(0, POOL, rows)
+    return at, world.labels[at]
+
+
+def overconfidence(world: World, rng: np.random.Generator, day: int, rows: int):
+    """The temperature that would be right grows by 2 % a day, up to twice what it was."""
+    at = rng.integers(0, POOL, rows)
+    temperature = min(1 + 0.02 * max(day - CHANGES_AFTER, 0), 2.0)
+    return at, _drawn(softmax(np.log(world.truth[at] + 1e-300) / temperature, axis=1), rng)
+
+
+def class_frequencies(world: World, rng: np.random.Generator, day: int, rows: int):
+    """The first class becomes three times as frequent relative to the others."""
+    if day < CHANGES_AFTER:
+        return stable(world, rng, day, rows)
+    weight = np.where(world.labels == 0, 3.0, 1.0)
+    at = rng.choice(POOL, rows, p=weight / weight.sum())
+    return at, world.labels[at]
+
+
+def subgroup(world: World, rng: np.random.Generator, day: int, rows: int):
+    """A subgroup grows from 10 % to 40 % of the rows, and there half of the labels have no relation to p."""
+    if day < CHANGES_AFTER:
+        return stable(world, rng, day, rows)
+    weight = np.where(world.hard, 0.4 / world.hard.mean(), 0.6 / (1 - world.hard.mean()))
+    at = rng.choice(POOL, rows, p=weight / weight.sum())
+    lost = world.hard[at] & (rng.random(rows) < 0.5)
+    return at, np.where(lost, rng.integers(0, CLASSES, rows), world.labels[at])
+
+
+def label_noise(world: World, rng: np.random.Generator, day: int, rows: int):
+    """A tenth of the labels is replaced by any class."""
+    at, labels = stable(world, rng, day, rows)
+    wrong = (rng.random(rows) < 0.1) & (day >= CHANGES_AFTER)
+    return at, np.where(wrong, rng.integers(0, CLASSES, rows), labels)
+
+
+KINDS: dict[str, Draw] = {
+    "overconfidence grows": overconfidence,
+    "class frequencies shift": class_frequencies,
+    "a subgroup gets worse": subgroup,
+    "10 % label noise": label_noise,
+}
+
+
+def _drawn(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    below = probs.cumsum(axis=1) < rng.random((len(probs), 1))
+    return np.minimum(below.sum(axis=1), probs.shape[1] - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Days:
+    """Days of one world: the rows and labels of each day, and the sums of its check."""
+
+    at: np.ndarray
+    labels: np.ndarray
+    sums: CheckSums
+
+
+def live(world: World, draw: Draw, days: int, rows: int, seed: int) -> Days:
+    """Draw the rows of all days, and sum what a check sums."""
+    rng = np.random.default_rng((seed, rows, days))
+    drawn = [draw(world, rng, day, rows) for day in range(days)]
+    at, labels = (np.array(column) for column in zip(*drawn, strict=True))
+    parts = []
+    for some in np.array_split(np.arange(days), max(1, days * rows // CHUNK)):
+        each = residuals(world.probs[at[some].ravel()], labels[some].ravel()).reshape(len(some), rows, -1)
+        growth = log_growth(each, world.limits.low, world.limits.high)
+        parts.append((growth, each.sum(axis=1), (each**2).sum(axis=1)))
+    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Days(at, labels, CheckSums(np.full(days, float(rows)), *columns))
+
+
+def first_alarms(histories: list[CheckSums]) -> np.ndarray:
+    """Return the day of the first alarm in each history; -1 where there is none."""
+    side_by_side = CheckSums(
+        histories[0].rows,
+        *(
+            np.stack([getattr(one, name) for one in histories], axis=1)
+            for name in ("capitals", "residuals", "squares")
+        ),
+    ).cumulated()
+    days = len(histories[0].rows)
+    alarm = np.full(len(histories), -1)
+    for day in range(1, days + 1):
+        # The limits of the bound: with few classes all bets are summed, and it is not used.
+        log_e = total(window_evidence(side_by_side.first(day), np.zeros(1), np.zeros(1)))
+        alarm[(alarm < 0) & (log_e >= ALARM)] = day - 1
+    return alarm
+
+
+def advice(world: World, days: Days, alarm: int) -> str:
+    """Return what the check of the day of the alarm advises."""
+    logs = window_evidence(days.sums.cumulated().first(alarm + 1), world.limits.low, world.limits.high)
+    start = int(window_starts(alarm + 1)[np.argmax(logs)])
+    groups = class_groups(world.calibrator.model_.class_counts)
+    window = range(start, alarm + 1)
+    sums = reduce(
+        add, [sum_labelled(world.probs[days.at[d]], days.labels[d], groups, world.limits) for d in window]
+    )
+    return action_of(True, estimate_change(sums, world.limits, groups))
+
+
+def false_alarms(fit_rows: int, rows: int, repeats: int, days: int) -> tuple[float, float]:
+    """Return the share of unchanged calibrators with an alarm, and with limits that they violate."""
+    histories, outside = [], 0
+    for seed in range(repeats):
+        world = World.make(fit_rows, seed)
+        histories.append(live(world, stable, days, rows, seed).sums)
+        mean = residuals(world.probs, world.labels).mean(axis=0)
+        outside += bool(((mean < world.limits.low) | (mean > world.limits.high)).any())
+    return float((first_alarms(histories) >= 0).mean()), outside / repeats
+
+
+def detection(kind: str, fit_rows: int, rows: int, repeats: int, days: int) -> dict[str, object]:
+    """Return the share of histories with an alarm after the change, days until then, and the advice."""
+    worlds = [World.make(fit_rows, 1000 + seed) for seed in range(repeats)]
+    lives = [live(world, KINDS[kind], days, rows, seed) for seed, world in enumerate(worlds)]
+    alarms = first_alarms([one.sums for one in lives])
+    seen = alarms >= CHANGES_AFTER
+    delays = np.where(seen, alarms - CHANGES_AFTER + 1, np.inf)
+    advised = Counter(advice(worlds[i], lives[i], int(alarms[i])) for i in np.flatnonzero(seen))
+    return {"seen": float(seen.mean()), "median": float(np.median(delays)), "advice": advised}
+
+
+def shift_looks(kind: str | None, fit_rows: int, rows: int, repeats: int, days: int) -> dict[str, float]:
+    """Return the same for rows without labels."""
+    alarms = np.full(repeats, -1)
+    for seed in range(repeats):
+        world = World.make(fit_rows, 2000 + seed)
+        rng, baseline, checks = np.random.default_rng((seed, 7)), world.calibrator.baseline_, []
+        for day in range(days):
+            at, _ = (stable if kind is None else KINDS[kind])(world, rng, day, rows)
+            checks.append(sum_predictions(world.probs[at], baseline))
+            if compare_with_baseline(checks, baseline, 0.05).alarm:
+                alarms[seed] = day
+                break
+    delays = np.where(alarms >= CHANGES_AFTER, alarms - CHANGES_AFTER + 1, np.inf)
+    return {"alarms": float((alarms >= 0).mean()), "median": float(np.median(delays))}
+
+
+def stable_table(repeats: dict[int, int], days: int) -> str:
+    """Return false alarms by rows of the fit and rows a day."""
+    lines = [
+        "| rows of the fit | rows a day | calibrators | with an alarm | outside the limits |",
+        "|---|---|---|---|---|",
+    ]
+    for fit_rows in (200, 2000):
+        for rows, number in repeats.items():
+            alarms, outside = false_alarms(fit_rows, rows, number, days)
+            lines.append(f"| {fit_rows} | {rows} | {number} | {100 * alarms:.1f} % | {100 * outside:.1f} % |")
+    return "\n".join(lines)
+
+
+def power_table(repeats: int, days: int) -> str:
+    """Return days until an alarm by kind of change, and what was advised."""
+    lines = [
+        "| change | rows of the fit | rows a day | seen | median days until the alarm | advice |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind in KINDS:
+        for fit_rows, rows in ((2000, 10), (2000, 100), (2000, 1000), (200, 100)):
+            found = detection(kind, fit_rows, rows, repeats, days)
+            told = ", ".join(f"{name} {100 * n / repeats:.0f} %" for name, n in found["advice"].most_common())
+            median = f"{found['median']:.0f}" if np.isfinite(found["median"]) else "not within the time"
+            lines.append(
+                f"| {kind} | {fit_rows} | {rows} | {100 * found['seen']:.0f} % | {median} | {told or '-'} |"
+            )
+    return "\n".join(lines)
+
+
+def shift_table(repeats: int, days: int) -> str:
+    """Return alarms without labels by kind of change."""
+    lines = ["| change | alarms without labels | median days until the alarm |", "|---|---|---|"]
+    for kind in (None, *KINDS):
+        found = shift_looks(kind, 2000, 100, repeats, days)
+        median = f"{found['median']:.0f}" if np.isfinite(found["median"]) else "-"
+        lines.append(f"| {kind or 'none'} | {100 * found['alarms']:.0f} % | {median} |")
+    return "\n".join(lines)
+
+
+def write(tables: dict[str, str]) -> None:
+    """Put the tables between their marks in the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name, content in tables.items():
+        mark = rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)"
+        text = re.sub(mark, lambda found, new=content: f"{found[1]}{new}\n{found[2]}", text, flags=re.S)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Print the tables, or write them."""
+    parser = argparse.ArgumentParser(description="Figures of docs/monitoring.md.")
+    parser.add_argument("--write", action="store_true", help="put them into docs/monitoring.md")
+    parser.add_argument("--days", type=int, default=1000, help="looks of a stable calibrator")
+    arguments = parser.parse_args()
+    tables = {
+        "false alarms": stable_table({10: 100, 100: 100, 1000: 20}, arguments.days),
+        "power": power_table(20, CHANGES_AFTER + 200),
+        "shift": shift_table(10, CHANGES_AFTER + 100),
+    }
+    if arguments.write:
+        write(tables)
+    for name, content in tables.items():
+        print(f"{name}\n\n{content}\n")
+
+
+if __name__ == "__main__":
+    main()

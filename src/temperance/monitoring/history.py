@@ -1,0 +1,101 @@
+r"""A file of checks: JSON lines, one a check, only ever added to.
+
+A line is written in one piece and forced to the disk before the check reports. If the process is killed
+while it writes, the line that was cut off is recognised, told, and skipped; the next check begins a new line.
+Two checks at the same time wait for each other, from reading the file to adding to it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from temperance.errors import InputError
+from temperance.files import check_writable
+from temperance.monitoring.record import OPENING, Record, read_record, write_record
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover  not on Windows, where a line is still written in one piece
+    fcntl = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The checks in a file, and the lines that were cut off."""
+
+    path: Path
+    records: tuple[Record, ...]
+    torn_lines: tuple[int, ...]
+    file: BinaryIO
+    ends_within_line: bool
+
+    def add(self, record: Record) -> None:
+        """Write a record behind the others, and wait until it is on the disk."""
+        line = b"\n" * self.ends_within_line + write_record(record)
+        while line:
+            line = line[os.write(self.file.fileno(), line) :]
+        os.fsync(self.file.fileno())
+
+
+@contextmanager
+def open_history(path: str | Path) -> Iterator[History]:
+    """Open a history, or begin one; until the end of the context no other check can."""
+    given = Path(path)
+    check_writable(given, overwrite=True)
+    is_new = not given.exists()
+    with given.open("a+b", buffering=0) as file:
+        if fcntl is not None:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        if is_new:
+            _sync_folder(given)
+        file.seek(0)
+        content = file.read() or b""
+        records, torn = _read(content, given)
+        yield History(given, records, torn, file, bool(content) and not content.endswith(b"\n"))
+
+
+def _sync_folder(path: Path) -> None:
+    """Make sure that the name of a new file is on the disk, too."""
+    if os.name == "posix":
+        folder = os.open(path.resolve().parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ...]]:
+    """Return the records, and the numbers of lines that were cut off."""
+    records, torn = [], []
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            records.append(read_record(line))
+        except InputError as error:
+            if not _is_cut_off(line):
+                error.where = f"{path}, line {number}"
+                error.advice = "Choose another file for the history, or remove this line."
+                raise
+            torn.append(number)
+    return tuple(records), tuple(torn)
+
+
+def _is_cut_off(line: bytes) -> bool:
+    """Say whether a line is the first part of a record, or a piece of the disk that was never written."""
+    if not line.strip(b"\0"):
+        return True
+    opening = OPENING.encode()
+    if not opening.startswith(line[: len(opening)]):
+        return False
+    try:
+        json.loads(line)
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,110 @@
+"""How wrong a calibrator may be and still count as unchanged.
+
+Every fitted calibrator is a little wrong: by what its method cannot express, which its own rows show, and by
+what a finite number of rows leaves open. The allowed mean of a residual reaches from
+
+    min(0, residual at the fit) - tolerance - MARGIN standard errors of the fit
+
+to the same on the other side. The tolerance is the user's. For a class rarer than 10 % it shrinks with the
+frequency of the class: else a class of 1 % could become three times as frequent unnoticed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from temperance.calibrators.fit_record import Baseline
+from temperance.calibrators.model import Model
+from temperance.core.arrays import Vector
+from temperance.errors import InputError
+from temperance.validation import check_number
+
+TOLERANCE = 0.02
+"""Of the gap between confidence and accuracy, and of the frequency of a class."""
+
+MARGIN = 2.0  # standard errors of the fit
+RARE = 0.1  # frequency of a class below which its tolerance shrinks
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The allowed means of the residuals: the gap first, then the classes, (1 + K,) each."""
+
+    tolerance: float
+    low: Vector
+    high: Vector
+    at_fit: Vector
+    """The means of the residuals at the fit."""
+    fit_rows: float
+    """The number of rows of the fit; fewer, if their weights differ."""
+
+
+def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
+    """Return the limits of a calibrator, from the record of its fit."""
+    check_number("tolerance", tolerance, "between 0 and 0.5, such as 0.02", lambda t: 0 <= t <= 0.5)
+    baseline = baseline_of(model)
+    frequencies = _frequencies(model, baseline)
+    ratio = np.ones(model.n_classes) if model.log_prior_ratio is None else np.exp(model.log_prior_ratio)
+    at_fit = _residuals_at_fit(frequencies, baseline)
+    errors = _errors_at_fit(model, baseline, frequencies)
+    at_fit[1:] *= ratio
+    errors[1:] *= ratio
+    if model.frequency_errors is not None:
+        errors[1:] = np.hypot(errors[1:], model.frequency_errors)
+    own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + MARGIN * errors
+    return Limits(
+        tolerance,
+        np.maximum(np.minimum(at_fit, 0.0) - own, -1.0),
+        np.minimum(np.maximum(at_fit, 0.0) + own, 1.0),
+        at_fit,
+        _effective_rows(model, baseline),
+    )
+
+
+def baseline_of(model: Model) -> Baseline:
+    """Return the predictions at the fit, with which later ones are compared."""
+    if model.record.baseline is None or model.class_counts is None:
+        raise InputError(
+            f"check must know the predictions at the fit; this {model.name} comes from a file that does not "
+            "have them. Fit it again with this version."
+        )
+    return model.record.baseline
+
+
+def _frequencies(model: Model, baseline: Baseline) -> Vector:
+    """Return the label frequencies at the fit, none of them 0."""
+    assert model.class_counts is not None  # `baseline_of` has looked
+    counts = model.class_counts * (_effective_rows(model, baseline) / model.class_counts.sum())
+    frequencies: Vector = (counts + 0.5) / (counts.sum() + 0.5 * len(counts))
+    return frequencies
+
+
+def _effective_rows(model: Model, baseline: Baseline) -> float:
+    return model.n_rows * baseline.effective_rows / baseline.rows
+
+
+def _residuals_at_fit(frequencies: Vector, baseline: Baseline) -> Vector:
+    gap = baseline.accuracy - baseline.mean_confidence
+    if baseline.mean_probabilities is None:
+        return np.append(gap, np.zeros(len(frequencies)))
+    return np.append(gap, frequencies - baseline.mean_probabilities)
+
+
+def _errors_at_fit(model: Model, baseline: Baseline, frequencies: Vector) -> Vector:
+    """Return the standard errors of the mean residuals of as many rows as the fit had.
+
+    The variance of a row's gap is c (1 - c), c its confidence. Those of the classes are not recorded: they
+    sum to 1 - sum p^2, at most 1 - c^2, and are shared out as those of the frequencies are.
+    """
+    c = baseline.confidence_quantiles
+    gap = _mean_of(c * (1 - c))
+    left = min(1.0, _mean_of(1 - c**2) / (1 - np.sum(frequencies**2)))
+    variances = np.append(gap, left * frequencies * (1 - frequencies))
+    errors: Vector = np.sqrt(variances / _effective_rows(model, baseline))
+    return errors
+
+
+def _mean_of(at_quantiles: Vector) -> float:
+    return float((at_quantiles[1:] + at_quantiles[:-1]).mean() / 2)

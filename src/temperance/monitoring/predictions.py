@@ -1,0 +1,54 @@
+"""What can be seen of predictions without labels: confidence, entropy and predicted classes, as counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+
+from temperance.calibrators.fit_record import Baseline
+from temperance.core.arrays import Floats, Vector
+
+SLACK = 1e-6  # relative: a value that rounding has raised above a quantile still counts as tied with it
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionSums:
+    """Counts over rows.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    predicted : (K,) array
+        Rows by predicted class.
+    confidence, entropy : (21,) arrays
+        Rows whose confidence or entropy is at most each quantile of the baseline.
+    """
+
+    rows: int
+    predicted: Vector
+    confidence: Vector
+    entropy: Vector
+
+    def __add__(self, other: Self) -> Self:
+        pairs = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)}
+        return type(self)(**pairs)
+
+
+def sum_predictions(probs: Floats, baseline: Baseline) -> PredictionSums:
+    """Return the counts of a block of rows."""
+    logs = np.log(np.maximum(probs, np.finfo(probs.dtype).tiny))
+    entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
+    confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)
+    return PredictionSums(
+        rows=len(probs),
+        predicted=np.bincount(probs.argmax(axis=1), minlength=probs.shape[1]).astype(np.float64),
+        confidence=_up_to(confidence, baseline.confidence_quantiles),
+        entropy=_up_to(entropy, baseline.entropy_quantiles),
+    )
+
+
+def _up_to(values: Vector, quantiles: Vector) -> Vector:
+    return np.searchsorted(np.sort(values), quantiles * (1 + SLACK), side="right").astype(np.float64)

@@ -1,0 +1,124 @@
+"""Whether predictions without labels look as they did at the fit: three tests, corrected for every look.
+
+Confidence and entropy: the Kolmogorov-Smirnov test of two samples, the rows and those of the baseline, at the
+quantiles that the calibrator file keeps, which can only make it more conservative. Predicted classes:
+Fisher's exact test of each class. The rows of this check are tested, and those of the last 2, 4, 8, ...
+checks. Bonferroni's correction covers the tests; look number s has a share 1 / (s (s + 1)) of the level, so
+that all looks together raise a false alarm with at most its probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from scipy.stats import hypergeom, kstwobign
+
+from temperance.calibrators.fit_record import Baseline
+from temperance.core.arrays import Vector
+from temperance.monitoring.limits import RARE
+from temperance.monitoring.predictions import PredictionSums
+
+LEAST_SHIFT = 0.05
+"""Of the distribution: a smaller difference is no reason to act, however significant."""
+
+TESTS = 3
+
+
+@dataclass(frozen=True)
+class ShiftTest:
+    """One test of the predictions against the baseline.
+
+    Attributes
+    ----------
+    what : {"confidence", "entropy", "predicted classes"}
+        What is compared.
+    difference : float
+        The largest difference between the distribution functions, or between the shares of a class.
+    p_value : float
+        Corrected for the tests and windows of this check, not for the looks.
+    column : int or None
+        The class, of predicted classes.
+    checks : int
+        How many checks, this one the last, have the rows that differ most.
+    """
+
+    what: str
+    difference: float
+    p_value: float
+    column: int | None
+    checks: int
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The tests of one look, and whether one of them is an alarm."""
+
+    tests: tuple[ShiftTest, ...]
+    level: float
+    alarm: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"tests": [vars(test) for test in self.tests], "level": self.level, "alarm": self.alarm}
+
+
+def compare_with_baseline(checks: Sequence[PredictionSums], baseline: Baseline, alpha: float) -> Shift:
+    """Compare the rows of the last checks with the baseline."""
+    windows = [reduce(add, checks[-size:]) for size in _window_sizes(len(checks))]
+    level = alpha / (len(checks) * (len(checks) + 1))
+    found = [_tests(rows, baseline, size, TESTS * len(windows))
+             for rows, size in zip(windows, _window_sizes(len(checks)), strict=True)]  # fmt: skip
+    tests = tuple(min(same, key=lambda test: test.p_value) for same in zip(*found, strict=True))
+    alarm = any(test.p_value <= level and _is_large(test, baseline) for each in found for test in each)
+    return Shift(tests, level, alarm)
+
+
+def _window_sizes(checks: int) -> list[int]:
+    return [2**i for i in range(checks.bit_length())]
+
+
+def _is_large(test: ShiftTest, baseline: Baseline) -> bool:
+    least = LEAST_SHIFT
+    if test.column is not None:
+        share = baseline.predicted_counts[test.column] / baseline.predicted_counts.sum()
+        least *= min(1.0, max(share, share + test.difference) / RARE)
+    return abs(test.difference) >= least
+
+
+def _tests(rows: PredictionSums, baseline: Baseline, checks: int, tests: int) -> tuple[ShiftTest, ...]:
+    quantiles = {
+        "confidence": (rows.confidence, baseline.confidence_shares),
+        "entropy": (rows.entropy, baseline.entropy_shares),
+    }
+    found = []
+    for what, (counts, shares) in quantiles.items():
+        difference = counts / rows.rows - shares
+        largest = float(difference[np.argmax(np.abs(difference))])
+        size = rows.rows * baseline.effective_rows / (rows.rows + baseline.effective_rows)
+        p_value = float(kstwobign.sf(abs(largest) * np.sqrt(size)))
+        found.append(ShiftTest(what, -largest, min(1.0, tests * p_value), None, checks))
+    return *found, _class_test(rows, baseline, checks, tests)
+
+
+def _class_test(rows: PredictionSums, baseline: Baseline, checks: int, tests: int) -> ShiftTest:
+    total = baseline.predicted_counts.sum()
+    before = np.round(baseline.predicted_counts * (baseline.effective_rows / total))
+    p_values = _fisher(rows.predicted, rows.rows, before, before.sum())
+    k = int(np.argmin(p_values))
+    difference = float(rows.predicted[k] / rows.rows - baseline.predicted_counts[k] / total)
+    corrected = min(1.0, tests * len(p_values) * float(p_values[k]))
+    return ShiftTest("predicted classes", difference, corrected, k, checks)
+
+
+def _fisher(now: Vector, rows: int, before: Vector, rows_before: float) -> Vector:
+    """Return twice the smaller tail of Fisher's exact test of each class."""
+    both, everything = now + before, rows + rows_before
+    more = hypergeom.sf(now - 1, everything, both, rows)
+    fewer = hypergeom.cdf(now, everything, both, rows)
+    p_values: Vector = np.minimum(1.0, 2 * np.minimum(more, fewer))
+    return p_values

@@ -1,0 +1,163 @@
+"""A check in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from temperance.monitoring.advice import ADAPT, KEEP, LABEL
+from temperance.monitoring.change import Change, ClassChange
+from temperance.monitoring.shift import ShiftTest
+
+if TYPE_CHECKING:
+    from temperance.monitoring.result import Check
+
+CANNOT_TELL = "A change in how often it is right cannot be seen without labels."
+CHANGED = {
+    "confidence": "the confidence is no longer right",
+    "both": "confidence and class frequencies have changed",
+    "unclear": "it is wrong beyond the tolerance, and the rows do not tell yet how",
+    "class frequencies": "the class frequencies have changed",
+}
+LARGEST_E = 1e6  # that is written as a number
+
+
+def sentences(check: Check) -> list[str]:
+    """Return the verdict, then what it rests on."""
+    return [_verdict(check), *_of_labels(check), *_of_predictions(check), *_of_history(check)]
+
+
+def points(share: float) -> str:
+    """Return a difference in percentage points."""
+    return f"{100 * share:+.1f}"
+
+
+def e_value(log_e: float) -> str:
+    """Return an e-value as a number, or that it is very large."""
+    if log_e > np.log(LARGEST_E):
+        return f"over {LARGEST_E:,.0f}"
+    value = float(np.exp(log_e))
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _verdict(check: Check) -> str:
+    if check.action == KEEP and not check.labelled:
+        return f"Keep the calibrator, as far as {_rows(check.rows)} without labels can tell."
+    if check.action == KEEP:
+        over = f" of {check.labelled_checks} checks" if check.labelled_checks > 1 else ""
+        rows = f"{check.labelled_rows:,} labelled row{'s' * (check.labelled_rows != 1)}"
+        return f"Keep the calibrator: {rows}{over} show no change beyond the tolerance."
+    assert check.labels is not None or check.action == ADAPT
+    if check.action == LABEL:
+        assert check.labels is not None
+        return (
+            "Act: the predictions differ from those at the fit. Label about "
+            f"{check.labels.number:,} rows and check them."
+        )
+    assert check.change is not None
+    changed = CHANGED[check.change.explanation]
+    if check.labels is None:
+        return f"Act: {changed}, the confidence has not. Adapt the calibrator to the new frequencies."
+    return f"Act: {changed}. Fit the calibrator again, with about {check.labels.number:,} labels."
+
+
+def _of_labels(check: Check) -> Iterator[str]:
+    change = check.change
+    if change is None:
+        return
+    if check.alarm and check.since is not None:
+        yield f"The change is clearest in the labelled rows since {check.since[:10]}."
+    yield _gap(check, change)
+    if check.alarm:
+        yield from _confidence(change)
+        yield from _classes(check, change.classes)
+    yield (
+        f"Evidence of a change: e-value {_evidence(check)}, alarm at {1 / check.alpha:.3g}. Over all checks, "
+        f"a false alarm has a probability of at most {100 * check.alpha:.3g} %."
+    )
+    yield (
+        f"Allowed is what the fit left ({_rows(round(check.limits.fit_rows))}, two standard errors) and "
+        f"{100 * check.tolerance:.3g} points of tolerance."
+    )
+    if check.labels is not None:
+        what = "the gap" if check.labels.of == "gap" else "the frequency of the class that changed most"
+        yield (
+            f"{check.labels.number:,} labels determine {what} within {100 * check.labels.leaves:.1f} points "
+            "(two standard errors): the tolerance, or a third of the change."
+        )
+
+
+def _evidence(check: Check) -> str:
+    now, highest = e_value(check.log_e), e_value(check.highest_log_e)
+    return now if not check.alarm or now == highest else f"{now} now and {highest} at its highest"
+
+
+def _gap(check: Check, change: Change) -> str:
+    low, high = check.gap_limits
+    return (
+        f"In {_rows(change.rows)} it says {100 * change.said:.1f} % and is right {100 * change.right:.1f} % "
+        f"of the time: a gap of {points(change.gap)} points (95 % interval {points(change.gap_low)} to "
+        f"{points(change.gap_high)}, allowed {points(low)} to {points(high)})."
+    )
+
+
+def _confidence(change: Change) -> Iterator[str]:
+    error = change.log_temperature_error
+    if change.explanation == "class frequencies":
+        return
+    if np.isfinite(error) and abs(change.log_temperature) > 2 * error:
+        how = "overconfident" if change.log_temperature > 0 else "underconfident"
+        yield (
+            f"It is {how}: dividing its logits by {np.exp(change.log_temperature):.2f} more would fit these "
+            f"rows best (standard error {100 * error:.0f} %)."
+        )
+
+
+def _classes(check: Check, changes: tuple[ClassChange, ...]) -> Iterator[str]:
+    for how, chosen in (
+        ("More", [change for change in changes if change.ratio > 1]),
+        ("Less", [change for change in changes if change.ratio <= 1]),
+    ):
+        if chosen:
+            told = "; ".join(
+                f"{check.class_names[change.column]} ({change.ratio:.2f} times, {change.low:.2f} to "
+                f"{change.high:.2f})"
+                for change in chosen
+            )
+            yield f"{how} frequent than predicted: {told}."
+
+
+def _of_predictions(check: Check) -> Iterator[str]:
+    if check.shift is None:
+        yield (
+            "The predictions are not compared with those at the fit: the calibrator was adapted to other "
+            "class frequencies since."
+        )
+    elif check.shift.alarm:
+        shown = min(check.shift.tests, key=lambda test: test.p_value)
+        yield f"The predictions differ from those at the fit: {_difference(check, shown)}."
+    elif not check.labelled:
+        yield "Confidence, entropy and predicted classes are as at the fit."
+    if not check.labelled:
+        yield CANNOT_TELL
+
+
+def _difference(check: Check, test: ShiftTest) -> str:
+    if test.column is not None:
+        more, size = "more" if test.difference > 0 else "less", 100 * abs(test.difference)
+        return f"{check.class_names[test.column]} is predicted {more} often, by {size:.1f} points"
+    higher = "higher" if test.difference > 0 else "lower"
+    return f"{test.what} is {higher}, by up to {100 * abs(test.difference):.0f} % of the rows at a quantile"
+
+
+def _of_history(check: Check) -> Iterator[str]:
+    if check.counted_before is not None:
+        yield f"These rows were checked on {check.counted_before[:10]} and are not counted again."
+    for line in check.torn_lines:
+        yield f"Line {line} of the history was cut off and is skipped."
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} row{'s' * (number != 1)}"

@@ -1,0 +1,115 @@
+"""The checks of a calibrator over time, as one page that opens anywhere and asks the network for nothing."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from markupsafe import Markup
+
+from temperance.display.chart import Chart, Line, Rule
+from temperance.files import check_writable, write_atomically
+from temperance.monitoring import Check
+from temperance.monitoring.record import Record
+from temperance.monitoring.words import e_value, points
+from temperance.report.history_charts import evidence_chart, gap_chart, gap_of, shares_chart
+from temperance.report.markup import element, table
+from temperance.report.svg import colour_of_mark, draw_svg, is_wide
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+MOST_LISTED = 100  # checks in the table, the last ones
+
+
+def write_history(
+    check: Check, path: str | Path, *, title: str = "Checks of a calibrator", overwrite: bool = False
+) -> None:
+    """Write a check and all that came before it as one HTML file."""
+    check_writable(path, overwrite=overwrite)
+    write_atomically(path, render_history(check, title=title).encode(), overwrite=overwrite)
+
+
+def render_history(check: Check, *, title: str = "Checks of a calibrator") -> str:
+    """Return the page as text."""
+    style = Markup(resources.files("temperance.report").joinpath("page.css").read_text(encoding="utf-8"))
+    head = [
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name_="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", style),
+    ]
+    verdict, *rest = check.sentences
+    kind = "warning verdict" if check.acts else "verdict"
+    body = element(
+        "main",
+        element("h1", title),
+        element("p", verdict, class_=kind, id="verdict"),
+        element("ul", *(element("li", sentence) for sentence in rest)),
+        *_figures(check),
+        element("h2", "All checks"),
+        _table(check),
+    )
+    page = element("html", element("head", *head), element("body", body), lang="en")
+    return f"<!doctype html>\n{page}"
+
+
+def _figures(check: Check) -> list[Markup]:
+    charts = {"evidence": evidence_chart(check), "gap": gap_chart(check), "shares": shares_chart(check)}
+    return [_figure(name, chart) for name, chart in charts.items() if chart is not None]
+
+
+def _figure(name: str, chart: Chart) -> Markup:
+    legend = [
+        element(
+            "span",
+            element(
+                "span",
+                class_="dash" if isinstance(mark, Rule) or not mark.method else "swatch",
+                style=f"color:{colour_of_mark(mark)}",
+            ),
+            mark.label,
+        )
+        for mark in chart.marks
+        if mark.label and isinstance(mark, (Line, Rule))
+    ]
+    return element(
+        "figure",
+        element("h3", chart.title),
+        element("div", draw_svg(chart, f"picture-{name}", chart.title), class_=_class_of(chart)),
+        element("p", *legend, class_="legend") if legend else "",
+        element("figcaption", chart.caption),
+        id=f"figure-{name}",
+    )
+
+
+def _class_of(chart: Chart) -> str:
+    return "picture wide" if is_wide(chart) else "picture"
+
+
+def _table(check: Check) -> Markup:
+    shown = check.records[-MOST_LISTED:]
+    first = len(check.records) - len(shown)
+    some = f", the last {len(shown)} of {len(check.records)}" if first else ""
+    rows = [_row(number, record) for number, record in enumerate(shown, first + 1)]
+    head = ["check", "date", "rows", "says", "is right", "gap", "e-value", "advice"]
+    return table(head, rows[::-1], f"Newest first{some}")
+
+
+def _row(number: int, record: Record) -> list[str]:
+    date = record.date[:16].replace("T", " ")
+    name = f"{number} {record.name}".strip()
+    sums = record.labelled
+    if sums is None:
+        return [name, date, f"{record.predictions.rows:,}", "", "", "", "", record.action]
+    gap, low, high = gap_of(sums)
+    return [
+        name,
+        date,
+        f"{sums.rows:,}",
+        f"{100 * sums.confidence / sums.rows:.1f} %",
+        f"{100 * sums.accuracy:.1f} %",
+        f"{points(gap)} ({points(low)} to {points(high)})",
+        e_value(record.log_e),
+        record.action,
+    ]
