@@ -170,7 +170,7 @@ def show_comparison(
     if comparison.decision_changes:
         output.say("\n".join(comparison.decision_changes) + "\n")
     output.say(f"Recommended: {comparison.recommended}. {comparison.reason}\n")
-    output.say(comparison.verdict)
+    output.say("\n".join(comparison.verdict.sentences))
     for name, result in comparison.results.items():
         for warning in result.warnings:
             output.warn(f"{name}: {warning}")

@@ -21,11 +21,14 @@ from temperance.calibrators.outside import Methods, find_methods
 from temperance.calibrators.recording import record_names
 from temperance.comparison import rows
 from temperance.comparison.decisions import changed_share
+from temperance.comparison.difference import Difference
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
-from temperance.comparison.recommendation import Difference, Recommendation, recommend
-from temperance.comparison.result import Comparison, MethodResult
+from temperance.comparison.method_result import MethodResult
+from temperance.comparison.recommendation import Recommendation, recommend
+from temperance.comparison.result import Comparison
 from temperance.comparison.rows import LabelledRows
 from temperance.comparison.same_rows import check_apart
+from temperance.comparison.verdict import Outcome, Verdict
 from temperance.containers import names_of
 from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
@@ -42,7 +45,9 @@ __all__ = [
     "LabelledRows",
     "LearningCurve",
     "MethodResult",
+    "Outcome",
     "Recommendation",
+    "Verdict",
     "compare",
     "learning_curve",
 ]

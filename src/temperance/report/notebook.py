@@ -10,7 +10,7 @@ from temperance.report.sections import methods_table
 
 def comparison_html(comparison: Comparison) -> str:
     """Return the verdict and the table of methods."""
-    verdict = element("p", element("b", comparison.verdict), " ", comparison.reason)
+    verdict = element("p", element("b", str(comparison.verdict)), " ", comparison.reason)
     return str(element("div", verdict, methods_table(comparison)))
 
 

@@ -67,7 +67,7 @@ def sections(
 
 def _verdict(comparison: Comparison) -> Markup:
     advice = (element("li", sentence) for sentence in shipping_advice(comparison))
-    verdict = element("p", comparison.verdict, class_="verdict") + element("p", comparison.reason)
+    verdict = element("p", str(comparison.verdict), class_="verdict") + element("p", comparison.reason)
     return verdict + element("ul", *advice) + _ship(comparison)
 
 

@@ -10,7 +10,7 @@ from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 def shipping_advice(comparison: Comparison) -> list[str]:
     """Say what a reader should know before shipping the recommended method."""
     name, result = comparison.recommended, comparison.results[comparison.recommended]
-    gain, sentences = comparison.gain, []
+    gain, sentences = comparison.verdict.nll_gain, []
     if name == UNCALIBRATED:
         return ["Nothing needs to be shipped: the probabilities can be used as they are."]
     if gain.low > 0:
