@@ -20,6 +20,7 @@ from temperance.calibrators.base import Calibrator
 from temperance.calibrators.outside import Methods, find_methods
 from temperance.calibrators.recording import record_names
 from temperance.comparison import rows
+from temperance.comparison.class_reliability import class_reliability
 from temperance.comparison.decisions import changed_share
 from temperance.comparison.difference import Difference
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
@@ -227,6 +228,7 @@ class _Judge:
             changed_share=self._changed_share(method, top),
             seconds=seconds,
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
+            class_reliability=class_reliability(probs, self.test, self.scoring["bins"]),
         )
 
     def _changed_share(self, method: Method | None, top: NDArray[np.intp]) -> float:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.metrics import Evaluation
+from temperance.metrics import Evaluation, Reliability
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +19,8 @@ class MethodResult:
 
     `row_nll`, `confidence` and `correct` are of the judged rows: all that pictures and paired comparisons
     need, so that no (N, K) array is kept. `changed_share` is the share of these rows, by weight, whose
-    predicted class is not the classifier's own.
+    predicted class is not the classifier's own. `class_reliability` has the bins of a few classes, by column:
+    how often rows to which a class was given some probability are of that class.
     """
 
     method: str
@@ -31,6 +33,7 @@ class MethodResult:
     changed_share: float
     seconds: float
     warnings: tuple[str, ...]
+    class_reliability: Mapping[int, Reliability] = field(default_factory=dict)
 
     @property
     def accuracy(self) -> float:

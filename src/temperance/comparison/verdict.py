@@ -1,4 +1,4 @@
-"""What a comparison found, in one object that the terminal, the page, `--json` and Python all show.
+"""What a comparison found, in one object that the terminal, the page, the JSON output and Python show.
 
 The outcome is about the paired difference of the NLL between the classifier as it is and the method that is
 recommended; where none is, between it and the best method that was tried:
@@ -9,7 +9,7 @@ recommended; where none is, between it and the best method that was tried:
     worse            no method is recommended, and the interval of the best one lies below 0
 
 A calibration error in bins is a mean over rows as well: with g_b the mean residual of bin b, it is the mean
-of sign(g_b) (correct - confidence). Two methods can so be compared row by row, with a standard error.
+of sign(g_b) (correct - confidence). Two methods can thus be compared row by row, with a standard error.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ class Verdict:
         How much the calibration error falls, with its standard error; paired over rows.
     changed_share : float
         The share of decisions that the method changes.
+    alternative : str or None
+        Where the method changes decisions, the one to take if they must stay the same.
     keeps_class : bool
         Whether the method cannot change a decision.
     confidence : float
@@ -99,6 +101,7 @@ class Verdict:
     changed_share: float
     keeps_class: bool
     confidence: float
+    alternative: str | None = None
 
     @property
     def headline(self) -> str:
@@ -167,7 +170,17 @@ class Verdict:
         if self.changed_share == 0:
             return "It may change decisions, but changes none of the rows judged."
         accuracy = accuracy_in_words(self.before.right, self.after.right)
-        return f"It changes {share_in_words(self.changed_share)}; {accuracy}."
+        return f"It changes {share_in_words(self.changed_share)}; {accuracy}.{self._how_to_keep_them()}"
+
+    def _how_to_keep_them(self) -> str:
+        if self.alternative is None:
+            return ""
+        instead = (
+            "leave the classifier as it is"
+            if self.alternative == UNCALIBRATED
+            else f"calibrate with {self.alternative}"
+        )
+        return f" If every decision must stay the same, {instead}."
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -224,6 +237,7 @@ def give_verdict(
         changed_share=method.changed_share,
         keeps_class=keeps_class,
         confidence=scores.confidence,
+        alternative=recommendation.alternative,
     )
 
 
