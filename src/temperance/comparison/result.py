@@ -112,13 +112,18 @@ class Comparison:
     def _repr_html_(self) -> str:
         return loaders.load("comparison html")(self)
 
-    def save_report(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the whole comparison as one HTML page that opens offline."""
+    def save_report(
+        self, path: str | Path, *, overwrite: bool = False, title: str = "Calibration report"
+    ) -> None:
+        """Write the whole comparison as one HTML page that opens offline.
+
+        The title is best the model and the data, which the comparison does not know.
+        """
         from temperance.comparison.learning_curve import learning_curve  # which rests on this module
 
         check_writable(path, overwrite=overwrite)  # before the fits of the curve
         curve = learning_curve(self, random_state=self.settings["random_state"])
-        loaders.load("report")(self, path, curve, overwrite=overwrite)
+        loaders.load("report")(self, path, curve, overwrite=overwrite, title=title)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, ready for JSON."""

@@ -47,15 +47,16 @@ class BestTemperatures(Display):
             f" Not identified, and not drawn: {missing} of {len(self.optimum)} {groups}." if missing else ""
         )
 
-    def best(self, at: Vector, group: tuple[str, str], tips: Sequence[str]) -> Intervals:
-        """Return those that are identified, at some places of x."""
+    def best(
+        self, at: Vector, group: tuple[str, str], tips: Sequence[str], *, flat: bool = False
+    ) -> Intervals:
+        """Return those that are identified, at some places of x; of y, if their intervals are `flat`."""
         known, label = self.identified, f"best T of a {group[0]}"
         if not known.all():
             label += f"\n({(~known).sum()} of {len(known)} {group[1]} not identified)"
         shown = [tip for tip, drawn in zip(tips, known, strict=True) if drawn]
-        return Intervals(
-            at[known], self.optimum[known], self.low[known], self.high[known], label=label, tips=shown
-        )
+        at, value, low, high = (column[known] for column in (at, self.optimum, self.low, self.high))
+        return Intervals(at, value, low, high, flat, label=label, tips=shown)
 
     def limits(self, values: Sequence[Vector], rare: float = 0.0) -> tuple[float, float]:
         """Return limits that hold the best temperatures and all but the `rare` share of the values.
@@ -73,9 +74,9 @@ class BestTemperatures(Display):
         margin = 0.08 * (high - low) + 0.03
         return float(np.exp(low - margin)), float(np.exp(high + margin))
 
-    def rules(self, limits: tuple[float, float]) -> list[Mark]:
+    def rules(self, limits: tuple[float, float], *, upright: bool = False) -> list[Mark]:
         """Return the best single temperature, and T = 1 if it is within the limits."""
-        one = (
-            [Rule(1.0, label="T = 1: uncalibrated", method=UNCALIBRATED)] if limits[0] < 1 < limits[1] else []
-        )
-        return [*one, Rule(self.single, label=f"best single T = {self.single:.3g}")]
+        single = Rule(self.single, upright=upright, label=f"best single T = {self.single:.3g}")
+        if not limits[0] < 1 < limits[1]:
+            return [single]
+        return [Rule(1.0, upright=upright, label="T = 1: uncalibrated", method=UNCALIBRATED), single]

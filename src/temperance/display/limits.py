@@ -9,7 +9,7 @@ from temperance.core.arrays import Vector
 
 _RARE = 0.01  # of the values at either end may be left out
 _REACH = 0.5  # of the range of the others: nearer ones are held
-_FAR = 3.0  # times the range of the others: a value so far away is left out
+_FAR = 5.0  # times the range of the others: a value so far away is left out
 _MOST_LEFT_OUT = 3  # of so many values one may be left out
 
 
@@ -37,7 +37,7 @@ def hold_most(values: Vector) -> tuple[float, float]:
 def highest_near(values: Vector, low: float) -> float:
     """Return the highest value that is not far above the others; at most every third may be left out.
 
-    A value is far if it is three times as far from `low` as the next smaller one. Infinite ones always are.
+    A value is far if it is five times as far from `low` as the next smaller one. Infinite ones always are.
 
     Examples
     --------

@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from temperance import display
 from temperance.display.chart import Chart, Line, Mark, Rule
-from temperance.report.markup import element, table
-from temperance.report.svg import colour_of_mark, draw_svg, is_wide
+from temperance.report.markup import element, table, unbroken
+from temperance.report.svg import colour_of_mark, draw_svg
 
 
 def _figure(
@@ -23,9 +23,9 @@ def _figure(
     return element(
         "figure",
         element("h3", title),
-        element("div", picture, class_="picture wide" if is_wide(chart) else "picture"),
+        element("div", picture, class_="picture"),
         element("p", *entries, class_="legend") if entries else "",
-        element("figcaption", chart.caption),
+        element("figcaption", unbroken(chart.caption)),
         element("details", element("summary", "Numbers"), numbers) if numbers else "",
         id=f"figure-{name}",
         data_panel=panel or None,
@@ -66,6 +66,11 @@ def reliability_figure(shown: display.ReliabilityDisplay, method: str, title: st
     ]
     numbers = table(["bin", "rows", "confidence", "accuracy", "interval"], rows, f"Bins of {method}")
     return _figure(f"reliability-{method}", shown.chart([method]), numbers, title=title, panel=method)
+
+
+def class_reliability_figure(shown: display.ClassReliabilityDisplay) -> Markup:
+    """Return the share of one class against its probability, before and after."""
+    return _figure(f"class-{shown.column}", shown.chart())
 
 
 def confidence_figure(shown: display.ConfidenceDisplay, method: str, title: str) -> Markup:

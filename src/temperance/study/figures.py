@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from temperance.display import ClassTemperatureDisplay
 from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
 from temperance.files import atomic_file, check_writable
@@ -121,7 +122,8 @@ def draw_figure(results: Results, name: str, *, task: str | None = None) -> Figu
         draw_averages(figure, data)
         return figure
     chosen = figure_task(results, task)
-    chart = _COMPUTED[name](results, chosen).chart()
+    shown = _COMPUTED[name](results, chosen)
+    chart = shown.chart(flat=False) if isinstance(shown, ClassTemperatureDisplay) else shown.chart()
     figure = blank_figure(*_size(name, chosen))
     draw_chart(figure.subplots(), replace(chart, title=_title(chosen.name, figure.get_figwidth())))
     if name == "PTSvHTS":
