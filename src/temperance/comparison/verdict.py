@@ -132,7 +132,7 @@ class Verdict:
         change += f"{self.nll_after:.4f} ({self._interval()})"
         if self.outcome is Outcome.BETTER:
             return f"Better: {change}; {self._calibration_error()}."
-        doubt = "The interval includes 0; more labelled rows to judge on would tell."
+        doubt = "The interval of the NLL includes 0; more labelled rows to judge on would tell."
         if self.outcome is Outcome.PROBABLY_BETTER:
             return f"Probably better: {change}; {self._calibration_error()}. {doubt}"
         return f"No difference that these rows can show: {change}. {doubt}"

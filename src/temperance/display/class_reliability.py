@@ -10,6 +10,7 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
+from temperance.comparison.class_reliability import LEAST_ROWS
 from temperance.display.base import Display
 from temperance.display.chart import SMALL, Axis, Chart, Line, Mark
 from temperance.display.methods import before_and_after
@@ -17,13 +18,15 @@ from temperance.display.reliability import diagram_marks
 from temperance.metrics import Reliability
 from temperance.validation import InputError
 
+FEWEST_IN_BIN = 5  # rows: the share of fewer is mostly 0 or 1
+
 
 @dataclass(frozen=True, eq=False)
 class ClassReliabilityDisplay(Display):
     """The share of rows that are of a class against its probability: on the diagonal, it is what it says.
 
-    A comparison keeps the diagrams of the ten classes with the most judged rows; of two classes, that of the
-    second one.
+    A comparison keeps the diagrams of the ten classes with the most judged rows, at least 30; of two classes,
+    that of the second one. The picture leaves out bins of fewer than five rows.
 
     Attributes
     ----------
@@ -55,6 +58,10 @@ class ClassReliabilityDisplay(Display):
     ) -> Self:
         """Take the diagrams of a class, by default the first that the comparison keeps."""
         kept = [*comparison.results[UNCALIBRATED].class_reliability]
+        if not kept:
+            raise InputError(
+                f"a class must have {LEAST_ROWS} judged rows for its diagram; found none. Judge on more."
+            )
         if column is None:
             column = kept[0]
         if column not in kept:
@@ -72,7 +79,7 @@ class ClassReliabilityDisplay(Display):
         ends = np.array([0.0, 1.0])
         marks: list[Mark] = [Line(ends, ends)]
         for name, diagram in self.diagrams.items():
-            marks += diagram_marks(name, diagram)
+            marks += diagram_marks(name, diagram, fewest=FEWEST_IN_BIN)
         x, y = Axis("probability of the class", (0.0, 1.0)), Axis("share of the class", (0.0, 1.0))
         return Chart(f"Class {self.name}", self._in_words(), x, y, marks, (SMALL, SMALL))
 

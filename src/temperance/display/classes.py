@@ -199,8 +199,11 @@ class ClassTemperatureDisplay(BestTemperatures):
             f"mean temperature that a method gives to them.{self.left_out('classes')}"
         )
         if len(self.classes) < self.n_classes:
-            words += f" Of {self.n_classes} classes, these {len(self.classes)} differ most from the rest."
-        return words
+            words += (
+                f" {len(self.classes)} of {self.n_classes} classes are shown: of those with at least "
+                f"{optima.LEAST_ROWS} rows, the ones that differ most from the rest."
+            )
+        return words + self.beyond_the_edges(self.mean, self.limits(list(self.mean.values())))
 
 
 def _short(name: str, most: int) -> str:

@@ -107,12 +107,13 @@ class ConfidenceDisplay(Display):
         shown = list(methods or self.right)
         limits = self._share_limits()
         marks = [*self._accuracy_marks(shown, limits), *(m for name in shown for m in self._marks(name))]
-        marks += [Rule(0.0), *(mark for name in shown for mark in self._cut_bars(name, limits[1]))]
-        cut = " A bar that leaves the picture has its height written beside it."
+        cut_bars = self._cut_bars(shown, limits[1])
+        marks += [Rule(0.0), *cut_bars]
+        cut = " The height of a bar that leaves the picture is written in the corner." if cut_bars else ""
         caption = (
             f"{' '.join(map(self._in_words, shown))} Bars: shares of all rows, the right ones upwards and "
             "the wrong ones downwards, with 95 % intervals. Grey band: 95 % interval of the accuracy."
-            f"{cut if any(self._cut_bars(name, limits[1]) for name in shown) else ''}"
+            f"{cut}"
         )
         ticks = tuple((at, words.lstrip("-")) for at, words in tick_labels(*limits))
         y = Axis("share of rows (wrong below 0)", limits, ticks=ticks)
@@ -137,7 +138,8 @@ class ConfidenceDisplay(Display):
         low, high = self._interval(np.array(self.accuracies[name]))
         return (
             f"{method_style(name).label} is {100 * self.mean_confidence[name]:.1f} % sure on average, and "
-            f"{100 * self.accuracies[name]:.1f} % ({100 * low:.1f} to {100 * high:.1f}) of the rows are right."
+            f"{100 * self.accuracies[name]:.1f} % of the rows are right ({100 * low:.1f} to "
+            f"{100 * high:.1f})."
         )
 
     def _marks(self, name: str) -> list[Mark]:
@@ -162,12 +164,15 @@ class ConfidenceDisplay(Display):
         middle = (self.edges[:-1] + self.edges[1:])[held] / 2
         return Whiskers(middle, sign * low, sign * high)
 
-    def _cut_bars(self, name: str, top: float) -> list[Mark]:
-        """Return the height of each bar that leaves the picture, written at its top."""
-        ends = zip(self.edges[1:], self.right[name], strict=True)
-        return [
-            Text(float(end), 0.93 * top, f"{100 * s:.0f} % \N{UPWARDS ARROW} ") for end, s in ends if s > top
+    def _cut_bars(self, shown: Sequence[str], top: float) -> list[Mark]:
+        """Return the height of each bar that leaves the picture, written in the corner where bars are low."""
+        bars = [
+            f"{100 * share:.1f} % of rows at {low:.2f} to {high:.2f} \N{UPWARDS ARROW}"
+            for name in shown
+            for low, high, share in zip(self.edges[:-1], self.edges[1:], self.right[name], strict=True)
+            if share > top
         ]
+        return [Text(0.02, (0.93 - 0.1 * i) * top, words) for i, words in enumerate(bars)]
 
     def _share_limits(self) -> tuple[float, float]:
         """Return limits for the shares of all methods, which a bar far higher than the others leaves."""

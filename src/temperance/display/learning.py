@@ -16,6 +16,7 @@ from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text
 from temperance.display.methods import chosen
 
 _USUAL_RANGE = 3.0  # times the distance from the lowest mean to the median: what is higher leaves the picture
+_BAND_ROOM = 0.3  # of the range of the means, for bands below them
 _UNCALIBRATED_RANGE = 6.0  # the same for the classifier itself, which all else is compared with
 
 
@@ -99,9 +100,10 @@ class LearningCurveDisplay(Display):
         """Return sentences about what lies above the picture."""
         words = []
         for name, mean in self.mean.items():
-            sizes = [f"{size}" for size, value in zip(self.sizes, mean, strict=True) if not value <= top]
+            sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= top]
             if sizes:
-                words.append(f"{method_style(name).label} with {', '.join(sizes)} rows")
+                rows = f"{sizes[0]}" if len(sizes) == 1 else f"up to {sizes[-1]}"
+                words.append(f"{method_style(name).label} with {rows} rows")
         sentence = f" Above the picture: {'; '.join(words)}." if words else ""
         if self.uncalibrated > top:
             sentence += f" The classifier itself, at {self.uncalibrated:.4f}, is above the picture."
@@ -117,6 +119,9 @@ class LearningCurveDisplay(Display):
         high = min(max(shown), low + _USUAL_RANGE * usual + 1e-3)
         if self.uncalibrated - low < _UNCALIBRATED_RANGE * usual:
             high = max(high, self.uncalibrated)
+        bands = np.concatenate(list(self.low.values()))
+        bottom = float(bands[np.isfinite(bands)].min(initial=low))
+        low = max(bottom, low - _BAND_ROOM * (high - low))
         margin = 0.06 * (high - low) + 1e-6
         return low - margin, high + margin
 

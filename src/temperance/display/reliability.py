@@ -100,9 +100,9 @@ class ReliabilityDisplay(Display):
         return Axis("share of rows", (0.0, 1.08 * top), ticks=((0.0, "0"), (top, f"{top:.2g}")))
 
 
-def diagram_marks(name: str, diagram: Reliability) -> list[Mark]:
-    """Return the bins of a method: a line with a band of its intervals."""
-    held = diagram.count > 0
+def diagram_marks(name: str, diagram: Reliability, *, fewest: float = 0.0) -> list[Mark]:
+    """Return the bins of a method that are not empty and have enough rows: a line with a band around it."""
+    held = (diagram.count > 0) & (diagram.count >= fewest)
     columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
     count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
     tips = [

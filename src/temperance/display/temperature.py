@@ -183,6 +183,9 @@ class TemperatureDisplay(BestTemperatures):
             f"{ends}."
         )
 
+    def _methods_outside(self) -> str:
+        return self.beyond_the_edges(self.temperature, self.limits(list(self.temperature.values()), _RARE))
+
     def _in_words(self) -> str:
         known = self.optimum[self.identified]
         words = f"The best single temperature is {self.single:.3g}."
@@ -193,7 +196,7 @@ class TemperatureDisplay(BestTemperatures):
         return (
             f"{words} Circles: the best temperature of each bin of rows, with its interval. A method whose "
             "dots follow the circles has learnt what the entropy can tell."
-            f"{self.left_out('bins')}{self._rows_outside()}"
+            f"{self.left_out('bins')}{self._rows_outside()}{self._methods_outside()}"
         )
 
 

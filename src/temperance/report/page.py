@@ -14,6 +14,7 @@ import temperance
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.clock import utc_now
 from temperance.comparison import Comparison, LearningCurve
+from temperance.display.map import has_map
 from temperance.files import check_writable, write_atomically
 from temperance.report.displays import ReportDisplays
 from temperance.report.markup import element
@@ -148,12 +149,14 @@ def shown_at_first(comparison: Comparison) -> set[str]:
     """Return the methods in the pictures until the reader chooses.
 
     They are the recommended one (or the best one, if none is), the alternative that keeps every decision, the
-    one with the lowest NLL and the one with the fewest parameters.
+    one with the lowest NLL, the one with the fewest parameters, and the best one with a map: without it,
+    the picture of maps would be empty.
     """
     methods = {name: result for name, result in comparison.results.items() if name != UNCALIBRATED}
     if not methods:
         return set()
-    best = min(methods, key=lambda name: methods[name].scores["nll"].value)
+    by_nll = sorted(methods, key=lambda name: methods[name].scores["nll"].value)
+    with_map = [name for name in by_nll if has_map(methods[name].calibrator)]
     simplest = min(methods, key=lambda name: methods[name].n_parameters)
     others = (comparison.verdict.tried, comparison.verdict.alternative)
-    return {best, simplest, *(name for name in others if name in methods)}
+    return {by_nll[0], simplest, *with_map[:1], *(name for name in others if name in methods)}

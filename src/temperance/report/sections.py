@@ -9,6 +9,8 @@ from markupsafe import Markup
 
 from temperance.calibrators import method_style
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
+from temperance.comparison.class_reliability import LEAST_ROWS, MOST_CLASSES
+from temperance.display.class_reliability import FEWEST_IN_BIN
 from temperance.report import figures
 from temperance.report.displays import ReportDisplays
 from temperance.report.glossary import glossary
@@ -86,15 +88,17 @@ def _panel_title(comparison: Comparison, name: str) -> str:
 
 def _class_reliability(displays: ReportDisplays) -> tuple[str, Markup]:
     """Return the diagrams of single classes; of two classes, that of the positive one."""
-    shown = displays.class_reliability
-    intro = "Of the rows to which a class is given a probability, how many are of that class?"
+    shown, title = displays.class_reliability, "Reliability by class"
+    if not shown:
+        few = f"No class has {LEAST_ROWS} judged rows: too few for a diagram of its own."
+        return title, element("p", few)
+    intro = "Of the rows to which a class is given some probability, how many are of that class?"
     if displays.n_classes == 2:
-        (positive,) = shown
-        title = f"Reliability of the positive class, {positive.name}"
-    else:
-        title = "Reliability by class"
-        if len(shown) < displays.n_classes:
-            intro += f" Of {displays.n_classes} classes, these {len(shown)} have the most judged rows."
+        title = f"Reliability of the positive class, {shown[0].name}"
+    elif len(shown) < displays.n_classes:
+        why = "have the most judged rows" if len(shown) == MOST_CLASSES else f"have {LEAST_ROWS} judged rows"
+        intro += f" Of {displays.n_classes} classes, these {len(shown)} {why}."
+    intro += f" Bins of fewer than {FEWEST_IN_BIN} rows are left out."
     panels = element("div", *map(figures.class_reliability_figure, shown), class_="panels many")
     return title, element("p", intro) + panels
 

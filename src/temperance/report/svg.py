@@ -34,7 +34,7 @@ from temperance.display.chart import (
 from temperance.report.markup import element, joined
 
 _RIGHT, _TOP = 16, 14
-_ABOVE = 2.0  # times the lettering, for the label of y above wide axes
+_ABOVE = 1.6  # times the lettering, for the label of y above wide axes
 _BELOW = 0.2  # of the height, for what is below a chart
 _LETTER_WIDTH = 0.58  # of the height of letters
 _MANY_TICKS = 5  # more of them: a narrow screen shows every other one
@@ -88,7 +88,7 @@ class Scale:
         """Return where values are drawn; far beyond the axis they stay a little outside of it."""
         ends, x = np.array(self.axis.limits), np.asarray(values, np.float64)
         if self.axis.log:
-            ends, x = np.log(ends), np.log(x)
+            ends, x = np.log(ends), np.log(np.maximum(x, np.finfo(np.float64).tiny))
         share = np.clip((x - ends[0]) / (ends[1] - ends[0]), -2.0, 3.0)
         placed: Vector = self.start + share * (self.stop - self.start)
         return placed
