@@ -42,7 +42,9 @@ def test_one_method_with_extreme_temperatures_leaves_the_picture(comparison):
     display = TemperatureDisplay.from_comparison(comparison)
     usual = display.temperature["ts"]
     calm = replace(display, temperature={f"m{i}": usual for i in range(5)})
-    wild = replace(display, temperature={**calm.temperature, "bts": usual * np.geomspace(1e-3, 1e3, len(usual))})
+    wild = replace(
+        display, temperature={**calm.temperature, "bts": usual * np.geomspace(1e-3, 1e3, len(usual))}
+    )
     assert wild.chart().y.limits == pytest.approx(calm.chart().y.limits)
     assert "Partly beyond the edges: BTS." in wild.caption
     assert "beyond" not in calm.caption
@@ -107,7 +109,9 @@ def test_one_high_bar_leaves_room_for_the_others():
     display = ConfidenceDisplay.from_probs(np.c_[confidence, 1 - confidence], labels)
     chart = display.chart()
     assert chart.y.limits[1] < 0.2
-    assert any(isinstance(mark, Text) and "90.0 % of rows at 0.95 to 1.00" in mark.words for mark in chart.marks)
+    assert any(
+        isinstance(mark, Text) and "90.0 % of rows at 0.95 to 1.00" in mark.words for mark in chart.marks
+    )
     assert "written in the corner" in chart.caption
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from temperance.cli.inputs import RowOptions
+from temperance.cli.output import on_one_line
 
 if TYPE_CHECKING:
     from temperance.report import Shipping
@@ -67,4 +68,4 @@ class ComparedFiles:
 
 
 def _command(*words: object) -> str:
-    return shlex.join(["temperance", *map(str, words)])
+    return on_one_line(shlex.join(["temperance", *map(str, words)]))
