@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 # From the bottom up. Parts of one layer do not import each other.
 LAYERS = (
     ("errors",),
-    ("core", "files", "loaders"),
+    ("clock", "core", "files", "loaders"),
     ("axes", "frames", "labels", "probabilities", "validation"),
     ("containers", "population"),
     ("calibrators", "data", "metrics"),

@@ -212,26 +212,6 @@ def test_what_cannot_be_compared_is_refused(task, change, message):
         compare(task.logits, task.labels, **({"methods": ["ts"]} | QUICK | change))
 
 
-def test_the_verdict_says_what_to_do_and_what_it_brings(everything):
-    result, _ = everything
-    before, after = (result.results[key] for key in ("none", result.recommended))
-    difference = before.row_nll - after.row_nll
-    error = difference.std() / np.sqrt(len(difference))
-    assert result.gain.value == pytest.approx(difference.mean())
-    assert result.gain.high - result.gain.low == pytest.approx(2 * 1.959964 * error, rel=1e-5)
-    assert f"Calibrate with {result.recommended}" in result.verdict
-    for number in (result.gain.value, before.scores["nll"].value, after.scores["nll"].value):
-        assert f"{number:.4f}" in result.verdict
-    assert f"{100 * before.scores['ece'].value:.2f} %" in result.verdict
-    assert result.verdict in " ".join(str(result).split())
-
-
-def test_where_nothing_helps_the_verdict_is_to_leave_it():
-    task = simulate(2000, 4, temperature=1, entropy_slope=0, class_spread=0, random_state=6)
-    result = compare(task.logits, task.labels, methods=["ts"], **QUICK)
-    assert "Leave the classifier as it is" in result.verdict
-
-
 def test_what_pictures_need_of_each_row_is_kept_and_no_more(everything):
     result, test = everything
     for judged in result.results.values():

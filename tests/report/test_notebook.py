@@ -1,5 +1,7 @@
 """What a notebook shows of calibrators and comparisons."""
 
+import re
+
 import numpy as np
 import pytest
 from markupsafe import escape
@@ -43,3 +45,42 @@ def test_options_are_escaped(name, tmp_path):
     from temperance import BayesianTemperatureScaling
 
     assert f"prior='{name}'" not in BayesianTemperatureScaling(prior=name)._repr_html_()
+
+
+def shown_objects(task):
+    result = compare(task.logits, task.labels, methods=["ts", "hts"], draws=20)
+    return {
+        "comparison": result,
+        "calibrator": result.calibrator,
+        "evaluation": result.results["ts"].scores,
+    }
+
+
+@pytest.mark.parametrize("name", ["comparison", "calibrator", "evaluation"])
+def test_what_is_shown_is_complete_small_and_touches_nothing_else(name, task):
+    html = shown_objects(task)[name]._repr_html_()
+    style = re.search("<style>(.*?)</style>", html, re.DOTALL).group(1)
+    selectors = re.findall(r"(?:^|\})\s*([^{}]+)\{", style)
+    assert selectors
+    assert all(part.strip().startswith(".temperance-card") for s in selectors for part in s.split(","))
+    assert html.startswith('<div class="temperance-card">')
+    assert not re.search(r"<script|https?://|@import|\bon\w+=", html)
+    assert len(html.encode()) < 20_000
+    assert html.count("<div") == html.count("</div>")
+
+
+def test_an_evaluation_shows_each_metric_with_its_interval(task):
+    scores = shown_objects(task)["evaluation"]
+    html = scores._repr_html_()
+    for name, estimate in scores.items():
+        row = re.search(rf"<tr><th scope=\"row\">{name.replace('_', ' ')}</th>(.*?)</tr>", html).group(1)
+        assert f"<td>{scores.shown(name, estimate.value)}</td>" in row
+        assert scores.shown(name, estimate.low) in row
+    assert str(scores).splitlines()[0] in html
+
+
+def test_a_notebook_shows_the_verdict_as_the_page_does(task):
+    result = shown_objects(task)["comparison"]
+    html = result._repr_html_().replace("\N{NO-BREAK SPACE}", " ")
+    assert all(str(escape(sentence)) in html for sentence in result.verdict.sentences)
+    assert f"Calibration: {result.verdict.outcome}" in html

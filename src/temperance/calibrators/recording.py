@@ -7,10 +7,8 @@ little beside the fit. Both are defined in docs/file-format.md, so that other pr
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
@@ -19,12 +17,13 @@ from temperance import __version__
 from temperance.calibrators.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.calibrators.model import Model
 from temperance.calibrators.numpy_rows import NumpyRows
+from temperance.clock import utc_now
 from temperance.core.arrays import AnyArray, Matrix, Vector
 from temperance.core.blocks import read_blocks, row_slices
 from temperance.core.fit_data import FitData, InMemoryFitData, Sample
 from temperance.core.logit_rows import LogitRows
 from temperance.core.quantiles import SLACK
-from temperance.validation import InputError, warn_of_probabilities
+from temperance.validation import warn_of_probabilities
 
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
@@ -168,16 +167,3 @@ def _distribution(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
     at = np.searchsorted(cumulated, BASELINE_SHARES * cumulated[-1] * (1 - SLACK))
     up_to = np.searchsorted(ordered, ordered[at], side="right") - 1
     return ordered[at], cumulated[up_to] / cumulated[-1]
-
-
-def utc_now() -> str:
-    """Return the time in UTC; builds that must be the same to the bit set it by SOURCE_DATE_EPOCH."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    try:
-        moment = datetime.fromtimestamp(int(given), UTC) if given else datetime.now(UTC)
-    except (ValueError, OverflowError, OSError):
-        raise InputError(
-            f"the environment variable SOURCE_DATE_EPOCH must be a number of seconds; found {given[:40]!r}. "
-            "Correct it or unset it."
-        ) from None
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

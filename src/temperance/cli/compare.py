@@ -12,6 +12,7 @@ import click
 from temperance.cli import inputs, matching
 from temperance.cli.floor import with_given_floor, with_own_floor
 from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.shipping import ComparedFiles
 
 if TYPE_CHECKING:
     from temperance.comparison import Comparison
@@ -90,7 +91,17 @@ def compare(
     for file in files.values():
         matching.say_columns(output, file)
     columns = [matching.columns_for_json(file) for file in files.values()]
-    show_comparison(output, result, report, sources, force=force, columns=columns)
+    classes = click.get_current_context().meta.get(inputs.CLASSES_AS_GIVEN)
+    tested = None if "test" not in files else test or val
+    from_probs = files["validation"].kind == "probs"
+    named = ComparedFiles(val, tested, options, test_labels, classes, from_probs)
+    about = {"title": _title(files), "sources": sources, "shipping": named.shipping(result.recommended)}
+    show_comparison(output, result, report, about, force=force, columns=columns)
+
+
+def _title(files: dict[str, RowFile]) -> str:
+    names = dict.fromkeys(on_one_line(file.path.name) for file in files.values())
+    return f"Calibration report: {' and '.join(names)}"
 
 
 def _open_test(path: Path, row_options: inputs.RowOptions) -> RowFile:
@@ -160,17 +171,17 @@ def sources_of(files: dict[str, RowFile]) -> list[Source]:
 
 
 def show_comparison(
-    output: Output, comparison: Comparison, report: Path | None, sources: Sequence[Source], *, force: bool,
-    title: str = "Calibration report", columns: Sequence[dict[str, Any]] = (),
+    output: Output, comparison: Comparison, report: Path | None, about: dict[str, Any], *, force: bool,
+    columns: Sequence[dict[str, Any]] = (),
 ) -> None:  # fmt: skip
-    """Print the table and the verdict, and write the report."""
+    """Print the table and the verdict, and write the report, with what `about` says of its data."""
     from temperance.cli.tables import comparison_table
 
     output.show(*comparison_table(comparison))
     if comparison.decision_changes:
         output.say("\n".join(comparison.decision_changes) + "\n")
     output.say(f"Recommended: {comparison.recommended}. {comparison.reason}\n")
-    output.say(comparison.verdict)
+    output.say("\n".join(comparison.verdict.sentences))
     for name, result in comparison.results.items():
         for warning in result.warnings:
             output.warn(f"{name}: {warning}")
@@ -183,10 +194,10 @@ def show_comparison(
         with output.progress("Writing the report") as progress:
             seed = comparison.settings["random_state"]
             curve = learning_curve(comparison, random_state=seed, progress=progress)
-            write_report(comparison, report, curve, overwrite=force, title=title, sources=sources)
+            write_report(comparison, report, curve, overwrite=force, **about)
         output.say(f"\nReport: {on_one_line(report)}")
     output.result(
-        files=[vars(source) | read for source, read in zip(sources, columns, strict=False)],
+        files=[vars(source) | read for source, read in zip(about["sources"], columns, strict=False)],
         report=None if report is None else str(report),
         **comparison.to_dict(),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -48,7 +49,21 @@ def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
             task.val_logits, task.val_labels, task.test_logits, task.test_labels,
             classes=task.class_names, random_state=seed, progress=progress,
         )  # fmt: skip
-    show_comparison(output, result, path, [], force=force, title="Calibration report: the built-in task")
+    show_comparison(output, result, path, _about_the_task(), force=force)
+
+
+def _about_the_task() -> dict[str, Any]:
+    """Return what the report says of the built-in task, and how to fit to it."""
+    from temperance.report import Shipping
+
+    setup = (
+        "from temperance.data import demo_task",
+        "",
+        "task = demo_task()",
+        "val_logits, val_labels = task.val_logits, task.val_labels",
+    )
+    title = "Calibration report: a small convolutional network on CIFAR-10"
+    return {"title": title, "sources": [], "shipping": Shipping(setup=setup)}
 
 
 def _free_name() -> Path:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from temperance.data import RowFile
 
 FILE = click.Path(path_type=Path)
+CLASSES_AS_GIVEN = "temperance.classes"  # in the context of a command
 
 
 kind_option = click.option(
@@ -31,6 +32,7 @@ def _read_classes(
     """Return names given with commas, or the lines of a file whose name follows an @."""
     if value is None:
         return None
+    context.meta[CLASSES_AS_GIVEN] = value
     if not value.startswith("@"):
         return tuple(name.strip() for name in value.split(","))
     try:

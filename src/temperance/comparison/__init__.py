@@ -20,12 +20,16 @@ from temperance.calibrators.base import Calibrator
 from temperance.calibrators.outside import Methods, find_methods
 from temperance.calibrators.recording import record_names
 from temperance.comparison import rows
+from temperance.comparison.class_reliability import class_reliability
 from temperance.comparison.decisions import changed_share
+from temperance.comparison.difference import Difference
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
-from temperance.comparison.recommendation import Difference, Recommendation, recommend
-from temperance.comparison.result import Comparison, MethodResult
+from temperance.comparison.method_result import MethodResult
+from temperance.comparison.recommendation import Recommendation, recommend
+from temperance.comparison.result import Comparison
 from temperance.comparison.rows import LabelledRows
 from temperance.comparison.same_rows import check_apart
+from temperance.comparison.verdict import Outcome, Verdict
 from temperance.containers import names_of
 from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
@@ -42,7 +46,9 @@ __all__ = [
     "LabelledRows",
     "LearningCurve",
     "MethodResult",
+    "Outcome",
     "Recommendation",
+    "Verdict",
     "compare",
     "learning_curve",
 ]
@@ -222,6 +228,7 @@ class _Judge:
             changed_share=self._changed_share(method, top),
             seconds=seconds,
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
+            class_reliability=class_reliability(probs, self.test, self.scoring["bins"]),
         )
 
     def _changed_share(self, method: Method | None, top: NDArray[np.intp]) -> float:

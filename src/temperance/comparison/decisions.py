@@ -28,5 +28,12 @@ def share_in_words(share: float) -> str:
 
 
 def accuracy_in_words(before: float, after: float) -> str:
-    """Return "accuracy 83.4 -> 88.3 %"."""
-    return f"accuracy {100 * before:.1f} -> {100 * after:.1f} %"
+    """Return "accuracy 83.4 -> 88.3 %", or that it stays the same.
+
+    Examples
+    --------
+    >>> accuracy_in_words(0.834, 0.883), accuracy_in_words(0.8341, 0.8339)
+    ('accuracy 83.4 -> 88.3 %', 'accuracy stays at 83.4 %')
+    """
+    was, becomes = f"{100 * before:.1f}", f"{100 * after:.1f}"
+    return f"accuracy stays at {was} %" if was == becomes else f"accuracy {was} -> {becomes} %"

@@ -12,48 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.comparison.decisions import accuracy_in_words, share_in_words
-from temperance.comparison.result import MethodResult
+from temperance.comparison.difference import Difference
+from temperance.comparison.method_result import MethodResult
 from temperance.core.arrays import Vector
-from temperance.metrics import Estimate
 
 NEGLIGIBLE = 1e-6  # of the NLL: two solvers of one problem differ by more than their rows' error
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A mean difference of two methods over the same rows, and its standard error."""
-
-    value: float
-    error: float
-
-    @classmethod
-    def of(cls, rows: Vector, share: Vector) -> Difference:
-        """Return the mean of `rows` with weights that sum to 1."""
-        value = float(rows @ share)
-        return cls(value, float(np.sqrt(((rows - value) ** 2 @ share) * (share @ share))))
-
-    def interval(self, confidence: float) -> Estimate:
-        """Return the normal interval."""
-        half = NormalDist().inv_cdf((1 + confidence) / 2) * self.error
-        return Estimate(self.value, self.value - half, self.value + half)
-
-
-@dataclass(frozen=True)
 class Recommendation:
-    """The method to take, the reason in words, and how much NLL it takes off the classifier's own.
+    """The method to take, and the reason in words.
 
     Where the method changes decisions, `alternative` is the one to take if they must stay the same.
     """
 
     method: str
     reason: str
-    gain: Difference
     alternative: str | None = None
 
 
@@ -64,10 +43,9 @@ def recommend(results: Mapping[str, MethodResult], weights: Vector | None) -> Re
     kept = choice.simplest([name for name in results if not results[name].changes_decisions])
     better = choice.clearly_better_than(kept)
     chosen = choice.simplest(better) if better else kept
-    gain = choice.difference(UNCALIBRATED, chosen)
     if better:
-        return Recommendation(chosen, choice.reason_to_change(chosen, kept), gain, kept)
-    return Recommendation(kept, choice.reason_to_keep(kept), gain)
+        return Recommendation(chosen, choice.reason_to_change(chosen, kept), kept)
+    return Recommendation(kept, choice.reason_to_keep(kept))
 
 
 @dataclass(frozen=True)
@@ -93,9 +71,14 @@ class _Choice:
         return difference.value > difference.error + NEGLIGIBLE * self.nll(lower)
 
     def simplest(self, names: Sequence[str]) -> str:
-        """Return the simplest method that is within one standard error of the lowest NLL."""
+        """Return the simplest method that is within one standard error of the lowest NLL.
+
+        If the best one beats the classifier as it is by more than one standard error, so must this one.
+        """
         best = self.lowest(names)
         within = [name for name in names if not self.is_beyond_error(name, best)]
+        if self.is_beyond_error(UNCALIBRATED, best):
+            within = [name for name in within if self.is_beyond_error(UNCALIBRATED, name)]
         return min(within, key=lambda name: (self.results[name].n_parameters, self.nll(name)))
 
     def clearly_better_than(self, kept: str) -> list[str]:

@@ -5,53 +5,19 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from temperance import loaders
 from temperance.calibrators import UNCALIBRATED, Method
 from temperance.comparison.decisions import accuracy_in_words, share_in_words
+from temperance.comparison.method_result import MethodResult
+from temperance.comparison.recommendation import Recommendation
 from temperance.comparison.rows import LabelledRows
-from temperance.core.arrays import Vector
+from temperance.comparison.verdict import Verdict, give_verdict
 from temperance.files import check_writable
-from temperance.metrics import METRICS, Estimate, Evaluation
-
-if TYPE_CHECKING:
-    from temperance.comparison.recommendation import Recommendation
-
-
-@dataclass(frozen=True, eq=False)
-class MethodResult:
-    """One method: the calibrator fitted to all validation rows, and how it was judged.
-
-    `row_nll`, `confidence` and `correct` are of the judged rows: all that pictures and paired comparisons
-    need, so that no (N, K) array is kept. `changed_share` is the share of these rows, by weight, whose
-    predicted class is not the classifier's own.
-    """
-
-    method: str
-    calibrator: Any
-    n_parameters: float
-    scores: Evaluation
-    row_nll: Vector
-    confidence: Vector
-    correct: NDArray[np.bool_]
-    changed_share: float
-    seconds: float
-    warnings: tuple[str, ...]
-
-    @property
-    def accuracy(self) -> float:
-        """The share of the judged rows, by weight, whose predicted class is the label."""
-        return self.scores["accuracy"].value
-
-    @property
-    def changes_decisions(self) -> bool:
-        """Whether the predicted class of any judged row is not the classifier's own."""
-        return self.changed_share > 0
+from temperance.metrics import METRICS
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,27 +58,12 @@ class Comparison:
         """Level of all intervals."""
         return self.results[self.recommended].scores.confidence
 
-    @property
-    def gain(self) -> Estimate:
-        """How much the recommended method takes off the NLL, with its interval."""
-        return self.recommendation.gain.interval(self.confidence)
-
-    @property
-    def verdict(self) -> str:
-        """What to do, and what it brings, in a sentence."""
-        before, after = (self.results[name].scores for name in (UNCALIBRATED, self.recommended))
-        if self.recommended == UNCALIBRATED:
-            return (
-                f"Leave the classifier as it is: its NLL is {before['nll'].value:.4f}, its calibration error "
-                f"(ECE) {_percent(before['ece'])}, and no method is better by more than one standard error."
-            )
-        gain = self.gain
-        return (
-            f"Calibrate with {self.recommended}: it lowers the NLL by {gain.value:.4f} "
-            f"({100 * self.confidence:g} % interval {gain.low:.4f} to {gain.high:.4f}), from "
-            f"{before['nll'].value:.4f} to {after['nll'].value:.4f}, and the calibration error (ECE) from "
-            f"{_percent(before['ece'])} to {_percent(after['ece'])}."
-        )
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What to do, and what it brings: an object that prints as sentences."""
+        method = self.methods.get(self.recommended)
+        keeps_class = method is None or method.keeps_class
+        return give_verdict(self.results, self.recommendation, self.judged.weights, keeps_class=keeps_class)
 
     @property
     def decision_changes(self) -> list[str]:
@@ -141,7 +92,8 @@ class Comparison:
         lines += [_wrapped(f"{name:<{width}}failed: {why}", width) for name, why in self.failures.items()]
         notes = [*map(_wrapped, self.decision_changes), ""] if self.decision_changes else []
         recommended = _wrapped(f"Recommended: {self.recommended}. {self.reason}")
-        return "\n".join([title, "", head, *lines, "", *notes, recommended, _wrapped(self.verdict)])
+        verdict = map(_wrapped, self.verdict.sentences)
+        return "\n".join([title, "", head, *lines, "", *notes, recommended, "", *verdict])
 
     def shown(self, name: str) -> dict[str, str]:
         """Return the numbers of a method as a table shows them, by their headings."""
@@ -160,13 +112,18 @@ class Comparison:
     def _repr_html_(self) -> str:
         return loaders.load("comparison html")(self)
 
-    def save_report(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the whole comparison as one HTML page that opens offline."""
+    def save_report(
+        self, path: str | Path, *, overwrite: bool = False, title: str = "Calibration report"
+    ) -> None:
+        """Write the whole comparison as one HTML page that opens offline.
+
+        The title is best the model and the data, which the comparison does not know.
+        """
         from temperance.comparison.learning_curve import learning_curve  # which rests on this module
 
         check_writable(path, overwrite=overwrite)  # before the fits of the curve
         curve = learning_curve(self, random_state=self.settings["random_state"])
-        loaders.load("report")(self, path, curve, overwrite=overwrite)
+        loaders.load("report")(self, path, curve, overwrite=overwrite, title=title)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, ready for JSON."""
@@ -180,7 +137,7 @@ class Comparison:
             }
             for name, result in self.results.items()
         }
-        first, gain = self.results[UNCALIBRATED].scores, self.gain
+        first = self.results[UNCALIBRATED].scores
         return {
             "rows_fitted": len(self.fitted),
             "rows_judged": first.n_rows,
@@ -191,8 +148,7 @@ class Comparison:
             "recommended": self.recommended,
             "alternative": self.recommendation.alternative,
             "reason": self.reason,
-            "verdict": self.verdict,
-            "nll_gain": {"value": gain.value, "low": gain.low, "high": gain.high},
+            **self.verdict.to_dict(),
             "methods": methods,
             "failures": dict(self.failures),
         }
@@ -200,7 +156,3 @@ class Comparison:
 
 def _wrapped(words: str, indent: int = 0) -> str:
     return textwrap.fill(words, 80, subsequent_indent=" " * indent)
-
-
-def _percent(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:.2f} %"

@@ -2,6 +2,7 @@
 
 ======================== ==========================================================================
 ReliabilityDisplay       accuracy against confidence, bin by bin
+ClassReliabilityDisplay  the share of a class against the probability it was given, bin by bin
 ConfidenceDisplay        how confident the right and the wrong predictions are
 TemperatureDisplay       the temperature against the entropy of a row: what is best, what methods give
 ClassTemperatureDisplay  the same by true class
@@ -17,6 +18,7 @@ without matplotlib. `plot(ax)` draws on the axes given, or on a new figure, and 
 
 from __future__ import annotations
 
+from temperance.display.class_reliability import ClassReliabilityDisplay
 from temperance.display.classes import ClassTemperatureDisplay
 from temperance.display.colours import COLOURS, MARKERS, colour_of, marker_of
 from temperance.display.confidence import ConfidenceDisplay
@@ -30,6 +32,7 @@ from temperance.display.temperature import TemperatureDisplay
 __all__ = [
     "COLOURS",
     "MARKERS",
+    "ClassReliabilityDisplay",
     "ClassTemperatureDisplay",
     "ConfidenceDisplay",
     "DifferencesDisplay",

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from temperance.calibrators import method_style
-from temperance.display.chart import Axis, Band, Bars, Chart, Dots, Intervals, Line, Mark, Rule, Text
+from temperance.display.chart import (
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    Dots,
+    Intervals,
+    Line,
+    Mark,
+    Rule,
+    Text,
+    Whiskers,
+)
 from temperance.loaders import import_optional
 
 if TYPE_CHECKING:
@@ -125,6 +137,10 @@ def _draw_intervals(ax: Axes, mark: Intervals, look: dict[str, Any]) -> None:
         ax.errorbar(mark.at, mark.value, yerr=spread, linestyle="", linewidth=1.0, capsize=2, **look)
 
 
+def _draw_whiskers(ax: Axes, mark: Whiskers, look: dict[str, Any]) -> None:
+    ax.vlines(mark.at, mark.low, mark.high, linewidth=1.0, **look)
+
+
 def _draw_bars(ax: Axes, mark: Bars, look: dict[str, Any]) -> None:
     ax.stairs(mark.heights, mark.edges, fill=True, alpha=0.2, **{**look, "label": "_"})
     ax.stairs(mark.heights, mark.edges, linewidth=1.5, **look)
@@ -145,6 +161,7 @@ _DRAWN: dict[type[Mark], Callable[[Axes, Any, dict[str, Any]], None]] = {
     Band: _draw_band,
     Dots: _draw_dots,
     Intervals: _draw_intervals,
+    Whiskers: _draw_whiskers,
     Bars: _draw_bars,
     Rule: _draw_rule,
     Text: _draw_text,

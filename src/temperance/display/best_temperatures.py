@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators import UNCALIBRATED
+from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
 from temperance.display.chart import Intervals, Mark, Rule
+from temperance.display.limits import outside
 from temperance.display.optima import IDENTIFIED_RATIO
 
 _WHISKER_ROOM = 0.5  # of what the temperatures themselves need
+_MOST_METHODS = 0.75  # the share of methods whose temperatures are held; of four or fewer, all
+_FEW_VALUES = 0.05  # the share of a method's values beyond the edges that needs no mention
 
 
 class BestTemperatures(Display):
@@ -47,35 +50,47 @@ class BestTemperatures(Display):
             f" Not identified, and not drawn: {missing} of {len(self.optimum)} {groups}." if missing else ""
         )
 
-    def best(self, at: Vector, group: tuple[str, str], tips: Sequence[str]) -> Intervals:
-        """Return those that are identified, at some places of x."""
+    def beyond_the_edges(self, values: Mapping[str, Vector], limits: tuple[float, float]) -> str:
+        """Return a sentence about the methods of which more than a few temperatures are not drawn."""
+        labels = [
+            method_style(name).label
+            for name, temperatures in values.items()
+            if len(temperatures) and outside(temperatures, limits).mean() > _FEW_VALUES
+        ]
+        return f" Partly beyond the edges: {', '.join(labels)}." if labels else ""
+
+    def best(
+        self, at: Vector, group: tuple[str, str], tips: Sequence[str], *, flat: bool = False
+    ) -> Intervals:
+        """Return those that are identified, at some places of x; of y, if their intervals are `flat`."""
         known, label = self.identified, f"best T of a {group[0]}"
         if not known.all():
             label += f"\n({(~known).sum()} of {len(known)} {group[1]} not identified)"
         shown = [tip for tip, drawn in zip(tips, known, strict=True) if drawn]
-        return Intervals(
-            at[known], self.optimum[known], self.low[known], self.high[known], label=label, tips=shown
-        )
+        at, value, low, high = (column[known] for column in (at, self.optimum, self.low, self.high))
+        return Intervals(at, value, low, high, flat, label=label, tips=shown)
 
     def limits(self, values: Sequence[Vector], rare: float = 0.0) -> tuple[float, float]:
-        """Return limits that hold the best temperatures and all but the `rare` share of the values.
+        """Return limits that hold the best temperatures, and of most methods all but a `rare` share.
 
         They hold whiskers as far as these add half the range on each side: a whisker over a decade would
-        flatten all else, as the odd row would.
+        flatten all else, as the odd row would, or the one method whose temperatures are extreme.
         """
         known = np.concatenate([[self.single], self.optimum[self.identified]])
-        every = np.concatenate([[self.single], *values])
-        ends = np.log([*np.quantile(every, [rare / 2, 1 - rare / 2]), known.min(), known.max()])
-        low, high = float(ends.min()), float(ends.max())
+        low, high = float(np.log(known.min())), float(np.log(known.max()))
+        if any(len(one) for one in values):
+            ends = np.log([np.quantile(one, [rare / 2, 1 - rare / 2]) for one in values if len(one)])
+            low = min(low, float(np.quantile(ends[:, 0], 1 - _MOST_METHODS, method="lower")))
+            high = max(high, float(np.quantile(ends[:, 1], _MOST_METHODS, method="higher")))
         room = _WHISKER_ROOM * (high - low)
         low = max(low - room, float(np.log(self.low[self.identified]).min(initial=low)))
         high = min(high + room, float(np.log(self.high[self.identified]).max(initial=high)))
         margin = 0.08 * (high - low) + 0.03
         return float(np.exp(low - margin)), float(np.exp(high + margin))
 
-    def rules(self, limits: tuple[float, float]) -> list[Mark]:
+    def rules(self, limits: tuple[float, float], *, upright: bool = False) -> list[Mark]:
         """Return the best single temperature, and T = 1 if it is within the limits."""
-        one = (
-            [Rule(1.0, label="T = 1: uncalibrated", method=UNCALIBRATED)] if limits[0] < 1 < limits[1] else []
-        )
-        return [*one, Rule(self.single, label=f"best single T = {self.single:.3g}")]
+        single = Rule(self.single, upright=upright, label=f"best single T = {self.single:.3g}")
+        if not limits[0] < 1 < limits[1]:
+            return [single]
+        return [Rule(1.0, upright=upright, label="T = 1: uncalibrated", method=UNCALIBRATED), single]

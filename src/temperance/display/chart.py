@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from temperance.core.arrays import Vector
 from temperance.display.ticks import tick_labels
 
-WIDE, PANEL = 7.0, 5.2
-"""Widths in inches: a picture on its own, and one of two side by side."""
+WIDE, PANEL, SMALL = 7.0, 5.2, 3.4
+"""Widths in inches: a picture on its own, one of two side by side, and one of many."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,15 @@ class Intervals(Mark):
     low: Vector
     high: Vector
     flat: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Whiskers(Mark):
+    """Intervals along y of what other marks show."""
+
+    at: Vector
+    low: Vector
+    high: Vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,13 @@ from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Indices, Vector
 from temperance.display import optima
 from temperance.display.best_temperatures import BestTemperatures
-from temperance.display.chart import Axis, Chart, Dots, Mark, Rule, Text
+from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, Text
 from temperance.display.methods import temperature_calibrators, with_temperature
 from temperance.metrics.predictions import check_fraction, check_integer
 
 AXIS_SIGNS = 72  # that fit below the axis; tips and tables have the names in full
+_LONGEST_NAME = 20  # beside it
+_CLASS_HEIGHT = 0.3  # inches
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +143,11 @@ class ClassTemperatureDisplay(BestTemperatures):
             names,
         )
 
-    def chart(self) -> Chart:
-        """Return the best temperature of each class with its interval, and the methods' means beside it."""
+    def chart(self, *, flat: bool = True) -> Chart:
+        """Return the best temperature of each class with its interval, and the methods' means beside it.
+
+        The classes are below each other, or along x if not `flat`.
+        """
         at = np.arange(len(self.classes), dtype=np.float64)
         asides = np.linspace(-0.3, 0.3, len(self.mean)) if len(self.mean) > 1 else [0.0]
         columns = zip(self.classes, self.count, strict=True)
@@ -150,28 +155,35 @@ class ClassTemperatureDisplay(BestTemperatures):
             f"class {self.name(k)}, {n} rows: best T {self.interval(i)}" for i, (k, n) in enumerate(columns)
         ]
         limits = self.limits(list(self.mean.values()))
-        marks = [*self.rules(limits), self.best(at, ("class", "classes"), tips)]
-        marks += [self._means(name, at + aside) for name, aside in zip(self.mean, asides, strict=False)]
-        some = len(at) < self.n_classes
-        label = f"true class ({len(at)} of {self.n_classes})" if some else "true class"
-        x = Axis.of_names(label, [_short(self.name(k), max(3, AXIS_SIGNS // len(at))) for k in self.classes])
+        marks = [*self.rules(limits, upright=flat), self.best(at, ("class", "classes"), tips, flat=flat)]
+        marks += [self._means(name, at + aside, flat) for name, aside in zip(self.mean, asides, strict=False)]
+        temperature, classes = Axis("temperature T", limits, log=True), self._class_axis(flat)
         if not len(at):
-            x = Axis(label, (0.0, 1.0), ticks=())
-            marks.append(Text(0.4, self.single, f"no class has {optima.LEAST_ROWS} rows"))
-        return Chart(
-            "Temperature by true class", self._in_words(), x, Axis("temperature T", limits, log=True), marks
-        )
+            place = (self.single, 0.5) if flat else (0.4, self.single)
+            marks.append(Text(*place, f"no class has {optima.LEAST_ROWS} rows"))
+        x, y = (temperature, classes) if flat else (classes, temperature)
+        size = (WIDE, 1.2 + _CLASS_HEIGHT * max(len(at), 3)) if flat else (WIDE, 4.0)
+        return Chart("Temperature by true class", self._in_words(), x, y, marks, size)
 
-    def _means(self, name: str, at: Vector) -> Mark:
+    def _class_axis(self, flat: bool) -> Axis:
+        count = len(self.classes)
+        label = "true class" if count == self.n_classes else f"true class ({count} of {self.n_classes})"
+        if not count:
+            return Axis(label, (0.0, 1.0), ticks=())
+        most = _LONGEST_NAME if flat else max(3, AXIS_SIGNS // count)
+        return Axis.of_names(label, [_short(self.name(k), most) for k in self.classes], downwards=flat)
+
+    def _means(self, name: str, at: Vector, flat: bool) -> Mark:
         """Return a dot for each class, or a line if the method gives all of them the same temperature."""
         label, values = method_style(name).label, self.mean[name]
         if len(values) and np.ptp(values) < 1e-9 * values[0]:
-            return Rule(float(values[0]), method=name, label=f"{label}: T = {values[0]:.3g}")
+            return Rule(float(values[0]), upright=flat, method=name, label=f"{label}: T = {values[0]:.3g}")
         tips = [
             f"{label}, class {self.name(k)}: mean T {t:.3g}"
             for k, t in zip(self.classes, values, strict=True)
         ]
-        return Dots(at, values, method=name, label=label, tips=tips)
+        x, y = (values, at) if flat else (at, values)
+        return Dots(x, y, method=name, label=label, tips=tips)
 
     def _in_words(self) -> str:
         known = np.flatnonzero(self.identified)
@@ -187,8 +199,11 @@ class ClassTemperatureDisplay(BestTemperatures):
             f"mean temperature that a method gives to them.{self.left_out('classes')}"
         )
         if len(self.classes) < self.n_classes:
-            words += f" Of {self.n_classes} classes, these {len(self.classes)} differ most from the rest."
-        return words
+            words += (
+                f" {len(self.classes)} of {self.n_classes} classes are shown: of those with at least "
+                f"{optima.LEAST_ROWS} rows, the ones that differ most from the rest."
+            )
+        return words + self.beyond_the_edges(self.mean, self.limits(list(self.mean.values())))
 
 
 def _short(name: str, most: int) -> str:

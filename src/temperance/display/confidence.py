@@ -13,11 +13,16 @@ from temperance.calibrators import method_style
 from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
-from temperance.display.chart import PANEL, Axis, Bars, Chart, Mark, Rule
+from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers
+from temperance.display.limits import highest_near
 from temperance.display.methods import before_and_after, weights_of
 from temperance.display.ticks import tick_labels
 from temperance.metrics.bins import assign, check_bins
+from temperance.metrics.diagram import wilson_interval
 from temperance.metrics.predictions import check_rows
+
+_LEVEL = 0.95  # of the intervals
+_CUT_ABOVE = 1.5  # times the highest of the other bars
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +38,11 @@ class ConfidenceDisplay(Display):
     mean_confidence : dict from name to float
         Above the accuracy, a method is over-confident.
     accuracy : float
-        The same for all methods, as none changes a decision.
+        Of the first method; of the others too, unless they change decisions.
+    accuracies : dict from name to float
+        Of each method.
+    effective_rows : float
+        The number of rows; with weights w, (sum w)^2 / sum w^2.
 
     Examples
     --------
@@ -48,7 +57,8 @@ class ConfidenceDisplay(Display):
     right: dict[str, Vector]
     wrong: dict[str, Vector]
     mean_confidence: dict[str, float]
-    accuracy: float
+    accuracies: dict[str, float]
+    effective_rows: float
 
     @classmethod
     def from_probs(
@@ -77,32 +87,60 @@ class ConfidenceDisplay(Display):
     def _of(cls, rows: dict[str, tuple[NDArray[Any], Vector]], weight: Vector, bins: int) -> Self:
         """Bin the confidence of each row, and whether it is right, by name."""
         edges, share = np.arange(check_bins(bins) + 1) / bins, weight / weight.sum()
-        right, wrong, mean = dict[str, Vector](), dict[str, Vector](), dict[str, float]()
+        right, wrong = dict[str, Vector](), dict[str, Vector]()
+        mean, accuracies = dict[str, float](), dict[str, float]()
         for name, (confidence, correct) in rows.items():
-            # Edges are compared in the type of the confidences, see `metrics._bins`.
+            # Edges are compared in the type of the confidences, see `metrics.bins`.
             index = assign(confidence, edges.astype(confidence.dtype))
             right[name] = _sums(index, share * correct, bins)
             wrong[name] = _sums(index, share * (1 - correct), bins)
-            mean[name] = float(share @ confidence)
-        _, correct = next(iter(rows.values()))
-        return cls(edges, right, wrong, mean, float(share @ correct))
+            mean[name], accuracies[name] = float(share @ confidence), float(share @ correct)
+        return cls(edges, right, wrong, mean, accuracies, float(1 / (share @ share)))
+
+    @property
+    def accuracy(self) -> float:
+        """The accuracy of the first method."""
+        return next(iter(self.accuracies.values()))
 
     def chart(self, methods: Iterable[str] | None = None) -> Chart:
-        """Return the shares, the right rows upwards and the wrong ones downwards."""
+        """Return the shares with their intervals, the right rows upwards and the wrong ones downwards."""
         shown = list(methods or self.right)
-        marks = [mark for name in shown for mark in self._marks(name)]
-        marks.append(Rule(self.accuracy, upright=True, label=f"accuracy {self.accuracy:.3f}"))
-        marks.append(Rule(0.0))
-        means = [
-            f"{method_style(name).label} is {100 * self.mean_confidence[name]:.1f} % sure on average"
-            for name in shown
-        ]
+        limits = self._share_limits()
+        marks = [*self._accuracy_marks(shown, limits), *(m for name in shown for m in self._marks(name))]
+        cut_bars = self._cut_bars(shown, limits[1])
+        marks += [Rule(0.0), *cut_bars]
+        cut = " The height of a bar that leaves the picture is written in the corner." if cut_bars else ""
         caption = (
-            f"{', '.join(means)}; {100 * self.accuracy:.1f} % of the rows are right. "
-            "Bars: shares of all rows, the right ones upwards and the wrong ones downwards."
+            f"{' '.join(map(self._in_words, shown))} Bars: shares of all rows, the right ones upwards and "
+            "the wrong ones downwards, with 95 % intervals. Grey band: 95 % interval of the accuracy."
+            f"{cut}"
         )
-        x, y = Axis("confidence", (0.0, 1.0)), Axis("share of rows (wrong below 0)", *self._shares())
-        return Chart("Right and wrong predictions", caption, x, y, marks, (PANEL, 3.8))
+        ticks = tuple((at, words.lstrip("-")) for at, words in tick_labels(*limits))
+        y = Axis("share of rows (wrong below 0)", limits, ticks=ticks)
+        return Chart(
+            "Right and wrong predictions", caption, Axis("confidence", (0.0, 1.0)), y, marks, (PANEL, 3.8)
+        )
+
+    def _accuracy_marks(self, shown: Sequence[str], limits: tuple[float, float]) -> list[Mark]:
+        """Return the accuracy of the methods shown, once if they have the same, and its interval."""
+        marks: list[Mark] = []
+        for accuracy in dict.fromkeys(self.accuracies[name] for name in shown):
+            low, high = self._interval(np.array(accuracy))
+            ends, bottom, top = np.array([low, high]), np.full(2, limits[0]), np.full(2, limits[1])
+            marks.append(Band(ends, bottom, top))
+            marks.append(Rule(accuracy, upright=True, label=f"accuracy {accuracy:.3f}"))
+        return marks
+
+    def _interval(self, share: Vector) -> tuple[Vector, Vector]:
+        return wilson_interval(share, np.full(np.shape(share), self.effective_rows), _LEVEL)
+
+    def _in_words(self, name: str) -> str:
+        low, high = self._interval(np.array(self.accuracies[name]))
+        return (
+            f"{method_style(name).label} is {100 * self.mean_confidence[name]:.1f} % sure on average, and "
+            f"{100 * self.accuracies[name]:.1f} % of the rows are right ({100 * low:.1f} to "
+            f"{100 * high:.1f})."
+        )
 
     def _marks(self, name: str) -> list[Mark]:
         right, wrong, mean = self.right[name], self.wrong[name], self.mean_confidence[name]
@@ -115,14 +153,36 @@ class ConfidenceDisplay(Display):
         return [
             Bars(self.edges, right, method=name, tips=tips),
             Bars(self.edges, -wrong, method=name, tips=tips),
+            self._whiskers(right, 1),
+            self._whiskers(wrong, -1),
             Rule(mean, upright=True, method=name, label=label),
         ]
 
-    def _shares(self) -> tuple[tuple[float, float], bool, tuple[tuple[float, str], ...]]:
-        """Return limits and ticks for the shares of all methods: a share below 0 is written without sign."""
-        low, high = (max(float(s.max()) for s in side.values()) for side in (self.wrong, self.right))
-        limits = (-1.08 * max(low, 0.05 * high), 1.08 * max(high, 0.05 * low))
-        return limits, False, tuple((at, words.lstrip("-")) for at, words in tick_labels(*limits))
+    def _whiskers(self, shares: Vector, sign: int) -> Mark:
+        held = shares > 0
+        low, high = self._interval(shares[held])
+        middle = (self.edges[:-1] + self.edges[1:])[held] / 2
+        return Whiskers(middle, sign * low, sign * high)
+
+    def _cut_bars(self, shown: Sequence[str], top: float) -> list[Mark]:
+        """Return the height of each bar that leaves the picture, written in the corner where bars are low."""
+        bars = [
+            f"{100 * share:.1f} % of rows at {low:.2f} to {high:.2f} \N{UPWARDS ARROW}"
+            for name in shown
+            for low, high, share in zip(self.edges[:-1], self.edges[1:], self.right[name], strict=True)
+            if share > top
+        ]
+        return [Text(0.02, (0.93 - 0.1 * i) * top, words) for i, words in enumerate(bars)]
+
+    def _share_limits(self) -> tuple[float, float]:
+        """Return limits for the shares of all methods, which a bar far higher than the others leaves."""
+        low, high = (
+            max(float(self._interval(shares)[1][shares > 0].max(initial=0)) for shares in side.values())
+            for side in (self.wrong, self.right)
+        )
+        near = max(highest_near(shares, 0.0) for shares in self.right.values())
+        high = min(high, max(_CUT_ABOVE * near, 2 * low))
+        return -1.08 * max(low, 0.05 * high), 1.08 * max(high, 0.05 * low)
 
 
 def _sums(index: NDArray[Any], values: Vector, bins: int) -> Vector:

@@ -12,8 +12,12 @@ from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import LearningCurve
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
-from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule
+from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text
 from temperance.display.methods import chosen
+
+_USUAL_RANGE = 3.0  # times the distance from the lowest mean to the median: what is higher leaves the picture
+_BAND_ROOM = 0.3  # of the range of the means, for bands below them
+_UNCALIBRATED_RANGE = 6.0  # the same for the classifier itself, which all else is compared with
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,33 +67,61 @@ class LearningCurveDisplay(Display):
 
     def chart(self) -> Chart:
         """Return a line for each method, with a band of one standard error."""
-        sizes = np.array(self.sizes, np.float64)
-        label = method_style(UNCALIBRATED).label
-        marks: list[Mark] = [Rule(self.uncalibrated, method=UNCALIBRATED, label=label)]
+        limits, sizes = self._limits(), np.array(self.sizes, np.float64)
+        marks = [self._uncalibrated_mark(limits, sizes[0])]
         for name in self.mean:
             label = method_style(name).label
             pairs = zip(self.sizes, self.mean[name], strict=True)
             tips = [f"{label}, {n} rows: NLL {value:.4f}" for n, value in pairs]
-            marks.append(Band(sizes, self.low[name], self.high[name], method=name))
+            # Around a mean outside the picture, a band would cover the other methods.
+            band = np.where(self.mean[name] > limits[1], np.nan, (self.low[name], self.high[name]))
+            marks.append(Band(sizes, *band, method=name))
             marks.append(Line(sizes, self.mean[name], method=name, label=label, tips=tips))
         ticks = tuple((size, str(size)) for size in self.sizes)
         x = Axis("labelled rows for calibration", (sizes[0] / 1.15, sizes[-1] * 1.15), log=True, ticks=ticks)
-        return Chart("NLL by labelled rows", self._in_words(), x, Axis("NLL", self._limits()), marks)
+        return Chart("NLL by labelled rows", self._in_words(limits[1]), x, Axis("NLL", limits), marks)
 
-    def _in_words(self) -> str:
+    def _uncalibrated_mark(self, limits: tuple[float, float], x: float) -> Mark:
+        label = method_style(UNCALIBRATED).label
+        if self.uncalibrated <= limits[1]:
+            return Rule(self.uncalibrated, method=UNCALIBRATED, label=label)
+        y = limits[1] - 0.05 * (limits[1] - limits[0])
+        return Text(x, y, f"{label}: {self.uncalibrated:.4f} \N{UPWARDS ARROW}", method=UNCALIBRATED)
+
+    def _in_words(self, top: float) -> str:
         best = min(self.mean, key=lambda name: float(self.mean[name][-1]))
         return (
             f"With {self.sizes[-1]} rows {method_style(best).label} has the lowest NLL, "
             f"{self.mean[best][-1]:.4f}. Lines: means over random draws of the calibration rows; bands: one "
-            "standard error. A method whose line leaves the picture at the top needs more rows."
+            f"standard error.{self._beyond(top)}"
         )
 
+    def _beyond(self, top: float) -> str:
+        """Return sentences about what lies above the picture."""
+        words = []
+        for name, mean in self.mean.items():
+            sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= top]
+            if sizes:
+                rows = f"{sizes[0]}" if len(sizes) == 1 else f"up to {sizes[-1]}"
+                words.append(f"{method_style(name).label} with {rows} rows")
+        sentence = f" Above the picture: {'; '.join(words)}." if words else ""
+        if self.uncalibrated > top:
+            sentence += f" The classifier itself, at {self.uncalibrated:.4f}, is above the picture."
+        return sentence
+
     def _limits(self) -> tuple[float, float]:
-        """Return limits that a method far worse than the others may leave, lest it flatten them."""
-        values = np.concatenate([[self.uncalibrated], *self.mean.values()])
-        low, high = float(values.min()), float(values.max())
-        typical = max(self.uncalibrated, float(np.median(values)))
-        high = min(high, low + 1.4 * (typical - low) + 1e-3)
+        """Return limits that a method, a draw or a classifier far worse than the rest cannot stretch."""
+        means = np.concatenate(list(self.mean.values()))
+        means = means[np.isfinite(means)]
+        low = min(float(means.min(initial=self.uncalibrated)), self.uncalibrated)
+        usual = float(np.median(means)) - low if len(means) else 0.0
+        shown = [float(means.max(initial=low)), self.uncalibrated]
+        high = min(max(shown), low + _USUAL_RANGE * usual + 1e-3)
+        if self.uncalibrated - low < _UNCALIBRATED_RANGE * usual:
+            high = max(high, self.uncalibrated)
+        bands = np.concatenate(list(self.low.values()))
+        bottom = float(bands[np.isfinite(bands)].min(initial=low))
+        low = max(bottom, low - _BAND_ROOM * (high - low))
         margin = 0.06 * (high - low) + 1e-6
         return low - margin, high + margin
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.calibrators import method_style
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Mark, Rule, Text
-
-_FAR = 3.0  # times the range of the methods: the classifier itself is often so much worse
+from temperance.display.limits import highest_near, outside
 
 
 class MethodIntervals(Display):
@@ -36,16 +35,34 @@ class MethodIntervals(Display):
                 Intervals(np.array([float(i)]), value, low, high, flat=True, method=method, tips=[tip])
             )
             if value[0] > x.limits[1]:
-                marks.append(Text(x.limits[1], float(i), f"{a} → ", method=method))
-                caption += f" {name} is beyond the right edge, at {a}."
+                marks.append(Text(x.limits[1], float(i), f"{a} \N{RIGHTWARDS ARROW} ", method=method))
+            elif value[0] < x.limits[0]:
+                marks.append(Text(x.limits[0], float(i), f" \N{LEFTWARDS ARROW} {a}", method=method))
+        caption += self._left_out(x.limits, names, number)
         return Chart(title, caption, x, y, marks, (WIDE, 1.2 + 0.25 * len(names)))
 
+    def _left_out(self, limits: tuple[float, float], names: list[str], number: str) -> str:
+        """Return sentences about what the axis does not hold."""
+        beyond = outside(self.value, limits)
+        words = [
+            f" {name} is beyond the {_side(value, limits)} edge, at {number.format(value)}."
+            for name, value, is_beyond in zip(names, self.value, beyond, strict=True)
+            if is_beyond
+        ]
+        if (~beyond & (outside(self.low, limits) | outside(self.high, limits))).any():
+            words.append(" Intervals that reach beyond an edge are cut there.")
+        return "".join(words)
+
     def _limits(self) -> tuple[float, float]:
-        """Return limits that hold all methods; the classifier itself is left out if it would flatten them."""
-        low, high = float(self.low.min()), float(self.high.max())
-        calibrated = [method != UNCALIBRATED for method in self.methods]
-        near = float(self.high[calibrated].max(initial=low))
-        if low < near < low + (high - low) / _FAR:
-            high = near
-        margin = 0.08 * (high - low) or 1e-3
-        return low - margin, high + margin
+        """Return limits that hold all methods but those so far off that they would flatten the rest.
+
+        The classifier itself is often one of them.
+        """
+        top = highest_near(self.high, float(self.value.min()))
+        low = -highest_near(-self.low[self.high <= top], -top)
+        margin = 0.08 * (top - low) or 1e-3
+        return low - margin, top + margin
+
+
+def _side(value: float, limits: tuple[float, float]) -> str:
+    return "right" if value > limits[1] else "left"

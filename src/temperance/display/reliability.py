@@ -66,11 +66,15 @@ class ReliabilityDisplay(Display):
         comparison: Comparison,
         methods: Sequence[str] | None = None,
         *,
-        bins: int = 15,
+        bins: int | None = None,
         level: float = 0.95,
     ) -> Self:
-        """Bin the judged rows of some methods: by default the classifier itself and the recommended one."""
-        bins, level, weights = check_bins(bins), check_fraction("level", level), weights_of(comparison)
+        """Bin the judged rows of some methods: by default the classifier itself and the recommended one.
+
+        The bins are by default those of the comparison, so that the picture shows its calibration error.
+        """
+        bins = check_bins(comparison.settings["bins"] if bins is None else bins)
+        level, weights = check_fraction("level", level), weights_of(comparison)
         diagrams = {}
         for name in before_and_after(comparison, methods):
             result = comparison.results[name]
@@ -84,7 +88,7 @@ class ReliabilityDisplay(Display):
         ends = np.array([0.0, 1.0])
         marks: list[Mark] = [Line(ends, ends, label="perfectly calibrated")]
         for name, diagram in shown.items():
-            marks += _diagram_marks(name, diagram)
+            marks += diagram_marks(name, diagram)
         x, y = Axis("confidence", (0.0, 1.0)), Axis("accuracy", (0.0, 1.0))
         caption = " ".join(_in_words(name, diagram) for name, diagram in shown.items())
         below = Chart("", caption, x, self._shares(), [_shares_mark(*item) for item in shown.items()])
@@ -96,8 +100,9 @@ class ReliabilityDisplay(Display):
         return Axis("share of rows", (0.0, 1.08 * top), ticks=((0.0, "0"), (top, f"{top:.2g}")))
 
 
-def _diagram_marks(name: str, diagram: Reliability) -> list[Mark]:
-    held = diagram.count > 0
+def diagram_marks(name: str, diagram: Reliability, *, fewest: float = 0.0) -> list[Mark]:
+    """Return the bins of a method that are not empty and have enough rows: a line with a band around it."""
+    held = (diagram.count > 0) & (diagram.count >= fewest)
     columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
     count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
     tips = [

@@ -21,6 +21,7 @@ from temperance.core.arrays import Vector
 from temperance.display import optima
 from temperance.display.best_temperatures import BestTemperatures
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark
+from temperance.display.limits import hold_most, outside
 from temperance.display.methods import temperature_calibrators, with_temperature
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
@@ -153,17 +154,37 @@ class TemperatureDisplay(BestTemperatures):
 
     def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
         """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
-        x = np.concatenate([self.log_entropy, self.centre])
-        margin = 0.03 * float(np.ptp(x)) or 0.1
-        ends = (float(x.min()) - margin, float(x.max()) + margin)
         tips = [f"{n} rows: best T {self.interval(i)}" for i, n in enumerate(self.count)]
         return Chart(
             "Temperature by entropy",
             self._in_words(),
-            Axis("sure ← log entropy, log(H / log K) → unsure", ends),
+            Axis("sure ← log entropy, log(H / log K) → unsure", self._entropy_limits()),
             Axis("temperature T", self.limits(values, _RARE), log=True),
             [*marks, self.best(self.centre, ("bin", "bins"), tips)],
         )
+
+    def _entropy_limits(self) -> tuple[float, float]:
+        """Return limits that hold all bins, and all rows but a few that lie far from the others."""
+        low, high = hold_most(self.log_entropy)
+        drawn = self.centre[self.identified]
+        low, high = min(low, float(drawn.min(initial=low))), max(high, float(drawn.max(initial=high)))
+        margin = 0.03 * (high - low) or 0.1
+        return low - margin, high + margin
+
+    def _rows_outside(self) -> str:
+        """Return a sentence about the rows that the axis does not hold, if there are any."""
+        beyond = self.log_entropy[outside(self.log_entropy, self._entropy_limits())]
+        if not len(beyond):
+            return ""
+        rows = "row has" if len(beyond) == 1 else "rows have"
+        ends = f"{beyond.min():.1f}" if np.ptp(beyond) < 0.05 else f"{beyond.min():.1f} to {beyond.max():.1f}"
+        return (
+            f" Not shown: of the {len(self.log_entropy)} rows drawn, {len(beyond)} {rows} a log entropy of "
+            f"{ends}."
+        )
+
+    def _methods_outside(self) -> str:
+        return self.beyond_the_edges(self.temperature, self.limits(list(self.temperature.values()), _RARE))
 
     def _in_words(self) -> str:
         known = self.optimum[self.identified]
@@ -174,7 +195,8 @@ class TemperatureDisplay(BestTemperatures):
             )
         return (
             f"{words} Circles: the best temperature of each bin of rows, with its interval. A method whose "
-            f"dots follow the circles has learnt what the entropy can tell.{self.left_out('bins')}"
+            "dots follow the circles has learnt what the entropy can tell."
+            f"{self.left_out('bins')}{self._rows_outside()}{self._methods_outside()}"
         )
 
 

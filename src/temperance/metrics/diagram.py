@@ -126,11 +126,11 @@ def binned(
     with np.errstate(invalid="ignore"):  # 0 / 0 in an empty bin is the nan that says so
         mean = np.bincount(index, weights=weight * confidence, minlength=bins) / count
         rate = np.bincount(index, weights=weight * outcome, minlength=bins) / count
-    low, high = _wilson(rate, count, level)
+    low, high = wilson_interval(rate, count, level)
     return Reliability(edges.astype(np.float64), count, mean, rate, low, high)
 
 
-def _wilson(rate: Vector, count: Vector, level: float) -> tuple[Vector, Vector]:
+def wilson_interval(rate: Vector, count: Vector, level: float) -> tuple[Vector, Vector]:
     """Return the ends of the Wilson score interval of a proportion."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = z**2 / np.where(count > 0, count, np.nan)

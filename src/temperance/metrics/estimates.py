@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass
 
+from temperance import loaders
+
 _PERCENT = frozenset(
     {"accuracy", "aurc", "ece", "debiased_ece", "mce", "classwise_ece", "smooth_ece", "overconfidence"}
 )
@@ -78,6 +80,10 @@ class Evaluation(Mapping[str, Estimate]):
     def shown(name: str, number: float) -> str:
         """Write a number for people: errors that are fractions in percent, losses as they are."""
         return f"{100 * number:.2f} %" if name in _PERCENT else f"{number:.4f}"
+
+    def _repr_html_(self) -> str:
+        html: str = loaders.load("evaluation html")(self)
+        return html
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return plain numbers in natural units, ready for JSON: name -> value, low, high."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from temperance import display
-from temperance.comparison import Comparison, LearningCurve
+from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 from temperance.display.map import has_map
 
 
@@ -16,8 +16,10 @@ class ReportDisplays:
     `map` is None if no method has one, `labels` if there is no learning curve of two sizes or more.
     """
 
+    n_classes: int
     differences: display.DifferencesDisplay
     reliability: display.ReliabilityDisplay
+    class_reliability: list[display.ClassReliabilityDisplay]
     temperature: display.TemperatureDisplay
     classes: display.ClassTemperatureDisplay
     map: display.MapDisplay | None
@@ -29,9 +31,18 @@ class ReportDisplays:
         """Compute them; the best temperature of each bin and class is fitted here."""
         every = [*comparison.results]
         with_map = any(has_map(result.calibrator) for result in comparison.results.values())
+        own = comparison.results[UNCALIBRATED]
+        methods = (
+            [UNCALIBRATED] if comparison.verdict.tried is None else [UNCALIBRATED, comparison.verdict.tried]
+        )
         return cls(
+            own.scores.n_classes,
             display.DifferencesDisplay.from_comparison(comparison),
             display.ReliabilityDisplay.from_comparison(comparison, every),
+            [
+                display.ClassReliabilityDisplay.from_comparison(comparison, methods, column=column)
+                for column in own.class_reliability
+            ],
             display.TemperatureDisplay.from_comparison(comparison),
             display.ClassTemperatureDisplay.from_comparison(comparison),
             display.MapDisplay.from_comparison(comparison) if with_map else None,

@@ -9,11 +9,11 @@ from markupsafe import Markup
 
 from temperance import display
 from temperance.display.chart import Chart, Line, Mark, Rule
-from temperance.report.markup import element, table
-from temperance.report.svg import colour_of_mark, draw_svg, is_wide
+from temperance.report.markup import element, table, unbroken
+from temperance.report.svg import colour_of_mark, draw_svg
 
 
-def _figure(
+def figure(
     name: str, chart: Chart, numbers: str = "", *, title: str = "", panel: str = "", by_method: bool = False
 ) -> Markup:
     """Frame a chart. A panel is shown while its method is chosen; `by_method`, each mark while its is."""
@@ -23,9 +23,9 @@ def _figure(
     return element(
         "figure",
         element("h3", title),
-        element("div", picture, class_="picture wide" if is_wide(chart) else "picture"),
+        element("div", picture, class_="picture"),
         element("p", *entries, class_="legend") if entries else "",
-        element("figcaption", chart.caption),
+        element("figcaption", unbroken(chart.caption)),
         element("details", element("summary", "Numbers"), numbers) if numbers else "",
         id=f"figure-{name}",
         data_panel=panel or None,
@@ -52,7 +52,7 @@ def differences_figure(shown: display.DifferencesDisplay) -> Markup:
     columns = shown.methods, shown.value, shown.low, shown.high
     rows = [[name, f"{v:+.4f}", f"{a:+.4f} to {b:+.4f}"] for name, v, a, b in zip(*columns, strict=True)]
     numbers = table(["method", "difference", "interval"], rows, "Differences of NLL")
-    return _figure("differences", shown.chart(), numbers)
+    return figure("differences", shown.chart(), numbers)
 
 
 def reliability_figure(shown: display.ReliabilityDisplay, method: str, title: str) -> Markup:
@@ -65,19 +65,24 @@ def reliability_figure(shown: display.ReliabilityDisplay, method: str, title: st
         if n > 0
     ]
     numbers = table(["bin", "rows", "confidence", "accuracy", "interval"], rows, f"Bins of {method}")
-    return _figure(f"reliability-{method}", shown.chart([method]), numbers, title=title, panel=method)
+    return figure(f"reliability-{method}", shown.chart([method]), numbers, title=title, panel=method)
+
+
+def class_reliability_figure(shown: display.ClassReliabilityDisplay) -> Markup:
+    """Return the share of one class against its probability, before and after."""
+    return figure(f"class-{shown.column}", shown.chart())
 
 
 def confidence_figure(shown: display.ConfidenceDisplay, method: str, title: str) -> Markup:
     """How sure one method is, and how often right."""
-    return _figure(f"confidence-{method}", shown.chart([method]), title=title, panel=method)
+    return figure(f"confidence-{method}", shown.chart([method]), title=title, panel=method)
 
 
 def learning_figure(shown: display.LearningCurveDisplay) -> Markup:
     """NLL by the number of calibration rows."""
     rows = [[name, *(f"{value:.4f}" for value in mean)] for name, mean in shown.mean.items()]
     numbers = table(["method", *(f"{size} rows" for size in shown.sizes)], rows, "NLL by labelled rows")
-    return _figure("labels", shown.chart(), numbers, by_method=True)
+    return figure("labels", shown.chart(), numbers, by_method=True)
 
 
 def temperature_figure(shown: display.TemperatureDisplay) -> Markup:
@@ -85,7 +90,7 @@ def temperature_figure(shown: display.TemperatureDisplay) -> Markup:
     columns = enumerate(zip(shown.centre, shown.count, shown.optimum, strict=True))
     rows = [[f"{centre:.2f}", f"{n}", f"{t:.3g}", shown.ends(i)] for i, (centre, n, t) in columns]
     numbers = table(["log entropy", "rows", "best T", "interval"], rows, "Best temperature by entropy")
-    return _figure("temperature", shown.chart(), numbers, by_method=True)
+    return figure("temperature", shown.chart(), numbers, by_method=True)
 
 
 def map_figure(shown: display.MapDisplay) -> Markup:
@@ -94,7 +99,7 @@ def map_figure(shown: display.MapDisplay) -> Markup:
     columns = [one.apply(before) for one in shown.maps.values()]
     rows = [[f"{p:g}", *(f"{column[i]:.2g}" for column in columns)] for i, p in enumerate(before)]
     numbers = table(["probability at T0", *shown.maps], rows, "Probabilities after the map")
-    return _figure("map", shown.chart(), numbers, by_method=True)
+    return figure("map", shown.chart(), numbers, by_method=True)
 
 
 def class_figure(shown: display.ClassTemperatureDisplay) -> Markup:
@@ -111,4 +116,4 @@ def class_figure(shown: display.ClassTemperatureDisplay) -> Markup:
         for i, (k, n, t) in columns
     ]
     head = ["class", "rows", "best T", "interval", *(f"mean T, {name}" for name in shown.mean)]
-    return _figure("classes", shown.chart(), table(head, rows, "Temperature by class"), by_method=True)
+    return figure("classes", shown.chart(), table(head, rows, "Temperature by class"), by_method=True)

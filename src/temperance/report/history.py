@@ -7,14 +7,13 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from temperance.display.chart import Chart, Line, Rule
 from temperance.files import check_writable, write_atomically
 from temperance.monitoring import Check
 from temperance.monitoring.record import Record
 from temperance.monitoring.words import e_value, points
+from temperance.report.figures import figure
 from temperance.report.history_charts import evidence_chart, gap_chart, gap_of, shares_chart
 from temperance.report.markup import element, table
-from temperance.report.svg import colour_of_mark, draw_svg, is_wide
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 MOST_LISTED = 100  # checks in the table, the last ones
@@ -40,7 +39,7 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
         element("style", style),
     ]
     verdict, *rest = check.sentences
-    kind = "warning verdict" if check.acts else "verdict"
+    kind = "verdict worse" if check.acts else "verdict better"
     body = element(
         "main",
         element("h1", title),
@@ -56,35 +55,7 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
 
 def _figures(check: Check) -> list[Markup]:
     charts = {"evidence": evidence_chart(check), "gap": gap_chart(check), "shares": shares_chart(check)}
-    return [_figure(name, chart) for name, chart in charts.items() if chart is not None]
-
-
-def _figure(name: str, chart: Chart) -> Markup:
-    legend = [
-        element(
-            "span",
-            element(
-                "span",
-                class_="dash" if isinstance(mark, Rule) or not mark.method else "swatch",
-                style=f"color:{colour_of_mark(mark)}",
-            ),
-            mark.label,
-        )
-        for mark in chart.marks
-        if mark.label and isinstance(mark, (Line, Rule))
-    ]
-    return element(
-        "figure",
-        element("h3", chart.title),
-        element("div", draw_svg(chart, f"picture-{name}", chart.title), class_=_class_of(chart)),
-        element("p", *legend, class_="legend") if legend else "",
-        element("figcaption", chart.caption),
-        id=f"figure-{name}",
-    )
-
-
-def _class_of(chart: Chart) -> str:
-    return "picture wide" if is_wide(chart) else "picture"
+    return [figure(name, chart) for name, chart in charts.items() if chart is not None]
 
 
 def _table(check: Check) -> Markup:

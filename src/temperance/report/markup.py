@@ -32,6 +32,11 @@ def element(name: str, *children: str, **attributes: str | float | bool | None) 
     return opening if name in _VOID else opening + joined(children) + Markup(f"</{name}>")
 
 
+def unbroken(words: str) -> str:
+    """Return words in which no line breaks between a number and its per cent sign."""
+    return words.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
 def joined(parts: Iterable[str]) -> Markup:
     """Return the parts one after the other, those that are not `Markup` escaped."""
     return Markup("").join(parts)

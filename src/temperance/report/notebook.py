@@ -1,22 +1,52 @@
-"""How calibrators and comparisons show themselves in a notebook."""
+"""How calibrators, comparisons and evaluations show themselves in a notebook.
+
+Each is complete in itself: its styles touch nothing outside, and translucent colours on whatever ground the
+notebook has make it readable in light and dark themes, without a script that would have to ask which it is.
+"""
 
 from __future__ import annotations
 
+from importlib import resources
+
+from markupsafe import Markup
+
 from temperance.calibrators import Calibrator
 from temperance.comparison import Comparison
-from temperance.report.markup import element
-from temperance.report.sections import methods_table
+from temperance.metrics import Evaluation
+from temperance.report.markup import element, table
+from temperance.report.methods_table import methods_table
+from temperance.report.verdict_box import verdict_box
 
 
 def comparison_html(comparison: Comparison) -> str:
     """Return the verdict and the table of methods."""
-    verdict = element("p", element("b", comparison.verdict), " ", comparison.reason)
-    return str(element("div", verdict, methods_table(comparison)))
+    return _card(verdict_box(comparison.verdict), element("p", comparison.reason), methods_table(comparison))
 
 
 def calibrator_html(calibrator: Calibrator) -> str:
     """Return what the calibrator is, and what it has learnt if it is fitted."""
     name = element("b", repr(calibrator))
     if not hasattr(calibrator, "n_classes_"):
-        return str(element("p", name, ", not fitted yet"))
-    return str(element("div", element("p", name), element("pre", calibrator.summary())))
+        return _card(element("p", name, ", not fitted yet"))
+    return _card(element("p", name), element("pre", calibrator.summary()))
+
+
+def evaluation_html(evaluation: Evaluation) -> str:
+    """Return the metrics with their intervals."""
+    heading, *_ = str(evaluation).splitlines()
+    rows = [
+        [
+            name.replace("_", " "),
+            evaluation.shown(name, estimate.value),
+            f"{evaluation.shown(name, estimate.low)} to {evaluation.shown(name, estimate.high)}",
+        ]
+        for name, estimate in evaluation.items()
+    ]
+    return _card(
+        element("p", heading, class_="about"), table(["metric", "value", "interval"], rows, "Metrics")
+    )
+
+
+def _card(*content: Markup) -> str:
+    style = resources.files("temperance.report").joinpath("notebook.css").read_text(encoding="utf-8")
+    return str(element("div", element("style", Markup(style)), *content, class_="temperance-card"))

@@ -53,6 +53,21 @@
     });
   }
 
+  // Copy a block of commands. Without leave to use the clipboard, select it for the reader to copy.
+  for (const button of all("button.copy")) {
+    button.addEventListener("click", async () => {
+      const code = button.parentElement.querySelector("code");
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(code);
+        button.textContent = "Selected";
+      }
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+  }
+
   // What a mark says when it is pointed at.
   const tip = document.createElement("div");
   tip.className = "tip";

@@ -10,14 +10,19 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+import temperance
 from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.clock import utc_now
 from temperance.comparison import Comparison, LearningCurve
+from temperance.display.map import has_map
 from temperance.files import check_writable, write_atomically
 from temperance.report.displays import ReportDisplays
 from temperance.report.markup import element
-from temperance.report.sections import Source, sections
+from temperance.report.provenance import Source
+from temperance.report.sections import Sections, sections
+from temperance.report.shipping import Shipping
 
-_AT_FIRST = ("ts", "hts", "bayes")  # shown beside the recommended method until the reader chooses
+TITLE = "Calibration report"
 
 
 def write_report(
@@ -26,12 +31,13 @@ def write_report(
     curve: LearningCurve | None = None,
     *,
     overwrite: bool = False,
-    title: str = "Calibration report",
+    title: str = TITLE,
     sources: Sequence[Source] = (),
+    shipping: Shipping | None = None,
 ) -> None:
     """Write the comparison as one HTML file, with all it takes inside."""
     check_writable(path, overwrite=overwrite)
-    page = render_report(comparison, curve, title=title, sources=sources)
+    page = render_report(comparison, curve, title=title, sources=sources, shipping=shipping)
     write_atomically(path, page.encode(), overwrite=overwrite)
 
 
@@ -39,8 +45,9 @@ def render_report(
     comparison: Comparison,
     curve: LearningCurve | None = None,
     *,
-    title: str = "Calibration report",
+    title: str = TITLE,
     sources: Sequence[Source] = (),
+    shipping: Shipping | None = None,
 ) -> str:
     """Return the page as text.
 
@@ -51,19 +58,20 @@ def render_report(
     curve : LearningCurve, optional
         From `comparison.learning_curve`; without it the page has no section "Would more labels help?".
     title : str
-        Heading of the page.
+        Heading of the page: best the model and the data.
     sources : sequence of Source
         The files that the comparison was made from.
+    shipping : Shipping, optional
+        The commands that ship the recommended method from these files; without it they are in Python.
     """
-    parts = sections(comparison, ReportDisplays.of(comparison, curve), curve, sources)
+    displays = ReportDisplays.of(comparison, curve)
+    parts = sections(comparison, displays, curve, sources, shipping or Shipping())
     style, script = _file("page.css"), _file("page.js")
-    links = [element("li", element("a", name, href=f"#{key}")) for key, (name, _) in parts.items()]
+    verdict, *others = (_section(key, *part) for key, part in parts.items())
     body = [
         element("a", "Skip to the verdict", href="#verdict", class_="skip"),
-        element("header", element("h1", title), _theme_button()),
-        element("nav", element("ol", *links), aria_label="Sections"),
-        _method_switch(comparison),
-        element("main", *(_section(key, *part) for key, part in parts.items())),
+        element("header", element("h1", title), element("p", _about(comparison), class_="about")),
+        element("main", verdict, _aside(comparison, parts), *others),
     ]
     page = element(
         "html",
@@ -92,23 +100,38 @@ def _head(title: str, style: Markup, script: Markup) -> list[Markup]:
     ]
 
 
+def _about(comparison: Comparison) -> str:
+    """Return the size of the data, and when the page was made."""
+    n_fitted, n_judged = len(comparison.fitted), len(comparison.judged)
+    rows = f"{n_fitted} rows to fit, {n_judged} to judge"
+    if comparison.judged is comparison.fitted:
+        rows = f"{n_fitted} rows, {comparison.judged_on}"
+    n_classes = comparison.results[UNCALIBRATED].scores.n_classes
+    day, _, _ = utc_now().partition("T")
+    return f"{rows}, {n_classes} classes. {day}, temperance {temperance.__version__}."
+
+
 def _section(key: str, title: str, content: Markup) -> Markup:
     return element(
         "section", element("h2", title, id=f"{key}-title"), content, id=key, aria_labelledby=f"{key}-title"
     )
 
 
-def _theme_button() -> Markup:
-    return element("button", "Dark or light", type="button", id="theme", class_="needs-script")
+def _aside(comparison: Comparison, parts: Sections) -> Markup:
+    """Return what the reader steers with: beside the sections, or below the verdict on a narrow screen."""
+    links = [element("li", element("a", name, href=f"#{key}")) for key, (name, _) in parts.items()]
+    theme = element("button", "Dark or light", type="button", id="theme", class_="needs-script")
+    nav = element("nav", element("ol", *links), aria_label="Sections")
+    return element("aside", nav, _method_switch(comparison), theme)
 
 
 def _method_switch(comparison: Comparison) -> Markup:
     """Return the boxes that choose the methods of all pictures, and the choice of what is "after"."""
-    shown = {comparison.recommended, *_AT_FIRST}
+    shown = shown_at_first(comparison)
     boxes, options = [], []
     for name in comparison.results:
         if name != UNCALIBRATED:
-            style, chosen = method_style(name), name == comparison.recommended
+            style, chosen = method_style(name), name == comparison.verdict.tried
             box = element("input", type="checkbox", value=name, checked=name in shown, class_="method")
             swatch = element("span", class_="swatch", style=f"color:{style.colour}")
             boxes.append(element("label", box, swatch, style.label))
@@ -120,3 +143,20 @@ def _method_switch(comparison: Comparison) -> Markup:
         class_="switch needs-script",
         aria_label="Choose methods",
     )
+
+
+def shown_at_first(comparison: Comparison) -> set[str]:
+    """Return the methods in the pictures until the reader chooses.
+
+    They are the recommended one (or the best one, if none is), the alternative that keeps every decision, the
+    one with the lowest NLL, the one with the fewest parameters, and the best one with a map: without it,
+    the picture of maps would be empty.
+    """
+    methods = {name: result for name, result in comparison.results.items() if name != UNCALIBRATED}
+    if not methods:
+        return set()
+    by_nll = sorted(methods, key=lambda name: methods[name].scores["nll"].value)
+    with_map = [name for name in by_nll if has_map(methods[name].calibrator)]
+    simplest = min(methods, key=lambda name: methods[name].n_parameters)
+    others = (comparison.verdict.tried, comparison.verdict.alternative)
+    return {by_nll[0], simplest, *with_map[:1], *(name for name in others if name in methods)}

@@ -2,141 +2,76 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 
 from markupsafe import Markup
 
-import temperance
-from temperance.calibrators import CALIBRATORS, method_style
+from temperance.calibrators import method_style
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
-from temperance.metrics import Estimate
+from temperance.comparison.class_reliability import LEAST_ROWS, MOST_CLASSES
+from temperance.display.class_reliability import FEWEST_IN_BIN
 from temperance.report import figures
 from temperance.report.displays import ReportDisplays
-from temperance.report.markup import element, joined, table
-from temperance.report.words import labels_in_words, shipping_advice
+from temperance.report.glossary import glossary
+from temperance.report.markup import element, joined
+from temperance.report.methods_table import methods_table
+from temperance.report.provenance import Source, provenance
+from temperance.report.shipping import Shipping, shipping_section
+from temperance.report.verdict_box import key_numbers, verdict_box
+from temperance.report.words import cautions, labels_in_words
 
-_COLUMNS = (
-    ("nll", "NLL", 1),
-    ("brier", "Brier", 1),
-    ("ece", "ECE %", 100),
-    ("smooth_ece", "smooth ECE %", 100),
-    ("classwise_ece", "class-wise ECE %", 100),
-    ("accuracy", "accuracy %", 100),
-)
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file that the comparison was made from."""
-
-    name: str
-    role: str
-    rows: int
-    sha256: str
+Sections = dict[str, tuple[str, Markup]]
 
 
 def sections(
-    comparison: Comparison, displays: ReportDisplays, curve: LearningCurve | None, sources: Sequence[Source]
-) -> dict[str, tuple[str, Markup]]:
-    """Return title and content of each section, by its anchor; that of labels needs a curve."""
+    comparison: Comparison,
+    displays: ReportDisplays,
+    curve: LearningCurve | None,
+    sources: Sequence[Source],
+    shipping: Shipping,
+) -> Sections:
+    """Return title and content of each section, by its anchor; without content there is none."""
     parts = {
         "verdict": ("Verdict", _verdict(comparison)),
+        "ship": ("What to ship", shipping_section(comparison, shipping)),
+        "reliability": ("Reliability before and after", _reliability(comparison, displays)),
         "methods": ("Methods", methods_table(comparison) + figures.differences_figure(displays.differences)),
-        "reliability": ("Does it mean what it says?", _reliability(comparison, displays)),
+        "class-reliability": _class_reliability(displays),
+        "confidence": ("How confident it is", _confidence(comparison, displays)),
         "temperature": ("Temperature by entropy", _temperature(comparison, displays)),
         "classes": ("Temperature by class", _classes(displays)),
-    }
-    if displays.map is not None:
-        parts["map"] = ("Map of probabilities", figures.map_figure(displays.map))
-    parts["confidence"] = (
-        "How sure it is",
-        _panels(comparison, partial(figures.confidence_figure, displays.confidence)),
-    )
-    if curve is not None:
-        parts["labels"] = ("Would more labels help?", _labels(comparison, curve, displays))
-    return parts | {
+        "map": (
+            "Map of probabilities",
+            Markup("") if displays.map is None else figures.map_figure(displays.map),
+        ),
+        "labels": ("Would more labels help?", _labels(comparison, curve, displays)),
         "parameters": ("What was learnt", _parameters(comparison)),
-        "provenance": ("How this was made", _provenance(comparison, curve, sources)),
-        "glossary": ("Words", _glossary()),
+        "provenance": ("How this was made", provenance(comparison, curve, sources)),
+        "glossary": ("Glossary", glossary()),
     }
+    return {key: part for key, part in parts.items() if part[1]}
 
 
 def _verdict(comparison: Comparison) -> Markup:
-    advice = (element("li", sentence) for sentence in shipping_advice(comparison))
-    verdict = element("p", comparison.verdict, class_="verdict") + element("p", comparison.reason)
-    return verdict + element("ul", *advice) + _ship(comparison)
-
-
-def _ship(comparison: Comparison) -> Markup:
-    """Return the lines that ship the recommended method."""
-    if comparison.recommended not in CALIBRATORS:  # none, or a method from outside
-        return Markup("")
-    lines = (
-        f"temperance fit VAL -m {comparison.recommended} -o cal.json     # once, on your validation file\n"
-        'probs = temperance.load("cal.json").predict_proba(logits)    # in the service'
-    )
-    return element("p", "To ship it:") + element("pre", lines, tabindex="0")
-
-
-def methods_table(comparison: Comparison) -> Markup:
-    """Return the table of methods; the page's script sorts it by any column."""
-    first = comparison.results[UNCALIBRATED].scores
-    heads = [("method", "words"), ("para\u00admeters", "number")]
-    heads += [(label, "number") for _, label, _ in _COLUMNS]
-    show_changes = bool(comparison.decision_changes)
-    heads += [("decisions changed %", "number")] * show_changes + [("fit, s", "number")]
-    head = [element("th", element("span", label), scope="col", data_sort=kind) for label, kind in heads]
-    body = []
-    for name, result in comparison.results.items():
-        mark = element("span", "recommended", class_="tag") if name == comparison.recommended else ""
-        cells = [element("th", name, mark, scope="row", data_value=name)]
-        cells.append(element("td", f"{result.n_parameters:.3g}", data_value=str(result.n_parameters)))
-        cells += [_score(result.scores[key], scale) for key, _, scale in _COLUMNS]
-        if show_changes:
-            share = result.changed_share
-            cells.append(element("td", f"{100 * share:.2f}", data_value=str(share)))
-        cells.append(element("td", f"{result.seconds:.2f}", data_value=str(result.seconds)))
-        chosen = "chosen" if name == comparison.recommended else None
-        body.append(element("tr", *cells, class_=chosen, data_row=name))
-    caption = (
-        f"{first.n_rows} rows, {first.n_classes} classes, judged on {comparison.judged_on}, {first.bins} "
-        f"bins. Below each value its {100 * first.confidence:g} % interval."
-    )
-    whole = element(
-        "table",
-        element("caption", "Methods and their scores", class_="unseen"),
-        element("thead", element("tr", *head)),
-        element("tbody", *body),
-        class_="methods",
-    )
-    scrolled = element("div", whole, class_="scroll", tabindex="0", role="region", aria_label="Methods")
-    failed = [
-        element("p", f"{name} failed: {why}", class_="warning") for name, why in comparison.failures.items()
-    ]
-    changes = [element("p", sentence) for sentence in comparison.decision_changes]
-    return element("p", caption, class_="about") + scrolled + joined(changes) + joined(failed)
-
-
-def _score(estimate: Estimate, scale: float) -> Markup:
-    value, low, high = (scale * x for x in (estimate.value, estimate.low, estimate.high))
-    digits = 4 if scale == 1 else 2
-    interval = element("small", f"{low:.{digits}f} .. {high:.{digits}f}")
-    return element("td", f"{value:.{digits}f}", interval, data_value=str(estimate.value))
+    advice = (element("li", sentence) for sentence in cautions(comparison))
+    reason = element("p", comparison.reason)
+    return verdict_box(comparison.verdict) + key_numbers(comparison.verdict) + reason + element("ul", *advice)
 
 
 def _reliability(comparison: Comparison, displays: ReportDisplays) -> Markup:
     intro = (
-        "Rows are binned by how sure the classifier says it is; a bin on the dashed line is right as often "
-        "as it says. Below the line it claims too much. Bands are 95 % intervals; the bars below show what "
-        "share of the rows a bin has."
+        "Rows are binned by their confidence. A bin on the dashed line is right as often as it says; below "
+        "the line it is overconfident. Bands are 95 % intervals; the bars below show the share of the rows "
+        "in each bin."
     )
     return element("p", intro) + _panels(
         comparison, partial(figures.reliability_figure, displays.reliability)
     )
+
+
+def _confidence(comparison: Comparison, displays: ReportDisplays) -> Markup:
+    return _panels(comparison, partial(figures.confidence_figure, displays.confidence))
 
 
 def _panels(comparison: Comparison, figure: Callable[[str, str], Markup]) -> Markup:
@@ -149,6 +84,23 @@ def _panel_title(comparison: Comparison, name: str) -> str:
         return "Before: uncalibrated"
     recommended = " (recommended)" if name == comparison.recommended else ""
     return f"After: {method_style(name).label}{recommended}"
+
+
+def _class_reliability(displays: ReportDisplays) -> tuple[str, Markup]:
+    """Return the diagrams of single classes; of two classes, that of the positive one."""
+    shown, title = displays.class_reliability, "Reliability by class"
+    if not shown:
+        few = f"No class has {LEAST_ROWS} judged rows: too few for a diagram of its own."
+        return title, element("p", few)
+    intro = "Of the rows to which a class is given some probability, how many are of that class?"
+    if displays.n_classes == 2:
+        title = f"Reliability of the positive class, {shown[0].name}"
+    elif len(shown) < displays.n_classes:
+        why = "have the most judged rows" if len(shown) == MOST_CLASSES else f"have {LEAST_ROWS} judged rows"
+        intro += f" Of {displays.n_classes} classes, these {len(shown)} {why}."
+    intro += f" Bins of fewer than {FEWEST_IN_BIN} rows are left out."
+    panels = element("div", *map(figures.class_reliability_figure, shown), class_="panels many")
+    return title, element("p", intro) + panels
 
 
 def _temperature(comparison: Comparison, displays: ReportDisplays) -> Markup:
@@ -164,7 +116,9 @@ def _classes(displays: ReportDisplays) -> Markup:
     return figures.class_figure(displays.classes)
 
 
-def _labels(comparison: Comparison, curve: LearningCurve, displays: ReportDisplays) -> Markup:
+def _labels(comparison: Comparison, curve: LearningCurve | None, displays: ReportDisplays) -> Markup:
+    if curve is None:
+        return Markup("")
     if displays.labels is None:
         return element("p", "There are too few rows to fit to parts of them.")
     return element("p", labels_in_words(comparison, curve)) + figures.learning_figure(displays.labels)
@@ -182,39 +136,3 @@ def _parameters(comparison: Comparison) -> Markup:
         title = element("summary", f"{name}: {type(result.calibrator).__name__}")
         parts.append(element("details", title, *warnings, content, open=name == comparison.recommended))
     return joined(parts)
-
-
-def _provenance(comparison: Comparison, curve: LearningCurve | None, sources: Sequence[Source]) -> Markup:
-    files = [[source.name, source.role, str(source.rows), source.sha256] for source in sources]
-    listed = table(["file", "used as", "rows", "SHA-256"], files, "Files") if files else Markup("")
-    made = [["temperance", temperance.__version__], ["Python", platform.python_version()]]
-    made += [[name, version(name)] for name in ("numpy", "scipy", "scikit-learn")]
-    made += [[name.replace("_", " "), str(value)] for name, value in comparison.settings.items()]
-    made += [
-        ["rows fitted", str(len(comparison.fitted))],
-        ["rows judged", str(len(comparison.judged))],
-        ["methods", ", ".join(comparison.results)],
-    ]
-    if curve is not None:
-        made.append(["rows judged in the curve of labels", str(curve.n_judged)])
-    return listed + table(["what", "value"], made, "Versions, seeds and settings")
-
-
-def _glossary() -> Markup:
-    words = {
-        "NLL": "mean negative log of the probability given to what happened: a proper score, lowest for true "
-        "probabilities, and the judge here",
-        "Brier": "mean squared distance from the probabilities to what happened, summed over classes",
-        "ECE": "expected calibration error: how far confidence is from accuracy, in bins, on average",
-        "smooth ECE": "the same without bins",
-        "class-wise ECE": "the same for the probability of every class, not only the largest",
-        "temperature T": "what the logits are divided by: above 1 the classifier claims too much",
-        "log entropy": "how unsure a row is: 0 if all classes are alike, far below 0 if one is certain",
-        "one standard error": "of the mean difference of two methods over the same rows; within it a simpler "
-        "method is preferred, and one that keeps every decision",
-        "decision": "the class with the highest probability; a method changes it where another class becomes "
-        "the most probable",
-        **{key: method.summary for key, method in CALIBRATORS.items() if method.in_comparison},
-        UNCALIBRATED: "the classifier as it is",
-    }
-    return element("dl", *(element("dt", k) + element("dd", v) for k, v in words.items()))

@@ -16,13 +16,65 @@ from numpy.typing import NDArray
 
 from temperance.calibrators import method_style
 from temperance.core.arrays import Vector
-from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Dots, Intervals, Line, Mark, Rule, Text
+from temperance.display.chart import (
+    PANEL,
+    SMALL,
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    Dots,
+    Intervals,
+    Line,
+    Mark,
+    Rule,
+    Text,
+    Whiskers,
+)
 from temperance.report.markup import element, joined
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 52
-_LETTER = 7.5  # width in pixels of a tick's letter
 _DASHES = {"-": None, "-.": "9 4 2 4", ":": "2 4"}  # pixels of line and gap
+_RIGHT, _TOP = 16, 14
+_ABOVE = 1.6  # times the lettering, for the label of y above wide axes
 _BELOW = 0.2  # of the height, for what is below a chart
+_LETTER_WIDTH = 0.58  # of the height of letters
+_MANY_TICKS = 5  # more of them: a narrow screen shows every other one
+
+
+@dataclass(frozen=True)
+class _Size:
+    """The width of a picture in its own pixels, and the largest lettering it is shown with.
+
+    A wide picture is scaled down on a narrow screen, where the style sheet makes its lettering larger: there
+    has to be room for it. The class names the rules of the style sheet.
+    """
+
+    width: float
+    lettering: float
+    class_: str
+
+    @property
+    def bottom(self) -> float:
+        """Room for ticks and label below the axes."""
+        return 2.7 * self.lettering + 6
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the picture takes the width of the page: the label of y is then above the axes."""
+        return self.class_ == "wide"
+
+    def top(self, label: str) -> float:
+        """Room above the axes."""
+        return _ABOVE * self.lettering if self.is_wide and label else _TOP
+
+    def left(self, letters: int, label: str) -> float:
+        """Room for ticks of so many letters, and for a label beside them."""
+        ticks = _LETTER_WIDTH * self.lettering * letters + 10
+        return max(2.5 * self.lettering, ticks + (1.5 * self.lettering if label and not self.is_wide else 0))
+
+
+_WIDE_SIZE, _PANEL_SIZE = _Size(600, 17, "wide"), _Size(440, 15, "panel")
+_SMALL_SIZE = _Size(300, 13, "small")
 
 
 @dataclass(frozen=True)
@@ -37,7 +89,7 @@ class Scale:
         """Return where values are drawn; far beyond the axis they stay a little outside of it."""
         ends, x = np.array(self.axis.limits), np.asarray(values, np.float64)
         if self.axis.log:
-            ends, x = np.log(ends), np.log(x)
+            ends, x = np.log(ends), np.log(np.maximum(x, np.finfo(np.float64).tiny))
         share = np.clip((x - ends[0]) / (ends[1] - ends[0]), -2.0, 3.0)
         placed: Vector = self.start + share * (self.stop - self.start)
         return placed
@@ -45,10 +97,11 @@ class Scale:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where the axes of a chart are."""
+    """Where the axes of a chart of some size are."""
 
     x: Scale
     y: Scale
+    size: _Size
 
     @property
     def box(self) -> dict[str, float]:
@@ -61,9 +114,10 @@ class _Frame:
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
 
 
-def is_wide(chart: Chart) -> bool:
-    """Say whether the chart takes the width of the page."""
-    return chart.size[0] > PANEL
+def _size_of(chart: Chart) -> _Size:
+    if chart.size[0] > PANEL:
+        return _WIDE_SIZE
+    return _PANEL_SIZE if chart.size[0] > SMALL else _SMALL_SIZE
 
 
 def colour_of_mark(mark: Mark) -> str:
@@ -73,31 +127,33 @@ def colour_of_mark(mark: Mark) -> str:
 
 def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) -> Markup:
     """Draw a chart; the name is unique in the page, and marks say whose they are if `by_method`."""
-    width = 900.0 if is_wide(chart) else 440.0
-    height = width * chart.size[1] / chart.size[0]
-    bottom = height - _BOTTOM
+    size = _size_of(chart)
+    width, height = size.width, size.width * chart.size[1] / chart.size[0]
+    bottom = height - size.bottom
     parts = []
     if chart.below is not None:
         split = bottom - _BELOW * height
-        below = _frame(chart.below, width, split, bottom)
+        below = _frame(chart.below, size, split, bottom)
         parts.append(_drawn(chart.below, below, f"{name}-below", by_method))
         bottom = split - 18
-    parts.append(_drawn(chart, _frame(chart, width, _TOP, bottom), name, by_method))
+    frame = _frame(chart, size, size.top(chart.y.label), bottom)
+    parts.append(_drawn(chart, frame, name, by_method))
     return element(
         "svg",
         element("title", title, id=f"{name}-title"),
         element("desc", chart.caption, id=f"{name}-text"),
         *parts,
+        class_=size.class_,
         viewBox=f"0 0 {width:.0f} {height:.0f}",
         role="img",
         aria_labelledby=f"{name}-title {name}-text",
     )
 
 
-def _frame(chart: Chart, width: float, top: float, bottom: float) -> _Frame:
+def _frame(chart: Chart, size: _Size, top: float, bottom: float) -> _Frame:
     letters = max((len(words) for _, words in chart.y.tick_labels()), default=0)
-    left = max(_LEFT, 12 + _LETTER * letters + (20 if chart.y.label else 0))
-    return _Frame(Scale(chart.x, left, width - _RIGHT), Scale(chart.y, bottom, top))
+    left = size.left(letters, chart.y.label)
+    return _Frame(Scale(chart.x, left, size.width - _RIGHT), Scale(chart.y, bottom, top), size)
 
 
 def _drawn(chart: Chart, frame: _Frame, name: str, by_method: bool) -> Markup:
@@ -115,20 +171,29 @@ def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
     for value, words in chart.y.tick_labels():
         y, weight = float(frame.y.place(value)), "bold" if words == chart.bold else None
         yield element("line", class_="grid", x1=left, x2=right, y1=y, y2=y)
-        yield element(
-            "text", words, class_="tick y", x=left - 8, y=y + 4, text_anchor="end", font_weight=weight
-        )
-    for value, words in chart.x.tick_labels():
+        yield _text(words, "tick y", left - 6, y, "end", dy="0.35em", font_weight=weight)
+    ticks = chart.x.tick_labels()
+    for number, (value, words) in enumerate(ticks):
         x = float(frame.x.place(value))
         yield element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom)
         if chart.below is None:  # which has them
-            yield element("text", words, class_="tick x", x=x, y=bottom + 18, text_anchor="middle")
+            spare = " spare" if len(ticks) > _MANY_TICKS and number % 2 else ""
+            yield _text(words, f"tick x{spare}", x, bottom + 5, "middle", dy="0.9em")
     if chart.below is None:
-        place = {"x": (left + right) / 2, "y": bottom + 42}
-        yield element("text", chart.x.label, class_="label x", text_anchor="middle", **place)
-    up = (top + bottom) / 2
-    turned = {"transform": f"rotate(-90 16 {up:.0f})", "text_anchor": "middle"}
-    yield element("text", chart.y.label, class_="label y", x=16, y=up, **turned)
+        yield _text(chart.x.label, "label x", (left + right) / 2, bottom + 5, "middle", dy="2.3em")
+    if frame.size.is_wide:
+        yield _text(chart.y.label, "label y", 2, top - 8, "start")
+    else:
+        up, aside = (top + bottom) / 2, 0.95 * frame.size.lettering
+        turned = f"rotate(-90 {aside:.0f} {up:.0f})"
+        yield _text(chart.y.label, "label y", aside, up, "middle", transform=turned)
+
+
+def _text(
+    words: str, class_: str, x: float, y: float, anchor: str, **attributes: str | float | bool | None
+) -> Markup:
+    """Write words; a shift by `dy` in em follows the lettering, which the style sheet chooses."""
+    return element("text", words, class_=class_, x=x, y=y, text_anchor=anchor, **attributes)
 
 
 def _draw_line(frame: _Frame, mark: Line, colour: str) -> Iterator[Markup]:
@@ -168,6 +233,14 @@ def _draw_intervals(frame: _Frame, mark: Intervals, colour: str) -> Iterator[Mar
     yield from _circles(frame, x, y, mark, **look)
 
 
+def _draw_whiskers(frame: _Frame, mark: Whiskers, colour: str) -> Iterator[Markup]:
+    for at, low, high in zip(
+        frame.x.place(mark.at), frame.y.place(mark.low), frame.y.place(mark.high), strict=True
+    ):
+        place = {"x1": float(at), "x2": float(at), "y1": float(low), "y2": float(high)}
+        yield element("line", class_="thin whisker", stroke=colour, **place)
+
+
 def _circles(frame: _Frame, x: Vector, y: Vector, mark: Mark, **look: Any) -> Iterator[Markup]:
     for a, b, tip in zip(frame.x.place(x), frame.y.place(y), _tips(mark, len(x)), strict=True):
         if np.isfinite(a + b):
@@ -196,8 +269,7 @@ def _draw_rule(frame: _Frame, mark: Rule, colour: str) -> Iterator[Markup]:
 def _draw_text(frame: _Frame, mark: Text, colour: str) -> Iterator[Markup]:
     x = float(frame.x.place(mark.x))
     anchor = "start" if x < (frame.x.start + frame.x.stop) / 2 else "end"
-    place = {"x": x, "y": float(frame.y.place(mark.y)) + 4}
-    yield element("text", mark.words, class_="note", text_anchor=anchor, **place)
+    yield _text(mark.words, "note", x, float(frame.y.place(mark.y)), anchor, dy="0.35em")
 
 
 _DRAWN: dict[type[Mark], Callable[[_Frame, Any, str], Iterator[Markup]]] = {
@@ -205,6 +277,7 @@ _DRAWN: dict[type[Mark], Callable[[_Frame, Any, str], Iterator[Markup]]] = {
     Band: _draw_band,
     Dots: _draw_dots,
     Intervals: _draw_intervals,
+    Whiskers: _draw_whiskers,
     Bars: _draw_bars,
     Rule: _draw_rule,
     Text: _draw_text,

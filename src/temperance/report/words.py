@@ -1,4 +1,4 @@
-"""Findings of a comparison in sentences: what to do, what to watch, whether more labels would help."""
+"""What a comparison found beside the verdict: what to watch, and whether more labels would help."""
 
 from __future__ import annotations
 
@@ -7,45 +7,25 @@ from itertools import groupby
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 
 
-def shipping_advice(comparison: Comparison) -> list[str]:
-    """Say what a reader should know before shipping the recommended method."""
-    name, result = comparison.recommended, comparison.results[comparison.recommended]
-    gain, sentences = comparison.gain, []
-    if name == UNCALIBRATED:
-        return ["Nothing needs to be shipped: the probabilities can be used as they are."]
-    if gain.low > 0:
-        sentences.append("The improvement is beyond chance: its interval lies above 0.")
-    else:
-        sentences.append(
-            "The improvement may be chance: its interval reaches 0. More rows to judge on would tell."
-        )
+def cautions(comparison: Comparison) -> list[str]:
+    """Say what a reader should know before relying on the recommended method, beside the verdict."""
+    result = comparison.results[comparison.recommended]
     error = result.scores["ece"]
-    sentences.append(
-        f"What remains: a confidence is off by {100 * error.value:.2f} % on average, at most "
-        f"{100 * error.high:.2f} % by its interval, which counts the noise of the bins."
-    )
-    sentences.append(_decisions_in_words(comparison))
+    sentences = [
+        f"What remains: a confidence is off by {100 * error.value:.2f} % on average "
+        f"({100 * error.low:.2f} to {100 * error.high:.2f} %, with the noise of the bins)."
+    ]
     if comparison.judged is comparison.fitted:
         sentences.append(
-            "There was no test set: each row was judged by a fit to the other folds, which is fair, but a "
-            "test set from where the classifier will be used is better."
+            "There was no test set: each row was judged by a fit to the other folds. That is fair, but rows "
+            "from where the classifier will be used are better."
         )
     sentences.extend(f"Warning of the fit: {warning}" for warning in result.warnings)
-    sentences.append(
-        "It holds for rows like these. Fit again when the classifier, or where its rows come from, changes."
-    )
+    if comparison.recommended != UNCALIBRATED:
+        sentences.append(
+            "It holds for rows like these. Fit again when the classifier or the source of its rows changes."
+        )
     return sentences
-
-
-def _decisions_in_words(comparison: Comparison) -> str:
-    """Say what the recommended method does to the predicted classes."""
-    if comparison.methods[comparison.recommended].keeps_class:
-        return "Every decision stays the same: the predicted class is never changed."
-    alternative = comparison.recommendation.alternative
-    if alternative is None:
-        return "It may change decisions, but it changes none on the rows judged."
-    instead = "leave the classifier as it is" if alternative == UNCALIBRATED else f"use {alternative} instead"
-    return f"It changes decisions. If they must stay the same, {instead}."
 
 
 def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temperance.display import ReliabilityDisplay
+from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay
 from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
 from temperance.display.chart import Chart, Mark
@@ -175,7 +175,9 @@ def draw_figure(
     chosen = figure_task(results, task)
     if name == "reliability":
         return _draw_reliability(chosen, reliability_display(results, chosen, methods, n), n)
-    return _draw_on_task(name, chosen, _COMPUTED[name](results, chosen).chart())
+    shown = _COMPUTED[name](results, chosen)
+    chart = shown.chart(flat=False) if isinstance(shown, ClassTemperatureDisplay) else shown.chart()
+    return _draw_on_task(name, chosen, chart)
 
 
 def _check_choices(name: str, choices: dict[str, Any]) -> None:

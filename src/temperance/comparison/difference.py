@@ -1,0 +1,30 @@
+"""Two methods on the same rows: the mean difference, row by row, and its standard error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from temperance.core.arrays import Vector
+from temperance.metrics import Estimate
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A mean difference of two methods over the same rows, and its standard error."""
+
+    value: float
+    error: float
+
+    @classmethod
+    def of(cls, rows: Vector, share: Vector) -> Difference:
+        """Return the mean of `rows` with weights that sum to 1."""
+        value = float(rows @ share)
+        return cls(value, float(np.sqrt(((rows - value) ** 2 @ share) * (share @ share))))
+
+    def interval(self, confidence: float) -> Estimate:
+        """Return the normal interval."""
+        half = NormalDist().inv_cdf((1 + confidence) / 2) * self.error
+        return Estimate(self.value, self.value - half, self.value + half)

@@ -1,0 +1,267 @@
+"""What a comparison found, in one object that the terminal, the page, the JSON output and Python show.
+
+The outcome is about the paired difference of the NLL between the classifier as it is and the method that is
+recommended; where none is, between it and the best method that was tried:
+
+    better           the interval of the difference lies above 0
+    probably better  the difference is above one standard error, but its interval includes 0
+    no difference    neither, so these rows cannot show one
+    worse            no method is recommended, and the interval of the best one lies below 0
+
+A calibration error in bins is a mean over rows as well: with g_b the mean residual of bin b, it is the mean
+of sign(g_b) (correct - confidence). Two methods can thus be compared row by row, with a standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from temperance.calibrators import UNCALIBRATED
+from temperance.comparison.decisions import accuracy_in_words, share_in_words
+from temperance.comparison.difference import Difference
+from temperance.comparison.method_result import MethodResult
+from temperance.comparison.recommendation import Recommendation
+from temperance.core.arrays import Vector
+from temperance.metrics import Estimate
+from temperance.metrics.bins import assign, bin_edges
+
+
+class Outcome(StrEnum):
+    """What calibration does to the NLL, as far as the judged rows can show."""
+
+    BETTER = "better"
+    PROBABLY_BETTER = "probably better"
+    NO_DIFFERENCE = "no difference"
+    WORSE = "worse"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """How sure predictions are on average, and how often they are right."""
+
+    said: float
+    right: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do and what it brings: `print` it, or read its fields.
+
+    Attributes
+    ----------
+    method : str
+        The method to take; "none" if the classifier is to be left as it is.
+    tried : str or None
+        The method that `outcome`, `after` and the differences are about: `method`, or the best one that was
+        tried if that is "none". None if no method was tried.
+    outcome : Outcome
+        "better", "probably better", "no difference" or "worse".
+    before, after : Claim
+        What the classifier said by itself and with the method, and how often each was right.
+    nll_before, nll_after, ece_before, ece_after : float
+    nll_gain : Estimate
+        How much the NLL falls, with its interval; paired over rows.
+    ece_gain : Difference
+        How much the calibration error falls, with its standard error; paired over rows.
+    changed_share : float
+        The share of decisions that the method changes.
+    alternative : str or None
+        Where the method changes decisions, the one to take if they must stay the same.
+    keeps_class : bool
+        Whether the method cannot change a decision.
+    confidence : float
+        The level of the interval.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=2000, n_classes=4)
+    >>> verdict = compare(task.logits, task.labels, methods=["ts"]).verdict
+    >>> str(verdict.outcome), verdict.headline
+    ('better', 'The classifier said 88.7 % and was right 76.9 % of the time; calibrated, it says 77.4 %.')
+    """
+
+    method: str
+    tried: str | None
+    outcome: Outcome
+    before: Claim
+    after: Claim
+    nll_before: float
+    nll_after: float
+    nll_gain: Estimate
+    ece_before: float
+    ece_after: float
+    ece_gain: Difference
+    changed_share: float
+    keeps_class: bool
+    confidence: float
+    alternative: str | None = None
+
+    @property
+    def headline(self) -> str:
+        """What the classifier says, how often it is right, and what it says once calibrated."""
+        said, right = _percent(self.before.said), _percent(self.before.right)
+        if self.method == UNCALIBRATED:
+            return f"The classifier says {said} and is right {right} of the time."
+        after = f"calibrated, it says {_percent(self.after.said)}"
+        if self.changed_share > 0:
+            after += f" and is right {_percent(self.after.right)} of the time"
+        return f"The classifier said {said} and was right {right} of the time; {after}."
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        if self.method == UNCALIBRATED:
+            return "Leave the classifier as it is."
+        return f"Calibrate with {self.method}."
+
+    @property
+    def gain_in_words(self) -> str:
+        """The outcome, and the gain with its uncertainty."""
+        if self.tried is None:
+            return "No method was tried."
+        if self.method == UNCALIBRATED:
+            return self._nothing_gained()
+        change = f"the NLL falls by {self.nll_gain.value:.4f}, from {self.nll_before:.4f} to "
+        change += f"{self.nll_after:.4f} ({self._interval()})"
+        if self.outcome is Outcome.BETTER:
+            return f"Better: {change}; {self._calibration_error()}."
+        doubt = "The interval of the NLL includes 0; more labelled rows to judge on would tell."
+        if self.outcome is Outcome.PROBABLY_BETTER:
+            return f"Probably better: {change}; {self._calibration_error()}. {doubt}"
+        return f"No difference that these rows can show: {change}. {doubt}"
+
+    def _nothing_gained(self) -> str:
+        if self.outcome is Outcome.WORSE:
+            return (
+                f"Worse: every method that was tried raises the NLL, {self.nll_before:.4f}; the best, "
+                f"{self.tried}, by {-self.nll_gain.value:.4f} ({self._interval(sign=-1)})."
+            )
+        return (
+            "No difference that these rows can show: no method lowers the NLL, "
+            f"{self.nll_before:.4f}, by more than one standard error. The best, {self.tried}, changes it by "
+            f"{-self.nll_gain.value:+.4f} ({self._interval(sign=-1)})."
+        )
+
+    def _interval(self, sign: int = 1) -> str:
+        low, high = sorted((sign * self.nll_gain.low, sign * self.nll_gain.high))
+        return f"{100 * self.confidence:g} % interval {low:.4f} to {high:.4f}"
+
+    def _calibration_error(self) -> str:
+        before, after = f"{100 * self.ece_before:.2f} %", f"{100 * self.ece_after:.2f} %"
+        gain = self.ece_gain.interval(self.confidence)
+        if gain.low > 0:
+            return f"the calibration error (ECE) falls from {before} to {after}"
+        if gain.high < 0:
+            return f"the calibration error (ECE) rises from {before} to {after}"
+        return f"the calibration error (ECE), {before} before and {after} after, shows no difference"
+
+    @property
+    def decisions_in_words(self) -> str:
+        """What becomes of the predicted classes."""
+        if self.method == UNCALIBRATED or self.keeps_class:
+            return "Every decision stays the same."
+        if self.changed_share == 0:
+            return "It may change decisions, but changes none of the rows judged."
+        accuracy = accuracy_in_words(self.before.right, self.after.right)
+        return f"It changes {share_in_words(self.changed_share)}; {accuracy}.{self._how_to_keep_them()}"
+
+    def _how_to_keep_them(self) -> str:
+        if self.alternative is None:
+            return ""
+        instead = (
+            "leave the classifier as it is"
+            if self.alternative == UNCALIBRATED
+            else f"calibrate with {self.alternative}"
+        )
+        return f" If every decision must stay the same, {instead}."
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The whole verdict, a sentence at a time."""
+        first = self.headline, self.gain_in_words, self.advice
+        return first if self.method == UNCALIBRATED else (*first, self.decisions_in_words)
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the words and the numbers behind them, ready for JSON."""
+        return {
+            "verdict": str(self),
+            "outcome": str(self.outcome),
+            "tried": self.tried,
+            "before": asdict(self.before) | {"nll": self.nll_before, "ece": self.ece_before},
+            "after": asdict(self.after) | {"nll": self.nll_after, "ece": self.ece_after},
+            "nll_gain": asdict(self.nll_gain),
+            "ece_gain": asdict(self.ece_gain),
+            "changed_share": self.changed_share,
+        }
+
+
+def give_verdict(
+    results: Mapping[str, MethodResult],
+    recommendation: Recommendation,
+    weights: Vector | None,
+    *,
+    keeps_class: bool,
+) -> Verdict:
+    """Judge the recommended method, or the best one that was tried if none is recommended."""
+    own = results[UNCALIBRATED]
+    share = np.ones(len(own.row_nll)) if weights is None else weights
+    share = share / share.sum()
+    tried = recommendation.method
+    if tried == UNCALIBRATED:
+        others = [name for name in results if name != UNCALIBRATED]
+        tried = min(others, key=lambda name: float(results[name].row_nll @ share), default=UNCALIBRATED)
+    method, scores = results[tried], own.scores
+    gain = Difference.of(own.row_nll - method.row_nll, share)
+    return Verdict(
+        method=recommendation.method,
+        tried=None if tried == UNCALIBRATED else tried,
+        outcome=_outcome(gain, scores.confidence, recommendation.method),
+        before=_claim(own, share),
+        after=_claim(method, share),
+        nll_before=float(own.row_nll @ share),
+        nll_after=float(method.row_nll @ share),
+        nll_gain=gain.interval(scores.confidence),
+        ece_before=scores["ece"].value,
+        ece_after=method.scores["ece"].value,
+        ece_gain=Difference.of(_gaps(own, share, scores.bins) - _gaps(method, share, scores.bins), share),
+        changed_share=method.changed_share,
+        keeps_class=keeps_class,
+        confidence=scores.confidence,
+        alternative=recommendation.alternative,
+    )
+
+
+def _outcome(gain: Difference, confidence: float, recommended: str) -> Outcome:
+    interval = gain.interval(confidence)
+    if recommended == UNCALIBRATED:
+        return Outcome.WORSE if interval.high < 0 else Outcome.NO_DIFFERENCE
+    if interval.low > 0:
+        return Outcome.BETTER
+    return Outcome.PROBABLY_BETTER if gain.value > gain.error else Outcome.NO_DIFFERENCE
+
+
+def _claim(result: MethodResult, share: Vector) -> Claim:
+    return Claim(float(result.confidence @ share), float(result.correct @ share))
+
+
+def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
+    """Return one number for each row, whose mean is the calibration error in bins of equal width."""
+    residual = result.correct - result.confidence
+    index = assign(result.confidence, bin_edges(result.confidence, share, bins, "width"))
+    sums = np.bincount(index, residual * share, bins)
+    gaps: Vector = np.sign(sums)[index] * residual
+    return gaps
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,34 @@
+"""The words of the page and what they mean."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from temperance.calibrators import CALIBRATORS
+from temperance.comparison import UNCALIBRATED
+from temperance.report.markup import element
+
+_MEANINGS = {
+    "NLL": "negative log-likelihood: the mean of -log of the probability given to the true class. A proper "
+    "score, lowest for true probabilities; methods are judged by it",
+    "Brier": "mean squared distance between the probabilities and the outcome, summed over classes",
+    "ECE": "expected calibration error: the distance between confidence and accuracy, in bins, on average",
+    "smooth ECE": "the same without bins",
+    "class-wise ECE": "the same for the probability of every class, not only of the predicted one",
+    "confidence": "the probability of the predicted class",
+    "temperature T": "what the logits are divided by: above 1 where the classifier is overconfident",
+    "log entropy": "how unsure a row is: 0 if all classes are equally probable, far below if one is certain",
+    "one standard error": "of the mean difference of two methods over the same rows. Within it, a simpler "
+    "method is preferred, and one that keeps every decision",
+    "decision": "the class with the highest probability",
+}
+
+
+def glossary() -> Markup:
+    """Return the words of the page, and the methods by their keys."""
+    words = {
+        **_MEANINGS,
+        **{key: method.summary for key, method in CALIBRATORS.items() if method.in_comparison},
+        UNCALIBRATED: "the classifier as it is",
+    }
+    return element("dl", *(element("dt", k) + element("dd", v) for k, v in words.items()))

@@ -1,0 +1,81 @@
+"""The table of methods: a row for each with its scores and their intervals."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from temperance.comparison import UNCALIBRATED, Comparison, MethodResult
+from temperance.metrics import Estimate
+from temperance.report.markup import element, joined
+
+_COLUMNS = (
+    ("nll", "NLL", 1),
+    ("brier", "Brier", 1),
+    ("ece", "ECE %", 100),
+    ("smooth_ece", "smooth ECE %", 100),
+    ("classwise_ece", "class-wise ECE %", 100),
+    ("accuracy", "accuracy %", 100),
+)
+
+
+def methods_table(comparison: Comparison) -> Markup:
+    """Return the table with what it is about; the page's script sorts it by any column."""
+    whole = element(
+        "table",
+        element("caption", "Methods and their scores", class_="unseen"),
+        element("thead", element("tr", *_head(comparison))),
+        element("tbody", *(_row(comparison, result) for result in comparison.results.values())),
+        class_="methods",
+    )
+    scrolled = element("div", whole, class_="scroll", tabindex="0", role="region", aria_label="Methods")
+    changes = [element("p", sentence) for sentence in comparison.decision_changes]
+    failed = [
+        element("p", f"{name} failed: {why}", class_="warning") for name, why in comparison.failures.items()
+    ]
+    return element("p", _about(comparison), class_="about") + scrolled + joined(changes) + joined(failed)
+
+
+def _about(comparison: Comparison) -> str:
+    first = comparison.results[UNCALIBRATED].scores
+    return (
+        f"{first.n_rows} rows, {first.n_classes} classes, judged on {comparison.judged_on}, {first.bins} "
+        f"bins. Below each value its {100 * first.confidence:g} % interval."
+    )
+
+
+def _head(comparison: Comparison) -> list[Markup]:
+    heads = [("method", "words"), ("para\N{SOFT HYPHEN}meters", "number")]
+    heads += [(label, "number") for _, label, _ in _COLUMNS]
+    heads += [("decisions changed %", "number")] * bool(comparison.decision_changes)
+    heads += [(metric, "number") for metric in comparison.outside_metrics] + [("fit, s", "number")]
+    return [element("th", element("span", label), scope="col", data_sort=kind) for label, kind in heads]
+
+
+def _row(comparison: Comparison, result: MethodResult) -> Markup:
+    chosen = result.method == comparison.recommended
+    mark = element("span", "recommended", class_="tag") if chosen else ""
+    cells = [element("th", result.method, mark, scope="row", data_value=result.method)]
+    cells.append(_number(result.n_parameters, _count(result.n_parameters)))
+    cells += [_score(result.scores[key], scale) for key, _, scale in _COLUMNS]
+    if comparison.decision_changes:
+        cells.append(_number(result.changed_share, f"{100 * result.changed_share:.2f}"))
+    for metric in comparison.outside_metrics:
+        value = result.scores[metric].value
+        cells.append(_number(value, f"{value:.4g}"))
+    cells.append(_number(result.seconds, f"{result.seconds:.2f}"))
+    return element("tr", *cells, class_="chosen" if chosen else None, data_row=result.method)
+
+
+def _number(value: float, shown: str) -> Markup:
+    return element("td", shown, data_value=str(value))
+
+
+def _count(value: float) -> str:
+    """Write a number of parameters: with a prior it need not be whole."""
+    return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
+
+
+def _score(estimate: Estimate, scale: float) -> Markup:
+    digits = 4 if scale == 1 else 2
+    value, low, high = (f"{scale * x:.{digits}f}" for x in (estimate.value, estimate.low, estimate.high))
+    return element("td", value, element("small", f"{low} .. {high}"), data_value=str(estimate.value))

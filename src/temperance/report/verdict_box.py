@@ -1,0 +1,62 @@
+"""The verdict as the page and a notebook show it: what to do, and what it brings."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from temperance.comparison import Outcome, Verdict
+from temperance.metrics import Estimate
+from temperance.report.markup import element, table, unbroken
+
+SYMBOLS = {
+    Outcome.BETTER: "\N{CHECK MARK}",
+    Outcome.PROBABLY_BETTER: "\N{ALMOST EQUAL TO}",
+    Outcome.NO_DIFFERENCE: "=",
+    Outcome.WORSE: "\N{MULTIPLICATION X}",
+}
+"""Beside the word: colour alone does not reach every reader, nor every printer."""
+
+
+def verdict_box(verdict: Verdict) -> Markup:
+    """Return a box in the colour of the outcome, with the sentences of the verdict."""
+    symbol = element("span", SYMBOLS[verdict.outcome], aria_hidden="true")
+    outcome = element("span", symbol, f" Calibration: {verdict.outcome}", class_="outcome")
+    others = [
+        sentence for sentence in verdict.sentences if sentence not in (verdict.advice, verdict.headline)
+    ]
+    return element(
+        "div",
+        element("p", element("strong", verdict.advice), " ", outcome, class_="advice"),
+        element("p", unbroken(verdict.headline), class_="headline"),
+        *(element("p", unbroken(sentence)) for sentence in others),
+        class_=f"verdict {verdict.outcome.replace(' ', '-')}",
+    )
+
+
+def key_numbers(verdict: Verdict) -> Markup:
+    """Return the numbers behind the verdict: before, after, and how much lower with which certainty."""
+    before, after = verdict.before, verdict.after
+    rows = [
+        ["mean confidence", _percent(before.said), _percent(after.said), ""],
+        ["accuracy", _percent(before.right), _percent(after.right), ""],
+        ["NLL", f"{verdict.nll_before:.4f}", f"{verdict.nll_after:.4f}", _lower(verdict.nll_gain, 1, 4)],
+        [
+            "ECE",
+            f"{100 * verdict.ece_before:.2f} %",
+            f"{100 * verdict.ece_after:.2f} %",
+            _lower(verdict.ece_gain.interval(verdict.confidence), 100, 2, " %"),
+        ],
+    ]
+    if verdict.tried is None:
+        return table(["", "the classifier"], [row[:2] for row in rows], "Key numbers")
+    head = ["", "before", f"with {verdict.tried}", f"lower by ({100 * verdict.confidence:g} % interval)"]
+    return table(head, rows, "Key numbers")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _lower(gain: Estimate, scale: float, digits: int, unit: str = "") -> str:
+    value, low, high = (f"{scale * number:.{digits}f}" for number in (gain.value, gain.low, gain.high))
+    return f"{value}{unit} ({low} to {high})"

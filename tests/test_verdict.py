@@ -1,0 +1,179 @@
+"""The verdict: plain words, from numbers that can be checked, and the same words everywhere."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from temperance import compare
+from temperance.comparison.difference import Difference
+from temperance.comparison.method_result import MethodResult
+from temperance.comparison.recommendation import Recommendation, recommend
+from temperance.comparison.verdict import give_verdict
+from temperance.data import simulate
+from temperance.metrics import Estimate, Evaluation, ece
+
+N_ROWS = 900
+NOISE = np.random.default_rng(0).standard_normal(N_ROWS)
+NOISE = (NOISE - NOISE.mean()) / NOISE.std()
+
+
+def result(nll, *, said=0.97, right=0.9, noise=0.0, changed_share=0.0, calibration_error=0.05):
+    """Return a method whose mean NLL has a standard error of `noise` against one that has none."""
+    correct = np.arange(N_ROWS) < right * N_ROWS
+    scores = {"ece": Estimate(calibration_error, 0, 1), "accuracy": Estimate(right, 0, 1)}
+    return MethodResult(
+        "a method",
+        None,
+        n_parameters=1,
+        scores=Evaluation(scores, N_ROWS, 3, 15, 0.95, 100),
+        row_nll=nll + noise * np.sqrt(N_ROWS) * NOISE,
+        confidence=np.full(N_ROWS, said),
+        correct=correct,
+        changed_share=changed_share,
+        seconds=0.0,
+        warnings=(),
+    )
+
+
+def verdict_of(recommended="ts", *, keeps_class=True, **methods):
+    return give_verdict(methods, Recommendation(recommended, ""), None, keeps_class=keeps_class)
+
+
+def test_a_clear_gain_is_better():
+    calibrated = result(0.35, said=0.901, noise=0.01, calibration_error=0.004)
+    verdict = verdict_of(none=result(0.4, calibration_error=0.07), ts=calibrated)
+    assert verdict.outcome == "better"
+    assert verdict.sentences == (
+        "The classifier said 97.0 % and was right 90.0 % of the time; calibrated, it says 90.1 %.",
+        "Better: the NLL falls by 0.0500, from 0.4000 to 0.3500 (95 % interval 0.0304 to 0.0696); the "
+        "calibration error (ECE) falls from 7.00 % to 0.40 %.",
+        "Calibrate with ts.",
+        "Every decision stays the same.",
+    )
+
+
+def test_a_gain_whose_interval_includes_0_is_only_probable():
+    verdict = verdict_of(none=result(0.4), ts=result(0.385, noise=0.01))
+    assert verdict.outcome == "probably better"
+    assert verdict.gain_in_words.startswith("Probably better: the NLL falls by 0.0150")
+    assert "includes 0; more labelled rows to judge on would tell." in verdict.gain_in_words
+
+
+def test_a_gain_within_one_standard_error_is_no_difference():
+    verdict = verdict_of(none=result(0.4), ts=result(0.395, noise=0.01))
+    assert verdict.outcome == "no difference"
+    assert verdict.gain_in_words.startswith("No difference that these rows can show")
+
+
+def test_a_calibration_error_that_rises_is_not_said_to_fall():
+    before, after = (
+        result(0.4, said=0.91, calibration_error=0.01),
+        result(0.3, said=0.99, calibration_error=0.09),
+    )
+    assert "rises from 1.00 % to 9.00 %" in verdict_of(none=before, ts=after).gain_in_words
+    before, after = (
+        result(0.4, said=0.95, calibration_error=0.05),
+        result(0.3, said=0.95, calibration_error=0.052),
+    )
+    assert "shows no difference" in verdict_of(none=before, ts=after).gain_in_words
+
+
+def test_where_nothing_is_recommended_the_best_that_was_tried_decides():
+    verdict = verdict_of("none", none=result(0.4), ts=result(0.41, noise=0.02), hts=result(0.5))
+    assert (verdict.method, verdict.tried, verdict.outcome) == ("none", "ts", "no difference")
+    assert verdict.sentences == (
+        "The classifier says 97.0 % and is right 90.0 % of the time.",
+        "No difference that these rows can show: no method lowers the NLL, 0.4000, by more than one standard "
+        "error. The best, ts, changes it by +0.0100 (95 % interval -0.0292 to 0.0492).",
+        "Leave the classifier as it is.",
+    )
+
+
+def test_methods_that_all_do_harm_are_worse():
+    verdict = verdict_of("none", none=result(0.4), ts=result(0.5, noise=0.01), hts=result(0.6))
+    assert verdict.outcome == "worse"
+    assert "the best, ts, by 0.1000 (95 % interval 0.0804 to 0.1196)" in verdict.gain_in_words
+
+
+def test_without_methods_there_is_nothing_to_say_but_that():
+    verdict = verdict_of("none", none=result(0.4))
+    assert (verdict.outcome, verdict.gain_in_words) == ("no difference", "No method was tried.")
+
+
+def test_a_class_bias_says_what_it_changes():
+    biased = result(0.3, said=0.88, right=0.88, changed_share=0.12)
+    verdict = verdict_of(
+        "bayes-bias", keeps_class=False, none=result(0.4, right=0.83), **{"bayes-bias": biased}
+    )
+    assert verdict.headline.endswith("calibrated, it says 88.0 % and is right 88.0 % of the time.")
+    assert verdict.sentences[-1] == "It changes 12.0 % of decisions; accuracy 83.0 -> 88.0 %."
+    unchanged = verdict_of("b", keeps_class=False, none=result(0.4), b=result(0.3))
+    assert unchanged.sentences[-1] == "It may change decisions, but changes none of the rows judged."
+
+
+@pytest.fixture(scope="module")
+def compared():
+    task = simulate(2400, 3, random_state=5)
+    weights = np.random.default_rng(1).uniform(0.2, 2, 2400)
+    return compare(task.logits, task.labels, methods=["ts"], sample_weight=weights, draws=50)
+
+
+def test_the_numbers_are_those_of_the_rows(compared):
+    before, after = compared.results["none"], compared.results["ts"]
+    verdict, share = compared.verdict, compared.judged.weights / compared.judged.weights.sum()
+    difference = before.row_nll - after.row_nll
+    error = np.sqrt(np.sum(share**2) * np.average((difference - share @ difference) ** 2, weights=share))
+    assert verdict.nll_gain.value == pytest.approx(share @ difference)
+    assert verdict.nll_gain.high - verdict.nll_gain.low == pytest.approx(2 * norm.ppf(0.975) * error)
+    assert verdict.before.said == pytest.approx(share @ before.confidence)
+    assert verdict.after.right == pytest.approx(share @ after.correct)
+
+
+def test_the_paired_calibration_error_is_that_of_the_bins(compared):
+    verdict = compared.verdict
+    assert verdict.ece_gain.value == pytest.approx(verdict.ece_before - verdict.ece_after, abs=1e-12)
+
+
+def test_the_error_of_a_paired_calibration_error_is_that_of_resamples():
+    """Far from a gap of 0 in every bin, where the standard error of a resampled difference has a meaning."""
+    rng, n_rows = np.random.default_rng(0), 4000
+    confidence = rng.uniform(0.5, 1, n_rows)
+    correct = rng.uniform(size=n_rows) < confidence - 0.25
+    milder = 0.5 + (confidence - 0.5) * 0.7
+
+    def judged(values):
+        probs = np.stack([values, 1 - values], axis=1)
+        scores = {"ece": Estimate(ece(probs, ~correct * 1), 0, 1), "accuracy": Estimate(0.5, 0, 1)}
+        evaluation = Evaluation(scores, n_rows, 2, 15, 0.95, 1)
+        return MethodResult("m", None, 1, evaluation, -np.log(values), values, correct, 0.0, 0.0, ())
+
+    gain = verdict_of(none=judged(confidence), ts=judged(milder)).ece_gain
+    drawn = []
+    for _ in range(300):
+        rows = rng.integers(n_rows, size=n_rows)
+        labels = ~correct[rows] * 1
+        errors = [ece(np.stack([v[rows], 1 - v[rows]], axis=1), labels) for v in (confidence, milder)]
+        drawn.append(errors[0] - errors[1])
+    assert gain.error == pytest.approx(np.std(drawn), rel=0.15)
+
+
+def test_one_object_feeds_python_json_and_the_printed_comparison(compared):
+    verdict, told = compared.verdict, json.loads(json.dumps(compared.to_dict()))
+    assert told["verdict"] == str(verdict) == " ".join(verdict.sentences)
+    assert told["outcome"] == verdict.outcome
+    assert told["before"]["said"] == verdict.before.said
+    assert told["nll_gain"]["low"] == verdict.nll_gain.low
+    assert str(verdict) in " ".join(str(compared).split())
+
+
+def test_difference_of_equal_rows_is_0():
+    assert Difference.of(np.zeros(3), np.full(3, 1 / 3)) == Difference(0.0, 0.0)
+
+
+def test_a_calibrated_classifier_is_left_as_it_is():
+    task = simulate(2000, 4, temperature=1, entropy_slope=0, class_spread=0, random_state=6)
+    found = compare(task.logits, task.labels, methods=["ts"], draws=50)
+    assert recommend(found.results, None).method == "none"
+    assert found.verdict.advice == "Leave the classifier as it is."
