@@ -31,8 +31,11 @@ from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
 from temperance.frames import check_column_names, column_names
-from temperance.metrics import Evaluation, evaluate
+from temperance.metrics import Evaluation
+from temperance.metrics.evaluation import Scorer
 from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
+from temperance.metrics.predictions import check_rows
+from temperance.metrics.resamples import DRAWS
 from temperance.validation import warn_of_probabilities
 
 __all__ = [
@@ -64,7 +67,7 @@ def compare(
     folds: int = 5,
     bins: int = 15,
     confidence: float = 0.95,
-    draws: int = 200,
+    draws: int = DRAWS,
     random_state: int = 0,
     metric_intervals: bool = False,
     progress: Callable[[str, float], None] | None = None,
@@ -127,7 +130,10 @@ def compare(
         chosen = {key: method for key, method in chosen.items() if key not in failures}
     scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     own_class = LogitRows(test.logits).top
-    judge = _Judge(val, test, fold, masked, own_class, scoring, named_metrics(metrics), metric_intervals)
+    scorer = Scorer(bins, confidence, draws, random_state)
+    judge = _Judge(
+        *(val, test, fold, masked, own_class, random_state, scorer, named_metrics(metrics), metric_intervals)
+    )
     results = {}
     for done, (key, method) in enumerate(({UNCALIBRATED: None} | chosen).items()):
         if progress is not None:
@@ -190,7 +196,8 @@ class _Judge:
     fold: NDArray[np.intp] | None
     masked: bool
     own_class: NDArray[np.intp]
-    scoring: dict[str, Any]
+    random_state: int
+    scorer: Scorer
     metrics: Mapping[str, Metric]
     metric_intervals: bool
 
@@ -231,7 +238,7 @@ class _Judge:
         return changed_share(self.own_class, top, self.test.weights)
 
     def _scores(self, probs: Vector) -> Evaluation:
-        ours = evaluate(probs, self.test.labels, sample_weight=self.test.weights, **self.scoring)
+        ours = self.scorer.evaluate(check_rows(probs, self.test.labels, self.test.weights))
         return with_metrics(
-            ours, self.metrics, probs, self.test.labels, self.scoring["random_state"], self.metric_intervals
+            ours, self.metrics, probs, self.test.labels, self.random_state, self.metric_intervals
         )

@@ -1,92 +1,110 @@
 """Bootstrap intervals of means and of norms.
 
-Rows are drawn with replacement; a draw is N counts, and a metric of the draw is the metric with weights
-count_i w_i. Counts come in blocks, an (N, B) array at a time, so that memory does not grow with the draws.
+Rows are drawn with replacement; a draw is N counts. With weights w, deviations u = (count - 1) w, their sum
+v, and W the sum of the weights, a weighted mean of x and a vector g of mean residuals move by
+
+    mean* - mean = sum_i u_i (x_i - mean) / (W + v)        e* = g* - g = (sum_i u_i r_i - v g) / (W + v)
 
 Means. The ends are the percentiles of the draws.
 
-Norms. Every calibration error here is a norm |g| of a vector g of mean residuals (in bins, or smoothed).
-Noise e in g makes it too large, and the draws add noise again: percentiles may lie wholly above the estimate.
-But whatever the true g,
+Norms. Every calibration error here is a norm |g| (in bins, or smoothed). Noise makes it too large, and the
+draws add noise again: percentiles of |g*| may lie wholly above the truth. The interval is that of all s |g|
+which a test does not reject. The test of s takes s g for the true residuals, and rejects if the observed |g|
+is among the most extreme of the |s g + e*|:
 
-    |g| <= E|g + e| <= |g| + E|e|     (Jensen; triangle inequality)
+    keep s  if  P(|s g + e*| >= |g|) >= alpha - a(s)  and  P(|s g + e*| <= |g|) >= a(s)
+    a(s) = alpha / 2 min(1, s |g| / 2 sd),      sd the standard deviation of |g + e*|
 
-so that the bias lies between 0 and E|e|, its value for a calibrated classifier. With draws g*, mean m and
-quantiles q of |g*|, and E|e| estimated by the mean of the recentred |g* - g|, the interval is
-
-    [|g| - E|e| - (q_high - m),  |g| + (m - q_low)],     truncated at 0 (and at 1).
-
-It contains the estimate, covers at least at its level whether the truth is 0 or far from 0 (but for the
-maximum of `mce`, see `evaluate`), and is wider than need be downwards when the truth is far from 0. The fixed
-point of the smooth error is not a norm but obeys the triangle inequality: the lower end rests on that.
+Far from 0 both tails have alpha / 2. At 0 the test has one side, since no error is below 0, so that a
+calibrated classifier is covered at the level itself. What is kept is an interval; it is widened to contain
+the estimate, which may be above all that is kept where noise is all there is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 from temperance.metrics.estimates import Estimate
+from temperance.metrics.resamples import Resamples
 
-_NUMBERS = 1 << 22  # in a block of weights: 32 MB
-_WIDEST = 256  # draws in a block: the vectors of residuals may be longer than N
+Single = NDArray[np.float32]
+
+_MOST_NOISE = 1 << 24  # numbers in the noise of a norm: with more residuals, fewer draws
+_FEWEST = 200
+_HALVINGS = 12  # of an interval of s: the ends are exact to a thousandth of their distance
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
-    """A metric that is a norm of mean residuals.
+class Residuals:
+    """Residuals of which a norm is taken: their mean, and a linear map from deviations to their sums.
 
-    `vector` maps (N, B) weights to (D, B) mean residuals, `length` maps those to B numbers: by default, to
-    the sums of their absolute values.
+    `shift` is what the mean of each adds per unit of weight where `sums` leaves a constant out.
     """
 
-    vector: Callable[[Vector], Vector]
-    length: Callable[[Vector], Vector] = lambda residuals: np.abs(residuals).sum(axis=0)
+    mean: Vector
+    sums: Callable[[Any], Any]
+    shift: Vector | float = 0.0
 
-    def value(self, weight: Vector) -> float:
-        """Return the metric for one set of weights."""
-        return float(self.length(self.vector(weight[:, None]))[0])
+    def most_draws(self, draws: int) -> int:
+        """Return how many draws are worth their memory: the norm of many residuals hardly varies."""
+        return min(draws, max(_FEWEST, _MOST_NOISE // max(1, len(self.mean))))
+
+    def noise(self, deviations: Single, extra: Single, total: float) -> Single:
+        """Return (D, B) differences between the means of resamples and those of the rows."""
+        noise = np.asarray(self.sums(deviations), np.float32)
+        if extra.any():  # weights differ, and their sum with them
+            noise -= np.multiply.outer(self.mean + self.shift, extra).astype(np.float32)
+        noise /= total + extra
+        return noise
 
 
 def bootstrap(
     weight: Vector,
-    means: Mapping[str, Callable[[Vector], Vector]],
-    norms: Mapping[str, Norm],
-    draws: int,
-    generator: np.random.Generator,
+    rows: Vector,
+    residuals: Mapping[str, Residuals],
+    resamples: Resamples,
     progress: Callable[[float], None] | None = None,
-) -> dict[str, Vector]:
-    """Return the draws of each metric: (draws,) for a mean, (2, draws) for a norm and its noise."""
-    centres = {name: norm.vector(weight[:, None]) for name, norm in norms.items()}
-    parts: dict[str, list[Vector]] = {name: [] for name in (*means, *norms)}
+) -> tuple[Vector, dict[str, Single]]:
+    """Return the (M, draws) means of the (M, N) numbers in `rows`, and the noise of each norm."""
+    infinite = np.isinf(rows)
+    finite, total = np.where(infinite, 0.0, rows), float(weight.sum())
+    means = finite @ weight / total
+    centred = (finite - means[:, None]).astype(np.float32)
+    drawn: list[Vector] = []
+    noise: dict[str, list[Single]] = {name: [] for name in residuals}
     done = 0
-    for weights in _resamples(weight, draws, generator):
-        for name, mean in means.items():
-            parts[name].append(mean(weights))
-        for name, norm in norms.items():
-            drawn = norm.vector(weights)
-            parts[name].append(np.stack([norm.length(drawn), norm.length(drawn - centres[name])]))
-        done += weights.shape[1]
+    for deviations, extra in _deviations(weight, resamples):
+        part = means[:, None] + (centred @ deviations) / (total + extra)
+        if infinite.any():  # a resample without the infinite rows has a finite mean
+            met = infinite.astype(np.float32) @ (deviations + weight[:, None].astype(np.float32))
+            part[met > 0] = np.inf
+        drawn.append(part)
+        for name, residual in residuals.items():
+            if done < residual.most_draws(resamples.draws):
+                noise[name].append(residual.noise(deviations, extra, total))
+        done += deviations.shape[1]
         if progress is not None:
-            progress(done / draws)
-    return {name: np.concatenate(part, axis=-1) for name, part in parts.items()}
+            progress(done / resamples.draws)
+    return np.hstack(drawn), {name: np.hstack(parts) for name, parts in noise.items()}
 
 
-def _resamples(weight: Vector, draws: int, generator: np.random.Generator) -> Iterator[Vector]:
-    """Yield (N, B) blocks of weights, one column for each resample."""
-    n_rows = len(weight)
-    size = max(1, min(_WIDEST, _NUMBERS // n_rows))
-    for start in range(0, draws, size):
-        width = min(size, draws - start)
-        counts = np.empty((n_rows, width))
-        for column in range(width):
-            chosen = generator.integers(n_rows, size=n_rows)
-            counts[:, column] = np.bincount(chosen, minlength=n_rows)
-        counts *= weight[:, None]
-        yield counts
+def _deviations(weight: Vector, resamples: Resamples) -> Iterator[tuple[Single, Single]]:
+    """Yield the (N, B) deviations (count - 1) w of each block, and their sums over rows."""
+    equal = bool((weight == 1).all())
+    for counts in resamples.blocks():
+        deviations = counts.astype(np.float32)
+        deviations -= 1
+        if equal:
+            yield deviations, np.zeros(counts.shape[1], np.float32)
+        else:
+            deviations *= weight[:, None].astype(np.float32)
+            yield deviations, deviations.sum(axis=0, dtype=np.float64).astype(np.float32)
 
 
 def mean_interval(value: float, drawn: Vector, confidence: float, low: float, high: float) -> Estimate:
@@ -95,13 +113,56 @@ def mean_interval(value: float, drawn: Vector, confidence: float, low: float, hi
     return Estimate(*map(float, numbers))
 
 
-def norm_interval(value: float, drawn: Vector, confidence: float) -> Estimate:
-    """Return the interval for a norm, within [0, 1], as derived at the top of this module."""
-    lengths, noise = drawn
-    lower, upper = _quantiles(lengths, confidence)
-    centre = float(lengths.mean())
-    low = value - float(noise.mean()) - max(upper - centre, 0)
-    return Estimate(value, max(low, 0.0), min(value + max(centre - lower, 0), 1.0))
+def kept_scales(
+    observed: float, statistic: Callable[[float], Any], length: float, confidence: float
+) -> tuple[float, float]:
+    """Return the least and the largest s that the test at the top of this module does not reject.
+
+    `statistic` gives the draws for a scale s, and `length` is the norm of the residuals themselves.
+    """
+    alpha = 1 - confidence
+    spread = float(np.std(statistic(1.0)))
+    if length == 0 or spread == 0:
+        return 1.0, 1.0
+
+    def lower_tail(s: float) -> float:
+        return alpha / 2 * min(1.0, s * length / (2 * spread))
+
+    def is_not_too_small(s: float) -> bool:
+        return float(np.mean(statistic(s) >= observed)) >= alpha - lower_tail(s)
+
+    def is_not_too_large(s: float) -> bool:
+        return float(np.mean(statistic(s) <= observed)) >= lower_tail(s)
+
+    low = 0.0 if is_not_too_small(0.0) else _boundary(is_not_too_small, inside=1.0, outside=0.0)
+    high = _boundary(is_not_too_large, inside=0.0, outside=1 + 6 * spread / length)
+    return min(low, 1.0), high
+
+
+def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Return where a condition that holds `inside` ceases to hold, by bisection."""
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return inside
+
+
+def norm_interval(value: float, mean: Vector, noise: Single, confidence: float) -> Estimate:
+    """Return the interval for the sum of absolute residuals, within [0, 1]."""
+    low, high = kept_scales(value, lengths(mean, noise), value, confidence)
+    return Estimate(value, low * value, min(max(high, 1.0) * value, 1.0))
+
+
+def lengths(mean: Vector, noise: Single) -> Callable[[float], Any]:
+    """Return the function from s to the draws of |s g + e|, the sum of absolute values."""
+    column = mean.astype(np.float32)[:, None]
+
+    def at(s: float) -> Any:
+        moved = noise + np.float32(s) * column
+        np.abs(moved, out=moved)
+        return moved.sum(axis=0)
+
+    return at
 
 
 def _quantiles(drawn: Vector, confidence: float) -> tuple[float, float]:
