@@ -1,4 +1,4 @@
-"""Tests of calibration: is what was observed compatible with the probabilities?
+"""Tests of calibration: whether the outcomes are compatible with the probabilities.
 
 With probabilities c of an event, outcomes h of 0 or 1 and weights w, the null hypothesis is that h is 1 with
 probability c, independently for each row. The event is that the top label is right or, with `class_`, that
@@ -82,7 +82,7 @@ def spiegelhalter(
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
 ) -> CalibrationTest:
-    """Test calibration by Spiegelhalter's z: is the Brier score what the probabilities themselves expect?
+    """Test calibration by Spiegelhalter's z: whether the Brier score is what the probabilities expect.
 
     Parameters
     ----------
@@ -160,6 +160,7 @@ def cumulative_differences(
 
 
 def spiegelhalter_of(event: Event) -> CalibrationTest:
+    """Return Spiegelhalter's test for an event."""
     from scipy.special import erfc
 
     c, w = event.probability, event.weight
@@ -169,6 +170,7 @@ def spiegelhalter_of(event: Event) -> CalibrationTest:
 
 
 def cumulative_of(event: Event, statistic: str) -> CalibrationTest:
+    """Return the test of cumulated residuals for an event."""
     order = np.argsort(event.probability, kind="stable")
     c, w = event.probability[order], event.weight[order]
     ends = np.append(np.flatnonzero(np.diff(c)), len(c) - 1)  # of each tied group

@@ -56,12 +56,11 @@ class ClassBins:
 
     def __init__(self, rows: Predictions, bins: int) -> None:
         self.rows, self.bins = rows, bins
-        n_rows, self.n_classes = rows.probs.shape
+        self.n_classes = rows.probs.shape[1]
         self.occurring, self._place = np.unique(rows.labels, return_inverse=True)
         self.edges = bin_edges(rows.confidence, rows.weight, bins, "width")
         self._read()
-        # R of the small probabilities of each class that occurs: what labels and large ones leave.
-        self._upper = (self._is_label - self._large).astype(np.float64)
+        self._upper: Vector = self._is_label - self._large.astype(np.float64)
         self._bin = assign(self._large, self.edges)
         self.mean = self._sum_up() / (self.n_classes * rows.total)
 
@@ -69,8 +68,8 @@ class ClassBins:
         """Read the probabilities once: large ones, the total of each class, and what no label claims."""
         rows, place = self.rows, np.full(self.n_classes, -1)
         place[self.occurring] = np.arange(len(self.occurring))
-        self._totals, self._others = np.zeros(self.n_classes), np.empty(len(rows.probs))
-        unclaimed = (place < 0).astype(np.float64)
+        self._totals, self._others = rows.class_totals, np.zeros(len(rows.probs))
+        unclaimed = (place < 0).astype(rows.probs.dtype)
         cut = np.minimum(self.edges[1], self.edges.dtype.type(_SMALL))
         found: list[tuple[Indices, Indices]] = []
         for block in cached_slices(*rows.probs.shape):
@@ -78,9 +77,8 @@ class ClassBins:
             row, column = np.nonzero(part > cut)
             kept = place[column] >= 0
             found.append((row[kept] + block.start, column[kept]))
-            wide = part.astype(np.float64, copy=False)
-            self._totals += rows.weight[block] @ wide
-            self._others[block] = wide @ unclaimed if unclaimed.any() else 0.0
+            if unclaimed.any():
+                self._others[block] = part @ unclaimed
         self._row = np.concatenate([row for row, _ in found])
         column = np.concatenate([column for _, column in found])
         self._large: NDArray[np.floating[Any]] = rows.probs[self._row, column]
@@ -97,6 +95,7 @@ class ClassBins:
         residual = np.bincount(
             self._column * self.bins + self._bin, weights=weight * self._upper, minlength=n * self.bins
         )
+        residual = residual.astype(np.float64)  # counts of nothing are whole numbers
         residual[:: self.bins] += first - large
         self._kept = np.union1d(self._column * self.bins + self._bin, np.arange(n) * self.bins)
         return np.append(residual[self._kept], -float(rows.weight @ self._others))
