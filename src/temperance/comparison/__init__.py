@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,7 @@ from temperance.metrics.evaluation import Scorer
 from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.resamples import DRAWS
+from temperance.progress import Progress, Report, reporting
 from temperance.validation import warn_of_probabilities
 
 __all__ = [
@@ -70,7 +71,7 @@ def compare(
     draws: int = DRAWS,
     random_state: int = 0,
     metric_intervals: bool = False,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress = True,
 ) -> Comparison:
     """Fit each method to the validation rows and judge it on the test rows.
 
@@ -98,8 +99,9 @@ def compare(
         As for `metrics.evaluate`; the seed also deals the folds.
     metric_intervals : bool
         Whether `metrics` get bootstrap intervals as well: each is then called once for each draw.
-    progress : function of (what, fraction done), optional
-        Called before each method.
+    progress : bool, or function of (what, fraction done)
+        By default a line on standard error, if that is a terminal or a notebook and the call takes longer
+        than two seconds; False turns it off. A function is called before each method.
 
     Examples
     --------
@@ -134,16 +136,8 @@ def compare(
     judge = _Judge(
         *(val, test, fold, masked, own_class, random_state, scorer, named_metrics(metrics), metric_intervals)
     )
-    results = {}
-    for done, (key, method) in enumerate(({UNCALIBRATED: None} | chosen).items()):
-        if progress is not None:
-            progress(key, done / (1 + len(chosen)))
-        try:
-            results[key] = judge.result(key, method)
-        except Exception as error:
-            if method is None or (method.is_ours and not _is_optional(method, error, methods)):
-                raise
-            failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
+    with reporting("Comparing", progress) as report:
+        results = judge.results({UNCALIBRATED: None} | chosen, methods, failures, report)
     settings = scoring | ({} if fold is None else {"folds": folds})
     recommendation = recommend(results, test.weights)
     names = _record_names(results, val_logits, classes, val.logits.shape[1])
@@ -200,6 +194,25 @@ class _Judge:
     scorer: Scorer
     metrics: Mapping[str, Metric]
     metric_intervals: bool
+
+    def results(
+        self,
+        chosen: Mapping[str, Method | None],
+        named: Methods | None,
+        failures: dict[str, str],
+        report: Report,
+    ) -> dict[str, MethodResult]:
+        """Judge each method; add to `failures` why one was left out."""
+        results = {}
+        for done, (key, method) in enumerate(chosen.items()):
+            report(key, done / len(chosen))
+            try:
+                results[key] = self.result(key, method)
+            except Exception as error:
+                if method is None or (method.is_ours and not _is_optional(method, error, named)):
+                    raise
+                failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
+        return results
 
     def result(self, name: str, method: Method | None) -> MethodResult:
         """Fit to all validation rows; score on the test rows, or fold by fold with fits of their own."""

@@ -18,6 +18,7 @@ from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
 from temperance.files import check_writable
 from temperance.metrics import METRICS, Estimate, Evaluation
+from temperance.progress import Progress
 
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation
@@ -160,12 +161,12 @@ class Comparison:
     def _repr_html_(self) -> str:
         return loaders.load("comparison html")(self)
 
-    def save_report(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the whole comparison as one HTML page that opens offline."""
+    def save_report(self, path: str | Path, *, overwrite: bool = False, progress: Progress = True) -> None:
+        """Write the whole comparison as one HTML page that opens offline; `progress` as for `compare`."""
         from temperance.comparison.learning_curve import learning_curve  # which rests on this module
 
         check_writable(path, overwrite=overwrite)  # before the fits of the curve
-        curve = learning_curve(self, random_state=self.settings["random_state"])
+        curve = learning_curve(self, random_state=self.settings["random_state"], progress=progress)
         loaders.load("report")(self, path, curve, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:

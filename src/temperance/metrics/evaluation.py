@@ -39,6 +39,7 @@ from temperance.metrics.resamples import DRAWS, Resamples
 from temperance.metrics.selective import RiskCurve
 from temperance.metrics.smooth import smooth_parts
 from temperance.metrics.sums import group_sums
+from temperance.progress import reporting
 
 _RANGES = {"accuracy": (0, 1), "aurc": (0, 1), "overconfidence": (-1, 1)}  # others: from 0 up
 METRICS = (
@@ -60,7 +61,7 @@ def evaluate(
     draws: int = DRAWS,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] | bool | None = True,
 ) -> Evaluation:
     """Compute all metrics, each with a bootstrap interval over rows.
 
@@ -94,8 +95,9 @@ def evaluate(
         weights: k copies of a row are not k observations.
     classes : sequence of str or int, optional
         The names of the columns, as for `accuracy`.
-    progress : function of the share done, optional
-        Called after each block of resamples.
+    progress : bool, or function of the share done
+        By default a line on standard error, if that is a terminal or a notebook and the call takes longer
+        than two seconds; False turns it off. A function is called after each block of resamples.
 
     Returns
     -------
@@ -115,7 +117,11 @@ def evaluate(
     (0.0, 0.76)
     """
     rows = check_rows(probs, labels, sample_weight, classes)
-    return Scorer(bins, confidence, draws, random_state).evaluate(rows, progress)
+    scorer = Scorer(bins, confidence, draws, random_state)
+    if callable(progress):
+        return scorer.evaluate(rows, progress)
+    with reporting("Evaluating", progress) as report:
+        return scorer.evaluate(rows, lambda share: report("intervals", share))
 
 
 @dataclass
@@ -135,12 +141,12 @@ class Scorer:
     def evaluate(self, rows: Predictions, progress: Callable[[float], None] | None = None) -> Evaluation:
         """Return all metrics of the rows, and the tests."""
         generator = np.random.default_rng(self.random_state)
-        seed = int(generator.integers(2**63))
+        per_row = _per_row(rows, generator)
         n_rows, n_classes = rows.probs.shape
-        wanted = Resamples(n_rows, self.draws, seed)
-        if self._resamples != wanted:
-            self._resamples = wanted
-        estimates = self._estimates(rows, self._resamples or wanted, generator, progress)
+        resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
+        if self._resamples != resamples:
+            self._resamples = resamples
+        estimates = self._estimates(rows, per_row, self._resamples, progress)
         return Evaluation(
             {name: estimates[name] for name in METRICS},
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
@@ -150,11 +156,11 @@ class Scorer:
     def _estimates(
         self,
         rows: Predictions,
+        per_row: dict[str, Vector],
         resamples: Resamples,
-        generator: np.random.Generator,
         progress: Callable[[float], None] | None,
     ) -> dict[str, Estimate]:
-        per_row, curve = _per_row(rows, generator), RiskCurve(rows)
+        curve = RiskCurve(rows)
         smooth, grid, smooth_of = smooth_parts(rows)
         residuals = {
             "ece": _in_bins(rows, self.bins),
