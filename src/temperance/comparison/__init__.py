@@ -137,7 +137,7 @@ def compare(
         *(val, test, fold, masked, own_class, random_state, scorer, named_metrics(metrics), metric_intervals)
     )
     with reporting("Comparing", progress) as report:
-        results = judge.results({UNCALIBRATED: None} | chosen, methods, failures, report)
+        results = judge.results({UNCALIBRATED: None, **chosen}, methods, failures, report)
     settings = scoring | ({} if fold is None else {"folds": folds})
     recommendation = recommend(results, test.weights)
     names = _record_names(results, val_logits, classes, val.logits.shape[1])

@@ -37,19 +37,54 @@ Single = NDArray[np.float32]
 
 _MOST_NOISE = 1 << 24  # numbers in the noise of a norm: with more residuals, fewer draws
 _FEWEST = 200
+_FEW_EVENTS = 5.0  # in a bin, as many as make its draws as credible as theory
 _HALVINGS = 12  # of an interval of s: the ends are exact to a thousandth of their distance
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedNoise:
+    """What the noise of the residual in each bin would be for a calibrated classifier.
+
+    In a bin with few rows, or few events, a resample hardly sees the noise: one row stays what it is in a
+    third of the resamples. There the mean absolute deviation of a binomial count takes over.
+    """
+
+    count: Vector
+    probability: Vector
+    unit: float
+
+    def corrected(self, noise: Single) -> Single:
+        """Return the noise, in each bin enlarged to a size between that of the draws and the binomial one."""
+        drawn = np.abs(noise).mean(axis=1, dtype=np.float64)
+        expected = binomial_deviation(self.count, self.probability) * self.unit
+        ratio = np.maximum(np.divide(expected, drawn, out=np.ones_like(drawn), where=drawn > 0), 1.0)
+        events = self.count * self.probability * (1 - self.probability)
+        factor = (events + _FEW_EVENTS * ratio) / (events + _FEW_EVENTS)
+        return noise * factor.astype(np.float32)[:, None]
+
+
+def binomial_deviation(count: Vector, probability: Vector) -> Vector:
+    """Return E|X - n p| of binomial counts X (De Moivre), also for n that are not whole."""
+    from scipy.special import gammaln
+
+    p = np.clip(probability, 1e-300, 1 - 1e-16)
+    k = np.minimum(np.floor(count * p) + 1, count)
+    logs = gammaln(count + 1) - gammaln(k + 1) - gammaln(count - k + 1)
+    return np.asarray(2 * k * np.exp(logs + k * np.log(p) + (count - k + 1) * np.log1p(-p)))
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
     """Residuals of which a norm is taken: their mean, and a linear map from deviations to their sums.
 
-    `shift` is what the mean of each adds per unit of weight where `sums` leaves a constant out.
+    `shift` is what the mean of each adds per unit of weight where `sums` leaves a constant out. `null` is
+    known where the residuals are those of bins.
     """
 
     mean: Vector
     sums: Callable[[Any], Any]
     shift: Vector | float = 0.0
+    null: CalibratedNoise | None = None
 
     def most_draws(self, draws: int) -> int:
         """Return how many draws are worth their memory: the norm of many residuals hardly varies."""
@@ -91,7 +126,11 @@ def bootstrap(
         done += deviations.shape[1]
         if progress is not None:
             progress(done / resamples.draws)
-    return np.hstack(drawn), {name: np.hstack(parts) for name, parts in noise.items()}
+    whole = {name: np.hstack(parts) for name, parts in noise.items()}
+    for name, residual in residuals.items():
+        if residual.null is not None:
+            whole[name] = residual.null.corrected(whole[name])
+    return np.hstack(drawn), whole
 
 
 def _deviations(weight: Vector, resamples: Resamples) -> Iterator[tuple[Single, Single]]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Indices, Vector
 from temperance.metrics.bins import assign, bin_edges
-from temperance.metrics.bootstrap import Residuals
+from temperance.metrics.bootstrap import CalibratedNoise, Residuals
 from temperance.metrics.diagram import binned
 from temperance.metrics.predictions import Predictions, cached_slices
 from temperance.metrics.sums import group_sums
@@ -45,6 +45,15 @@ def _class_error(rows: Predictions, k: int, bins: int, strategy: str) -> float:
     event = (rows.labels == k).astype(np.float64)
     diagram = binned(np.ascontiguousarray(rows.probs[:, k]), event, rows.weight, bins, strategy)
     return float(diagram.share @ np.abs(diagram.gap))
+
+
+def calibrated_noise(rows: Predictions, count: Vector, total: Vector, unit: float = 1.0) -> CalibratedNoise:
+    """Return the noise in bins with the sum of weights `count` and the sum of probabilities `total`."""
+    rate = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    per_weight = rows.total / float(rows.weight @ rows.weight)  # observations: 1 without weights
+    return CalibratedNoise(
+        np.maximum(count, 0) * per_weight, np.clip(rate, 0, 1), unit / (rows.total * per_weight)
+    )
 
 
 class ClassBins:
@@ -92,12 +101,13 @@ class ClassBins:
         first = count - self._totals[self.occurring]
         large = np.bincount(self._column, weights=weight * self._upper, minlength=n)
         self._small_mean = self._mean_of_small(weight)
-        residual = np.bincount(
-            self._column * self.bins + self._bin, weights=weight * self._upper, minlength=n * self.bins
-        )
-        residual = residual.astype(np.float64)  # counts of nothing are whole numbers
+        position = self._column * self.bins + self._bin
+        # Where nothing is summed NumPy gives whole numbers.
+        residual: Vector = np.bincount(
+            position, weights=weight * self._upper, minlength=n * self.bins
+        ).astype(np.float64)
         residual[:: self.bins] += first - large
-        self._kept = np.union1d(self._column * self.bins + self._bin, np.arange(n) * self.bins)
+        self._kept = np.union1d(position, np.arange(n) * self.bins)
         return np.append(residual[self._kept], -float(rows.weight @ self._others))
 
     def _mean_of_small(self, weight: Vector) -> Vector:
@@ -129,6 +139,27 @@ class ClassBins:
         row = np.concatenate([self._row, self._row, label, np.arange(n_rows)])
         shift = np.zeros(n_kept + 1)
         shift[first] = self._small_mean / self.n_classes
-        return Residuals(
-            self.mean, group_sums(values / self.n_classes, group, row, (n_kept + 1, n_rows)), shift
+        sums = group_sums(values / self.n_classes, group, row, (n_kept + 1, n_rows))
+        return Residuals(self.mean, sums, shift, self._null())
+
+    def _null(self) -> CalibratedNoise:
+        """Return the noise of labels; that of the other classes is left to the draws.
+
+        Above the first bin the rate of a bin is that of all classes together: one class has too few rows
+        there to tell its own.
+        """
+        n, rows = len(self.occurring), self.rows
+        position, weight = self._column * self.bins + self._bin, rows.weight[self._row]
+        count, total = (
+            np.bincount(position, weights=values, minlength=n * self.bins).reshape(n, -1).astype(np.float64)
+            for values in (weight, weight * self._is_label)
         )
+        rate = total.sum(axis=0) / np.maximum(count.sum(axis=0), np.finfo(np.float64).tiny)
+        total = count * rate
+        large = np.bincount(
+            self._column[self._bin > 0], weights=(weight * self._large)[self._bin > 0], minlength=n
+        )
+        count[:, 0] = rows.total - count[:, 1:].sum(axis=1)
+        total[:, 0] = np.maximum(self._totals[self.occurring] - large, 0)
+        kept = [np.append(part.ravel()[self._kept], 0.0) for part in (count, total)]
+        return calibrated_noise(rows, *kept, 1 / self.n_classes)

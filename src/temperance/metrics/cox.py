@@ -143,7 +143,7 @@ def _maximise(
             moved := _log_likelihood(design @ (theta + fraction * step) + offset, outcome, weight)
         ) < value:
             fraction /= 2
-            if fraction < 1e-6:  # rounding: nothing left to gain
+            if fraction < 1e-18:  # rounding: nothing left to gain
                 return value, theta, errors
         theta, value = theta + fraction * step, moved
     return value, nowhere, nowhere

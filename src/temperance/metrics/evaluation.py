@@ -29,7 +29,7 @@ from temperance.metrics.bootstrap import (
     norm_interval,
 )
 from temperance.metrics.calibration_tests import Event, cumulative_of, spiegelhalter_of
-from temperance.metrics.class_bins import ClassBins
+from temperance.metrics.class_bins import ClassBins, calibrated_noise
 from temperance.metrics.cox import cox_of
 from temperance.metrics.decomposition import recalibrated_losses, refined
 from temperance.metrics.diagram import bin_rows
@@ -203,8 +203,15 @@ def _in_bins(rows: Predictions, bins: int) -> Residuals:
     """Return the residuals of the top label in bins of equal width."""
     index = assign(rows.confidence, bin_edges(rows.confidence, rows.weight, bins, "width"))
     n_rows = len(index)
-    mean = np.bincount(index, weights=rows.weight * rows.residual, minlength=bins) / rows.total
-    return Residuals(mean, group_sums(rows.residual, index, np.arange(n_rows), (bins, n_rows)))
+    mean, sure, count = (
+        np.bincount(index, weights=rows.weight * values, minlength=bins)
+        for values in (rows.residual, rows.confidence.astype(np.float64), np.ones(n_rows))
+    )
+    return Residuals(
+        mean / rows.total,
+        group_sums(rows.residual, index, np.arange(n_rows), (bins, n_rows)),
+        null=calibrated_noise(rows, count, sure),
+    )
 
 
 def _tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
