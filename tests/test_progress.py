@@ -58,7 +58,9 @@ def test_the_line_is_erased_after_an_error():
     assert stream.getvalue().endswith(" \r")
 
 
-@pytest.mark.parametrize(("progress", "stream"), [(False, Terminal()), (None, Terminal()), (True, io.StringIO())])
+@pytest.mark.parametrize(
+    ("progress", "stream"), [(False, Terminal()), (None, Terminal()), (True, io.StringIO())]
+)
 def test_nothing_is_written_where_nobody_asked_or_watches(progress, stream):
     clock = Clock()
     with reporting("Comparing", progress, stream, clock) as report:

@@ -67,7 +67,9 @@ def test_the_order_of_rows_with_equal_probabilities_does_not_matter():
 @pytest.mark.parametrize("x", [0.5, 0.8, 1.0, 1.5, 2.5, 4.0])
 def test_the_maximum_of_brownian_motion_by_the_other_series(x):
     k = np.arange(200)
-    below = 4 / np.pi * ((-1.0) ** k / (2 * k + 1) * np.exp(-((2 * k + 1) ** 2) * np.pi**2 / (8 * x**2))).sum()
+    below = (
+        4 / np.pi * ((-1.0) ** k / (2 * k + 1) * np.exp(-((2 * k + 1) ** 2) * np.pi**2 / (8 * x**2))).sum()
+    )
     assert maximum_survival(x) == pytest.approx(1 - below, abs=1e-12)
 
 

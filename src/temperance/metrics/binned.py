@@ -208,9 +208,7 @@ def debiased_interval(diagram: Reliability, noise: Any, confidence: float) -> Es
     gaps, deviations = diagram.share * diagram.gap, (diagram.share * _deviation(diagram))[:, None]
     observed = float(_debiased_sum(gaps[:, None], deviations)[0])
     norm, value = float(np.abs(gaps).sum()), max(0.0, observed)
-    low, high = kept_scales(
-        observed, lambda s: _debiased_sum(s * gaps[:, None] + noise, deviations), norm, confidence
-    )
+    low, high = kept_scales(observed, gaps, noise, confidence, lambda moved: _debiased_sum(moved, deviations))
     return Estimate(value, min(low * norm, value), min(max(high * norm, value), 1.0))
 
 

@@ -8,16 +8,18 @@ v, and W the sum of the weights, a weighted mean of x and a vector g of mean res
 Means. The ends are the percentiles of the draws.
 
 Norms. Every calibration error here is a norm |g| (in bins, or smoothed). Noise makes it too large, and the
-draws add noise again: percentiles of |g*| may lie wholly above the truth. The interval is that of all s |g|
-which a test does not reject. The test of s takes s g for the true residuals, and rejects if the observed |g|
-is among the most extreme of the |s g + e*|:
+draws add noise again: percentiles of |g*| may lie wholly above the truth. The interval holds every t = |h|
+that a test does not reject. The test takes h for the true residuals, and rejects if the observed |g| is among
+the most extreme of the |h + e*|:
 
-    keep s  if  P(|s g + e*| >= |g|) >= alpha - a(s)  and  P(|s g + e*| <= |g|) >= a(s)
-    a(s) = alpha / 2 min(1, s |g| / 2 sd),      sd the standard deviation of |g + e*|
+    keep t  if  P(|h + e*| >= |g|) >= alpha - a(t)  and  P(|h + e*| <= |g|) >= a(t)
+    a(t) = alpha / 2 min(1, t / 2 sd),      sd the standard deviation of |g + e*|
 
 Far from 0 both tails have alpha / 2. At 0 the test has one side, since no error is below 0, so that a
-calibrated classifier is covered at the level itself. What is kept is an interval; it is widened to contain
-the estimate, which may be above all that is kept where noise is all there is.
+calibrated classifier is covered at the level itself. The norm does not say which h it belongs to. For the
+upper end h is a multiple of g. For the lower end it is one of g (1 - v / g^2)+, v the variance of the noise:
+where most residuals are noise and a few are not, noise adds the more to the norm, and t may be the smaller.
+What is kept is widened to contain the estimate, which may be above all of it where noise is all there is.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ Single = NDArray[np.float32]
 _MOST_NOISE = 1 << 24  # numbers in the noise of a norm: with more residuals, fewer draws
 _FEWEST = 200
 _FEW_EVENTS = 5.0  # in a bin, as many as make its draws as credible as theory
-_HALVINGS = 12  # of an interval of s: the ends are exact to a thousandth of their distance
+_TINY = np.float32(1e-30)
+_HALVINGS = 12  # of an interval of t: the ends are exact to a thousandth of their distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,29 +156,38 @@ def mean_interval(value: float, drawn: Vector, confidence: float, low: float, hi
 
 
 def kept_scales(
-    observed: float, statistic: Callable[[float], Any], length: float, confidence: float
+    observed: float,
+    mean: Vector,
+    noise: Single,
+    confidence: float,
+    statistic: Callable[[Any], Any] | None = None,
 ) -> tuple[float, float]:
-    """Return the least and the largest s that the test at the top of this module does not reject.
+    """Return the least and the largest t that the test at the top of this module keeps, in units of |g|.
 
-    `statistic` gives the draws for a scale s, and `length` is the norm of the residuals themselves.
+    `statistic` maps (D, B) residuals to B numbers, by default to their norms, as it mapped the mean to the
+    `observed` number.
     """
-    alpha = 1 - confidence
-    spread = float(np.std(statistic(1.0)))
+    statistic, column = statistic or norms, mean.astype(np.float32)[:, None]
+    length, alpha = float(np.abs(mean).sum()), 1 - confidence
+    spread = float(np.std(statistic(column + noise)))
     if length == 0 or spread == 0:
         return 1.0, 1.0
 
-    def lower_tail(s: float) -> float:
-        return alpha / 2 * min(1.0, s * length / (2 * spread))
+    def lower_tail(t: float) -> float:
+        return alpha / 2 * min(1.0, t * length / (2 * spread))
 
-    def is_not_too_small(s: float) -> bool:
-        return float(np.mean(statistic(s) >= observed)) >= alpha - lower_tail(s)
+    shrunk = column * np.maximum(1 - noise.var(axis=1)[:, None] / np.maximum(column**2, _TINY), 0)
+    sparse = shrunk * (length / np.abs(shrunk).sum()) if shrunk.any() else column
 
-    def is_not_too_large(s: float) -> bool:
-        return float(np.mean(statistic(s) <= observed)) >= lower_tail(s)
+    def is_not_too_small(t: float) -> bool:
+        drawn = statistic(np.float32(t) * sparse + noise)
+        return float(np.mean(drawn >= observed)) >= alpha - lower_tail(t)
+
+    def is_not_too_large(t: float) -> bool:
+        return float(np.mean(statistic(np.float32(t) * column + noise) <= observed)) >= lower_tail(t)
 
     low = 0.0 if is_not_too_small(0.0) else _boundary(is_not_too_small, inside=1.0, outside=0.0)
-    high = _boundary(is_not_too_large, inside=0.0, outside=1 + 6 * spread / length)
-    return min(low, 1.0), high
+    return low, _boundary(is_not_too_large, inside=0.0, outside=1 + 6 * spread / length)
 
 
 def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
@@ -188,20 +200,13 @@ def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> 
 
 def norm_interval(value: float, mean: Vector, noise: Single, confidence: float) -> Estimate:
     """Return the interval for the sum of absolute residuals, within [0, 1]."""
-    low, high = kept_scales(value, lengths(mean, noise), value, confidence)
+    low, high = kept_scales(value, mean, noise, confidence)
     return Estimate(value, low * value, min(max(high, 1.0) * value, 1.0))
 
 
-def lengths(mean: Vector, noise: Single) -> Callable[[float], Any]:
-    """Return the function from s to the draws of |s g + e|, the sum of absolute values."""
-    column = mean.astype(np.float32)[:, None]
-
-    def at(s: float) -> Any:
-        moved = noise + np.float32(s) * column
-        np.abs(moved, out=moved)
-        return moved.sum(axis=0)
-
-    return at
+def norms(residuals: Any) -> Any:
+    """Return the sum of absolute values of each column."""
+    return np.abs(residuals).sum(axis=0)
 
 
 def _quantiles(drawn: Vector, confidence: float) -> tuple[float, float]:

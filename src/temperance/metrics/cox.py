@@ -16,6 +16,7 @@ from temperance.metrics.predictions import check_fraction
 
 _STEPS = 50
 _LARGEST = 1e3  # a coefficient beyond this is on its way to infinity
+_NO_LOSS = 1e-6  # a log-likelihood this near to 0 is a perfect fit, which only infinity reaches
 _ROUNDING = 2.0**-53  # a probability nearer to 0 or 1 counts as this far
 
 
@@ -133,12 +134,13 @@ def _maximise(
         rate = 0.5 * (1 + np.tanh((design @ theta + offset) / 2))
         gradient = design.T @ (weight * (outcome - rate))
         fisher = (design * (weight * rate * (1 - rate))[:, None]).T @ design
-        if not np.linalg.cond(fisher) < 1e14 or np.abs(theta).max() > _LARGEST:
+        perfect = value > -_NO_LOSS
+        if perfect or not np.linalg.cond(fisher) < 1e14 or np.abs(theta).max() > _LARGEST:
             return value, nowhere, nowhere
         covariance = np.linalg.inv(fisher)
         errors, step, fraction = np.sqrt(covariance.diagonal()), covariance @ gradient, 1.0
-        if float(gradient @ step) < 1e-18 * max(1.0, abs(value)):
-            return value, theta, errors
+        if float(gradient @ step) < 1e-12 * max(1.0, abs(value)):  # the last step squares this
+            return value, theta + step, errors
         while (
             moved := _log_likelihood(design @ (theta + fraction * step) + offset, outcome, weight)
         ) < value:

@@ -24,7 +24,6 @@ from temperance.metrics.bootstrap import (
     Residuals,
     bootstrap,
     kept_scales,
-    lengths,
     mean_interval,
     norm_interval,
 )
@@ -177,8 +176,8 @@ class Scorer:
         for name in ("ece", "classwise_ece"):
             mean = residuals[name].mean
             found[name] = norm_interval(float(np.abs(mean).sum()), mean, noise[name], self.confidence)
-        at = lengths(grid.mean, noise["smooth_ece"])
-        low, high = kept_scales(float(np.abs(grid.mean).sum()), at, smooth, self.confidence)
+        observed = float(np.abs(grid.mean).sum())
+        low, high = kept_scales(observed, grid.mean, noise["smooth_ece"], self.confidence)
         found["smooth_ece"] = Estimate(smooth, smooth_of(low), max(smooth, smooth_of(high)))
         diagram = bin_rows(rows, self.bins)
         found["debiased_ece"] = debiased_interval(diagram, noise["ece"], self.confidence)
