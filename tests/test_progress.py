@@ -51,10 +51,15 @@ def test_a_long_line_fits_80_columns():
 
 def test_the_line_is_erased_after_an_error():
     stream, clock = Terminal(), Clock()
-    with pytest.raises(KeyboardInterrupt), reporting("Comparing", True, stream, clock) as report:
-        clock.now = PATIENCE
-        report("ts", 0.5)
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with reporting("Comparing", True, stream, clock) as report:
+            clock.now = PATIENCE
+            report("ts", 0.5)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert stream.getvalue().endswith(" \r")
 
 

@@ -147,7 +147,7 @@ def test_a_class_is_named_or_counted():
     p = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
     by_name = metrics.spiegelhalter(p, ["cat", "dog", "emu"], class_="dog", classes=["cat", "dog", "emu"])
     assert by_name == metrics.spiegelhalter(p, [0, 1, 2], class_=1)
-    with pytest.raises(InputError, match="found 'dog'. Pass the names of the columns as classes"):
+    with pytest.raises(InputError, match=r"found 'dog'\. Pass the names of the columns as classes"):
         metrics.cox(p, [0, 1, 2], class_="dog")
     with pytest.raises(InputError, match="class_ must be one of 'cat', 'dog', 'emu'; found 'fox'"):
         metrics.cox(p, [0, 1, 2], class_="fox", classes=["cat", "dog", "emu"])

@@ -161,5 +161,5 @@ class ClassBins:
         )
         count[:, 0] = rows.total - count[:, 1:].sum(axis=1)
         total[:, 0] = np.maximum(self._totals[self.occurring] - large, 0)
-        kept = [np.append(part.ravel()[self._kept], 0.0) for part in (count, total)]
-        return calibrated_noise(rows, *kept, 1 / self.n_classes)
+        counts, totals = (np.append(part.ravel()[self._kept], 0.0) for part in (count, total))
+        return calibrated_noise(rows, counts, totals, 1 / self.n_classes)

@@ -203,7 +203,7 @@ def _in_bins(rows: Predictions, bins: int) -> Residuals:
     index = assign(rows.confidence, bin_edges(rows.confidence, rows.weight, bins, "width"))
     n_rows = len(index)
     mean, sure, count = (
-        np.bincount(index, weights=rows.weight * values, minlength=bins)
+        np.bincount(index, weights=rows.weight * values, minlength=bins).astype(np.float64)
         for values in (rows.residual, rows.confidence.astype(np.float64), np.ones(n_rows))
     )
     return Residuals(
