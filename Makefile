@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task test test-slow test-browser check lint types coverage wheel bench prior bayes-evaluation study clean
+.PHONY: help demo demo-task test test-slow test-browser check lint types coverage coverage-study wheel bench prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -12,6 +12,7 @@ help:
 	@echo "test-browser  open the report in Chromium, which is installed where that is possible"
 	@echo "check  lint, types, the built wheel on its own, the report in Chromium, tests"
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
+	@echo "coverage-study  how often intervals contain the truth (four hours), and docs/coverage.md from it"
 	@echo "bench  speed as ratios to np.exp, in one run"
 	@echo "prior, bayes-evaluation: learn the population prior from the files in TASKS,"
 	@echo "       and judge it (an hour; scores of other methods that are there are kept)"
@@ -58,6 +59,10 @@ types: $(VENV)/ready
 
 coverage: $(VENV)/ready
 	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=95
+
+# Simulations that are done are kept: stop it, and go on later.
+coverage-study: $(VENV)/ready
+	TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --jobs 2
 
 # What users install: the wheel, without any extra.
 wheel: $(VENV)/ready

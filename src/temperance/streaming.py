@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from temperance.calibrators import Calibrator
 from temperance.containers import open_logits
 from temperance.core.backend import kernels_of_size
-from temperance.core.blocks import block_rows
+from temperance.core.blocks import BFloat16, block_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.data import RowFile
 from temperance.errors import rows_from
@@ -38,14 +38,15 @@ def probability_dtype(file: RowFile) -> np.dtype[Any]:
 def probabilities_of_file(
     calibrator: Calibrator | None, file: RowFile, progress: Callable[[float], None] | None = None
 ) -> NDArray[Any]:
-    """Return all probabilities: those of the file itself, if it holds some and there is nothing to calibrate.
+    """Return all probabilities to be scored: those of the file, if it holds some and nothing calibrates them.
 
-    What does not fit memory is kept in a temporary file.
+    Others are in float64, as a comparison scores them, so that both give the same numbers. What does not fit
+    memory is kept in a temporary file.
     """
     if calibrator is None and file.kind == "probs":
         return file.array()
-    probs, done = scratch_array(probability_shape(file), probability_dtype(file)), 0
-    for part in predict_file(calibrator, file):
+    probs, done = scratch_array(probability_shape(file), np.float64), 0
+    for part in predict_file(calibrator, file, np.dtype(np.float64)):
         probs[done : done + len(part)] = part
         done += len(part)
         if progress is not None:
@@ -53,19 +54,30 @@ def probabilities_of_file(
     return probs
 
 
-def predict_file(calibrator: Calibrator | None, file: RowFile) -> Iterator[NDArray[Any]]:
-    """Yield the probabilities of the rows in order: calibrated, or the softmax of the logits."""
+def predict_file(
+    calibrator: Calibrator | None, file: RowFile, dtype: np.dtype[Any] | None = None
+) -> Iterator[NDArray[Any]]:
+    """Yield the probabilities of the rows in order: calibrated, or the softmax of the logits.
+
+    They are computed in float64 where `dtype` says so, else as the core computes with these logits.
+    """
     n_rows, n_classes = probability_shape(file)
-    rows = block_rows(n_classes, probability_dtype(file).itemsize)
+    rows = block_rows(n_classes, (dtype or probability_dtype(file)).itemsize)
     rows *= max(1, PART_BYTES // (8 * rows * n_classes))
     start = 0
     for part in file.logit_blocks(rows):
         with file.stored.naming_file(), rows_from(start):
             if start == 0 and calibrator is None:
                 warn_of_probabilities(open_logits(part).values)
-            probs = _predict(calibrator, part, n_rows * n_classes)
+            logits = part if dtype is None else _widened(part)
+            probs = _predict(calibrator, logits, n_rows * n_classes)
         yield probs
         start += len(part)
+
+
+def _widened(logits: Any) -> NDArray[np.float64]:
+    values = open_logits(logits).values
+    return np.asarray(LogitRows(values).scaled(1.0) if isinstance(values, BFloat16) else values, np.float64)
 
 
 def _predict(calibrator: Calibrator | None, logits: NDArray[Any], size: int) -> NDArray[Any]:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from temperance import metrics
-from temperance.metrics import bootstrap
+from temperance.metrics import resamples
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,14 @@ def test_a_calibration_part_that_came_out_as_0_may_have_been_missed(simulate):
 
 def test_every_interval_contains_its_value(result):
     for name, estimate in result.items():
-        assert estimate.low <= estimate.value <= estimate.high, name
+        if name != "mce":
+            assert estimate.low <= estimate.value <= estimate.high, name
+
+
+def test_the_worst_bin_has_no_interval(result):
+    assert np.isnan([result["mce"].low, result["mce"].high]).all()
+    (line,) = (line for line in str(result).splitlines() if line.startswith("mce "))
+    assert line.split()[-2:] == ["-", "-"]
 
 
 def test_one_seed_gives_the_same_bits_and_another_gives_others(task):
@@ -63,11 +70,11 @@ def test_one_seed_gives_the_same_bits_and_another_gives_others(task):
 
 def test_the_size_of_blocks_does_not_change_the_draws(task, monkeypatch):
     whole = metrics.evaluate(*task, draws=50)
-    monkeypatch.setattr(bootstrap, "_NUMBERS", 400 * 7)
+    monkeypatch.setattr(resamples, "_NUMBERS", 400 * 7)
     parts = metrics.evaluate(*task, draws=50)
     for name in whole:
-        assert parts[name].low == pytest.approx(whole[name].low, abs=1e-12), name
-        assert parts[name].high == pytest.approx(whole[name].high, abs=1e-12), name
+        assert parts[name].low == pytest.approx(whole[name].low, abs=1e-6, nan_ok=True), name
+        assert parts[name].high == pytest.approx(whole[name].high, abs=1e-6, nan_ok=True), name
 
 
 def test_the_interval_of_a_mean_is_that_of_normal_theory(simulate):
@@ -84,13 +91,6 @@ def test_rows_of_hardly_any_weight_do_not_narrow_an_interval(simulate):
     estimate = metrics.evaluate(probs, labels, sample_weight=weight, draws=500)["accuracy"]
     half = 1.96 * np.sqrt(estimate.value * (1 - estimate.value) / 100)
     assert estimate.high - estimate.low == pytest.approx(2 * half, rel=0.2)
-
-
-def test_the_worst_bin_is_never_said_to_be_better_than_the_mean():
-    # Two rows make a bin so noisy that the interval of the worst bin alone would reach below the mean.
-    probs = [[0.9, 0.1]] * 400 + [[0.6, 0.4]] * 2
-    result = metrics.evaluate(probs, [0, 1] * 201, draws=100)
-    assert result["mce"].low >= result["ece"].low > 0
 
 
 def test_an_impossible_label_makes_the_loss_infinite_and_no_nan(task):
@@ -128,7 +128,9 @@ def test_the_evaluation_is_a_mapping_with_a_table_that_fits_80_columns(result):
     assert list(result)[:2] == ["accuracy", "nll"]
     assert "ece" in result
     lines = str(result).splitlines()
-    assert len(lines) == 3 + len(result)
+    assert lines[3 + len(result)] == ""
+    assert lines[4 + len(result)].split()[-2:] == ["statistic", "p-value"]
+    assert [line.split()[0] for line in lines[5 + len(result) :][: len(result.tests)]] == list(result.tests)
     assert max(map(len, lines)) <= 80
     assert f"{100 * result['ece'].value:.2f} %" in str(result)
     assert f"{result['nll'].value:.4f}" in str(result)
@@ -136,7 +138,7 @@ def test_the_evaluation_is_a_mapping_with_a_table_that_fits_80_columns(result):
 
 def test_the_evaluation_can_be_stored(result):
     assert json.loads(json.dumps(result.to_dict()))["nll"]["value"] == result["nll"].value
-    assert pickle.loads(pickle.dumps(result)) == result
+    assert repr(pickle.loads(pickle.dumps(result))) == repr(result)  # nan equals nothing
 
 
 @pytest.mark.parametrize("n_rows", [1, 2])

@@ -3,7 +3,7 @@ import pytest
 
 from temperance import metrics
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.smooth import _absolute_integral, _cosines, grid_sums
+from temperance.metrics.smooth import _absolute_integral, _cosines, grid_mean, grid_sums
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,7 @@ def top(simulate):
 
 def error_at(probs, labels, width):
     rows = check_rows(probs, labels)
-    residual = grid_sums(rows)(rows.weight[:, None]) / rows.total
-    return _absolute_integral(_cosines(residual), np.array([width]))[0]
+    return _absolute_integral(_cosines(grid_mean(rows)), width)
 
 
 def test_the_grid_keeps_the_size_and_the_place_of_each_residual():

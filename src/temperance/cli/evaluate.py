@@ -8,7 +8,7 @@ import click
 
 from temperance.cli import inputs, matching
 from temperance.cli.output import Output, output_options
-from temperance.cli.tables import metrics_table
+from temperance.cli.tables import metrics_table, tests_table
 
 EXAMPLES = """\b
 Examples:
@@ -25,7 +25,7 @@ Examples:
 )
 @inputs.bins_option
 @inputs.confidence_option
-@click.option("--draws", type=click.IntRange(min=1), default=1000, help="Bootstrap resamples.")
+@inputs.draws_option
 @inputs.seed_option
 @inputs.input_options("test")
 @inputs.from_probs_option
@@ -64,6 +64,7 @@ def evaluate(
             )  # fmt: skip
     matching.say_columns(output, rows)
     output.show(*metrics_table(result))
+    output.show(*tests_table(result))
     output.result(
         file={"path": str(logits), "key": rows.key, "rows": result.n_rows} | matching.columns_for_json(rows),
         calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},
@@ -73,4 +74,5 @@ def evaluate(
         draws=draws,
         seed=seed,
         metrics=result.to_dict(),
+        tests=result.tests_to_dict(),
     )

@@ -168,6 +168,12 @@ from_probs_option = click.option(
 
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the output if it exists.")
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+draws_option = click.option(
+    "--draws",
+    type=click.IntRange(min=1),
+    default=1000,  # metrics.resamples.DRAWS, which would be slow to import here
+    help="Bootstrap resamples.",
+)
 bins_option = click.option("--bins", type=click.IntRange(min=1), default=15, help="Of the binned errors.")
 confidence_option = click.option(
     "--confidence",

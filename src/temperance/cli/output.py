@@ -19,8 +19,7 @@ from rich.table import Table
 
 import temperance
 from temperance.cli.spelling import in_words
-
-Report = Callable[[str, float], None]
+from temperance.progress import Report
 
 _WIDTH = 80
 

@@ -37,6 +37,14 @@ def metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
     return heading, table
 
 
+def tests_table(evaluation: Evaluation) -> tuple[str, Table]:
+    """Return what the calibration slope says, and tests by statistic and p-value."""
+    table = _table("test of calibration", "statistic", "p-value")
+    for row in evaluation.shown_tests():
+        table.add_row(*row)
+    return f"Cox: {evaluation.tests['cox'].words}", table
+
+
 def frequencies_table(changes: Sequence[FrequencyChange], names: Sequence[object]) -> tuple[str, Table]:
     """Return a heading, and the classes whose frequencies changed most."""
     shown = changes[:SHOWN_CLASSES]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,12 @@ from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
 from temperance.frames import check_column_names, column_names
-from temperance.metrics import Evaluation, evaluate
+from temperance.metrics import Evaluation
+from temperance.metrics.evaluation import Scorer
 from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
+from temperance.metrics.predictions import check_rows
+from temperance.metrics.resamples import DRAWS
+from temperance.progress import Progress, Report, reporting
 from temperance.validation import warn_of_probabilities
 
 __all__ = [
@@ -70,10 +74,10 @@ def compare(
     folds: int = 5,
     bins: int = 15,
     confidence: float = 0.95,
-    draws: int = 200,
+    draws: int = DRAWS,
     random_state: int = 0,
     metric_intervals: bool = False,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress = True,
 ) -> Comparison:
     """Fit each method to the validation rows and judge it on the test rows.
 
@@ -101,8 +105,9 @@ def compare(
         As for `metrics.evaluate`; the seed also deals the folds.
     metric_intervals : bool
         Whether `metrics` get bootstrap intervals as well: each is then called once for each draw.
-    progress : function of (what, fraction done), optional
-        Called before each method.
+    progress : bool, or function of (what, fraction done)
+        By default a line on standard error, if that is a terminal or a notebook and the call takes longer
+        than two seconds; False turns it off. A function is called before each method.
 
     Examples
     --------
@@ -133,17 +138,12 @@ def compare(
         chosen = {key: method for key, method in chosen.items() if key not in failures}
     scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     own_class = LogitRows(test.logits).top
-    judge = _Judge(val, test, fold, masked, own_class, scoring, named_metrics(metrics), metric_intervals)
-    results = {}
-    for done, (key, method) in enumerate(({UNCALIBRATED: None} | chosen).items()):
-        if progress is not None:
-            progress(key, done / (1 + len(chosen)))
-        try:
-            results[key] = judge.result(key, method)
-        except Exception as error:
-            if method is None or (method.is_ours and not _is_optional(method, error, methods)):
-                raise
-            failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
+    scorer = Scorer(bins, confidence, draws, random_state)
+    judge = _Judge(
+        *(val, test, fold, masked, own_class, random_state, scorer, named_metrics(metrics), metric_intervals)
+    )
+    with reporting("Comparing", progress) as report:
+        results = judge.results({UNCALIBRATED: None, **chosen}, methods, failures, report)
     settings = scoring | ({} if fold is None else {"folds": folds})
     recommendation = recommend(results, test.weights)
     names = _record_names(results, val_logits, classes, val.logits.shape[1])
@@ -196,9 +196,29 @@ class _Judge:
     fold: NDArray[np.intp] | None
     masked: bool
     own_class: NDArray[np.intp]
-    scoring: dict[str, Any]
+    random_state: int
+    scorer: Scorer
     metrics: Mapping[str, Metric]
     metric_intervals: bool
+
+    def results(
+        self,
+        chosen: Mapping[str, Method | None],
+        named: Methods | None,
+        failures: dict[str, str],
+        report: Report,
+    ) -> dict[str, MethodResult]:
+        """Judge each method; add to `failures` why one was left out."""
+        results = {}
+        for done, (key, method) in enumerate(chosen.items()):
+            report(key, done / len(chosen))
+            try:
+                results[key] = self.result(key, method)
+            except Exception as error:
+                if method is None or (method.is_ours and not _is_optional(method, error, named)):
+                    raise
+                failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
+        return results
 
     def result(self, name: str, method: Method | None) -> MethodResult:
         """Fit to all validation rows; score on the test rows, or fold by fold with fits of their own."""
@@ -238,7 +258,7 @@ class _Judge:
         return changed_share(self.own_class, top, self.test.weights)
 
     def _scores(self, probs: Vector) -> Evaluation:
-        ours = evaluate(probs, self.test.labels, sample_weight=self.test.weights, **self.scoring)
+        ours = self.scorer.evaluate(check_rows(probs, self.test.labels, self.test.weights))
         return with_metrics(
-            ours, self.metrics, probs, self.test.labels, self.scoring["random_state"], self.metric_intervals
+            ours, self.metrics, probs, self.test.labels, self.random_state, self.metric_intervals
         )

@@ -7,7 +7,7 @@ With a test set the judge is that; without one, the last fifth of each draw, whi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from temperance.calibrators import UNCALIBRATED, Method
 from temperance.comparison.result import Comparison
 from temperance.comparison.rows import LabelledRows, fit_method, label_nll, predict
 from temperance.core.arrays import Vector
+from temperance.progress import Progress, Report, reporting
 from temperance.validation import check_number
 
 _SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
@@ -57,14 +58,26 @@ def learning_curve(
     sizes: Sequence[int] | None = None,
     draws: int = 3,
     random_state: int = 0,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress = True,
 ) -> LearningCurve:
     """Fit the methods of a comparison again, to growing parts of its validation rows.
 
     Sizes are by default 20, 50, 100, 200, ... as far as there are rows. The fit to all rows is that of the
     comparison. Beyond 200 classes, methods with a weight for each class, or a class bias, are left out unless
-    asked for.
+    asked for. `progress` is as for `compare`.
     """
+    with reporting("Learning curve", progress) as report:
+        return _curve(comparison, methods, sizes, draws, random_state, report)
+
+
+def _curve(
+    comparison: Comparison,
+    methods: Sequence[str] | None,
+    sizes: Sequence[int] | None,
+    draws: int,
+    random_state: int,
+    report: Report,
+) -> LearningCurve:
     check_number("draws", draws, ">= 2, for their spread", lambda n: n >= 2, whole=True)
     rows = comparison.fitted
     chosen = _quick_methods(comparison) if methods is None else list(methods)
@@ -89,8 +102,7 @@ def learning_curve(
                 continue
             part = rows.take(np.sort(order[:size]))
             for key in chosen:
-                if progress is not None:
-                    progress(f"{key}, {size} rows", (draw * len(steps) + at) / (draws * len(steps)))
+                report(f"{key}, {size} rows", (draw * len(steps) + at) / (draws * len(steps)))
                 nll[key][at, draw] = _fit_and_judge(comparison.methods[key], part, judged)
     return LearningCurve(steps, nll, float(before.mean()), len(judged))
 

@@ -18,6 +18,7 @@ from temperance.comparison.rows import LabelledRows
 from temperance.comparison.verdict import Verdict, give_verdict
 from temperance.files import check_writable
 from temperance.metrics import METRICS
+from temperance.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +114,22 @@ class Comparison:
         return loaders.load("comparison html")(self)
 
     def save_report(
-        self, path: str | Path, *, overwrite: bool = False, title: str = "Calibration report"
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        title: str = "Calibration report",
+        progress: Progress = True,
     ) -> None:
         """Write the whole comparison as one HTML page that opens offline.
 
-        The title is best the model and the data, which the comparison does not know.
+        The title is best the model and the data, which the comparison does not know; `progress` is as for
+        `compare`.
         """
         from temperance.comparison.learning_curve import learning_curve  # which rests on this module
 
         check_writable(path, overwrite=overwrite)  # before the fits of the curve
-        curve = learning_curve(self, random_state=self.settings["random_state"])
+        curve = learning_curve(self, random_state=self.settings["random_state"], progress=progress)
         loaders.load("report")(self, path, curve, overwrite=overwrite, title=title)
 
     def to_dict(self) -> dict[str, Any]:

@@ -9,8 +9,10 @@ scores            `accuracy`, `nll`, `brier`, `aurc`, `overconfidence`
 calibration       `ece`, `mce`, `classwise_ece`, `debiased_ece`, `smooth_ece`
 decomposition     `decompose`, and `nll_calibration`, `nll_refinement`, `brier_calibration`,
                   `brier_refinement`
+tests             `spiegelhalter`, `cox`, `cumulative_differences`: is it calibrated? A `CalibrationTest`
+                  with a p-value
 pictures          `reliability`: the bins of a reliability diagram
-all at once       `evaluate`: every metric with a bootstrap interval
+all at once       `evaluate`: every metric with a bootstrap interval, and the tests
 ================= ===================================================================================
 
 Other libraries have some of these. relplot brings pandas, seaborn and matplotlib; probmetrics, netcal and
@@ -22,6 +24,8 @@ Where installed, they serve the tests as second implementations.
 from __future__ import annotations
 
 from temperance.metrics.binned import classwise_ece, debiased_ece, ece, mce
+from temperance.metrics.calibration_tests import cumulative_differences, spiegelhalter
+from temperance.metrics.cox import CoxTest, cox
 from temperance.metrics.decomposition import (
     Decomposition,
     brier_calibration,
@@ -31,7 +35,7 @@ from temperance.metrics.decomposition import (
     nll_refinement,
 )
 from temperance.metrics.diagram import Reliability, reliability
-from temperance.metrics.estimates import Estimate, Evaluation
+from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
 from temperance.metrics.evaluation import METRICS, evaluate
 from temperance.metrics.scores import accuracy, brier, nll, overconfidence
 from temperance.metrics.selective import aurc
@@ -39,6 +43,8 @@ from temperance.metrics.smooth import smooth_ece
 
 __all__ = [
     "METRICS",
+    "CalibrationTest",
+    "CoxTest",
     "Decomposition",
     "Estimate",
     "Evaluation",
@@ -49,6 +55,8 @@ __all__ = [
     "brier_calibration",
     "brier_refinement",
     "classwise_ece",
+    "cox",
+    "cumulative_differences",
     "debiased_ece",
     "decompose",
     "ece",
@@ -60,4 +68,5 @@ __all__ = [
     "overconfidence",
     "reliability",
     "smooth_ece",
+    "spiegelhalter",
 ]

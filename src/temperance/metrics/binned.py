@@ -12,14 +12,18 @@ where E|N(g, v)| = sqrt(2 v / pi) exp(-g^2 / 2v) + g erf(g / sqrt(2v)) is the me
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
 from temperance.labels import Names
 from temperance.metrics.bins import check_bins
+from temperance.metrics.bootstrap import kept_scales
 from temperance.metrics.class_bins import classwise_error
 from temperance.metrics.diagram import Reliability, reliability
+from temperance.metrics.estimates import Estimate
 from temperance.metrics.predictions import check_rows
 
 
@@ -89,6 +93,8 @@ def mce(
     -------
     float
         From 0 to 1. A bin with few rows often decides it; with `strategy="mass"` no bin is nearly empty.
+        `evaluate` gives it no interval: a bin with one row has no noise that a resample could see, and no
+        interval would cover.
 
     References
     ----------
@@ -193,10 +199,31 @@ def debiased_ece(
 
 def debiased(diagram: Reliability) -> float:
     """Return the debiased error of a reliability diagram."""
+    gaps, deviations = diagram.share * diagram.gap, diagram.share * _deviation(diagram)
+    return max(0.0, float(_debiased_sum(gaps[:, None], deviations[:, None])[0]))
+
+
+def debiased_interval(diagram: Reliability, noise: Any, confidence: float) -> Estimate:
+    """Return the debiased error with its interval, given draws of the noise of share times gap."""
+    gaps, deviations = diagram.share * diagram.gap, (diagram.share * _deviation(diagram))[:, None]
+    observed = float(_debiased_sum(gaps[:, None], deviations)[0])
+    norm, value = float(np.abs(gaps).sum()), max(0.0, observed)
+    low, high = kept_scales(observed, gaps, noise, confidence, lambda moved: _debiased_sum(moved, deviations))
+    return Estimate(value, min(low * norm, value), min(max(high * norm, value), 1.0))
+
+
+def _deviation(diagram: Reliability) -> Vector:
+    """Return the standard error of the accuracy in each bin; 0 in empty ones."""
     rate = np.clip(np.nan_to_num(diagram.accuracy), 0, 1)
-    deviation = np.sqrt(rate * (1 - rate) / np.maximum(diagram.count, np.finfo(np.float64).tiny))
-    size = np.abs(diagram.gap)
-    return max(0.0, float(diagram.share @ (2 * size - _folded_mean(size, deviation))))
+    deviation: Vector = np.sqrt(rate * (1 - rate) / np.maximum(diagram.count, np.finfo(np.float64).tiny))
+    return deviation
+
+
+def _debiased_sum(gaps: Vector, deviations: Vector) -> Vector:
+    """Return the sum of 2 |g| - E|N(g, v)| of each column."""
+    size = np.abs(gaps)
+    total: Vector = (2 * size - _folded_mean(size, np.broadcast_to(deviations, size.shape))).sum(axis=0)
+    return total
 
 
 def _folded_mean(size: Vector, deviation: Vector) -> Vector:

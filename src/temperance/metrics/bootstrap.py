@@ -1,92 +1,152 @@
 """Bootstrap intervals of means and of norms.
 
-Rows are drawn with replacement; a draw is N counts, and a metric of the draw is the metric with weights
-count_i w_i. Counts come in blocks, an (N, B) array at a time, so that memory does not grow with the draws.
+Rows are drawn with replacement; a draw is N counts. With weights w, deviations u = (count - 1) w, their sum
+v, and W the sum of the weights, a weighted mean of x and a vector g of mean residuals move by
+
+    mean* - mean = sum_i u_i (x_i - mean) / (W + v)        e* = g* - g = (sum_i u_i r_i - v g) / (W + v)
 
 Means. The ends are the percentiles of the draws.
 
-Norms. Every calibration error here is a norm |g| of a vector g of mean residuals (in bins, or smoothed).
-Noise e in g makes it too large, and the draws add noise again: percentiles may lie wholly above the estimate.
-But whatever the true g,
+Norms. Every calibration error here is a norm |g| (in bins, or smoothed). Noise makes it too large, and the
+draws add noise again: percentiles of |g*| may lie wholly above the truth. The interval holds every t = |h|
+that a test does not reject. The test takes h for the true residuals, and rejects if the observed |g| is among
+the most extreme of the |h + e*|:
 
-    |g| <= E|g + e| <= |g| + E|e|     (Jensen; triangle inequality)
+    keep t  if  P(|h + e*| >= |g|) >= alpha - a(t)  and  P(|h + e*| <= |g|) >= a(t)
+    a(t) = alpha / 2 min(1, t / 2 sd),      sd the standard deviation of |g + e*|
 
-so that the bias lies between 0 and E|e|, its value for a calibrated classifier. With draws g*, mean m and
-quantiles q of |g*|, and E|e| estimated by the mean of the recentred |g* - g|, the interval is
-
-    [|g| - E|e| - (q_high - m),  |g| + (m - q_low)],     truncated at 0 (and at 1).
-
-It contains the estimate, covers at least at its level whether the truth is 0 or far from 0 (but for the
-maximum of `mce`, see `evaluate`), and is wider than need be downwards when the truth is far from 0. The fixed
-point of the smooth error is not a norm but obeys the triangle inequality: the lower end rests on that.
+Far from 0 both tails have alpha / 2. At 0 the test has one side, since no error is below 0, so that a
+calibrated classifier is covered at the level itself. The norm does not say which h it belongs to. For the
+upper end h is a multiple of g. For the lower end it is one of g (1 - v / g^2)+, v the variance of the noise:
+where most residuals are noise and a few are not, noise adds the more to the norm, and t may be the smaller.
+What is kept is widened to contain the estimate, which may be above all of it where noise is all there is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 from temperance.metrics.estimates import Estimate
+from temperance.metrics.resamples import Resamples
 
-_NUMBERS = 1 << 22  # in a block of weights: 32 MB
-_WIDEST = 256  # draws in a block: the vectors of residuals may be longer than N
+Single = NDArray[np.float32]
+
+_MOST_NOISE = 1 << 24  # numbers in the noise of a norm: with more residuals, fewer draws
+_FEWEST = 200
+_FEW_EVENTS = 5.0  # in a bin, as many as make its draws as credible as theory
+_TINY = np.float32(1e-30)
+_HALVINGS = 12  # of an interval of t: the ends are exact to a thousandth of their distance
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
-    """A metric that is a norm of mean residuals.
+class CalibratedNoise:
+    """What the noise of the residual in each bin would be for a calibrated classifier.
 
-    `vector` maps (N, B) weights to (D, B) mean residuals, `length` maps those to B numbers: by default, to
-    the sums of their absolute values.
+    In a bin with few rows, or few events, a resample hardly sees the noise: one row stays what it is in a
+    third of the resamples. There the mean absolute deviation of a binomial count takes over.
     """
 
-    vector: Callable[[Vector], Vector]
-    length: Callable[[Vector], Vector] = lambda residuals: np.abs(residuals).sum(axis=0)
+    count: Vector
+    probability: Vector
+    unit: float
 
-    def value(self, weight: Vector) -> float:
-        """Return the metric for one set of weights."""
-        return float(self.length(self.vector(weight[:, None]))[0])
+    def corrected(self, noise: Single) -> Single:
+        """Return the noise, in each bin enlarged to a size between that of the draws and the binomial one."""
+        drawn = np.abs(noise).mean(axis=1, dtype=np.float64)
+        expected = binomial_deviation(self.count, self.probability) * self.unit
+        ratio = np.maximum(np.divide(expected, drawn, out=np.ones_like(drawn), where=drawn > 0), 1.0)
+        events = self.count * self.probability * (1 - self.probability)
+        factor = (events + _FEW_EVENTS * ratio) / (events + _FEW_EVENTS)
+        return noise * factor.astype(np.float32)[:, None]
+
+
+def binomial_deviation(count: Vector, probability: Vector) -> Vector:
+    """Return E|X - n p| of binomial counts X (De Moivre), also for n that are not whole."""
+    from scipy.special import gammaln
+
+    p = np.clip(probability, 1e-300, 1 - 1e-16)
+    k = np.minimum(np.floor(count * p) + 1, count)
+    logs = gammaln(count + 1) - gammaln(k + 1) - gammaln(count - k + 1)
+    return np.asarray(2 * k * np.exp(logs + k * np.log(p) + (count - k + 1) * np.log1p(-p)))
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Residuals of which a norm is taken: their mean, and a linear map from deviations to their sums.
+
+    `shift` is what the mean of each adds per unit of weight where `sums` leaves a constant out. `null` is
+    known where the residuals are those of bins.
+    """
+
+    mean: Vector
+    sums: Callable[[Any], Any]
+    shift: Vector | float = 0.0
+    null: CalibratedNoise | None = None
+
+    def most_draws(self, draws: int) -> int:
+        """Return how many draws are worth their memory: the norm of many residuals hardly varies."""
+        return min(draws, max(_FEWEST, _MOST_NOISE // max(1, len(self.mean))))
+
+    def noise(self, deviations: Single, extra: Single, total: float) -> Single:
+        """Return (D, B) differences between the means of resamples and those of the rows."""
+        noise = np.asarray(self.sums(deviations), np.float32)
+        if extra.any():  # weights differ, and their sum with them
+            noise -= np.multiply.outer(self.mean + self.shift, extra).astype(np.float32)
+        noise /= total + extra
+        return noise
 
 
 def bootstrap(
     weight: Vector,
-    means: Mapping[str, Callable[[Vector], Vector]],
-    norms: Mapping[str, Norm],
-    draws: int,
-    generator: np.random.Generator,
+    rows: Vector,
+    residuals: Mapping[str, Residuals],
+    resamples: Resamples,
     progress: Callable[[float], None] | None = None,
-) -> dict[str, Vector]:
-    """Return the draws of each metric: (draws,) for a mean, (2, draws) for a norm and its noise."""
-    centres = {name: norm.vector(weight[:, None]) for name, norm in norms.items()}
-    parts: dict[str, list[Vector]] = {name: [] for name in (*means, *norms)}
+) -> tuple[Vector, dict[str, Single]]:
+    """Return the (M, draws) means of the (M, N) numbers in `rows`, and the noise of each norm."""
+    infinite = np.isinf(rows)
+    finite, total = np.where(infinite, 0.0, rows), float(weight.sum())
+    means = finite @ weight / total
+    centred = (finite - means[:, None]).astype(np.float32)
+    drawn: list[Vector] = []
+    noise: dict[str, list[Single]] = {name: [] for name in residuals}
     done = 0
-    for weights in _resamples(weight, draws, generator):
-        for name, mean in means.items():
-            parts[name].append(mean(weights))
-        for name, norm in norms.items():
-            drawn = norm.vector(weights)
-            parts[name].append(np.stack([norm.length(drawn), norm.length(drawn - centres[name])]))
-        done += weights.shape[1]
+    for deviations, extra in _deviations(weight, resamples):
+        part = means[:, None] + (centred @ deviations) / (total + extra)
+        if infinite.any():  # a resample without the infinite rows has a finite mean
+            met = infinite.astype(np.float32) @ (deviations + weight[:, None].astype(np.float32))
+            part[met > 0] = np.inf
+        drawn.append(part)
+        for name, residual in residuals.items():
+            if done < residual.most_draws(resamples.draws):
+                noise[name].append(residual.noise(deviations, extra, total))
+        done += deviations.shape[1]
         if progress is not None:
-            progress(done / draws)
-    return {name: np.concatenate(part, axis=-1) for name, part in parts.items()}
+            progress(done / resamples.draws)
+    whole = {name: np.hstack(parts) for name, parts in noise.items()}
+    for name, residual in residuals.items():
+        if residual.null is not None:
+            whole[name] = residual.null.corrected(whole[name])
+    return np.hstack(drawn), whole
 
 
-def _resamples(weight: Vector, draws: int, generator: np.random.Generator) -> Iterator[Vector]:
-    """Yield (N, B) blocks of weights, one column for each resample."""
-    n_rows = len(weight)
-    size = max(1, min(_WIDEST, _NUMBERS // n_rows))
-    for start in range(0, draws, size):
-        width = min(size, draws - start)
-        counts = np.empty((n_rows, width))
-        for column in range(width):
-            chosen = generator.integers(n_rows, size=n_rows)
-            counts[:, column] = np.bincount(chosen, minlength=n_rows)
-        counts *= weight[:, None]
-        yield counts
+def _deviations(weight: Vector, resamples: Resamples) -> Iterator[tuple[Single, Single]]:
+    """Yield the (N, B) deviations (count - 1) w of each block, and their sums over rows."""
+    equal = bool((weight == 1).all())
+    for counts in resamples.blocks():
+        deviations = counts.astype(np.float32)
+        deviations -= 1
+        if equal:
+            yield deviations, np.zeros(counts.shape[1], np.float32)
+        else:
+            deviations *= weight[:, None].astype(np.float32)
+            yield deviations, deviations.sum(axis=0, dtype=np.float64).astype(np.float32)
 
 
 def mean_interval(value: float, drawn: Vector, confidence: float, low: float, high: float) -> Estimate:
@@ -95,13 +155,58 @@ def mean_interval(value: float, drawn: Vector, confidence: float, low: float, hi
     return Estimate(*map(float, numbers))
 
 
-def norm_interval(value: float, drawn: Vector, confidence: float) -> Estimate:
-    """Return the interval for a norm, within [0, 1], as derived at the top of this module."""
-    lengths, noise = drawn
-    lower, upper = _quantiles(lengths, confidence)
-    centre = float(lengths.mean())
-    low = value - float(noise.mean()) - max(upper - centre, 0)
-    return Estimate(value, max(low, 0.0), min(value + max(centre - lower, 0), 1.0))
+def kept_scales(
+    observed: float,
+    mean: Vector,
+    noise: Single,
+    confidence: float,
+    statistic: Callable[[Any], Any] | None = None,
+) -> tuple[float, float]:
+    """Return the least and the largest t that the test at the top of this module keeps, in units of |g|.
+
+    `statistic` maps (D, B) residuals to B numbers, by default to their norms, as it mapped the mean to the
+    `observed` number.
+    """
+    statistic, column = statistic or norms, mean.astype(np.float32)[:, None]
+    length, alpha = float(np.abs(mean).sum()), 1 - confidence
+    spread = float(np.std(statistic(column + noise)))
+    if length == 0 or spread == 0:
+        return 1.0, 1.0
+
+    def lower_tail(t: float) -> float:
+        return alpha / 2 * min(1.0, t * length / (2 * spread))
+
+    shrunk = column * np.maximum(1 - noise.var(axis=1)[:, None] / np.maximum(column**2, _TINY), 0)
+    sparse = shrunk * (length / np.abs(shrunk).sum()) if shrunk.any() else column
+
+    def is_not_too_small(t: float) -> bool:
+        drawn = statistic(np.float32(t) * sparse + noise)
+        return float(np.mean(drawn >= observed)) >= alpha - lower_tail(t)
+
+    def is_not_too_large(t: float) -> bool:
+        return float(np.mean(statistic(np.float32(t) * column + noise) <= observed)) >= lower_tail(t)
+
+    low = 0.0 if is_not_too_small(0.0) else _boundary(is_not_too_small, inside=1.0, outside=0.0)
+    return low, _boundary(is_not_too_large, inside=0.0, outside=1 + 6 * spread / length)
+
+
+def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Return where a condition that holds `inside` ceases to hold, by bisection."""
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return inside
+
+
+def norm_interval(value: float, mean: Vector, noise: Single, confidence: float) -> Estimate:
+    """Return the interval for the sum of absolute residuals, within [0, 1]."""
+    low, high = kept_scales(value, mean, noise, confidence)
+    return Estimate(value, low * value, min(max(high, 1.0) * value, 1.0))
+
+
+def norms(residuals: Any) -> Any:
+    """Return the sum of absolute values of each column."""
+    return np.abs(residuals).sum(axis=0)
 
 
 def _quantiles(drawn: Vector, confidence: float) -> tuple[float, float]:

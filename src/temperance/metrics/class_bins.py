@@ -1,17 +1,18 @@
-"""The residual of each class in each bin, for one set of weights or for many.
+"""The residual of each class in each bin, and its noise, without an array of N K bin numbers.
 
 For class k and bin b, with bins over p_k:
 
     R_kb = sum_i w_i (1[y_i = k] - p_ik) over the rows i with p_ik in bin b
     classwise ECE = sum_kb |R_kb| / (K sum_i w_i)
 
-Rows sum to 1, so that fewer than M of the K probabilities of a row lie above 1/M. With bins of equal width
-those few go into a sparse matrix, and the first bin is what remains of the class's total,
+Three facts keep this to one pass over the probabilities, whatever the number of classes:
 
-    R_k1 = sum_i w_i (1[y_i = k] - p_ik) - sum_{b > 1} R_kb,
-
-one dense product. It costs N K multiplications for each set of weights and never stores N K bin numbers:
-this makes a bootstrap practical for 1000 classes.
+1. Rows sum to 1, so that few of the K probabilities of a row are above 1/15. These are kept one by one; the
+   first bin is what remains of the total of a class.
+2. A class that is no row's label has R_kb <= 0 in every bin. All such classes together add the probability
+   that they have, sum_i w_i sum_k p_ik: one number for each row.
+3. The noise of the first bin is that of labels: its small probabilities vary by far less than 0 and 1 do. So
+   resamples see the mean small probability of each class in place of each row's own.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Indices, Vector
 from temperance.metrics.bins import assign, bin_edges
+from temperance.metrics.bootstrap import CalibratedNoise, Residuals
 from temperance.metrics.diagram import binned
 from temperance.metrics.predictions import Predictions, cached_slices
 from temperance.metrics.sums import group_sums
+
+_SMALL = 1 / 15  # probabilities up to this, and within the first bin, are summed and not kept
 
 
 def classwise_error(rows: Predictions, bins: int, strategy: str) -> float:
     """Return the classwise calibration error of the rows."""
     n_classes = rows.probs.shape[1]
     if strategy == "width":
-        residual = ClassBins(rows, bins).residuals(rows.weight[:, None])
-        return float(np.abs(residual).sum() / (n_classes * rows.total))
+        return float(np.abs(ClassBins(rows, bins).mean).sum())
     return float(np.mean([_class_error(rows, k, bins, strategy) for k in range(n_classes)]))
 
 
@@ -44,39 +47,119 @@ def _class_error(rows: Predictions, k: int, bins: int, strategy: str) -> float:
     return float(diagram.share @ np.abs(diagram.gap))
 
 
-def _above(probs: NDArray[np.floating[Any]], edge: np.floating[Any]) -> tuple[Indices, Indices]:
-    """Return rows and columns of the probabilities above the edge, block by block: they are few."""
-    found = [np.nonzero(probs[block] > edge) for block in cached_slices(*probs.shape)]
-    rows = [row + block.start for (row, _), block in zip(found, cached_slices(*probs.shape), strict=True)]
-    return np.concatenate(rows), np.concatenate([column for _, column in found])
+def calibrated_noise(rows: Predictions, count: Vector, total: Vector, unit: float = 1.0) -> CalibratedNoise:
+    """Return the noise in bins with the sum of weights `count` and the sum of probabilities `total`."""
+    rate = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    per_weight = rows.total / float(rows.weight @ rows.weight)  # observations: 1 without weights
+    return CalibratedNoise(
+        np.maximum(count, 0) * per_weight, np.clip(rate, 0, 1), unit / (rows.total * per_weight)
+    )
 
 
 class ClassBins:
-    """Residuals of all classes in bins of equal width, as a linear function of the weights."""
+    """Mean residuals of the classes that occur, in bins of equal width, and one for all other classes.
+
+    Only bins that hold rows have a place. All numbers are divided by K, so that the sum of their absolute
+    values is the classwise calibration error.
+    """
 
     def __init__(self, rows: Predictions, bins: int) -> None:
         self.rows, self.bins = rows, bins
-        edges = bin_edges(rows.confidence, rows.weight, bins, "width")
-        row, column = _above(rows.probs, edges[1])
-        probs = rows.probs[row, column]
-        values: Vector = (rows.labels[row] == column) - probs.astype(np.float64)
-        n_rows, n_classes = rows.probs.shape
-        position = column * bins + assign(probs, edges)
-        self._upper = group_sums(values, position, row, (n_classes * bins, n_rows))
-        self._label = group_sums(np.ones(n_rows), rows.labels, np.arange(n_rows), (n_classes, n_rows))
+        self.n_classes = rows.probs.shape[1]
+        self.occurring, self._place = np.unique(rows.labels, return_inverse=True)
+        self.edges = bin_edges(rows.confidence, rows.weight, bins, "width")
+        self._read()
+        self._upper: Vector = self._is_label - self._large.astype(np.float64)
+        self._bin = assign(self._large, self.edges)
+        self.mean = self._sum_up() / (self.n_classes * rows.total)
 
-    def residuals(self, weights: Vector) -> Vector:
-        """Return (K * bins, B) residuals for (N, B) weights."""
-        n_classes = self.rows.probs.shape[1]
-        residual = self._upper(weights).reshape(n_classes, self.bins, -1)
-        residual[:, 0] = self._totals(weights) - residual.sum(axis=1)
-        return residual.reshape(n_classes * self.bins, -1)
+    def _read(self) -> None:
+        """Read the probabilities once: large ones, the total of each class, and what no label claims."""
+        rows, place = self.rows, np.full(self.n_classes, -1)
+        place[self.occurring] = np.arange(len(self.occurring))
+        self._totals, self._others = rows.class_totals, np.zeros(len(rows.probs))
+        unclaimed = (place < 0).astype(rows.probs.dtype)
+        cut = np.minimum(self.edges[1], self.edges.dtype.type(_SMALL))
+        found: list[tuple[Indices, Indices]] = []
+        for block in cached_slices(*rows.probs.shape):
+            part = rows.probs[block]
+            row, column = np.nonzero(part > cut)
+            kept = place[column] >= 0
+            found.append((row[kept] + block.start, column[kept]))
+            if unclaimed.any():
+                self._others[block] = part @ unclaimed
+        self._row = np.concatenate([row for row, _ in found])
+        column = np.concatenate([column for _, column in found])
+        self._large: NDArray[np.floating[Any]] = rows.probs[self._row, column]
+        self._is_label = rows.labels[self._row] == column
+        self._column = place[column]
 
-    def _totals(self, weights: Vector) -> Vector:
-        """Return the (K, B) sums of 1[y = k] - p_k, converting the probabilities to float64 by blocks."""
-        probs = self.rows.probs
-        totals = self._label(weights)
-        # Wide blocks: this is one large matrix product, not work that must stay in the cache.
-        for block in cached_slices(len(probs), max(1, probs.shape[1] // 32)):
-            totals -= probs[block].astype(np.float64).T @ weights[block]
-        return totals
+    def _sum_up(self) -> Vector:
+        """Return the residuals: of large probabilities by bin, of small ones by class, of other classes."""
+        rows, n = self.rows, len(self.occurring)
+        weight, count = rows.weight[self._row], np.bincount(self._place, weights=rows.weight, minlength=n)
+        first = count - self._totals[self.occurring]
+        large = np.bincount(self._column, weights=weight * self._upper, minlength=n)
+        self._small_mean = self._mean_of_small(weight)
+        position = self._column * self.bins + self._bin
+        # Where nothing is summed NumPy gives whole numbers.
+        residual: Vector = np.bincount(
+            position, weights=weight * self._upper, minlength=n * self.bins
+        ).astype(np.float64)
+        residual[:: self.bins] += first - large
+        self._kept = np.union1d(position, np.arange(n) * self.bins)
+        return np.append(residual[self._kept], -float(rows.weight @ self._others))
+
+    def _mean_of_small(self, weight: Vector) -> Vector:
+        """Return the mean small probability of each class that occurs; 0 where it has none."""
+        n = len(self.occurring)
+        rest = self.rows.total - np.bincount(self._column, weights=weight, minlength=n)
+        large = np.bincount(self._column, weights=weight * self._large, minlength=n)
+        sums = np.maximum(self._totals[self.occurring] - large, 0)
+        return np.divide(sums, rest, out=np.zeros(n), where=rest > 1e-9 * self.rows.total)
+
+    def residuals(self) -> Residuals:
+        """Return the residuals with their noise."""
+        n_rows, n_kept = len(self.rows.probs), len(self._kept)
+        first = np.searchsorted(self._kept, np.arange(len(self.occurring)) * self.bins)
+        small = np.ones(n_rows, bool)
+        small[self._row[self._is_label]] = False
+        label = np.flatnonzero(small)
+        values = np.concatenate(
+            [self._upper, self._small_mean[self._column], np.ones(len(label)), -self._others]
+        )
+        group = np.concatenate(
+            [
+                np.searchsorted(self._kept, self._column * self.bins + self._bin),
+                first[self._column],
+                first[self._place[label]],
+                np.full(n_rows, n_kept),
+            ]
+        )
+        row = np.concatenate([self._row, self._row, label, np.arange(n_rows)])
+        shift = np.zeros(n_kept + 1)
+        shift[first] = self._small_mean / self.n_classes
+        sums = group_sums(values / self.n_classes, group, row, (n_kept + 1, n_rows))
+        return Residuals(self.mean, sums, shift, self._null())
+
+    def _null(self) -> CalibratedNoise:
+        """Return the noise of labels; that of the other classes is left to the draws.
+
+        Above the first bin the rate of a bin is that of all classes together: one class has too few rows
+        there to tell its own.
+        """
+        n, rows = len(self.occurring), self.rows
+        position, weight = self._column * self.bins + self._bin, rows.weight[self._row]
+        count, total = (
+            np.bincount(position, weights=values, minlength=n * self.bins).reshape(n, -1).astype(np.float64)
+            for values in (weight, weight * self._is_label)
+        )
+        rate = total.sum(axis=0) / np.maximum(count.sum(axis=0), np.finfo(np.float64).tiny)
+        total = count * rate
+        large = np.bincount(
+            self._column[self._bin > 0], weights=(weight * self._large)[self._bin > 0], minlength=n
+        )
+        count[:, 0] = rows.total - count[:, 1:].sum(axis=1)
+        total[:, 0] = np.maximum(self._totals[self.occurring] - large, 0)
+        counts, totals = (np.append(part.ravel()[self._kept], 0.0) for part in (count, total))
+        return calibrated_noise(rows, counts, totals, 1 / self.n_classes)

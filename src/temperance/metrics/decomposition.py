@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.core.logit_rows import LogitRows
 from temperance.labels import Names
 from temperance.metrics.predictions import Predictions, cached_slices, check_integer, check_rows
-from temperance.metrics.recalibration import Recalibrator, fit_bias, fit_temperature, log_probabilities
+from temperance.metrics.recalibration import Recalibration, Recalibrator, log_probabilities
 from temperance.validation import check_choice
 
 
@@ -169,28 +168,17 @@ def recalibrated_losses(rows: Predictions, folds: int, generator: np.random.Gene
     nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
     fold = generator.permutation(n_rows) % folds
     logs = log_probabilities(rows.probs, np.float32)
-    logit_rows = LogitRows(logs, rows.labels)
+    recalibration = Recalibration(logs, rows.labels, rows.class_totals)
     models = (Recalibrator(1.0, np.zeros(logs.shape[1])),) * 2
     for held in range(folds):
         # Starting from the last fold's fit saves passes. Both fits are convex and run to convergence, so
         # that the start, which has seen the held rows, leaves no trace that matters.
         # With nothing to learn from, as for a single row, a fit returns its start, the identity.
-        models = _fit(logit_rows, np.where(fold == held, 0.0, rows.weight), models)
+        weight = np.where(fold == held, 0.0, rows.weight)
+        models = recalibration.fit(weight, models) if weight.any() else models
         index = np.flatnonzero(fold == held)
         for block in cached_slices(len(index), logs.shape[1]):
             chosen = index[block]
-            part = log_probabilities(rows.probs[chosen], np.float64)
             for which, model in enumerate(models, start=1):
-                nll[which, chosen], brier[which, chosen] = model.losses(part, rows.labels[chosen])
+                nll[which, chosen], brier[which, chosen] = model.losses(logs[chosen], rows.labels[chosen])
     return {"nll": nll, "brier": brier}
-
-
-def _fit(
-    rows: LogitRows, weight: Vector, start: tuple[Recalibrator, Recalibrator]
-) -> tuple[Recalibrator, Recalibrator]:
-    """Return temperature scaling, and temperature scaling with biases, for these weights."""
-    if not weight.any():
-        return start
-    beta = fit_temperature(rows, weight, start[0].beta)
-    scaled = Recalibrator(beta, start[0].bias)
-    return scaled, fit_bias(rows, weight, Recalibrator(beta, start[1].bias))

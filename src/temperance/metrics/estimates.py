@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Any
 
 from temperance import loaders
 
@@ -22,6 +24,21 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class CalibrationTest:
+    """A test of calibration: `statistic`, `p_value` of the null hypothesis "calibrated", and both in `words`.
+
+    Examples
+    --------
+    >>> CalibrationTest(1.2, 0.23, "z = 1.20, p = 0.230: compatible with calibration.").p_value
+    0.23
+    """
+
+    statistic: float
+    p_value: float
+    words: str
+
+
+@dataclass(frozen=True)
 class Evaluation(Mapping[str, Estimate]):
     """All metrics of one set of predictions: a mapping from name to `Estimate`, printed as a table.
 
@@ -36,6 +53,8 @@ class Evaluation(Mapping[str, Estimate]):
         Level of the intervals.
     draws : int
         Bootstrap resamples behind them.
+    tests : dict from str to CalibrationTest
+        Tests of calibration of the top label; not part of the mapping.
 
     Examples
     --------
@@ -55,6 +74,7 @@ class Evaluation(Mapping[str, Estimate]):
     bins: int
     confidence: float
     draws: int
+    tests: Mapping[str, CalibrationTest] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -74,11 +94,27 @@ class Evaluation(Mapping[str, Estimate]):
             f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in astuple(estimate))
             for name, estimate in self.items()
         ]
-        return "\n".join([head, "", f"{'metric':<20}{'value':>12}{'low':>12}{'high':>12}", *lines])
+        table = [head, "", f"{'metric':<20}{'value':>12}{'low':>12}{'high':>12}", *lines]
+        return "\n".join([*table, *(["", *self._test_lines()] if self.tests else [])])
+
+    def _test_lines(self) -> list[str]:
+        rows = [("test of calibration", "statistic", "p-value"), *self.shown_tests()]
+        lines = [f"{name:<20}{statistic:>12}{p_value:>12}" for name, statistic, p_value in rows]
+        cox = self.tests.get("cox")
+        return lines if cox is None else [*lines, "", *textwrap.wrap(f"Cox: {cox.words}", 80)]
+
+    def shown_tests(self) -> list[tuple[str, str, str]]:
+        """Return name, statistic and p-value of each test as a table shows them."""
+        return [
+            (name, f"{test.statistic:.2f}", f"{test.p_value:.3f}" if test.p_value >= 0.001 else "< 0.001")
+            for name, test in self.tests.items()
+        ]
 
     @staticmethod
     def shown(name: str, number: float) -> str:
-        """Write a number for people: errors that are fractions in percent, losses as they are."""
+        """Write a number for people: fractions in percent, losses as they are, "-" for what is not known."""
+        if number != number:
+            return "-"
         return f"{100 * number:.2f} %" if name in _PERCENT else f"{number:.4f}"
 
     def _repr_html_(self) -> str:
@@ -88,3 +124,7 @@ class Evaluation(Mapping[str, Estimate]):
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return plain numbers in natural units, ready for JSON: name -> value, low, high."""
         return {name: asdict(estimate) for name, estimate in self.items()}
+
+    def tests_to_dict(self) -> dict[str, dict[str, Any]]:
+        """Return the tests as plain numbers, ready for JSON: name -> statistic, p_value, words and others."""
+        return {name: asdict(test) for name, test in self.tests.items()}

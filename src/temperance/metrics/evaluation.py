@@ -1,33 +1,44 @@
 """Every metric at once, with intervals.
 
     means   accuracy, nll, brier, overconfidence and the parts of the losses are weighted means of one number
-            for each row; aurc is a mean of running means
-    norms   ece, mce, classwise_ece and smooth_ece are norms of mean residuals
+            for each row; so is, to first order, aurc
+    norms   ece, classwise_ece and smooth_ece are norms of mean residuals
 
-What belongs to a row is computed once; each block of resamples is then a few matrix products.
+What belongs to a row is computed once, and resamples see no probabilities: `resamples` has their counts,
+`bootstrap` the intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
 from temperance.labels import Names
-from temperance.metrics.binned import debiased
+from temperance.metrics.binned import debiased_interval
 from temperance.metrics.bins import assign, bin_edges, check_bins
-from temperance.metrics.bootstrap import Norm, bootstrap, mean_interval, norm_interval
-from temperance.metrics.class_bins import ClassBins
+from temperance.metrics.bootstrap import (
+    Residuals,
+    bootstrap,
+    kept_scales,
+    mean_interval,
+    norm_interval,
+)
+from temperance.metrics.calibration_tests import Event, cumulative_of, spiegelhalter_of
+from temperance.metrics.class_bins import ClassBins, calibrated_noise
+from temperance.metrics.cox import cox_of
 from temperance.metrics.decomposition import recalibrated_losses, refined
 from temperance.metrics.diagram import bin_rows
-from temperance.metrics.estimates import Estimate, Evaluation
+from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
+from temperance.metrics.resamples import DRAWS, Resamples
 from temperance.metrics.selective import RiskCurve
-from temperance.metrics.smooth import fixed_point, grid_sums
+from temperance.metrics.smooth import smooth_parts
 from temperance.metrics.sums import group_sums
+from temperance.progress import reporting
 
 _RANGES = {"accuracy": (0, 1), "aurc": (0, 1), "overconfidence": (-1, 1)}  # others: from 0 up
 METRICS = (
@@ -46,24 +57,25 @@ def evaluate(
     bins: int = 15,
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = 0,
-    draws: int = 1000,
+    draws: int = DRAWS,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] | bool | None = True,
 ) -> Evaluation:
     """Compute all metrics, each with a bootstrap interval over rows.
 
     Means have percentile intervals. Calibration errors are biased upward, and their percentiles are even
-    more so; their intervals allow for a bias anywhere between 0 and that of a perfectly calibrated
-    classifier. They contain the estimate and cover the error of the same bins in the population, also when
-    that is 0, at the price of some width. `debiased_ece` estimates the same number as `ece`, and shares its
-    interval. The worst bin is at least as bad as the mean, so the interval of `mce` starts no lower than that
-    of `ece`.
+    more so: their intervals are those of a test that knows the noise of the rows, see `metrics.bootstrap`.
+    They cover the error of the same bins in the population, also when that is 0, and contain the estimate.
+    `debiased_ece` estimates the same number as `ece`, with an interval from its own distribution. `mce` has
+    none, and nan for its ends: the worst bin is often the one with the fewest rows, whose noise a resample
+    cannot see. docs/coverage.md has the coverage of each interval, measured on simulated data.
 
     The intervals of the calibration and refinement parts hold the recalibrators fixed: they show the noise
-    of the rows judged, not of the fits, and are about what these recalibrators can mend. A bin with one row
-    has no noise that a bootstrap could see, so that the interval of `mce` is too narrow when such a bin is
-    the worst: use fewer bins then.
+    of the rows judged, not of the fits, and are about what these recalibrators can mend.
+
+    `tests` of the result has tests of calibration with p-values: `spiegelhalter`, `cox`, and
+    `cumulative_differences` with both of its statistics, all for the top label.
 
     Parameters
     ----------
@@ -82,8 +94,9 @@ def evaluate(
         weights: k copies of a row are not k observations.
     classes : sequence of str or int, optional
         The names of the columns, as for `accuracy`.
-    progress : function of the share done, optional
-        Called after each block of resamples.
+    progress : bool, or function of the share done
+        By default a line on standard error, if that is a terminal or a notebook and the call takes longer
+        than two seconds; False turns it off. A function is called after each block of resamples.
 
     Returns
     -------
@@ -102,36 +115,74 @@ def evaluate(
     >>> result["ece"].low, round(result["accuracy"].value, 2)
     (0.0, 0.76)
     """
-    bins, draws = check_bins(bins), check_integer("draws", draws, 1)
-    check_fraction("confidence", confidence)
     rows = check_rows(probs, labels, sample_weight, classes)
-    estimates = _estimates(rows, bins, confidence, draws, np.random.default_rng(random_state), progress)
-    n_rows, n_classes = rows.probs.shape
-    return Evaluation({name: estimates[name] for name in METRICS}, n_rows, n_classes, bins, confidence, draws)
+    scorer = Scorer(bins, confidence, draws, random_state)
+    if callable(progress):
+        return scorer.evaluate(rows, progress)
+    with reporting("Evaluating", progress) as report:
+        return scorer.evaluate(rows, lambda share: report("intervals", share))
 
 
-def _estimates(
-    rows: Predictions,
-    bins: int,
-    confidence: float,
-    draws: int,
-    generator: np.random.Generator,
-    progress: Callable[[float], None] | None,
-) -> dict[str, Estimate]:
-    """Return the estimate of each metric, by name."""
-    per_row, norms, area = _per_row(rows, generator), _norms(rows, bins), RiskCurve(rows).area
-    drawn = bootstrap(
-        rows.weight, {"means": _means(per_row), "aurc": area}, norms, draws, generator, progress
-    )
-    estimates = {
-        name: mean_interval(rows.mean(values), sample, confidence, *_RANGES.get(name, (0, np.inf)))
-        for (name, values), sample in zip(per_row.items(), drawn["means"], strict=True)
-    }
-    whole = float(area(rows.weight[:, None])[0])
-    estimates["aurc"] = mean_interval(whole, drawn["aurc"], confidence, 0, 1)
-    for name, norm in norms.items():
-        estimates[name] = norm_interval(norm.value(rows.weight), drawn[name], confidence)
-    return estimates | _tied_to_ece(rows, bins, estimates)
+@dataclass
+class Scorer:
+    """The settings of an evaluation; with one seed, all evaluations of as many rows share their resamples."""
+
+    bins: int
+    confidence: float
+    draws: int
+    random_state: int | np.random.Generator | None
+    _resamples: Resamples | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.bins, self.draws = check_bins(self.bins), check_integer("draws", self.draws, 1)
+        check_fraction("confidence", self.confidence)
+
+    def evaluate(self, rows: Predictions, progress: Callable[[float], None] | None = None) -> Evaluation:
+        """Return all metrics of the rows, and the tests."""
+        generator = np.random.default_rng(self.random_state)
+        per_row = _per_row(rows, generator)
+        n_rows, n_classes = rows.probs.shape
+        resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
+        if self._resamples != resamples:
+            self._resamples = resamples
+        estimates = self._estimates(rows, per_row, self._resamples, progress)
+        return Evaluation(
+            {name: estimates[name] for name in METRICS},
+            *(n_rows, n_classes, self.bins, self.confidence, self.draws),
+            _tests(rows, self.confidence),
+        )
+
+    def _estimates(
+        self,
+        rows: Predictions,
+        per_row: dict[str, Vector],
+        resamples: Resamples,
+        progress: Callable[[float], None] | None,
+    ) -> dict[str, Estimate]:
+        curve = RiskCurve(rows)
+        smooth, grid, smooth_of = smooth_parts(rows)
+        residuals = {
+            "ece": _in_bins(rows, self.bins),
+            "classwise_ece": ClassBins(rows, self.bins).residuals(),
+            "smooth_ece": grid,
+        }
+        values = np.stack([*per_row.values(), curve.influence])
+        (*drawn, area), noise = bootstrap(rows.weight, values, residuals, resamples, progress)
+        found = {
+            name: mean_interval(rows.mean(row), sample, self.confidence, *_RANGES.get(name, (0, np.inf)))
+            for (name, row), sample in zip(per_row.items(), drawn, strict=True)
+        }
+        found["aurc"] = mean_interval(curve.area, curve.area + area, self.confidence, 0, 1)
+        for name in ("ece", "classwise_ece"):
+            mean = residuals[name].mean
+            found[name] = norm_interval(float(np.abs(mean).sum()), mean, noise[name], self.confidence)
+        observed = float(np.abs(grid.mean).sum())
+        low, high = kept_scales(observed, grid.mean, noise["smooth_ece"], self.confidence)
+        found["smooth_ece"] = Estimate(smooth, smooth_of(low), max(smooth, smooth_of(high)))
+        diagram = bin_rows(rows, self.bins)
+        found["debiased_ece"] = debiased_interval(diagram, noise["ece"], self.confidence)
+        found["mce"] = Estimate(float(np.abs(diagram.gap).max()), np.nan, np.nan)
+        return found
 
 
 def _per_row(rows: Predictions, generator: np.random.Generator) -> dict[str, Vector]:
@@ -147,46 +198,27 @@ def _per_row(rows: Predictions, generator: np.random.Generator) -> dict[str, Vec
     return values
 
 
-def _means(per_row: dict[str, Vector]) -> Callable[[Vector], Vector]:
-    """Return the function from (N, B) weights to the (metrics, B) means."""
-    stacked = np.stack(list(per_row.values()))
-    infinite = np.isinf(stacked)
-    finite = np.where(infinite, 0.0, stacked)
-
-    def means(weights: Vector) -> Vector:
-        result: Vector = (finite @ weights) / weights.sum(axis=0)
-        if infinite.any():  # 0 * inf is nan: a resample without the infinite rows has a finite mean
-            result[(infinite.astype(np.float64) @ weights) > 0] = np.inf
-        return result
-
-    return means
-
-
-def _norms(rows: Predictions, bins: int) -> dict[str, Norm]:
-    """Return the calibration errors as norms."""
+def _in_bins(rows: Predictions, bins: int) -> Residuals:
+    """Return the residuals of the top label in bins of equal width."""
     index = assign(rows.confidence, bin_edges(rows.confidence, rows.weight, bins, "width"))
-    n_rows, n_classes = rows.probs.shape
-    row, shape = np.arange(n_rows), (bins, n_rows)
-    residuals, counts = (group_sums(v, index, row, shape) for v in (rows.residual, np.ones(n_rows)))
-    classes, grid = ClassBins(rows, bins), grid_sums(rows)
+    n_rows = len(index)
+    mean, sure, count = (
+        np.bincount(index, weights=rows.weight * values, minlength=bins).astype(np.float64)
+        for values in (rows.residual, rows.confidence.astype(np.float64), np.ones(n_rows))
+    )
+    return Residuals(
+        mean / rows.total,
+        group_sums(rows.residual, index, np.arange(n_rows), (bins, n_rows)),
+        null=calibrated_noise(rows, count, sure),
+    )
 
-    def gaps(weights: Vector) -> Vector:
-        count = counts(weights)
-        return np.divide(residuals(weights), count, out=np.zeros_like(count), where=count > 0)
 
+def _tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
+    """Return each test of the top label, by name."""
+    event = Event.of(rows)
     return {
-        "ece": Norm(lambda w: residuals(w) / w.sum(axis=0)),
-        "mce": Norm(gaps, lambda g: np.abs(g).max(axis=0)),
-        "classwise_ece": Norm(lambda w: classes.residuals(w) / (n_classes * w.sum(axis=0))),
-        "smooth_ece": Norm(lambda w: grid(w) / w.sum(axis=0), fixed_point),
-    }
-
-
-def _tied_to_ece(rows: Predictions, bins: int, estimates: dict[str, Estimate]) -> dict[str, Estimate]:
-    """Return the estimates whose intervals follow from that of the ECE, as `evaluate` explains."""
-    plain, worst = estimates["ece"], estimates["mce"]
-    value = debiased(bin_rows(rows, bins))
-    return {
-        "debiased_ece": replace(plain, value=value, low=min(plain.low, value)),
-        "mce": replace(worst, low=max(worst.low, plain.low)),
+        "spiegelhalter": spiegelhalter_of(event),
+        "cox": cox_of(event, confidence),
+        "kuiper": cumulative_of(event, "kuiper"),
+        "kolmogorov_smirnov": cumulative_of(event, "ks"),
     }

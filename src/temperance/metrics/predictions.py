@@ -76,10 +76,18 @@ class Predictions:
         """The squared distance from the one-hot label, summed over classes."""
         squares = np.empty(len(self.probs))
         for block in cached_slices(*self.probs.shape):
-            part = self.probs[block].astype(np.float64)
+            part = self.probs[block].astype(np.float64, copy=False)
             squares[block] = np.einsum("ij,ij->i", part, part)
         # Rounding may leave -1e-16 where the prediction is certain and right.
         return np.maximum(squares - 2 * self.of_label + 1, 0)
+
+    @cached_property
+    def class_totals(self) -> Vector:
+        """The weighted sum of the probabilities of each class."""
+        totals = np.zeros(self.probs.shape[1])
+        for block in cached_slices(*self.probs.shape):
+            totals += self.weight[block] @ self.probs[block].astype(np.float64, copy=False)
+        return totals
 
     def mean(self, values: Vector) -> float:
         """Return the weighted mean of one value for each row."""

@@ -53,26 +53,34 @@ def aurc(
     >>> round(aurc([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1]), 4)
     0.2778
     """
-    rows = check_rows(probs, labels, sample_weight, classes)
-    return float(RiskCurve(rows).area(rows.weight[:, None])[0])
+    return RiskCurve(check_rows(probs, labels, sample_weight, classes)).area
 
 
 class RiskCurve:
-    """The order in which rows are answered, and the area for any weights."""
+    """The area under the risk-coverage curve, and what each row adds to it.
+
+    With risk R, coverage and weights in order of falling confidence, groups g of tied rows, A_g the weight
+    answered up to g and W all of it, the area is sum_g (A_g - A_(g-1)) R_g / W. Its derivative by the weight
+    of row i, times W, is the influence of the row:
+
+        R_(g of i) - area + sum over groups h from that of i on of (A_h - A_(h-1)) (error_i - R_h) / A_h
+    """
 
     def __init__(self, rows: Predictions) -> None:
-        self.order = np.argsort(-rows.confidence, kind="stable")
-        self.errors = 1 - rows.correct[self.order, None]
-        ordered = rows.confidence[self.order]
-        self.last = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # of each tied group
+        order = np.argsort(-rows.confidence, kind="stable")
+        ordered, weight = rows.confidence[order], rows.weight[order]
+        errors = 1 - rows.correct[order]
+        ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # of each tied group
+        answered, wrong = weight.cumsum()[ends], (weight * errors).cumsum()[ends]
+        share, risk = np.diff(answered, prepend=0.0), wrong / answered
+        self.area = float(share @ risk / answered[-1])
+        group = np.searchsorted(ends, np.arange(len(ordered)))
+        later, later_risk = (_from_here_on(part) for part in (share / answered, share / answered * risk))
+        influence = risk[group] - self.area + errors * later[group] - later_risk[group]
+        self.influence: Vector = np.empty(len(order))
+        self.influence[order] = influence
 
-    def area(self, weights: Vector) -> Vector:
-        """Return one area for each column of (N, B) weights."""
-        ordered = weights[self.order]
-        answered = ordered.cumsum(axis=0)[self.last]
-        wrong = (ordered * self.errors).cumsum(axis=0)[self.last]
-        share = np.diff(answered, axis=0, prepend=0.0)
-        # A resample may leave out the most confident rows: nothing answered yet, and no share either.
-        risk = np.divide(wrong, answered, out=np.zeros_like(wrong), where=answered > 0)
-        area: Vector = (share * risk).sum(axis=0) / answered[-1]
-        return area
+
+def _from_here_on(values: Vector) -> Vector:
+    """Return the sum of each value and all that follow."""
+    return values[::-1].cumsum()[::-1]

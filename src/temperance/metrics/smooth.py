@@ -9,22 +9,26 @@ at 0 and 1 so that no mass leaves the interval:
 smECE_s falls as s grows, so the fixed point exists, is unique, and is found by bisection.
 
 On M cells of [0, 1] the reflected Gaussian is diagonal in the cosine basis: cos(pi k t) is multiplied by
-exp(-(pi k s)^2 / 2). One cosine transform then serves every width, and many sets of weights at once.
+exp(-(pi k s)^2 / 2). One cosine transform then serves every width.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
 from temperance.labels import Names
+from temperance.metrics.bootstrap import Residuals
 from temperance.metrics.predictions import Predictions, check_rows
 from temperance.metrics.sums import group_sums
 
 _CELLS = 2048  # widths below 1 / 2048 are not resolved; noise keeps them above that for N < 10^9
+_CELLS_IN_WIDTH = 4  # of the grid for resamples, which are compared and not reported
+_FEWEST_CELLS = 32
 _HALVINGS = 12  # of [0, 1]; a straight line between the last two ends then leaves an error below 1e-6
 
 
@@ -62,55 +66,86 @@ def smooth_ece(
     >>> round(smooth_ece([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1]), 3)
     0.171
     """
-    rows = check_rows(probs, labels, sample_weight, classes)
-    residual = grid_sums(rows)(rows.weight[:, None]) / rows.total
-    return float(fixed_point(residual)[0])
+    return fixed_point(grid_mean(check_rows(probs, labels, sample_weight, classes)))
 
 
-def grid_sums(rows: Predictions) -> Callable[[Vector], Vector]:
-    """Return the map from weights to residuals on the grid.
+def grid_mean(rows: Predictions) -> Vector:
+    """Return the mean residuals on the grid."""
+    mean: Vector = grid_sums(rows)(rows.weight[:, None])[:, 0] / rows.total
+    return mean
+
+
+def grid_sums(rows: Predictions, cells: int = _CELLS) -> Callable[[Any], Any]:
+    """Return the map from weights to residuals on a grid.
 
     A residual is shared between the two nearest cell centres, which keeps its mean position.
     """
-    position = np.clip(rows.confidence.astype(np.float64) * _CELLS - 0.5, 0, _CELLS - 1)
-    cell = np.minimum(position.astype(int), _CELLS - 2)
+    position = np.clip(rows.confidence.astype(np.float64) * cells - 0.5, 0, cells - 1)
+    cell = np.minimum(position.astype(int), cells - 2)
     upper = position - cell
     row = np.arange(len(cell))
     values = np.concatenate([(1 - upper) * rows.residual, upper * rows.residual])
-    cells, twice = np.concatenate([cell, cell + 1]), np.concatenate([row, row])
-    return group_sums(values, cells, twice, (_CELLS, len(cell)))
+    group, twice = np.concatenate([cell, cell + 1]), np.concatenate([row, row])
+    return group_sums(values, group, twice, (cells, len(cell)))
 
 
-def fixed_point(residual: Vector) -> Vector:
-    """Return the fixed point of each column of (cells, B) residuals; 0 where there is no residual."""
+def fixed_point(residual: Vector) -> float:
+    """Return the fixed point for residuals on the grid; 0 where there are none."""
     spectrum = _cosines(residual)
-    low, high = np.zeros(residual.shape[1]), np.ones(residual.shape[1])
-    above, below = np.abs(residual).sum(axis=0), 1 - _absolute_integral(spectrum, high)
+    low, high = 0.0, 1.0
+    above, below = float(np.abs(residual).sum()), 1 - _absolute_integral(spectrum, high)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         excess = _absolute_integral(spectrum, middle) - middle
-        up = excess > 0
-        low, high = np.where(up, middle, low), np.where(up, high, middle)
-        above, below = np.where(up, excess, above), np.where(up, below, -excess)
-    crossing: Vector = low + (high - low) * above / (above + below)
-    return np.minimum(crossing, 1.0)  # rounding
+        low, high = (middle, high) if excess > 0 else (low, middle)
+        above, below = (excess, below) if excess > 0 else (above, -excess)
+    return min(low + (high - low) * above / (above + below), 1.0)  # rounding
 
 
-def _cosines(residual: Vector) -> Vector:
-    """Return the cosine transform of each column, as rows."""
-    from scipy.fft import dct
-
-    spectrum: Vector = dct(np.ascontiguousarray(residual.T), type=2, norm="ortho", axis=1)
-    return spectrum
-
-
-def _absolute_integral(spectrum: Vector, width: Vector) -> Vector:
-    """Return the sum over cells of the absolute smoothed residual, for widths above 0."""
+def smoothed(residual: Any, width: float) -> Any:
+    """Return the residuals in each column, smoothed."""
     from scipy.fft import idct
 
+    spectrum = _cosines(residual)
     # Beyond pi k s = 9 a cosine keeps less than 3e-18 of its height: leave it out.
-    kept = min(_CELLS, int(9 / (np.pi * width.min())) + 1)
-    exponent = -((np.pi * np.arange(kept)) ** 2) / 2
-    damped = spectrum[:, :kept] * np.exp(width[:, None] ** 2 * exponent)
-    total: Vector = np.abs(idct(damped, type=2, n=_CELLS, norm="ortho", axis=1)).sum(axis=1)
-    return total
+    kept = min(len(residual), int(9 / (np.pi * width)) + 1)
+    damping = np.exp(-((np.pi * width * np.arange(kept)) ** 2) / 2).astype(spectrum.dtype)
+    damped = spectrum[:kept] * damping.reshape(-1, *[1] * (residual.ndim - 1))
+    return idct(damped, type=2, n=len(residual), norm="ortho", axis=0)
+
+
+def smooth_parts(rows: Predictions) -> tuple[float, Residuals, Callable[[float], float]]:
+    """Return the error, residuals whose norm tells how it varies, and the error of s times the residuals.
+
+    smECE_s falls as s grows, so that the fixed point of any residuals is at least t exactly if their
+    smECE_t is at least t. With t the value of the rows, resamples need no fixed point of their own: only
+    the norm of residuals smoothed by t, on a grid that resolves this width.
+    """
+    mean = grid_mean(rows)
+    value = fixed_point(mean)
+    if value == 0:
+        return value, Residuals(np.zeros(1), lambda weights: np.zeros((1, weights.shape[1]))), lambda s: 0.0
+    cells = int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / value)), _FEWEST_CELLS, _CELLS))
+    sums = grid_sums(rows, cells)
+    coarse = smoothed(sums(rows.weight[:, None])[:, 0] / rows.total, value)
+    return (
+        value,
+        Residuals(coarse, lambda weights: smoothed(sums(weights), value)),
+        lambda s: fixed_point(s * mean),
+    )
+
+
+def _cosines(residual: Any) -> Any:
+    """Return the cosine transform of each column."""
+    from scipy.fft import dct
+
+    return dct(residual, type=2, norm="ortho", axis=0)
+
+
+def _absolute_integral(spectrum: Vector, width: float) -> float:
+    """Return the sum over cells of the absolute smoothed residual, for a width above 0."""
+    from scipy.fft import idct
+
+    kept = min(_CELLS, int(9 / (np.pi * width)) + 1)
+    damped = spectrum[:kept] * np.exp(-((np.pi * width * np.arange(kept)) ** 2) / 2)
+    return float(np.abs(idct(damped, type=2, n=_CELLS, norm="ortho")).sum())

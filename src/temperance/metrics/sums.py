@@ -4,7 +4,8 @@ With entries e, each of a row i_e, a group g_e and a value v_e, and weights of s
 
     sums_gb = sum over the entries e of group g of v_e weights_(i_e, b)
 
-It is the product of a sparse matrix and a dense one, which runs through the weights row by row.
+It is the product of a sparse matrix and a dense one, which runs through the weights row by row, in the
+precision of the weights.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ def group_sums(
     group: NDArray[np.signedinteger[Any]],
     row: NDArray[np.signedinteger[Any]],
     shape: tuple[int, int],
-) -> Callable[[Vector], Vector]:
+) -> Callable[[Any], Any]:
     """Return the linear map from (N, B) weights to (groups, B) sums."""
     from scipy.sparse import csr_array
 
     matrix: Any = csr_array((values, (group, row)), shape=shape)
-    return lambda weights: matrix @ weights
+    narrow: Any = matrix.astype(np.float32)
+    return lambda weights: (narrow if weights.dtype == np.float32 else matrix) @ weights

@@ -1,0 +1,151 @@
+"""Cox's calibration slope and intercept: a logistic regression of outcomes on the logit of probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temperance.core.arrays import Matrix, Vector
+from temperance.labels import Names
+from temperance.metrics.calibration_tests import Event, check_event, verdict
+from temperance.metrics.estimates import CalibrationTest, Estimate
+from temperance.metrics.predictions import check_fraction
+
+_STEPS = 50
+_LARGEST = 1e3  # a coefficient beyond this is on its way to infinity
+_NO_LOSS = 1e-6  # a log-likelihood this near to 0 is a perfect fit, which only infinity reaches
+_ROUNDING = 2.0**-53  # a probability nearer to 0 or 1 counts as this far
+
+
+@dataclass(frozen=True)
+class CoxTest(CalibrationTest):
+    """Calibration slope and intercept, and the likelihood ratio test of slope 1 and intercept 0.
+
+    The standard errors are those of maximum likelihood, and the intervals are normal. A coefficient that the
+    rows do not determine is nan, and `words` say why.
+    """
+
+    slope: Estimate
+    intercept: Estimate
+    slope_error: float
+    intercept_error: float
+
+
+def cox(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    class_: int | str | None = None,
+    confidence: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> CoxTest:
+    """Estimate calibration slope and intercept, and test whether they are 1 and 0.
+
+    Parameters
+    ----------
+    probs, labels, class_, classes
+        As for `spiegelhalter`.
+    confidence : float
+        Level of the intervals of slope and intercept.
+    sample_weight : array of shape (N,), optional
+        How much a row counts. The weights are scaled to sum to the effective number of rows,
+        (sum w)^2 / sum w^2.
+
+    Returns
+    -------
+    CoxTest
+        `statistic` is the likelihood ratio, chi-squared with two degrees of freedom under the null. A slope
+        below 1 means overconfident; an intercept below 0, at slope 1, probabilities that are too high.
+        Probabilities of exactly 0 or 1 count as 1.1e-16 away from these. Where all outcomes are equal, or
+        separated by the probability, slope and intercept have no finite estimate, and the ratio is that of a
+        perfect fit. Where all probabilities are equal only the intercept is estimated, at slope 1, with one
+        degree of freedom.
+
+    References
+    ----------
+    .. [1] Cox (1958). Two further applications of a model for binary regression.
+       doi:10.1093/biomet/45.3-4.562
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(1000, 2))
+    >>> honest = 1 / (1 + np.exp(-z[:, 0]))
+    >>> test = cox(1 / (1 + np.exp(-2 * z[:, 0])), rng.uniform(size=1000) < honest, class_=1)
+    >>> round(test.slope.value, 1), test.p_value < 0.001
+    (0.6, True)
+    """
+    check_fraction("confidence", confidence)
+    return cox_of(check_event(probs, labels, sample_weight, classes, class_), confidence)
+
+
+def cox_of(event: Event, confidence: float = 0.95) -> CoxTest:
+    """Return the test for an event."""
+    from scipy.special import chdtrc
+
+    c = np.clip(event.probability, _ROUNDING, 1 - _ROUNDING)
+    logit = np.log(c) - np.log1p(-c)
+    weight = event.weight * event.weight.sum() / (event.weight @ event.weight)
+    has_slope = bool(np.ptp(logit) > 0)
+    design = np.column_stack([np.ones(len(c)), logit][: 1 + has_slope])
+    offset = np.zeros(len(c)) if has_slope else logit
+    start = np.array([0.0, 1.0][: 1 + has_slope])
+    null = _log_likelihood(design @ start + offset, event.outcome, weight)
+    best, theta, errors = _maximise(design, offset, event.outcome, weight, start)
+    ratio = max(0.0, 2 * (best - null))
+    p = float(chdtrc(len(start), ratio))
+    half = NormalDist().inv_cdf((1 + confidence) / 2)
+    ends = [
+        Estimate(*map(float, (a, a - half * e, a + half * e))) for a, e in zip(theta, errors, strict=True)
+    ]
+    missing = Estimate(np.nan, np.nan, np.nan)
+    intercept, slope = (ends[0], ends[1] if has_slope else missing)
+    slope_error = float(errors[1]) if has_slope else float("nan")
+    words = _words(slope, intercept, p)
+    return CoxTest(ratio, p, words, slope, intercept, slope_error, float(errors[0]))
+
+
+def _words(slope: Estimate, intercept: Estimate, p_value: float) -> str:
+    if np.isnan(intercept.value):
+        return f"slope and intercept not identified (outcomes are separated), {verdict(p_value)}"
+    if np.isnan(slope.value):
+        return f"one probability, so no slope; intercept {intercept.value:.2f}, {verdict(p_value)}"
+    return (
+        f"slope {slope.value:.2f} ({slope.low:.2f} to {slope.high:.2f}), intercept {intercept.value:.2f} "
+        f"({intercept.low:.2f} to {intercept.high:.2f}), {verdict(p_value)}"
+    )
+
+
+def _log_likelihood(odds: Vector, outcome: Vector, weight: Vector) -> float:
+    return float(weight @ (outcome * odds - np.logaddexp(0, odds)))
+
+
+def _maximise(
+    design: Matrix, offset: Vector, outcome: Vector, weight: Vector, start: Vector
+) -> tuple[float, Vector, Vector]:
+    """Return the largest log-likelihood, where it is, and standard errors; nan if that is at infinity."""
+    theta, nowhere = start, np.full(len(start), np.nan)
+    value = _log_likelihood(design @ theta + offset, outcome, weight)
+    for _ in range(_STEPS):
+        rate = 0.5 * (1 + np.tanh((design @ theta + offset) / 2))
+        gradient = design.T @ (weight * (outcome - rate))
+        fisher = (design * (weight * rate * (1 - rate))[:, None]).T @ design
+        perfect = value > -_NO_LOSS
+        if perfect or not np.linalg.cond(fisher) < 1e14 or np.abs(theta).max() > _LARGEST:
+            return value, nowhere, nowhere
+        covariance = np.linalg.inv(fisher)
+        errors, step, fraction = np.sqrt(covariance.diagonal()), covariance @ gradient, 1.0
+        if float(gradient @ step) < 1e-12 * max(1.0, abs(value)):  # the last step squares this
+            return value, theta + step, errors
+        while (
+            moved := _log_likelihood(design @ (theta + fraction * step) + offset, outcome, weight)
+        ) < value:
+            fraction /= 2
+            if fraction < 1e-18:  # rounding: nothing left to gain
+                return value, theta, errors
+        theta, value = theta + fraction * step, moved
+    return value, nowhere, nowhere

@@ -1,0 +1,84 @@
+"""How far a long call is: one line on standard error, for whoever watches it.
+
+The line appears only if the call takes longer than two seconds and standard error is a terminal or a
+notebook, and it is erased at the end. Logs and pipes stay clean.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+Report = Callable[[str, float], None]
+"""A function of what is being done and the fraction done."""
+Progress = Report | bool | None
+"""A function to call, True for a line on standard error, False or None for nothing."""
+
+PATIENCE = 2.0  # seconds before the line appears
+_PAUSE = 0.1  # seconds between two changes of the line
+_WIDTH = 79
+
+
+@contextmanager
+def reporting(
+    title: str,
+    progress: Progress,
+    stream: TextIO | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Report]:
+    """Give the function that a long call reports to; a line that it has written is erased at the end.
+
+    Examples
+    --------
+    >>> with reporting("Counting", lambda what, share: print(what, share)) as report:
+    ...     report("rows", 0.5)
+    rows 0.5
+    """
+    if callable(progress):
+        yield progress
+        return
+    stream = sys.stderr if stream is None else stream
+    if not progress or not is_watched(stream):
+        yield lambda what, share: None
+        return
+    line = _Line(title, stream, clock)
+    try:
+        yield line.show
+    finally:
+        line.erase()
+
+
+def is_watched(stream: TextIO | None) -> bool:
+    """Say whether a stream is a terminal, or the output of a notebook's cell."""
+    if stream is None:  # a program without a console has no standard error
+        return False
+    # The stream tells: a notebook replaces it, and no package need be imported to find out.
+    in_notebook = type(stream).__module__.partition(".")[0] == "ipykernel"
+    return in_notebook or (not stream.closed and stream.isatty())
+
+
+class _Line:
+    """A line that is written over itself."""
+
+    def __init__(self, title: str, stream: TextIO, clock: Callable[[], float]) -> None:
+        self.title, self.stream, self.clock = title, stream, clock
+        self.next, self.width = clock() + PATIENCE, 0
+
+    def show(self, what: str, share: float) -> None:
+        now = self.clock()
+        if now < self.next:
+            return
+        self.next = now + _PAUSE
+        doing = f"{self.title}: {what}" if what else self.title
+        text = f"{doing[: _WIDTH - 6]} {100 * share:3.0f} %"
+        self.stream.write(f"\r{text.ljust(self.width)}")
+        self.stream.flush()
+        self.width = len(text)
+
+    def erase(self) -> None:
+        if self.width:
+            self.stream.write(f"\r{' ' * self.width}\r")
+            self.stream.flush()

@@ -1,0 +1,102 @@
+"""The line that a long call writes: late, to those who watch, and gone at the end."""
+
+import io
+
+import pytest
+
+import temperance
+from temperance.data import simulate
+from temperance.progress import PATIENCE, is_watched, reporting
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class NotebookStream(io.StringIO):
+    __module__ = "ipykernel.iostream"
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.mark.parametrize("stream", [Terminal(), NotebookStream()])
+def test_the_line_appears_late_and_is_erased(stream):
+    clock = Clock()
+    with reporting("Comparing", True, stream, clock) as report:
+        report("ts", 0.1)
+        assert stream.getvalue() == ""
+        clock.now = PATIENCE
+        report("hnlts", 0.25)
+        assert stream.getvalue() == "\rComparing: hnlts  25 %"
+        report("bayes", 0.3)  # too soon after the last
+        clock.now += 1
+        report("ts", 0.5)
+        assert stream.getvalue().endswith("\rComparing: ts  50 %   ")
+    assert stream.getvalue().endswith("\r" + " " * len("Comparing: ts  50 %") + "\r")
+
+
+def test_a_long_line_fits_80_columns():
+    stream, clock = Terminal(), Clock()
+    with reporting("Comparing", True, stream, clock) as report:
+        clock.now = PATIENCE
+        report("x" * 200, 1.0)
+    assert max(map(len, stream.getvalue().split("\r"))) <= 79
+
+
+def test_the_line_is_erased_after_an_error():
+    stream, clock = Terminal(), Clock()
+
+    def interrupted():
+        with reporting("Comparing", True, stream, clock) as report:
+            clock.now = PATIENCE
+            report("ts", 0.5)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert stream.getvalue().endswith(" \r")
+
+
+@pytest.mark.parametrize(
+    ("progress", "stream"), [(False, Terminal()), (None, Terminal()), (True, io.StringIO())]
+)
+def test_nothing_is_written_where_nobody_asked_or_watches(progress, stream):
+    clock = Clock()
+    with reporting("Comparing", progress, stream, clock) as report:
+        clock.now = 100.0
+        report("ts", 0.5)
+    assert stream.getvalue() == ""
+
+
+def test_a_program_without_standard_error_is_not_watched():
+    assert not is_watched(None)
+    closed = Terminal()
+    closed.close()
+    assert not is_watched(closed)
+
+
+def test_compare_evaluate_and_the_curve_report_to_a_function_or_a_line(monkeypatch, tmp_path):
+    task = simulate(200, 3, random_state=0)
+    found = []
+    comparison = temperance.compare(
+        task.logits, task.labels, methods=["ts"], draws=5, progress=lambda what, share: found.append(what)
+    )
+    assert found == ["none", "ts"]
+    monkeypatch.setattr("temperance.progress.PATIENCE", -1.0)
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+    temperance.compare(task.logits, task.labels, methods=["ts"], draws=5)
+    assert "Comparing: none   0 %" in stream.getvalue()
+    temperance.metrics.evaluate(task.probabilities, task.labels, draws=5)
+    assert "Evaluating: intervals 100 %" in stream.getvalue()
+    comparison.save_report(tmp_path / "report.html")
+    assert "Learning curve: ts, 20 rows   0 %" in stream.getvalue()
+    before = stream.getvalue()
+    comparison.save_report(tmp_path / "quiet.html", progress=False)
+    temperance.metrics.evaluate(task.probabilities, task.labels, draws=5, progress=False)
+    assert stream.getvalue() == before
