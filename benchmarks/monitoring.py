@@ -68,20 +68,20 @@ class World:
 
 
 def stable(world: World, rng: np.random.Generator, day: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nothing changes."""
+    """Change nothing."""
     at = rng.integers(0, POOL, rows)
     return at, world.labels[at]
 
 
 def overconfidence(world: World, rng: np.random.Generator, day: int, rows: int):
-    """The temperature that would be right grows by 2 % a day, up to twice what it was."""
+    """Let the temperature that would be right grow by 2 % a day, up to twice what it was."""
     at = rng.integers(0, POOL, rows)
     temperature = min(1 + 0.02 * max(day - CHANGES_AFTER, 0), 2.0)
     return at, _drawn(softmax(np.log(world.truth[at] + 1e-300) / temperature, axis=1), rng)
 
 
 def class_frequencies(world: World, rng: np.random.Generator, day: int, rows: int):
-    """The first class becomes three times as frequent relative to the others."""
+    """Make the first class three times as frequent relative to the others."""
     if day < CHANGES_AFTER:
         return stable(world, rng, day, rows)
     weight = np.where(world.labels == 0, 3.0, 1.0)
@@ -90,7 +90,7 @@ def class_frequencies(world: World, rng: np.random.Generator, day: int, rows: in
 
 
 def subgroup(world: World, rng: np.random.Generator, day: int, rows: int):
-    """A subgroup grows from 10 % to 40 % of the rows, and there half of the labels have no relation to p."""
+    """Let a subgroup grow from 10 % to 40 % of the rows; half of its labels have no relation to p."""
     if day < CHANGES_AFTER:
         return stable(world, rng, day, rows)
     weight = np.where(world.hard, 0.4 / world.hard.mean(), 0.6 / (1 - world.hard.mean()))
@@ -100,7 +100,7 @@ def subgroup(world: World, rng: np.random.Generator, day: int, rows: int):
 
 
 def label_noise(world: World, rng: np.random.Generator, day: int, rows: int):
-    """A tenth of the labels is replaced by any class."""
+    """Replace a tenth of the labels by any class."""
     at, labels = stable(world, rng, day, rows)
     wrong = (rng.random(rows) < 0.1) & (day >= CHANGES_AFTER)
     return at, np.where(wrong, rng.integers(0, CLASSES, rows), labels)
