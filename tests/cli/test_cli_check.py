@@ -14,7 +14,7 @@ from temperance.data import simulate
 
 @pytest.fixture
 def week(folder):
-    """Write a calibrator, and weeks of rows: unchanged, with a frequent class, with wrong labels, unlabelled."""
+    """Write a calibrator and weeks of rows: unchanged, other frequencies, wrong labels, no labels."""
     task = simulate(n_rows=6000, n_classes=4, random_state=3)
     make_calibrator("bayes").fit(task.logits[:1500], task.labels[:1500]).save("cal.json")
     logits, labels = task.logits[1500:], task.labels[1500:]
@@ -73,7 +73,7 @@ def test_a_history_goes_on_and_the_page_follows(week, run):
 
 
 def test_labels_that_are_wrong_are_an_error_and_not_left_out(week, run):
-    run("check", "cal.json", "bad.npz").failed(2, "bad.npz", "labels must be", "found 9")
+    run("check", "cal.json", "bad.npz").failed(2, "bad.npz", "labels must be", "such as 9, in 10 rows")
 
 
 def test_a_history_must_be_apart_and_of_this_calibrator(week, run):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from temperance import monitoring
+from temperance.data import simulate
 from temperance.report.history import render_history, write_history
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +40,7 @@ def test_the_page_has_verdict_pictures_and_all_checks(found):
 
 def test_the_page_asks_the_network_for_nothing(found):
     page = render_history(found)
-    assert "default-src 'none'" in page
+    assert "default-src &#39;none&#39;" in page
     assert "<script" not in page
     assert not re.search(r"(src|href)=\"?http", page)
     assert "prefers-color-scheme: dark" in page
@@ -56,8 +58,6 @@ def test_an_unlabelled_check_has_one_picture_and_a_page_is_not_overwritten(world
 def benchmark():
     spec = importlib.util.spec_from_file_location("monitoring_figures", ROOT / "benchmarks" / "monitoring.py")
     module = importlib.util.module_from_spec(spec)
-    import sys
-
     sys.modules[spec.name] = module  # where dataclasses look for their annotations
     spec.loader.exec_module(module)
     return module
@@ -67,8 +67,6 @@ def test_the_simulation_gives_the_e_value_of_the_command(benchmark, tmp_path):
     """The figures are those of the code that users run."""
     world = benchmark.World.make(300, 0)
     days = benchmark.live(world, benchmark.label_noise, 4, 50, 0)
-    from temperance.data import simulate
-
     task = simulate(300 + benchmark.POOL, benchmark.CLASSES, sharpness=benchmark.SHARPNESS, random_state=0)
     for at, labels in zip(days.at, days.labels, strict=True):
         found = monitoring.check(
