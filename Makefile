@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task test test-slow test-browser check lint types coverage coverage-study wheel bench prior bayes-evaluation study clean
+.PHONY: help demo demo-task test test-slow test-browser check lint types coverage coverage-study wheel bench monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -14,6 +14,7 @@ help:
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
 	@echo "coverage-study  how often intervals contain the truth (four hours), and docs/coverage.md from it"
 	@echo "bench  speed as ratios to np.exp, in one run"
+	@echo "monitoring  false alarms and power of temperance check, into docs/monitoring.md"
 	@echo "prior, bayes-evaluation: learn the population prior from the files in TASKS,"
 	@echo "       and judge it (an hour; scores of other methods that are there are kept)"
 	@echo "study  the paper's study on the files in TASKS (an hour and a half), and docs/study from it"
@@ -79,6 +80,9 @@ check: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py
+
+monitoring: $(VENV)/ready
+	$(BIN)/python benchmarks/monitoring.py --write
 
 # Folder of task files, see benchmarks/learn_prior.py.
 TASKS ?= ../shared/data/tasks

@@ -68,7 +68,7 @@ class World:
 
 
 def stable(world: World, rng: np.random.Generator, day: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nothing changes."""
+    """Change nothing."""
     at = rng.integers(0, POOL, rows)
     return at, world.labels[at]
 
@@ -90,7 +90,7 @@ def class_frequencies(world: World, rng: np.random.Generator, day: int, rows: in
 
 
 def subgroup(world: World, rng: np.random.Generator, day: int, rows: int):
-    """Let a subgroup grow from 10 % to 40 % of the rows, where half of the labels have no relation to p."""
+    """Let a subgroup grow from 10 % to 40 % of the rows; half of its labels have no relation to p."""
     if day < CHANGES_AFTER:
         return stable(world, rng, day, rows)
     weight = np.where(world.hard, 0.4 / world.hard.mean(), 0.6 / (1 - world.hard.mean()))

@@ -248,7 +248,7 @@ class _Judge:
             changed_share=self._changed_share(method, top),
             seconds=seconds,
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
-            class_reliability=class_reliability(probs, self.test, self.scoring["bins"]),
+            class_reliability=class_reliability(probs, self.test, self.scorer.bins),
         )
 
     def _changed_share(self, method: Method | None, top: NDArray[np.intp]) -> float:

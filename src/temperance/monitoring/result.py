@@ -81,7 +81,7 @@ class Check:
     @property
     def alarm(self) -> bool:
         """Whether labelled rows have shown a change: once raised, an alarm stays."""
-        return self.highest_log_e >= np.log(1 / self.alpha)
+        return bool(self.highest_log_e >= np.log(1 / self.alpha))
 
     @property
     def acts(self) -> bool:

@@ -87,7 +87,7 @@ def _is_large(test: ShiftTest, baseline: Baseline) -> bool:
     if test.column is not None:
         share = baseline.predicted_counts[test.column] / baseline.predicted_counts.sum()
         least *= min(1.0, max(share, share + test.difference) / RARE)
-    return abs(test.difference) >= least
+    return bool(abs(test.difference) >= least)
 
 
 def _tests(rows: PredictionSums, baseline: Baseline, checks: int, tests: int) -> tuple[ShiftTest, ...]:

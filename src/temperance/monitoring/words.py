@@ -137,7 +137,7 @@ def _of_predictions(check: Check) -> Iterator[str]:
         )
     elif check.shift.alarm:
         shown = min(check.shift.tests, key=lambda test: test.p_value)
-        yield f"The predictions differ from those at the fit: {_difference(check, shown)}."
+        yield f"Difference from the predictions at the fit: {_difference(check, shown)}."
     elif not check.labelled:
         yield "Confidence, entropy and predicted classes are as at the fit."
     if not check.labelled:

@@ -120,4 +120,5 @@ def _dates(check: Check) -> Axis:
     number = len(check.records)
     shown = np.unique(np.linspace(0, number - 1, min(number, MOST_DATES)).round().astype(int))
     ticks = tuple((float(i + 1), check.records[i].date[:10]) for i in shown)
-    return Axis("check", (0.5, number + 0.5), ticks=ticks)
+    margin = 0.5 + 0.05 * number  # in which the first and the last date find room
+    return Axis("check", (1 - margin, number + margin), ticks=ticks)

@@ -1,0 +1,90 @@
+"""`temperance check`: exit codes, words, the command to paste, the history and what is refused."""
+
+import json
+import shlex
+
+import jsonschema
+import numpy as np
+import pytest
+from running import SCHEMA
+
+from temperance import load, make_calibrator
+from temperance.data import simulate
+
+
+@pytest.fixture
+def week(folder):
+    """Write a calibrator and weeks of rows: unchanged, other frequencies, wrong labels, no labels."""
+    task = simulate(n_rows=6000, n_classes=4, random_state=3)
+    make_calibrator("bayes").fit(task.logits[:1500], task.labels[:1500]).save("cal.json")
+    logits, labels = task.logits[1500:], task.labels[1500:]
+    rng = np.random.default_rng(0)
+    weight = np.where(labels == 0, 4.0, 1.0)
+    often = rng.choice(len(labels), 2000, p=weight / weight.sum())
+    np.savez("same.npz", logits=logits[:1000], labels=labels[:1000])
+    np.savez("often.npz", logits=logits[often], labels=labels[often])
+    np.savez("wrong.npz", logits=logits, labels=(labels + (rng.random(len(labels)) < 0.3)) % 4)
+    np.savez("bare.npz", logits=logits[:1000])
+    np.savez("bare_often.npz", logits=logits[often])
+    np.savez("bad.npz", logits=logits[:10], labels=np.full(10, 9))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "action"),
+    [
+        ("same", 0, "keep"),
+        ("often", 3, "adapt"),
+        ("wrong", 3, "refit"),
+        ("bare", 0, "keep"),
+        ("bare_often", 3, "label"),
+    ],
+)
+def test_the_exit_code_says_whether_to_act(week, run, name, code, action):
+    words = run("check", "cal.json", f"{name}.npz")
+    assert (words.code, words.err) == (code, "")
+    told = run("check", "cal.json", f"{name}.npz", "--json")
+    content = json.loads(told.out)
+    jsonschema.validate(content, SCHEMA)
+    assert (told.code, content["action"]) == (code, action)
+    lines = [line for line in words.out.splitlines() if not line.startswith("  temperance adapt")]
+    assert max(map(len, lines)) <= 80
+    assert content["words"][0] in " ".join(words.out.split())
+
+
+def test_the_command_to_adapt_can_be_pasted_and_helps(week, run):
+    done = run("check", "cal.json", "often.npz")
+    line = next(line for line in done.out.splitlines() if line.startswith("  temperance adapt"))
+    run(*shlex.split(line)[1:]).succeeded()
+    assert load("cal-adapted.json").model_.log_prior_ratio is not None
+    assert run("check", "cal-adapted.json", "often.npz").code == 0
+
+
+def test_a_history_goes_on_and_the_page_follows(week, run):
+    words = ("--history", "checks.jsonl", "--report", "page.html")
+    run("check", "cal.json", "same.npz", *words).succeeded()
+    run("check", "cal.json", "bare_often.npz", *words).failed(2, "page.html exists already", "--force")
+    assert len((week / "checks.jsonl").read_bytes().splitlines()) == 1
+    assert run("check", "cal.json", "wrong.npz", *words, "--force").code == 3
+    assert (week / "page.html").read_text().count("<svg") == 3
+    again = run("check", "cal.json", "wrong.npz", "--history", "checks.jsonl")
+    assert again.code == 3
+    assert "not counted again" in again.out
+
+
+def test_labels_that_are_wrong_are_an_error_and_not_left_out(week, run):
+    run("check", "cal.json", "bad.npz").failed(2, "bad.npz", "labels must be", "such as 9, in 10 rows")
+
+
+def test_a_history_must_be_apart_and_of_this_calibrator(week, run):
+    run("check", "cal.json", "same.npz", "--history", "cal.json").failed(2, "another file than the input")
+    run("check", "cal.json", "same.npz", "--history", "checks.jsonl").succeeded()
+    cal = load("cal.json").adapt(priors=[0.4, 0.2, 0.2, 0.2])
+    cal.save("other.json")
+    run("check", "other.json", "same.npz", "--history", "checks.jsonl").failed(
+        2, "history of this calibrator"
+    )
+    run("check", "cal.json", "often.npz", "--history", "checks.jsonl", "--tolerance", "0.05").failed(
+        2, "Pass --tolerance 0.02"
+    )
+    run("check", "cal.json", "same.npz", "--history", "no/checks.jsonl").failed(2, "folder no does not exist")

@@ -1,0 +1,174 @@
+"""The history: continued exactly, torn lines recognised, one writer at a time, no rows counted twice."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from temperance import InputError, make_calibrator, monitoring
+from temperance.monitoring.history import open_history
+from temperance.monitoring.record import OPENING, read_record, write_record
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "checks.jsonl"
+
+
+def daily(world, path, days, size=100, labels=None, **options):
+    calibrator, logits, own = world
+    labels = own if labels is None else labels
+    for day in range(days):
+        part = slice(day * size, (day + 1) * size)
+        found = monitoring.check(calibrator, logits[part], labels[part], history=path, **options)
+    return found
+
+
+def test_a_history_continues_what_separate_sums_give(world, path):
+    found = daily(world, path, 5)
+    assert (found.labelled_checks, found.labelled_rows, len(path.read_bytes().splitlines())) == (5, 500, 5)
+    whole = sum(record.labelled.residuals for record in found.records)
+    again = monitoring.check(world[0], world[1][:500], world[2][:500]).records[0].labelled.residuals
+    np.testing.assert_allclose(whole, again, rtol=1e-12)
+
+
+def test_a_change_is_dated_and_the_alarm_stays(world, noisy, path):
+    mixed = np.where(np.arange(6000) < 2000, world[2], noisy)
+    found = daily(world, path, 12, 400, mixed)
+    assert found.action == "refit"
+    assert found.since is not None
+    calm = monitoring.check(world[0], world[1][5000:], world[2][5000:], history=path)
+    assert calm.alarm
+    assert calm.acts
+    assert calm.highest_log_e >= found.highest_log_e
+
+
+def test_a_record_survives_its_line_to_the_bit(world, path):
+    record = daily(world, path, 1).records[0]
+    line = path.read_bytes()
+    assert line.startswith(OPENING.encode())
+    assert write_record(read_record(line)) == line
+    np.testing.assert_array_equal(read_record(line).labelled.capitals, record.labelled.capitals)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.5, 0.99])
+def test_a_torn_line_is_told_skipped_and_left(world, path, share):
+    daily(world, path, 2)
+    first, second = path.read_bytes().splitlines(keepends=True)
+    torn = second[: max(1, int(len(second) * share))]
+    path.write_bytes(first + torn)
+    calibrator, logits, labels = world
+    found = monitoring.check(calibrator, logits[200:300], labels[200:300], history=path)
+    assert found.torn_lines == (2,)
+    assert "Line 2 of the history was cut off and is skipped." in found.words
+    assert found.labelled_checks == 2
+    lines = path.read_bytes().split(b"\n")
+    assert lines[1] == torn
+    assert read_record(lines[2]).rows_digest == found.records[-1].rows_digest
+    assert monitoring.check(calibrator, logits[300:400], labels[300:400], history=path).labelled_checks == 3
+
+
+def test_every_place_where_a_line_can_be_cut_is_recognised(world, path, tmp_path):
+    daily(world, path, 1)
+    line = path.read_bytes()
+    for end in {*range(1, 60), *range(60, len(line) - 1, 97), len(line) - 2}:
+        path.write_bytes(line[:end])
+        with open_history(path) as history:
+            assert (history.records, history.torn_lines) == ((), (1,)), end
+
+
+def test_a_file_that_is_no_history_is_refused_and_untouched(world, path):
+    for content in (b"a,b\n1,2\n", b'{"more": 1}\n', b'{"temperance_history": 2, "x": 1}\n', b"\x89PNG\n"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"line 1: must be a check written by this version; found"):
+            daily(world, path, 1)
+        assert path.read_bytes() == content
+
+
+def test_the_same_rows_are_counted_once_and_labels_may_come_later(world, path):
+    calibrator, logits, labels = world
+    part = slice(0, 300)
+    monitoring.check(calibrator, logits[part], history=path)
+    late = monitoring.check(calibrator, logits[part], labels[part], history=path)
+    assert (late.counted_before, late.labelled_checks) == (None, 1)
+    again = monitoring.check(calibrator, logits[part], labels[part][::-1], history=path)
+    assert again.counted_before is not None
+    assert (again.labelled_checks, again.log_e) == (1, late.log_e)
+    unlabelled = monitoring.check(calibrator, logits[part], history=path)
+    assert "are not counted again" in unlabelled.words
+    assert len(path.read_bytes().splitlines()) == 2
+
+
+def test_another_calibrator_tolerance_or_alpha_is_refused(world, path):
+    _, logits, labels = world
+    daily(world, path, 1)
+    other = make_calibrator("ts").fit(logits, labels)
+    with pytest.raises(InputError, match="must be a history of this calibrator; found checks of another"):
+        monitoring.check(other, logits, labels, history=path)
+    with pytest.raises(InputError, match=r"was begun with 0\.02; found 0\.05.*Pass tolerance=0\.02"):
+        daily(world, path, 1, tolerance=0.05)
+    with pytest.raises(InputError, match=r"Pass alpha=0\.05"):
+        daily(world, path, 1, alpha=0.01)
+    assert len(path.read_bytes().splitlines()) == 1
+
+
+WRITER = """
+import sys
+from temperance import load, monitoring
+from temperance.data import simulate
+import numpy as np
+calibrator, path, seed = load(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+rng = np.random.default_rng(seed)
+print("ready", flush=True)
+for _ in range(int(sys.argv[4])):
+    monitoring.check(calibrator, rng.normal(size=(20, 3)), rng.integers(0, 3, 20), history=path)
+"""
+
+
+def start_writer(world, tmp_path, path, seed, checks):
+    saved = tmp_path / f"cal-{seed}.json"
+    world[0].save(saved)
+    words = [sys.executable, "-c", WRITER, str(saved), str(path), str(seed), str(checks)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE)
+
+
+def finish(writer):
+    writer.communicate()
+    return writer.returncode
+
+
+def test_two_writers_do_not_interleave(world, path):
+    """The lock is that of the open file, so that threads wait for each other as processes do."""
+    calibrator, logits, labels = world
+
+    def check(i):
+        part = slice(20 * i, 20 * i + 20)
+        return len(monitoring.check(calibrator, logits[part], labels[part], history=path).records)
+
+    with ThreadPoolExecutor(4) as pool:
+        numbers = list(pool.map(check, range(24)))
+    assert sorted(numbers) == list(range(1, 25))  # each has seen all before it
+    with open_history(path) as history:
+        assert (len(history.records), history.torn_lines) == (24, ())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kill -9")
+def test_killed_writers_leave_a_history_that_continues(world, tmp_path, path):
+    for seed in range(5):
+        writer = start_writer(world, tmp_path, path, seed, 10_000)
+        assert writer.stdout.readline() == b"ready\n"
+        time.sleep(0.2 + 0.05 * seed)
+        writer.send_signal(signal.SIGKILL)
+        finish(writer)
+        with open_history(path) as history:
+            before = len(history.records)
+        calibrator, logits, labels = world
+        part = slice(100 * seed, 100 * seed + 100)
+        found = monitoring.check(calibrator, logits[part], labels[part], history=path)
+        assert len(found.records) == before + 1

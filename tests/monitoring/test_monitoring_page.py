@@ -1,0 +1,96 @@
+"""The page of a history: complete, offline, escaped; and the benchmark with the same code."""
+
+import importlib.util
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from temperance import monitoring
+from temperance.data import simulate
+from temperance.report.history import render_history, write_history
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def found(world, noisy, tmp_path_factory):
+    path = tmp_path_factory.mktemp("history") / "checks.jsonl"
+    calibrator, logits, _ = world
+    for day in range(8):
+        part = slice(day * 300, day * 300 + 300)
+        result = monitoring.check(calibrator, logits[part], noisy[part], history=path, name=f"<day{day}>")
+    return result
+
+
+def test_the_page_has_verdict_pictures_and_all_checks(found):
+    page = render_history(found, title="Checks <of> mine")
+    HTMLParser().feed(page)
+    assert "Checks &lt;of&gt; mine" in page
+    assert "<day0>" not in page
+    assert page.count("<svg") == 3
+    assert page.count("<tr>") == 1 + 8
+    assert "alarm at 20" in page
+    assert found.sentences[0] in page
+    assert 'class="warning verdict"' in page
+
+
+def test_the_page_asks_the_network_for_nothing(found):
+    page = render_history(found)
+    assert "default-src &#39;none&#39;" in page
+    assert "<script" not in page
+    assert not re.search(r"(src|href)=\"?http", page)
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_an_unlabelled_check_has_one_picture_and_a_page_is_not_overwritten(world, tmp_path):
+    found = monitoring.check(world[0], world[1][:50])
+    assert render_history(found).count("<svg") == 1
+    write_history(found, tmp_path / "page.html")
+    with pytest.raises(FileExistsError):
+        write_history(found, tmp_path / "page.html")
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    spec = importlib.util.spec_from_file_location("monitoring_figures", ROOT / "benchmarks" / "monitoring.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for their annotations
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_simulation_gives_the_e_value_of_the_command(benchmark, tmp_path):
+    """The figures are those of the code that users run."""
+    world = benchmark.World.make(300, 0)
+    days = benchmark.live(world, benchmark.label_noise, 4, 50, 0)
+    task = simulate(300 + benchmark.POOL, benchmark.CLASSES, sharpness=benchmark.SHARPNESS, random_state=0)
+    for at, labels in zip(days.at, days.labels, strict=True):
+        found = monitoring.check(
+            world.calibrator, task.logits[300:][at], labels, history=tmp_path / "checks.jsonl"
+        )
+    cumulated = days.sums.cumulated()
+    log_e = benchmark.total(benchmark.window_evidence(cumulated, world.limits.low, world.limits.high))
+    assert found.log_e == pytest.approx(float(log_e), rel=1e-6)
+
+
+def test_a_small_simulation_has_no_false_alarm_and_sees_a_change(benchmark):
+    alarms, _ = benchmark.false_alarms(500, 20, 4, 60)
+    assert alarms == 0
+    found = benchmark.detection("a subgroup gets worse", 1000, 300, 3, benchmark.CHANGES_AFTER + 20)
+    assert found["seen"] == 1.0
+    assert found["median"] <= 15
+    assert set(found["advice"]) == {"refit"}
+
+
+def test_the_page_of_figures_has_all_tables():
+    text = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    for name, rows in (("false alarms", 6), ("power", 16), ("shift", 5)):
+        table = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- end of {name} -->", text, re.S)[1]
+        assert len(table.splitlines()) == 2 + rows
+    shares = [float(share) for share in re.findall(r"\| ([\d.]+) % \| [\d.]+ % \|$", text, re.M)]
+    assert len(shares) == 6
+    assert np.max(shares) <= 5

@@ -1,0 +1,56 @@
+"""Predictions without labels: p-values that are valid, also over many looks."""
+
+import numpy as np
+import pytest
+from scipy.stats import fisher_exact, ks_2samp
+
+from temperance.monitoring.predictions import sum_predictions
+from temperance.monitoring.shift import _fisher, _window_sizes, compare_with_baseline
+
+
+def test_fishers_test_agrees_with_scipy_on_one_side():
+    now, before = np.array([3.0, 30.0, 67.0]), np.array([40.0, 100.0, 260.0])
+    found = _fisher(now, 100, before, 400)
+    for k in range(3):
+        table = [[now[k], 100 - now[k]], [before[k], 400 - before[k]]]
+        sides = [fisher_exact(table, side).pvalue for side in ("less", "greater")]
+        assert found[k] == pytest.approx(min(1, 2 * min(sides)), rel=1e-9)
+
+
+def test_the_difference_of_confidence_is_that_of_the_two_samples(world):
+    calibrator, logits, _ = world
+    sharper = calibrator.predict_proba(1.3 * logits)
+    test = compare_with_baseline([sum_predictions(sharper, calibrator.baseline_)], calibrator.baseline_, 0.05)
+    exact = ks_2samp(sharper.max(axis=1), calibrator.predict_proba(logits).max(axis=1))
+    assert test.alarm
+    assert test.tests[0].difference > 0
+    assert test.tests[0].difference == pytest.approx(exact.statistic, abs=0.06)
+
+
+def test_every_look_has_a_smaller_share_of_the_level(world):
+    calibrator, logits, _ = world
+    sums = sum_predictions(calibrator.predict_proba(logits[:100]), calibrator.baseline_)
+    levels = [compare_with_baseline([sums] * n, calibrator.baseline_, 0.05).level for n in range(1, 60)]
+    assert sum(levels) < 0.05
+    assert levels[0] == 0.025
+    assert _window_sizes(9) == [1, 2, 4, 8]
+
+
+def test_p_values_are_not_too_small_where_nothing_changed(world):
+    """Of uncorrected p-values at most a tenth may be below 0.1, but for chance."""
+    calibrator, logits, _ = world
+    probs, rng = calibrator.predict_proba(logits), np.random.default_rng(0)
+    found = []
+    for _ in range(200):
+        sums = sum_predictions(probs[rng.integers(0, len(probs), 150)], calibrator.baseline_)
+        found.append(
+            [test.p_value / 3 for test in compare_with_baseline([sums], calibrator.baseline_, 0.05).tests]
+        )
+    assert (np.mean(np.array(found) < 0.1, axis=0) < 0.16).all()
+
+
+def test_small_differences_are_no_alarm_however_many_rows(world):
+    calibrator, logits, _ = world
+    probs = calibrator.predict_proba(np.tile(1.01 * logits, (20, 1)))
+    found = compare_with_baseline([sum_predictions(probs, calibrator.baseline_)], calibrator.baseline_, 0.05)
+    assert not found.alarm
