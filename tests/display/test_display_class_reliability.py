@@ -49,7 +49,7 @@ def test_of_many_classes_those_with_the_most_rows_are_kept():
     assert len(kept) == MOST_CLASSES
     assert kept == sorted(kept)
     assert rows[kept].min() >= max(rows[[k for k in range(25) if k not in kept]].max(), LEAST_ROWS)
-    with pytest.raises(InputError, match="column must be a class with many judged rows: .*; found 99"):
+    with pytest.raises(InputError, match=r"column must be a class with many judged rows: .*; found 99"):
         ClassReliabilityDisplay.from_comparison(result, column=99)
 
 
