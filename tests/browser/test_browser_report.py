@@ -4,11 +4,11 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-SECTIONS = ["verdict", "methods", "reliability", "temperature", "classes", "map"]
-SECTIONS += ["confidence", "labels", "parameters", "provenance", "glossary"]
+SECTIONS = ["verdict", "ship", "reliability", "methods", "class-reliability", "confidence", "temperature"]
+SECTIONS += ["classes", "map", "labels", "parameters", "provenance", "glossary"]
 WORDS = ("p", ".verdict", "td", "small", "caption", "figcaption", "a", "summary", "button", ".tag", "dd")
 LETTERING = ("svg .tick", "svg .label", ".legend")
-PHONE = {"viewport": {"width": 375, "height": 740}, "has_touch": True, "is_mobile": True}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
 def column(page, number):
@@ -71,13 +71,13 @@ def test_the_table_is_sorted_by_the_keyboard(open_page):
 def test_the_boxes_show_and_hide_methods_in_every_picture(open_page, settings):
     page = open_page(**settings)
     for picture in ("temperature", "classes", "labels"):
-        assert "hts" in shown_methods(page, picture)
-        assert "lts" not in shown_methods(page, picture)
-    page.get_by_label("LTS", exact=True).check()
-    page.get_by_label("HTS", exact=True).uncheck()
+        assert "ts" in shown_methods(page, picture)
+        assert "pts" not in shown_methods(page, picture)
+    page.get_by_label("PTS", exact=True).check()
+    page.get_by_label("TS", exact=True).uncheck()
     for picture in ("temperature", "classes", "labels"):
-        assert "lts" in shown_methods(page, picture)
-        assert "hts" not in shown_methods(page, picture)
+        assert "pts" in shown_methods(page, picture)
+        assert "ts" not in shown_methods(page, picture)
     assert page.troubles == []
 
 
@@ -159,7 +159,7 @@ def test_without_script_everything_is_there_to_read(open_page):
 def test_on_paper_there_are_no_controls_and_no_dark_ground(open_page):
     page = open_page(color_scheme="dark")
     page.emulate_media(media="print")
-    for selector in ("nav", ".switch", "#theme", ".zoom"):
+    for selector in ("aside", ".switch", "#theme", ".zoom", ".copy"):
         assert not page.locator(selector).first.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert len(page.pdf()) > 10_000

@@ -168,6 +168,7 @@ def _drawn(chart: Chart, frame: _Frame, name: str, by_method: bool) -> Markup:
 
 def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
     left, right, top, bottom = frame.x.start, frame.x.stop, frame.y.stop, frame.y.start
+    below = bottom + 0.5 * frame.size.lettering  # out of the way of the lowest tick of y
     for value, words in chart.y.tick_labels():
         y, weight = float(frame.y.place(value)), "bold" if words == chart.bold else None
         yield element("line", class_="grid", x1=left, x2=right, y1=y, y2=y)
@@ -178,9 +179,9 @@ def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
         yield element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom)
         if chart.below is None:  # which has them
             spare = " spare" if len(ticks) > _MANY_TICKS and number % 2 else ""
-            yield _text(words, f"tick x{spare}", x, bottom + 5, "middle", dy="0.9em")
+            yield _text(words, f"tick x{spare}", x, below, "middle", dy="0.9em")
     if chart.below is None:
-        yield _text(chart.x.label, "label x", (left + right) / 2, bottom + 5, "middle", dy="2.3em")
+        yield _text(chart.x.label, "label x", (left + right) / 2, below, "middle", dy="2.3em")
     if frame.size.is_wide:
         yield _text(chart.y.label, "label y", 2, top - 8, "start")
     else:
