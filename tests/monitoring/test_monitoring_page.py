@@ -35,7 +35,7 @@ def test_the_page_has_verdict_pictures_and_all_checks(found):
     assert page.count("<tr>") == 1 + 8
     assert "alarm at 20" in page
     assert found.sentences[0] in page
-    assert 'class="warning verdict"' in page
+    assert 'class="verdict worse"' in page
 
 
 def test_the_page_asks_the_network_for_nothing(found):
