@@ -37,7 +37,7 @@ _DASHES = {"-": None, "-.": "9 4 2 4", ":": "2 4"}  # pixels of line and gap
 _RIGHT, _TOP = 16, 14
 _ABOVE = 1.6  # times the lettering, for the label of y above wide axes
 _BELOW = 0.2  # of the height, for what is below a chart
-_LETTER_WIDTH = 0.58  # of the height of letters
+_LETTER_WIDTH = 0.6  # of the height of letters
 _MANY_TICKS = 5  # more of them: a narrow screen shows every other one
 
 
@@ -69,7 +69,7 @@ class _Size:
 
     def left(self, letters: int, label: str) -> float:
         """Room for ticks of so many letters, and for a label beside them."""
-        ticks = _LETTER_WIDTH * self.lettering * letters + 10
+        ticks = _LETTER_WIDTH * self.lettering * letters + 14
         return max(2.5 * self.lettering, ticks + (1.5 * self.lettering if label and not self.is_wide else 0))
 
 
