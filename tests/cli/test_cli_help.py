@@ -15,7 +15,7 @@ from test_cli_json import small_demo  # noqa: F401  for the example of the demo
 from temperance import CALIBRATORS, __version__
 from temperance.cli.program import cli
 
-COMMANDS = ["demo", "compare", "fit", "apply", "adapt", "evaluate", "export", "study", "completion"]
+COMMANDS = ["demo", "compare", "fit", "apply", "check", "adapt", "evaluate", "export", "study", "completion"]
 STUDY = [("study", name) for name in ("run", "table", "figure", "export")]
 
 
@@ -62,6 +62,7 @@ EXAMPLES += [line for line in examples() if line not in EXAMPLES and " study " n
 @pytest.mark.usefixtures("files", "calibrator", "small_demo")
 def test_every_example_runs(line, run, task, judged, monkeypatch):
     np.savez("new.npz", logits=judged.logits)
+    np.savez("week42.npz", logits=task.logits, labels=task.labels)
     np.savez("probs.npz", probs=np.full((4, 2), 0.5), labels=[0, 1, 1, 0])
     Path("new.csv").write_text("logit_0,logit_1,logit_2,logit_3\n1,2,3,4\n4,2,3,1\n")
     for name in ("val", "logits"):

@@ -39,6 +39,7 @@ COMMANDS = {
     "compare without a test file": ("compare", "val.npz", "-m", "ts", "--folds", "3"),
     "fit": ("fit", "val.npz", "-o", "new.json"),
     "apply": ("apply", "cal.json", "test.npz", "-o", "new.npz"),
+    "check": ("check", "cal.json", "test.npz", "--history", "new.jsonl"),
     "evaluate": ("evaluate", "test.npz", "--draws", "20"),
     "evaluate with a calibrator": ("evaluate", "task.npz", "-c", "cal.json", "--draws", "20"),
     "export": ("export", "cal.json", "new.onnx"),

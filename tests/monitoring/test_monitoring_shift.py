@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import fisher_exact, ks_2samp
 
+from temperance import make_calibrator
+from temperance.data import simulate
 from temperance.monitoring.predictions import sum_predictions
 from temperance.monitoring.shift import _fisher, _window_sizes, compare_with_baseline
 
@@ -54,3 +56,14 @@ def test_small_differences_are_no_alarm_however_many_rows(world):
     probs = calibrator.predict_proba(np.tile(1.01 * logits, (20, 1)))
     found = compare_with_baseline([sum_predictions(probs, calibrator.baseline_)], calibrator.baseline_, 0.05)
     assert not found.alarm
+
+
+def test_the_rows_of_the_fit_have_no_difference_from_their_own_baseline():
+    """Also where rows are tied with a quantile: those count as below it, as in the baseline."""
+    task = simulate(n_rows=7000, n_classes=3, random_state=3)
+    logits = np.repeat(task.logits[:100], 5, axis=0)
+    labels = np.repeat(task.labels[:100], 5)
+    calibrator = make_calibrator("ts").fit(logits, labels)
+    sums = sum_predictions(calibrator.predict_proba(logits), calibrator.baseline_)
+    found = compare_with_baseline([sums], calibrator.baseline_, 0.05)
+    np.testing.assert_allclose([test.difference for test in found.tests], 0.0, atol=1e-12)

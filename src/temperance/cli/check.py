@@ -31,8 +31,7 @@ EXAMPLES = """\b
 Examples:
   temperance check cal.json week42.npz
   temperance check cal.json week42.npz --history checks.jsonl
-  temperance check cal.json week42.npz --history checks.jsonl \\
-    --report checks.html --force
+  temperance check cal.json week42.npz --history h.jsonl --report page.html
 
 \b
 With a history, one may check as often as one likes: over all checks, a false
