@@ -4,7 +4,16 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-SECTIONS = ["verdict", "ship", "reliability", "methods", "class-reliability", "confidence", "temperature"]
+SECTIONS = [
+    "verdict",
+    "ship",
+    "reliability",
+    "methods",
+    "tests",
+    "class-reliability",
+    "confidence",
+    "temperature",
+]
 SECTIONS += ["classes", "map", "labels", "parameters", "provenance", "glossary"]
 WORDS = ("p", ".verdict", "td", "small", "caption", "figcaption", "a", "summary", "button", ".tag", "dd")
 LETTERING = ("svg .tick", "svg .label", ".legend")

@@ -18,6 +18,7 @@ SECTIONS = [
     "ship",
     "reliability",
     "methods",
+    "tests",
     "class-reliability",
     "confidence",
     "temperature",

@@ -12,6 +12,7 @@ from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 from temperance.comparison.class_reliability import LEAST_ROWS, MOST_CLASSES
 from temperance.display.class_reliability import FEWEST_IN_BIN
 from temperance.report import figures
+from temperance.report.calibration_tests import calibration_tests
 from temperance.report.displays import ReportDisplays
 from temperance.report.glossary import glossary
 from temperance.report.markup import element, joined
@@ -37,6 +38,7 @@ def sections(
         "ship": ("What to ship", shipping_section(comparison, shipping)),
         "reliability": ("Reliability before and after", _reliability(comparison, displays)),
         "methods": ("Methods", methods_table(comparison) + figures.differences_figure(displays.differences)),
+        "tests": ("Tests of calibration", calibration_tests(comparison)),
         "class-reliability": _class_reliability(displays),
         "confidence": ("How confident it is", _confidence(comparison, displays)),
         "temperature": ("Temperature by entropy", _temperature(comparison, displays)),
