@@ -11,6 +11,7 @@ import pytest
 from temperance import load, logits_from_probs, make_calibrator, metrics, probability_floor
 from temperance.core import blocks
 from temperance.core.logit_rows import LogitRows
+from temperance.metrics.resamples import DRAWS
 
 FORMATS = [".npz", ".npy", ".csv", ".parquet"]
 TYPES = [np.float16, np.float32, np.float64]
@@ -221,8 +222,21 @@ def evaluated(*arguments, **options):
 def test_evaluate_scores_what_the_calibrator_predicts(method, parts, run, files, fitted, judged):
     calibrator = saved(fitted(method), "cal.json")
     told = run("evaluate", "test.npz", "-c", "cal.json", "--draws", 10, "--json").json
-    assert told["metrics"] == evaluated(calibrator.predict_proba(judged.logits), judged.labels, draws=10)
+    probs = calibrator.predict_proba(judged.logits.astype(np.float64))
+    assert told["metrics"] == evaluated(probs, judged.labels, draws=10)
     assert told["calibrator"] == {"path": "cal.json", "method": calibrator.key}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_compare_and_evaluate_print_the_same_intervals(dtype, run, files, judged):
+    np.savez("narrow.npz", logits=judged.logits.astype(dtype), labels=judged.labels)
+    run("fit", "val.npz", "-m", "ts", "-o", "ts.json", "--force").succeeded()
+    # In these tests `compare` draws 20 resamples; the defaults are one number.
+    told = run("evaluate", "narrow.npz", "-c", "ts.json", "--draws", 20, "--json").json
+    compared = run("compare", "val.npz", "narrow.npz", "-m", "ts", "--json").json
+    assert told["metrics"] == compared["methods"]["ts"]["scores"]
+    assert run("evaluate", "narrow.npz", "--json").json["draws"] == DRAWS
+    assert set(told["tests"]) == {"spiegelhalter", "cox", "kuiper", "kolmogorov_smirnov"}
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -234,7 +248,8 @@ def test_evaluate_without_a_calibrator_scores_the_softmax(dtype, parts, run, fol
         *("--confidence", 0.9, "--draws", 40),
     ).json
     options = {"bins": 7, "random_state": 3, "confidence": 0.9, "draws": 40}
-    assert told["metrics"] == evaluated(LogitRows(logits).softmax(1.0), judged.labels, **options)
+    probs = LogitRows(logits.astype(np.float64)).softmax(1.0)
+    assert told["metrics"] == evaluated(probs, judged.labels, **options)
     assert (told["bins"], told["seed"], told["confidence"], told["draws"]) == (7, 3, 0.9, 40)
 
 

@@ -147,7 +147,6 @@ def cumulative_differences(
     .. [1] Arrieta-Ibarra et al. (2022). Metrics of calibration for probabilistic predictions.
        arXiv:2205.09680
     .. [2] Feller (1951). The asymptotic distribution of the range of sums of independent random variables.
-       doi:10.1214/aoms/1177729589
 
     Examples
     --------

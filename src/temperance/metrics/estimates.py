@@ -121,10 +121,18 @@ class Evaluation(Mapping[str, Estimate]):
         html: str = loaders.load("evaluation html")(self)
         return html
 
-    def to_dict(self) -> dict[str, dict[str, float]]:
-        """Return plain numbers in natural units, ready for JSON: name -> value, low, high."""
-        return {name: asdict(estimate) for name, estimate in self.items()}
+    def to_dict(self) -> dict[str, dict[str, float | None]]:
+        """Return plain numbers in natural units, ready for JSON: name -> value, low, high; None for nan."""
+        return {name: _without_nan(asdict(estimate)) for name, estimate in self.items()}
 
     def tests_to_dict(self) -> dict[str, dict[str, Any]]:
         """Return the tests as plain numbers, ready for JSON: name -> statistic, p_value, words and others."""
-        return {name: asdict(test) for name, test in self.tests.items()}
+        return {name: _without_nan(asdict(test)) for name, test in self.tests.items()}
+
+
+def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:
+    """Write None for nan, for which JSON has no number."""
+    return {
+        name: _without_nan(value) if isinstance(value, dict) else None if value != value else value
+        for name, value in fields.items()
+    }
