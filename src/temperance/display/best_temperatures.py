@@ -15,6 +15,7 @@ from temperance.display.limits import outside
 from temperance.display.optima import IDENTIFIED_RATIO
 
 _WHISKER_ROOM = 0.5  # of what the temperatures themselves need
+_LEAST_WHISKER_ROOM = 1.1  # of log T, a factor of 3: few groups of few rows have wide intervals
 _MOST_METHODS = 0.75  # the share of methods whose temperatures are held; of four or fewer, all
 _FEW_VALUES = 0.05  # the share of a method's values beyond the edges that needs no mention
 
@@ -73,8 +74,8 @@ class BestTemperatures(Display):
     def limits(self, values: Sequence[Vector], rare: float = 0.0) -> tuple[float, float]:
         """Return limits that hold the best temperatures, and of most methods all but a `rare` share.
 
-        They hold whiskers as far as these add half the range on each side: a whisker over a decade would
-        flatten all else, as the odd row would, or the one method whose temperatures are extreme.
+        They hold whiskers as far as these add half the range on each side, or a factor of 3: longer ones
+        would flatten all else, as the odd row would, or the one method whose temperatures are extreme.
         """
         known = np.concatenate([[self.single], self.optimum[self.identified]])
         low, high = float(np.log(known.min())), float(np.log(known.max()))
@@ -82,7 +83,7 @@ class BestTemperatures(Display):
             ends = np.log([np.quantile(one, [rare / 2, 1 - rare / 2]) for one in values if len(one)])
             low = min(low, float(np.quantile(ends[:, 0], 1 - _MOST_METHODS, method="lower")))
             high = max(high, float(np.quantile(ends[:, 1], _MOST_METHODS, method="higher")))
-        room = _WHISKER_ROOM * (high - low)
+        room = max(_WHISKER_ROOM * (high - low), _LEAST_WHISKER_ROOM)
         low = max(low - room, float(np.log(self.low[self.identified]).min(initial=low)))
         high = min(high + room, float(np.log(self.high[self.identified]).max(initial=high)))
         margin = 0.08 * (high - low) + 0.03

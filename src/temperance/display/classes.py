@@ -207,7 +207,11 @@ class ClassTemperatureDisplay(BestTemperatures):
 
 
 def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}\u2026"
+    """Shorten a name in its middle: long names often differ at their ends."""
+    if len(name) <= most:
+        return name
+    kept = (most - 1) // 3
+    return f"{name[: most - 1 - kept]}\u2026{name[len(name) - kept :]}"
 
 
 def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indices]:

@@ -16,7 +16,7 @@ from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text
 from temperance.display.methods import chosen
 
 _USUAL_RANGE = 3.0  # times the distance from the lowest mean to the median: what is higher leaves the picture
-_BAND_ROOM = 0.3  # of the range of the means, for bands below them
+_BAND_ROOM = 1.0  # times the range of the means, for bands below and above them
 _UNCALIBRATED_RANGE = 6.0  # the same for the classifier itself, which all else is compared with
 
 
@@ -119,11 +119,18 @@ class LearningCurveDisplay(Display):
         high = min(max(shown), low + _USUAL_RANGE * usual + 1e-3)
         if self.uncalibrated - low < _UNCALIBRATED_RANGE * usual:
             high = max(high, self.uncalibrated)
-        bands = np.concatenate(list(self.low.values()))
-        bottom = float(bands[np.isfinite(bands)].min(initial=low))
-        low = max(bottom, low - _BAND_ROOM * (high - low))
+        low, high = self._with_bands(low, high)
         margin = 0.06 * (high - low) + 1e-6
         return low - margin, high + margin
+
+    def _with_bands(self, low: float, high: float) -> tuple[float, float]:
+        """Return limits for the bands around the means in the picture, as far as these stay readable."""
+        inside = np.concatenate([mean <= high for mean in self.mean.values()])
+        bottoms, tops = (np.concatenate(list(side.values()))[inside] for side in (self.low, self.high))
+        room = _BAND_ROOM * (high - low)
+        bottom = float(bottoms[np.isfinite(bottoms)].min(initial=low))
+        top = float(tops[np.isfinite(tops)].max(initial=high))
+        return max(bottom, low - room), min(top, high + room)
 
 
 def _error(curve: LearningCurve, method: str) -> Vector:

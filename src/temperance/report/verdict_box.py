@@ -47,6 +47,7 @@ def key_numbers(verdict: Verdict) -> Markup:
             _lower(verdict.ece_gain.interval(verdict.confidence), 100, 2, " %"),
         ],
     ]
+    rows = [[*map(unbroken, row)] for row in rows]
     if verdict.tried is None:
         return table(["", "the classifier"], [row[:2] for row in rows], "Key numbers")
     head = ["", "before", f"with {verdict.tried}", f"lower by ({100 * verdict.confidence:g} % interval)"]
