@@ -32,7 +32,7 @@ def ece(
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
 ) -> float:
-    """Top-label expected calibration error: mean over rows of the |gap| of their bin.
+    """Top-label expected calibration error: mean over rows of the absolute gap of their bin.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def mce(
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
 ) -> float:
-    """Maximum calibration error of the top label: the |gap| of the worst bin.
+    """Maximum calibration error of the top label: the absolute gap of the worst bin.
 
     Parameters
     ----------
