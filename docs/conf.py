@@ -71,7 +71,14 @@ LINKS = {
     "](figures)": "](index.md#figures)",
     "](claims)": "](index.md#claim-by-claim)",
 }
-WORDS = {"nll": "NLL", "ece": "ECE", "ece15": "ECE with 15 bins", "brier": "Brier score", "pts": "PTS", "hts": "HTS"}
+WORDS = {
+    "nll": "NLL",
+    "ece": "ECE",
+    "ece15": "ECE with 15 bins",
+    "brier": "Brier score",
+    "pts": "PTS",
+    "hts": "HTS",
+}
 
 
 def title_of(docname):

@@ -60,5 +60,7 @@ def section(module, names):
 
 def write_name_reference(path):
     """Write the page of all public names; Sphinx makes a page for each of them."""
-    intro = "# Python names\n\nEvery public class and function; constants are on [their page](constants.md).\n\n"
+    intro = (
+        "# Python names\n\nEvery public class and function; constants are on [their page](constants.md).\n\n"
+    )
     path.write_text(intro + "\n".join(section(*found) for found in public_names()), encoding="utf-8")

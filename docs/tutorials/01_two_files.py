@@ -33,7 +33,12 @@ np.savez(folder / "test.npz", logits=task.test_logits, labels=task.test_labels)
 # method is fitted to the validation rows and scored on the test rows.
 val, test = open_rows(folder / "val.npz"), open_rows(folder / "test.npz")
 comparison = temperance.compare(
-    val.logits(), val.labels, test.logits(), test.labels, methods=["ts", "hts", "ets", "mono", "bayes"], draws=50
+    val.logits(),
+    val.labels,
+    test.logits(),
+    test.labels,
+    methods=["ts", "hts", "ets", "mono", "bayes"],
+    draws=50,
 )
 print(comparison)
 

@@ -30,7 +30,13 @@ labels = task.val_labels[:2000]
 # --------------------
 # ``compare`` says how many predicted classes each method changes.
 comparison = temperance.compare(
-    val, labels, test, task.test_labels, methods=["ts", "bayes", "bayes-bias"], classes=task.class_names, draws=50
+    val,
+    labels,
+    test,
+    task.test_labels,
+    methods=["ts", "bayes", "bayes-bias"],
+    classes=task.class_names,
+    draws=50,
 )
 print(comparison)
 

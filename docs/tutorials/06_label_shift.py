@@ -40,10 +40,16 @@ new_logits, new_labels = draw(4_000, screening)
 # ``adapt`` estimates the class frequencies of the new rows from their logits alone.
 cal = temperance.make_calibrator("bayes-bias").fit(clinic_logits, clinic_labels)
 adapted = cal.adapt(new_logits)
-for name, used in (("as fitted", cal), ("adapted", adapted), ("true frequencies", cal.adapt(priors=screening))):
+for name, used in (
+    ("as fitted", cal),
+    ("adapted", adapted),
+    ("true frequencies", cal.adapt(priors=screening)),
+):
     probs = used.predict_proba(new_logits)
     nll, accuracy = temperance.metrics.nll(probs, new_labels), temperance.metrics.accuracy(probs, new_labels)
-    print(f"{name:17} NLL {nll:.3f}  accuracy {accuracy:.1%}  mean probability of malignant {probs[:, 2].mean():.1%}")
+    print(
+        f"{name:17} NLL {nll:.3f}  accuracy {accuracy:.1%}  mean probability of malignant {probs[:, 2].mean():.1%}"
+    )
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4))

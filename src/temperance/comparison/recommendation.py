@@ -27,7 +27,21 @@ NEGLIGIBLE = 1e-6  # of the NLL: two solvers of one problem differ by more than 
 
 @dataclass(frozen=True)
 class Difference:
-    """A mean difference of two methods over the same rows, and its standard error."""
+    """A mean difference of two methods over the same rows, and its standard error.
+
+    Attributes
+    ----------
+    value : float
+        The mean difference.
+    error : float
+        Its standard error.
+
+    Examples
+    --------
+    >>> gain = Difference(0.10, 0.02).interval(0.95)
+    >>> round(gain.low, 2), round(gain.high, 2)
+    (0.06, 0.14)
+    """
 
     value: float
     error: float
@@ -48,7 +62,25 @@ class Difference:
 class Recommendation:
     """The method to take, the reason in words, and how much NLL it takes off the classifier's own.
 
-    Where the method changes decisions, `alternative` is the one to take if they must stay the same.
+    Attributes
+    ----------
+    method : str
+        The method to take; "none" if none is needed.
+    reason : str
+        Why, in words.
+    gain : Difference
+        NLL of the classifier minus that of the method.
+    alternative : str, or None
+        Where the method changes decisions, the one to take if they must stay the same.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> comparison.recommendation.method, comparison.recommendation.gain.value > 0
+    ('ts', True)
     """
 
     method: str

@@ -27,9 +27,36 @@ if TYPE_CHECKING:
 class MethodResult:
     """One method: the calibrator fitted to all validation rows, and how it was judged.
 
-    `row_nll`, `confidence` and `correct` are of the judged rows: all that pictures and paired comparisons
-    need, so that no (N, K) array is kept. `changed_share` is the share of these rows, by weight, whose
-    predicted class is not the classifier's own.
+    No (N, K) array is kept: three numbers of each judged row are all that figures and paired comparisons need.
+
+    Attributes
+    ----------
+    method : str
+        Its name.
+    calibrator : Calibrator, or None
+        Fitted to all validation rows; None for the classifier itself.
+    n_parameters : float
+        How many parameters the rows have determined.
+    scores : Evaluation
+        All metrics on the judged rows.
+    row_nll, confidence, correct : arrays of shape (N,)
+        Of the judged rows.
+    changed_share : float
+        Share of the judged rows, by weight, whose predicted class is not the classifier's own.
+    seconds : float
+        Time of the fit.
+    warnings : tuple of str
+        Of the fit.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> result = comparison.results["ts"]
+    >>> result.changes_decisions, result.row_nll.shape
+    (False, (400,))
     """
 
     method: str
@@ -58,7 +85,35 @@ class MethodResult:
 class Comparison:
     """Methods side by side: `print` it, or read `results`, `recommended`, `reason` and `verdict`.
 
-    `fitted` and `judged` are the rows, by reference; without a test set they are the same.
+    Attributes
+    ----------
+    results : dict from name to MethodResult
+        The classifier itself, "none", and each method.
+    recommendation : Recommendation
+        What to take, and why.
+    judged_on : str
+        The test set or cross-validation, in words.
+    fitted, judged : LabelledRows
+        The rows, by reference; without a test set they are the same.
+    settings : dict
+        Of the scores: bins, level of intervals, draws, random seed.
+    methods : mapping from name to Method
+        What was compared.
+    failures : mapping from name to str
+        Why methods are missing from the results.
+    class_names : tuple of str, or None
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> comparison.recommended, comparison.judged_on
+    ('ts', '2-fold cross-validation')
+    >>> bool(comparison.gain.low > 0)
+    True
     """
 
     results: dict[str, MethodResult]

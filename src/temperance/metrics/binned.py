@@ -82,7 +82,7 @@ def mce(
 
     Parameters
     ----------
-    probs, labels, bins, strategy, sample_weight
+    probs, labels, bins, strategy, sample_weight, classes
         As for `ece`.
 
     Returns
@@ -119,7 +119,7 @@ def classwise_ece(
 
     Parameters
     ----------
-    probs, labels, bins, strategy, sample_weight
+    probs, labels, bins, strategy, sample_weight, classes
         As for `ece`; the bins are made for each class.
 
     Returns
@@ -161,7 +161,7 @@ def debiased_ece(
 
     Parameters
     ----------
-    probs, labels, bins, strategy, sample_weight
+    probs, labels, bins, strategy, sample_weight, classes
         As for `ece`.
 
     Returns

@@ -29,7 +29,31 @@ def write_report(
     title: str = "Calibration report",
     sources: Sequence[Source] = (),
 ) -> None:
-    """Write the comparison as one HTML file, with all it takes inside."""
+    """Write the comparison as one HTML file, with all it takes inside; `Comparison.save_report` does the same.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What is reported.
+    path : path
+        The file to write.
+    curve, title, sources
+        As for `render_report`.
+    overwrite : bool
+        Whether a file that exists may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> write_report(comparison, path, title="Quarterly check")
+    >>> "<h1>Quarterly check</h1>" in path.read_text()
+    True
+    """
     check_writable(path, overwrite=overwrite)
     page = render_report(comparison, curve, title=title, sources=sources)
     write_atomically(path, page.encode(), overwrite=overwrite)
@@ -54,6 +78,15 @@ def render_report(
         Heading of the page.
     sources : sequence of Source
         The files that the comparison was made from.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> render_report(comparison).startswith("<!doctype html>")
+    True
     """
     parts = sections(comparison, ReportDisplays.of(comparison, curve), curve, sources)
     style, script = _file("page.css"), _file("page.js")

@@ -23,7 +23,21 @@ _MINUS = "\N{MINUS SIGN}"
 
 
 def to_markdown(table: Table) -> str:
-    """Return a table for a page of Markdown, with its columns aligned, so that it reads well as it is."""
+    """Return a table for a page of Markdown, with its columns aligned, so that it reads well as it is.
+
+    Parameters
+    ----------
+    table : Table
+        From `make_table`.
+
+    Examples
+    --------
+    >>> from temperance.study.tables import Entry, Group, Row
+    >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43, bold=True)))
+    >>> table = Table("nll", 200, ("none", "ts"), (Group("cifar10", (row,)),), None, (), False, False)
+    >>> print(to_markdown(table).splitlines()[2])
+    | cifar10  | resnet |       0.5500 | **0.4300** |
+    """
     lines = [["Data set", "Task", *_headings(table)]]
     for group in table.groups:
         names = [_MARKDOWN.text(group.dataset)] + [""] * (len(group.rows) - 1)
@@ -35,7 +49,21 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """Return a table for a paper, laid out as those of the paper."""
+    """Return a table for a paper, laid out as those of the paper.
+
+    Parameters
+    ----------
+    table : Table
+        From `make_table`.
+
+    Examples
+    --------
+    >>> from temperance.study.tables import Entry, Group, Row
+    >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43, bold=True)))
+    >>> table = Table("nll", 200, ("none", "ts"), (Group("cifar10", (row,)),), None, (), False, False)
+    >>> "textbf{0.4300}" in to_latex(table)
+    True
+    """
     blocks = [_latex_group(table, group) for group in table.groups]
     if table.overall is not None:
         blocks.append([_latex_line(["", *_LATEX.line(table, table.overall)])])
@@ -63,6 +91,23 @@ def to_csv(table: Table) -> str:
     """Return a table for a program: a column for each method, and with errors another, as `hts_se`.
 
     `rows` is how many rows methods were fitted to. What is missing is empty.
+
+    Parameters
+    ----------
+    table : Table
+        From `make_table`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from temperance.study.tables import Entry, Group, Row
+    >>> from temperance.study.tasks import TaskFile
+    >>> task = TaskFile("cifar10__resnet", Path("task.npz"), "9f86", 5000, 10000, 10)
+    >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43)), task)
+    >>> table = Table("nll", 200, ("none", "ts"), (Group("cifar10", (row,)),), None, (), False, False)
+    >>> print(to_csv(table), end="")
+    dataset,model,rows,classes,none,ts
+    cifar10,resnet,200,10,0.55,0.43
     """
     columns = [name for key in table.methods for name in ([key, f"{key}_se"] if table.errors else [key])]
     text = io.StringIO()
