@@ -2,9 +2,9 @@
 Two files and five minutes
 ==========================
 
-You have a trained classifier and two files: ``val.npz`` and ``test.npz``, each with ``logits`` and ``labels``
-of rows that the classifier was not trained on. Which calibration method should you use, and how do you
-use it?
+You have a trained classifier and two files: ``val.npz`` and ``test.npz``, each with ``logits`` and
+``labels`` of rows that the classifier was not trained on. Which calibration method should you use, and
+how do you use it?
 """
 
 # %%

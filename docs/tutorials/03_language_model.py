@@ -2,8 +2,9 @@
 The options of a multiple-choice question
 =========================================
 
-A language model answers a multiple-choice question by the log-likelihood of each option. These are logits, and
-they are often overconfident. Questions with fewer options than others have impossible classes.
+A language model answers a multiple-choice question by the log-likelihood of each option. These are
+logits, and they are often overconfident. Questions with fewer options than others have impossible
+classes.
 """
 
 # %%
@@ -50,8 +51,8 @@ print(logits[:4].round(1))
 # %%
 # Calibrate
 # ---------
-# The columns are positions (first option, second option), not classes with a meaning. Choose methods that treat all
-# columns alike: ``ts`` and ``hts``. Without a test set, ``compare`` uses cross-validation.
+# The columns are positions (first option, second option), not classes with a meaning. Choose methods that
+# treat all columns alike: ``ts`` and ``hts``. Without a test set, ``compare`` uses cross-validation.
 comparison = temperance.compare(logits, labels, methods=["ts", "hts"], draws=50)
 print(comparison)
 

@@ -2,15 +2,16 @@
 Few labels in medicine
 ======================
 
-A diagnostic classifier comes from one hospital and is used in another, where only some patients have a confirmed
-diagnosis. How many of them are needed to calibrate it?
+A diagnostic classifier comes from one hospital and is used in another, where only some patients have a
+confirmed diagnosis. How many of them are needed to calibrate it?
 """
 
 # %%
 # A classifier for breast tumours
 # -------------------------------
-# scikit-learn's breast cancer data: 569 tumours, 30 measurements, benign or malignant. The classifier is naive
-# Bayes, trained on 100 tumours; 200 others may be labelled for calibration, and the last 269 are the test set.
+# scikit-learn's breast cancer data: 569 tumours, 30 measurements, benign or malignant. The classifier is
+# naive Bayes, trained on 100 tumours; 200 others may be labelled for calibration, and the last 269 are
+# the test set.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -21,12 +22,12 @@ import temperance
 from temperance.display import ReliabilityDisplay
 
 X, y = load_breast_cancer(return_X_y=True)
-train_X, rest_X, train_y, rest_y = train_test_split(X, y, train_size=100, stratify=y, random_state=0)
-classifier = GaussianNB().fit(train_X, train_y)
-logits = temperance.logits_from_probs(classifier.predict_proba(rest_X), floor=1e-30)
+train_x, rest_x, train_y, rest_y = train_test_split(X, y, train_size=100, stratify=y, random_state=0)
+classifier = GaussianNB().fit(train_x, train_y)
+logits = temperance.logits_from_probs(classifier.predict_proba(rest_x), floor=1e-30)
 test_logits, test_y = logits[200:], rest_y[200:]
 
-before = classifier.predict_proba(rest_X)[200:]
+before = classifier.predict_proba(rest_x)[200:]
 wrong = before.argmax(axis=1) != test_y
 print(f"accuracy {1 - wrong.mean():.1%}; mean confidence {before.max(axis=1).mean():.1%};", end=" ")
 print(f"mean confidence where it is wrong {before.max(axis=1)[wrong].mean():.1%}")
@@ -68,8 +69,8 @@ plt.show()
 # %%
 # How sure is the calibrator itself?
 # ----------------------------------
-# With few labels the temperature is uncertain. ``bayes`` averages over this uncertainty, and reports it for each
-# row as the standard deviation of log T.
+# With few labels the temperature is uncertain. ``bayes`` averages over this uncertainty, and reports it
+# for each row as the standard deviation of log T.
 for size in (20, 200):
     cal = temperance.BayesianTemperatureScaling().fit(logits[:size], rest_y[:size])
     spread = np.median(cal.log_temperature_std(test_logits))

@@ -2,15 +2,15 @@
 A classifier that prefers some classes
 ======================================
 
-Some classifiers predict one class too often. No temperature can repair this, because it keeps the order of
-the classes. ``bayes-bias`` can, at the price of changing some predicted classes.
+Some classifiers predict one class too often. No temperature can repair this, because it keeps the order
+of the classes. ``bayes-bias`` can, at the price of changing some predicted classes.
 """
 
 # %%
 # A biased network
 # ----------------
-# We take the built-in network and add 3 to the logits of cats and subtract 3 from those of dogs: as if it had been
-# trained on many cats and few dogs.
+# We take the built-in network and add 3 to the logits of cats and subtract 3 from those of dogs: as if it
+# had been trained on many cats and few dogs.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -73,4 +73,5 @@ for ax, (key, cal) in zip(axes, fitted.items(), strict=True):
 plt.show()
 
 # %%
-# Decide with care: if predicted classes are part of a contract, or were tested on their own, keep them and use ``bayes``.
+# Decide with care: if predicted classes are part of a contract, or were tested on their own, keep them
+# and use ``bayes``.

@@ -2,8 +2,8 @@
 Other class frequencies: label shift
 ====================================
 
-A calibrator is right for the class frequencies of its calibration rows. A disease is rarer in screening than in
-the clinic. If only the frequencies differ, ``adapt`` corrects for it without labels.
+A calibrator is right for the class frequencies of its calibration rows. A disease is rarer in screening
+than in the clinic. If only the frequencies differ, ``adapt`` corrects for it without labels.
 """
 
 # %%
@@ -76,5 +76,5 @@ plt.show()
 print(adapted.summary())
 
 # %%
-# If a class itself looks different in the new place, because of another scanner for example, this is not label
-# shift, and no method can correct it without labels. Then label some rows there and fit again.
+# If a class itself looks different in the new place, because of another scanner for example, this is not
+# label shift, and no method can correct it without labels. Then label some rows there and fit again.

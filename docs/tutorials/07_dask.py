@@ -2,8 +2,8 @@
 A million rows with Dask
 ========================
 
-Logits that do not fit in memory, or that live on a cluster, stay where they are: a fit sends parameters to the blocks
-and adds up the sums that come back.
+Logits that do not fit in memory, or that live on a cluster, stay where they are: a fit sends parameters
+to the blocks and adds up the sums that come back.
 """
 
 # %%
@@ -40,8 +40,8 @@ print(logits)
 # %%
 # Fit
 # ---
-# The parameters are the same as those of a fit in memory. On a cluster, create a ``distributed.Client`` first; nothing else
-# changes.
+# The parameters are the same as those of a fit in memory. On a cluster, create a ``distributed.Client``
+# first; nothing else changes.
 cal = temperance.EntropyTemperatureScaling().fit(logits, labels)
 print(cal.summary())
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class MethodResult:
     """One method: the calibrator fitted to all validation rows, and how it was judged.
 
-    No (N, K) array is kept: three numbers of each judged row are all that figures and paired comparisons need.
+    No (N, K) array is kept: figures and paired comparisons need three numbers of each judged row.
 
     Attributes
     ----------

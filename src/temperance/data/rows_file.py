@@ -35,7 +35,7 @@ from temperance.validation import check_choice
 
 @dataclass(frozen=True)
 class RowFile:
-    """Rows of logits or probabilities in a file, read when they are asked for, and their labels.
+    r"""Rows of logits or probabilities in a file, read when they are asked for, and their labels.
 
     `open_rows` opens one.
 
@@ -66,7 +66,7 @@ class RowFile:
     --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
-    >>> _ = path.write_text("prob_cat,prob_dog,label\\n0.9,0.1,cat\\n0.2,0.8,dog\\n")
+    >>> _ = path.write_text("prob_cat,prob_dog,label\n0.9,0.1,cat\n0.2,0.8,dog\n")
     >>> rows = open_rows(path)
     >>> rows.kind, rows.class_names, rows.labels.tolist()
     ('probs', ('cat', 'dog'), [0, 1])

@@ -29,7 +29,7 @@ def write_report(
     title: str = "Calibration report",
     sources: Sequence[Source] = (),
 ) -> None:
-    """Write the comparison as one HTML file, with all it takes inside; `Comparison.save_report` does the same.
+    """Write the comparison as one HTML file, as `Comparison.save_report` does.
 
     Parameters
     ----------

@@ -80,7 +80,8 @@ class Results:
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> store = ResultStore.create(folder, 0)
     >>> store.add_tasks([TaskFile("cifar10__resnet", folder / "task.npz", "9f86", 5000, 10000, 10)], [200])
-    >>> store.add([Score(FitKey("cifar10__resnet", 200, draw, "ts"), nll=0.4 + 0.1 * draw) for draw in (0, 1)])
+    >>> keys = [FitKey("cifar10__resnet", 200, draw, "ts") for draw in (0, 1)]
+    >>> store.add([Score(keys[0], nll=0.4), Score(keys[1], nll=0.5)])
     >>> results = Results(folder)
     >>> results.methods, results.sizes, len(results.scores)
     (['ts'], [200], 2)

@@ -155,7 +155,8 @@ def make_table(
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> store = ResultStore.create(folder, 0)
     >>> store.add_tasks([TaskFile("cifar10__resnet", folder / "task.npz", "9f86", 5000, 10000, 10)], [200])
-    >>> store.add([Score(FitKey("cifar10__resnet", 200, draw, "ts"), nll=0.4 + 0.1 * draw) for draw in (0, 1)])
+    >>> keys = [FitKey("cifar10__resnet", 200, draw, "ts") for draw in (0, 1)]
+    >>> store.add([Score(keys[0], nll=0.4), Score(keys[1], nll=0.5)])
     >>> store.add([Score(FitKey("cifar10__resnet", 0, 0, "none"), nll=0.8)])
     >>> table = make_table(Results(folder), "nll", 200)
     >>> [round(entry.value, 2) for entry in table.rows("task")[0].entries]
