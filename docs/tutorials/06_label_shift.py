@@ -47,9 +47,7 @@ for name, used in (
 ):
     probs = used.predict_proba(new_logits)
     nll, accuracy = temperance.metrics.nll(probs, new_labels), temperance.metrics.accuracy(probs, new_labels)
-    print(
-        f"{name:17} NLL {nll:.3f}  accuracy {accuracy:.1%}  mean probability of malignant {probs[:, 2].mean():.1%}"
-    )
+    print(f"{name:17} NLL {nll:.3f}  accuracy {accuracy:.1%}  mean of malignant {probs[:, 2].mean():.1%}")
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4))
