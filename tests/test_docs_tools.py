@@ -1,4 +1,4 @@
-"""The tools that build the documentation: broken links are found, and every name and command has its place."""
+"""Tools that build the documentation: broken links are found; each name and command has its place."""
 
 import importlib.util
 from pathlib import Path

@@ -54,7 +54,7 @@ network = nn.Sequential(
     nn.Linear(512, 10),
 )
 optimiser = torch.optim.Adam(network.parameters(), lr=1e-2)
-for _ in range(20):
+for _ in range(15):
     for inputs, labels in DataLoader(train, batch_size=100, shuffle=True):
         loss = nn.functional.cross_entropy(network(inputs), labels)
         optimiser.zero_grad()
