@@ -3,14 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task test test-slow test-browser check lint types coverage coverage-study wheel bench monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-browser check lint types coverage coverage-study wheel bench monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
 	@echo "test   set up, run the tests"
 	@echo "test-slow  the tests left out of that: statistics, stress, memory, clusters"
 	@echo "test-browser  open the report in Chromium, which is installed where that is possible"
-	@echo "check  lint, types, the built wheel on its own, the report in Chromium, tests"
+	@echo "docs   build the documentation in build/docs, check its links"
+	@echo "check  lint, types, the built wheel on its own, the report in Chromium, docs, tests"
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
 	@echo "coverage-study  how often intervals contain the truth (four hours), and docs/coverage.md from it"
 	@echo "bench  speed as ratios to np.exp, in one run"
@@ -65,6 +66,14 @@ coverage: $(VENV)/ready
 coverage-study: $(VENV)/ready
 	TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --jobs 2
 
+# Sphinx and its theme are not needed for anything else, so they are installed when the site is built.
+$(VENV)/docs-ready: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
+
+docs: $(VENV)/docs-ready
+	$(WORKERS) $(BIN)/python docs/build.py
+
 # What users install: the wheel, without any extra.
 wheel: $(VENV)/ready
 	rm -rf dist build/wheel-env
@@ -75,7 +84,7 @@ wheel: $(VENV)/ready
 
 # What takes one core each runs side by side; the tests take all of them.
 check: $(VENV)/ready
-	$(MAKE) --no-print-directory --output-sync=target -j2 lint types wheel test-browser
+	$(MAKE) --no-print-directory --output-sync=target -j2 lint types wheel test-browser docs
 	$(MAKE) --no-print-directory test
 
 bench: $(VENV)/ready

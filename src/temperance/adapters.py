@@ -103,6 +103,14 @@ class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
     References
     ----------
     .. [1] Berta et al. (2026). Structured matrix scaling for multi-class calibration. arXiv:2511.03685
+
+    Examples
+    --------
+    `fit` needs `pip install "temperance[rivals]"`. Like every method it is copied, unfitted, for each fit:
+
+    >>> from temperance.adapters import ProbmetricsCalibration
+    >>> ProbmetricsCalibration("svs").get_params()
+    {'method': 'svs'}
     """
 
     def __init__(self, method: str = "sms") -> None:

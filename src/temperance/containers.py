@@ -156,6 +156,11 @@ def probability_floor(probs: Any) -> float:
     and each at least 2.2e-16, the precision of a float. Where none is 0, nothing is raised. Take the floor of
     the rows of the fit for all rows that come later: one floor, one meaning of 0.
 
+    Parameters
+    ----------
+    probs : array, tensor, data frame or Dask collection
+        Probabilities, (N, K).
+
     Examples
     --------
     >>> floor = probability_floor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+__all__ = ["InputError", "InputWarning", "OutputExistsError", "Remedy"]
+
 Spelling = Callable[[str, object], str]
 """How to write an argument with a value, or alone if the value is None."""
 
@@ -30,7 +32,21 @@ def _in_python(argument: str, value: object) -> str:
 
 @dataclass(frozen=True)
 class Remedy:
-    """An argument to pass with one of some values; without values, one to leave out."""
+    """An argument to pass with one of some values; without values, one to leave out.
+
+    Attributes
+    ----------
+    argument : str
+        Its name in Python; the command line spells it as an option.
+    values : tuple
+        What to pass.
+
+    Examples
+    --------
+    >>> raise InputError("kind must be known; found neither.", remedy=Remedy("kind", ("logits", "probs")))
+    Traceback (most recent call last):
+    temperance.errors.InputError: kind must be known; found neither. Pass kind='logits' or kind='probs'.
+    """
 
     argument: str
     values: tuple[object, ...] = ()
@@ -57,6 +73,11 @@ class InputError(ValueError):
         The argument to change.
     where : str
         The file, and the array in it.
+
+    Examples
+    --------
+    >>> print(InputError("logits must be finite; found NaN", rows=[7, 9], advice="Remove these rows."))
+    logits must be finite; found NaN in 2 rows (first: row 7). Remove these rows.
     """
 
     def __init__(
@@ -96,6 +117,11 @@ class InputWarning(UserWarning):
         What to do in Python, as a sentence.
     remedy : Remedy, optional
         The argument that says the same where the input comes from a file.
+
+    Examples
+    --------
+    >>> print(InputWarning("expected logits; all rows sum to 1.", "Pass logits_from_probs(p)."))
+    expected logits; all rows sum to 1. Pass logits_from_probs(p).
     """
 
     def __init__(self, fact: str, advice: str, remedy: Remedy | None = None) -> None:
@@ -122,7 +148,18 @@ def listed(names: Sequence[object]) -> str:
 
 
 class OutputExistsError(FileExistsError):
-    """There is a file already where one is to be written, at `path`."""
+    """There is a file already where one is to be written.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Examples
+    --------
+    >>> print(OutputExistsError(Path("cal.json")))
+    cal.json exists already. Choose another name, or pass overwrite=True.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

@@ -42,7 +42,17 @@ _SET_BY_FIT = ("model_", "n_features_in_", "feature_names_in_")
 
 
 class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
-    """A function from logits to probabilities, fitted to labelled rows."""
+    """A function from logits to probabilities, fitted to labelled rows: the base of all methods.
+
+    Fitted attributes end in an underscore.
+
+    Examples
+    --------
+    >>> from temperance import make_calibrator
+    >>> from temperance.calibrators import Calibrator
+    >>> isinstance(make_calibrator("ets"), Calibrator)
+    True
+    """
 
     key: ClassVar[str]
     """The name in the registry and in saved files: the paper's acronym."""
@@ -343,6 +353,13 @@ class TemperatureCalibrator(Calibrator):
 
     Dividing a row by a positive number keeps the order of its classes, so the predicted class stays the same,
     unless a method adds a class bias.
+
+    Examples
+    --------
+    >>> from temperance import CALIBRATORS
+    >>> from temperance.calibrators import TemperatureCalibrator
+    >>> [key for key, method in CALIBRATORS.items() if not issubclass(method.build, TemperatureCalibrator)]
+    ['ets', 'mono', 'ets-brier']
     """
 
     temperature_quantiles_: Vector

@@ -32,8 +32,9 @@ class PredictMixin(OutputMixin):
     def predict(self, logits: Any, *, dim: int = -1) -> Any:
         """Return the column of the predicted class, (N,), or the shape of the logits without the axis `dim`.
 
-        This is the column of the largest logit, the classifier's own decision, unless a class bias or `adapt`
-        changes it.
+        A temperature or a map keeps the class of the largest logit, the classifier's own. With a class bias
+        (`class_bias`, `bayes-bias`), or after `adapt`, it is the class of the largest calibrated probability,
+        which may be another one.
         """
         return self._apply("predict", logits, dim)
 

@@ -36,7 +36,25 @@ UNCALIBRATED = "none"
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """How a method is named and drawn: markers and dashes are written as matplotlib's."""
+    """How a method is named and drawn.
+
+    Attributes
+    ----------
+    label : str
+        Its name in tables and figures.
+    colour : str
+        As #rrggbb.
+    marker : str
+        One of matplotlib's letters.
+    dash : str
+        As matplotlib writes it.
+
+    Examples
+    --------
+    >>> from temperance.calibrators import method_style
+    >>> method_style("hts").label
+    'HTS'
+    """
 
     label: str
     colour: str
@@ -60,6 +78,15 @@ class Method:
         Options of the class that the key fixes.
     in_comparison, in_study : bool
         Whether `compare` and the study use it where no methods are named.
+
+    Examples
+    --------
+    >>> from temperance import CALIBRATORS
+    >>> method = CALIBRATORS["pts-ece"]
+    >>> method(top_k=5)
+    ParametrizedTemperatureScaling(loss='ece', top_k=5)
+    >>> method.keeps_class, method.is_random
+    (True, True)
     """
 
     key: str
@@ -163,6 +190,11 @@ _OTHERS = (("#b0622e", r"$\spadesuit$"), ("#16868f", "h"), ("#4f7f2a", r"$\clubs
 def method_style(name: str) -> MethodStyle:
     """Return how a method is shown; a name that is not in the registry always gets the same style.
 
+    Parameters
+    ----------
+    name : str
+        A key of `CALIBRATORS`, or any other name.
+
     Examples
     --------
     >>> method_style("ts").label, method_style("my own") == method_style("my own")
@@ -178,6 +210,13 @@ def method_style(name: str) -> MethodStyle:
 
 def make_calibrator(key: str, **options: Any) -> Calibrator:
     """Build the calibrator of a registry key.
+
+    Parameters
+    ----------
+    key : str
+        One of `CALIBRATORS`.
+    **options
+        Options of its class; they override those of the key.
 
     Examples
     --------

@@ -13,7 +13,21 @@ from temperance.metrics import Estimate
 
 @dataclass(frozen=True)
 class Difference:
-    """A mean difference of two methods over the same rows, and its standard error."""
+    """A mean difference of two methods over the same rows, and its standard error.
+
+    Attributes
+    ----------
+    value : float
+        The mean difference.
+    error : float
+        Its standard error.
+
+    Examples
+    --------
+    >>> gain = Difference(0.10, 0.02).interval(0.95)
+    >>> round(gain.low, 2), round(gain.high, 2)
+    (0.06, 0.14)
+    """
 
     value: float
     error: float

@@ -30,7 +30,26 @@ _MOST_CLASSES = 200  # beyond it methods with a weight for each class take minut
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    """The NLL of each method by the number of calibration rows: (sizes, draws), and without any."""
+    """The NLL of each method by the number of calibration rows.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Numbers of calibration rows.
+    nll : dict from name to array of shape (sizes, draws)
+        Mean NLL of the judged rows.
+    uncalibrated : float
+        NLL of the classifier itself.
+    n_judged : int
+        Number of judged rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = LearningCurve((20, 50), {"ts": np.array([[0.5, 0.7], [0.4, 0.4]])}, 0.9, 1000)
+    >>> curve.mean("ts").round(2).tolist(), curve.error("ts").round(2).tolist()
+    ([0.6, 0.4], [0.1, 0.0])
+    """
 
     sizes: tuple[int, ...]
     nll: dict[str, Vector]
@@ -62,9 +81,32 @@ def learning_curve(
 ) -> LearningCurve:
     """Fit the methods of a comparison again, to growing parts of its validation rows.
 
-    Sizes are by default 20, 50, 100, 200, ... as far as there are rows. The fit to all rows is that of the
-    comparison. Beyond 200 classes, methods with a weight for each class, or a class bias, are left out unless
-    asked for. `progress` is as for `compare`.
+    The fit to all rows is that of the comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Of the methods to fit.
+    methods : sequence of str, optional
+        By default all; beyond 200 classes without those that have a weight or a bias for each class.
+    sizes : sequence of int, optional
+        Numbers of rows; by default 20, 50, 100, 200, ... as far as there are rows.
+    draws : int
+        Subsamples of each size.
+    random_state : int
+        Random seed.
+    progress : bool, or function of (what, fraction done)
+        As for `compare`.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> curve = learning_curve(comparison, sizes=[20, 100], draws=2)
+    >>> curve.sizes, curve.ranking(20)
+    ((20, 100), ['ts'])
     """
     with reporting("Learning curve", progress) as report:
         return _curve(comparison, methods, sizes, draws, random_state, report)

@@ -17,10 +17,39 @@ from temperance.metrics import Evaluation, Reliability
 class MethodResult:
     """One method: the calibrator fitted to all validation rows, and how it was judged.
 
-    `row_nll`, `confidence` and `correct` are of the judged rows: all that pictures and paired comparisons
-    need, so that no (N, K) array is kept. `changed_share` is the share of these rows, by weight, whose
-    predicted class is not the classifier's own. `class_reliability` has the bins of a few classes, by column:
-    how often rows to which a class was given some probability are of that class.
+    No (N, K) array is kept: figures and paired comparisons need three numbers of each judged row.
+
+    Attributes
+    ----------
+    method : str
+        Its name.
+    calibrator : Calibrator, or None
+        Fitted to all validation rows; None for the classifier itself.
+    n_parameters : float
+        How many parameters the rows have determined.
+    scores : Evaluation
+        All metrics on the judged rows.
+    row_nll, confidence, correct : arrays of shape (N,)
+        Of the judged rows.
+    changed_share : float
+        Share of the judged rows, by weight, whose predicted class is not the classifier's own.
+    seconds : float
+        Time of the fit.
+    warnings : tuple of str
+        Of the fit.
+    class_reliability : mapping from column to Reliability
+        The bins of a few classes: how often rows to which a class was given some probability are of that
+        class.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> result = comparison.results["ts"]
+    >>> result.changes_decisions, result.row_nll.shape
+    (False, (400,))
     """
 
     method: str

@@ -28,7 +28,23 @@ NEGLIGIBLE = 1e-6  # of the NLL: two solvers of one problem differ by more than 
 class Recommendation:
     """The method to take, and the reason in words.
 
-    Where the method changes decisions, `alternative` is the one to take if they must stay the same.
+    Attributes
+    ----------
+    method : str
+        The method to take; "none" if none is needed.
+    reason : str
+        Why, in words.
+    alternative : str, or None
+        Where the method changes decisions, the one to take if they must stay the same.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> comparison.recommendation.method
+    'ts'
     """
 
     method: str

@@ -25,7 +25,35 @@ from temperance.progress import Progress
 class Comparison:
     """Methods side by side: `print` it, or read `results`, `recommended`, `reason` and `verdict`.
 
-    `fitted` and `judged` are the rows, by reference; without a test set they are the same.
+    Attributes
+    ----------
+    results : dict from name to MethodResult
+        The classifier itself, "none", and each method.
+    recommendation : Recommendation
+        What to take, and why.
+    judged_on : str
+        The test set or cross-validation, in words.
+    fitted, judged : LabelledRows
+        The rows, by reference; without a test set they are the same.
+    settings : dict
+        Of the scores: bins, level of intervals, draws, random seed.
+    methods : mapping from name to Method
+        What was compared.
+    failures : mapping from name to str
+        Why methods are missing from the results.
+    class_names : tuple of str, or None
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> comparison.recommended, comparison.judged_on
+    ('ts', '2-fold cross-validation')
+    >>> bool(comparison.gain.low > 0)
+    True
     """
 
     results: dict[str, MethodResult]

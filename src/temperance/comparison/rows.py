@@ -20,7 +20,23 @@ from temperance.validation import check_number, inspector
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """The logits of N rows, by reference, the columns of their labels, and weights if there are any."""
+    """The logits of N rows, by reference, the columns of their labels, and weights if there are any.
+
+    Attributes
+    ----------
+    logits : array of shape (N, K)
+        By reference, not copied.
+    labels : array of shape (N,)
+        Column of the right class of each row.
+    weights : array of shape (N,), or None
+        Of the rows.
+
+    Examples
+    --------
+    >>> rows = LabelledRows.open([[2.0, 0.0], [0.0, 1.0]], ["no", "yes"], classes=["no", "yes"])
+    >>> len(rows), rows.labels.tolist(), rows.has_masks()
+    (2, [0, 1], False)
+    """
 
     logits: NDArray[Any] | BFloat16
     labels: NDArray[np.intp]

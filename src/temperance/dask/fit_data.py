@@ -58,7 +58,25 @@ class PartsShape:
 def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | None = None) -> DaskFitData:
     """Open Dask logits with their labels and weights, without reading the logits.
 
-    Labels may be among the names of the classes.
+    Parameters
+    ----------
+    logits : Dask array or data frame
+        (N, K), or (N,) for a binary classifier.
+    labels : Dask array, data frame column, or array in memory
+        Columns of the right classes, or their names.
+    sample_weight : as labels, or None
+        Numbers >= 0.
+    names : sequence, optional
+        Names of the classes, which the labels may hold.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> data = open_fit_data(da.from_array(task.logits, chunks=(100, 3)), task.labels, None)
+    >>> data.n_rows, data.n_classes
+    (200, 3)
     """
     array = as_array(logits)
     known = [0 if np.isnan(n) else int(n) for n in array.shape]

@@ -23,7 +23,33 @@ _TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of wh
 
 
 def apply(model: Model, method: str, logits: Any, dim: int = -1) -> da.Array:
-    """Return what `method` gives for these logits, as a Dask array in the same blocks of rows."""
+    """Return what `method` gives for these logits, as a Dask array in the same blocks of rows.
+
+    The methods of a calibrator call it when they meet a Dask collection.
+
+    Parameters
+    ----------
+    model : Model
+        The fitted model of a calibrator, its `model_`.
+    method : {"predict_proba", "transform", "temperature", "predict"}
+        What to compute.
+    logits : Dask array or data frame
+        (N, K), or (N,) for a binary classifier.
+    dim : int
+        Axis of the classes; it must be the last.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> logits = da.from_array(task.logits, chunks=(100, 3))
+    >>> cal = TemperatureScaling().fit(logits, task.labels)
+    >>> probs = apply(cal.model_, "predict_proba", logits)
+    >>> probs.chunks
+    ((100, 100), (3,))
+    """
     array = as_array(logits)
     check_dask_shape(array, dim)
     check_columns(model, array.shape, array.ndim - 1)
@@ -52,7 +78,26 @@ def _on_block(block: NDArray[Any], work: Callable[..., Any], block_info: Any = N
 
 
 def map_probabilities(function: Callable[..., Any], probs: Any, floor: float | None) -> da.Array:
-    """Return a function of each block of probabilities and of the floor, by default that of all blocks."""
+    """Return a function of each block of probabilities and of the floor, by default that of all blocks.
+
+    `temperance.logits_from_probs` calls it when it meets a Dask collection.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a block of probabilities, and `floor` by name.
+    probs : Dask array or data frame
+        Probabilities, (N, K).
+    floor : float, or None
+        What smaller probabilities are raised to.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> probs = da.from_array(np.array([[0.9, 0.1], [0.0, 1.0]]), chunks=(1, 2))
+    >>> map_probabilities(lambda block, floor: np.maximum(block, floor), probs, 0.01).compute().tolist()
+    [[0.9, 0.1], [0.01, 1.0]]
+    """
     array = as_array(probs)
     shared = da.asarray(np.float64(floor)) if floor is not None else floor_of(array)
     return da.map_blocks(_with_floor, array, shared, function, dtype=working_dtype(np.empty(0, array.dtype)))
@@ -65,7 +110,22 @@ def _with_floor(
 
 
 def floor_of(probs: Any) -> da.Array:
-    """Return the floor of all rows, a number to be computed."""
+    """Return the floor of all rows, a number to be computed.
+
+    Parameters
+    ----------
+    probs : Dask array or data frame
+        Probabilities, (N, K).
+
+    Examples
+    --------
+    Half of the smallest probability above 0, shared by two classes:
+
+    >>> import dask.array as da
+    >>> probs = da.from_array(np.array([[0.9, 0.1], [0.0, 1.0]]), chunks=(1, 2))
+    >>> round(float(floor_of(probs).compute()), 6)
+    0.025
+    """
     ends = [delayed(_low_end)(block) for block in row_blocks(as_array(probs))]
     return da.from_delayed(delayed(_joined_floor)(ends), (), np.float64)
 

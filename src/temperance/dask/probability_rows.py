@@ -26,7 +26,28 @@ log = logging.getLogger("temperance")
 
 
 class DaskProbabilityRows:
-    """What a model gives for the blocks of a collection: only sums over rows leave the workers."""
+    """What a model gives for the blocks of a collection: only sums over rows leave the workers.
+
+    `adapt` uses it when it meets a Dask collection.
+
+    Parameters
+    ----------
+    model : Model
+        The fitted model of a calibrator, its `model_`.
+    logits : Dask array or data frame
+        Unlabelled rows.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> logits = da.from_array(task.logits, chunks=(100, 3))
+    >>> cal = TemperatureScaling().fit(logits, task.labels)
+    >>> DaskProbabilityRows(cal.model_, logits).every(50).n_rows
+    4
+    """
 
     def __init__(self, model: Model, logits: Any) -> None:
         array = as_array(logits)

@@ -18,7 +18,26 @@ CLASS_NAMES = (
 
 @dataclass(frozen=True)
 class Task:
-    """Logits and labels of a classifier: rows to calibrate on, and other rows to judge by."""
+    """Logits and labels of a classifier: rows to calibrate on, and other rows to judge by.
+
+    Attributes
+    ----------
+    val_logits, val_labels : arrays of shape (N, K) and (N,)
+        Rows to calibrate on.
+    test_logits, test_labels : arrays of shape (N, K) and (N,)
+        Rows to judge by.
+    class_names : tuple of str
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import demo_task
+    >>> task = demo_task()
+    >>> cal = TemperatureScaling().fit(task.val_logits, task.val_labels)
+    >>> round(float(cal.temperature_), 1)
+    1.9
+    """
 
     val_logits: NDArray[np.floating[Any]]
     val_labels: NDArray[np.intp]

@@ -35,7 +35,44 @@ from temperance.validation import check_choice
 
 @dataclass(frozen=True)
 class RowFile:
-    """Rows of logits or probabilities in a file, read when they are asked for, and their labels."""
+    r"""Rows of logits or probabilities in a file, read when they are asked for, and their labels.
+
+    `open_rows` opens one.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    key : str
+        Name of the array in the file.
+    kind : {"logits", "probs"}
+        What the numbers are.
+    labels : array of shape (N,), or None
+        Column of the right class of each row.
+    stored : LazyArray
+        The array, which is read block by block.
+    class_names : tuple of str, or None
+        Names of the classes, in the order of the columns; None where they are numbered.
+    label_column : str, or None
+        The column of a table that holds the labels.
+    stored_ids : LazyArray, or None
+        The names of the rows.
+    calibrated_by : str, or None
+        The calibrator that made these probabilities, if the file says so.
+    floor : float, or None
+        What smaller probabilities are raised to; None stands for the floor of the rows themselves.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("prob_cat,prob_dog,label\n0.9,0.1,cat\n0.2,0.8,dog\n")
+    >>> rows = open_rows(path)
+    >>> rows.kind, rows.class_names, rows.labels.tolist()
+    ('probs', ('cat', 'dog'), [0, 1])
+    >>> rows.logits().round(2).tolist()
+    [[-0.11, -2.3], [-1.61, -0.22]]
+    """
 
     path: Path
     key: str
@@ -189,7 +226,21 @@ def open_rows(
 
 
 def parts(path: str | Path) -> tuple[str, ...]:
-    """Return which sets of rows a task file has, as ("val", "test"); () if it is not one."""
+    """Return which sets of rows a task file has, as ("val", "test"); () if it is not one.
+
+    Parameters
+    ----------
+    path : path
+        A file of logits or probabilities.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "task.npz"
+    >>> np.savez(path, logits_val=np.eye(2), labels_val=[0, 1], logits_test=np.eye(2), labels_test=[0, 1])
+    >>> parts(path)
+    ('val', 'test')
+    """
     check_file(Path(path))
     return parts_of(open_members(path)) if format_of(Path(path)) in ARRAYS else ()
 

@@ -21,7 +21,26 @@ from temperance.validation import check_number, check_seed
 
 @dataclass(frozen=True)
 class SimulatedTask:
-    """What a classifier shows (logits), what is true (labels, probabilities), and the T between them."""
+    """What a classifier shows (logits), what is true (labels, probabilities), and the T between them.
+
+    Attributes
+    ----------
+    logits : array of shape (N, K)
+        What the classifier shows.
+    labels : array of shape (N,)
+        Column of the right class of each row.
+    probabilities : array of shape (N, K)
+        The true probabilities, from which the labels were drawn.
+    temperatures : array of shape (N,)
+        T of each row: softmax(logits / T) is `probabilities`.
+
+    Examples
+    --------
+    >>> task = simulate(n_rows=4, n_classes=3, random_state=0)
+    >>> honest = softmax(task.logits / task.temperatures[:, None], axis=1)
+    >>> bool(np.allclose(honest, task.probabilities))
+    True
+    """
 
     logits: NDArray[np.float64]
     labels: NDArray[np.intp]

@@ -107,9 +107,31 @@ def open_writer(
 ) -> Iterator[Writer]:
     """Open `path` (.npz, .npy, .csv or .parquet) for rows that come block by block.
 
-    The file is there when the context ends, with all rows, or not at all. `class_names` name the columns of a
-    table, and its labels; `ids` name the rows, in a column `id_column`; `mark` says which calibrator made the
-    probabilities. A .npy has room for none of these, a .csv not for the mark.
+    The file is there when the context ends, with all rows, or not at all. A .npy has room for the numbers
+    alone, a .csv not for the mark.
+
+    Parameters
+    ----------
+    path : path
+        The file to write.
+    key : {"probs", "logits"}
+        What the numbers are.
+    shape : tuple of int
+        (N, K) of all rows together.
+    dtype : dtype
+        Of the numbers.
+    labels : array-like of shape (N,), optional
+        Columns of the right classes.
+    class_names : sequence of str, optional
+        Names of the columns of a table, and of its labels.
+    ids : array-like of shape (N,), optional
+        Names of the rows.
+    id_column : str, optional
+        The column for `ids`.
+    mark : str, optional
+        Which calibrator made the probabilities.
+    overwrite : bool
+        Whether a file that exists may be replaced.
 
     Examples
     --------

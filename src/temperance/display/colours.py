@@ -14,6 +14,11 @@ MARKERS: dict[str, str] = {key: method_style(key).marker for key in (UNCALIBRATE
 def colour_of(name: str) -> str:
     """Return the colour of a method; a name that is not a method's has one of three others, always the same.
 
+    Parameters
+    ----------
+    name : str
+        A key of `CALIBRATORS`, or any other name.
+
     Examples
     --------
     >>> colour_of("ts"), colour_of("my own") == colour_of("my own")
@@ -23,5 +28,16 @@ def colour_of(name: str) -> str:
 
 
 def marker_of(name: str) -> str:
-    """Return the marker of a method, or of any other name."""
+    """Return the marker of a method, or of any other name.
+
+    Parameters
+    ----------
+    name : str
+        A key of `CALIBRATORS`, or any other name.
+
+    Examples
+    --------
+    >>> marker_of("my own") == marker_of("my own")
+    True
+    """
     return method_style(name).marker

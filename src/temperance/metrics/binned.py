@@ -36,7 +36,7 @@ def ece(
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
 ) -> float:
-    """Top-label expected calibration error: mean over rows of the |gap| of their bin.
+    """Top-label expected calibration error: mean over rows of the absolute gap of their bin.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ def mce(
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
 ) -> float:
-    """Maximum calibration error of the top label: the |gap| of the worst bin.
+    """Maximum calibration error of the top label: the absolute gap of the worst bin.
 
     Parameters
     ----------
-    probs, labels, bins, strategy, sample_weight
+    probs, labels, bins, strategy, sample_weight, classes
         As for `ece`.
 
     Returns
@@ -125,7 +125,7 @@ def classwise_ece(
 
     Parameters
     ----------
-    probs, labels, bins, strategy, sample_weight
+    probs, labels, bins, strategy, sample_weight, classes
         As for `ece`; the bins are made for each class.
 
     Returns
@@ -167,7 +167,7 @@ def debiased_ece(
 
     Parameters
     ----------
-    probs, labels, bins, strategy, sample_weight
+    probs, labels, bins, strategy, sample_weight, classes
         As for `ece`.
 
     Returns

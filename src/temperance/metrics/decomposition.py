@@ -26,7 +26,23 @@ from temperance.validation import check_choice
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The parts of a mean loss: total = calibration + refinement."""
+    """The parts of a mean loss: total = calibration + refinement.
+
+    Attributes
+    ----------
+    total : float
+        The mean loss.
+    calibration : float
+        What recalibration removes.
+    refinement : float
+        What remains.
+
+    Examples
+    --------
+    >>> parts = decompose([[0.9, 0.1]] * 20, [0, 1] * 10)
+    >>> bool(np.isclose(parts.total, parts.calibration + parts.refinement))
+    True
+    """
 
     total: float
     calibration: float
@@ -61,6 +77,8 @@ def decompose(
         Deals the rows to folds.
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows of the same fold.
+    classes : sequence, optional
+        Names of the columns, where labels are names.
 
     Returns
     -------
@@ -96,6 +114,11 @@ def nll_calibration(
 ) -> float:
     """Calibration part of the negative log-likelihood, see `decompose`.
 
+    Parameters
+    ----------
+    probs, labels, sample_weight, classes
+        As for `ece`.
+
     Examples
     --------
     >>> round(nll_calibration([[0.9, 0.1]] * 20, [0, 1] * 10), 2)
@@ -112,6 +135,11 @@ def nll_refinement(
     classes: Names | None = None,
 ) -> float:
     """Refinement part of the negative log-likelihood, see `decompose`.
+
+    Parameters
+    ----------
+    probs, labels, sample_weight, classes
+        As for `ece`.
 
     Examples
     --------
@@ -130,6 +158,11 @@ def brier_calibration(
 ) -> float:
     """Calibration part of the Brier score, see `decompose`.
 
+    Parameters
+    ----------
+    probs, labels, sample_weight, classes
+        As for `ece`.
+
     Examples
     --------
     >>> round(brier_calibration([[0.9, 0.1]] * 20, [0, 1] * 10), 1)
@@ -146,6 +179,11 @@ def brier_refinement(
     classes: Names | None = None,
 ) -> float:
     """Refinement part of the Brier score, see `decompose`.
+
+    Parameters
+    ----------
+    probs, labels, sample_weight, classes
+        As for `ece`.
 
     Examples
     --------

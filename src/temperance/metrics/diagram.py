@@ -40,6 +40,12 @@ class Reliability:
         Means over the rows of the bin.
     low, high : arrays of shape (bins,)
         Wilson interval of the accuracy.
+
+    Examples
+    --------
+    >>> diagram = reliability([[0.9, 0.1], [0.2, 0.8]], [0, 0], bins=2)
+    >>> diagram.count.tolist(), diagram.accuracy.tolist()
+    ([0.0, 2.0], [nan, 0.5])
     """
 
     edges: Vector
@@ -85,6 +91,8 @@ def reliability(
         Of the Wilson intervals, each for its bin alone.
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows, also in the intervals.
+    classes : sequence, optional
+        Names of the columns, where labels are names.
 
     Returns
     -------

@@ -16,7 +16,22 @@ _PERCENT = frozenset(
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric's value on the rows given, with the ends of its interval."""
+    """A metric's value on the rows given, with the ends of its interval.
+
+    Attributes
+    ----------
+    value : float
+        On all rows.
+    low, high : float
+        Ends of the interval.
+
+    Examples
+    --------
+    >>> from temperance.metrics import evaluate
+    >>> nll = evaluate([[0.9, 0.1], [0.2, 0.8]] * 20, [0, 1] * 20, draws=20)["nll"]
+    >>> nll.low <= nll.value <= nll.high
+    True
+    """
 
     value: float
     low: float

@@ -79,6 +79,29 @@ def append_to_onnx(
         Whether the output stays as well, as the last.
     overwrite : bool
         Whether a file that exists may be replaced.
+
+    Examples
+    --------
+    The classifier here returns its input; usually it comes from PyTorch or scikit-learn.
+
+    >>> import tempfile, pathlib
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> cal = TemperatureScaling().fit(task.logits, task.labels)
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> import onnx
+    >>> from onnx import TensorProto, helper
+    >>> shapes = [
+    ...     helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 3]) for name in ("x", "logits")
+    ... ]
+    >>> graph = helper.make_graph(
+    ...     [helper.make_node("Identity", ["x"], ["logits"])], "classifier", shapes[:1], shapes[1:]
+    ... )
+    >>> opset = [helper.make_opsetid("", 13)]
+    >>> onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "classifier.onnx")
+    >>> append_to_onnx(cal, folder / "classifier.onnx", folder / "calibrated.onnx")
+    'probabilities'
     """
     check_writable(path, overwrite=overwrite)
     if floor is not None:

@@ -31,7 +31,30 @@ def save(
     metadata: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a fitted calibrator to `path`, with `metadata` in place of its own if some is given."""
+    """Write a fitted calibrator to a file; `Calibrator.save` does the same.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted one.
+    path : path
+        The JSON file to write.
+    metadata : mapping, optional
+        Your own notes, in place of those that the calibrator has: any JSON.
+    overwrite : bool
+        Whether a file that exists may be replaced.
+
+    Examples
+    --------
+    >>> import json, tempfile, pathlib, temperance
+    >>> from temperance.data import simulate
+    >>> from temperance.persistence import save
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.json"
+    >>> save(temperance.TemperatureScaling().fit(task.logits, task.labels), path)
+    >>> json.loads(path.read_text())["method"]
+    'ts'
+    """
     write_atomically(path, to_text(model_of(calibrator), metadata).encode(), overwrite=overwrite)
 
 
@@ -39,6 +62,11 @@ def load(path: str | Path) -> Calibrator:
     """Read a calibrator back; what it computes is the same to the bit.
 
     Files of all versions of the format are read. Fields that are not known are kept, and saved again.
+
+    Parameters
+    ----------
+    path : path
+        A calibrator file, as `save` writes it.
 
     Examples
     --------

@@ -35,7 +35,31 @@ def write_report(
     sources: Sequence[Source] = (),
     shipping: Shipping | None = None,
 ) -> None:
-    """Write the comparison as one HTML file, with all it takes inside."""
+    """Write the comparison as one HTML file, as `Comparison.save_report` does.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What is reported.
+    path : path
+        The file to write.
+    curve, title, sources
+        As for `render_report`.
+    overwrite : bool
+        Whether a file that exists may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> write_report(comparison, path, title="Quarterly check")
+    >>> "<h1>Quarterly check</h1>" in path.read_text()
+    True
+    """
     check_writable(path, overwrite=overwrite)
     page = render_report(comparison, curve, title=title, sources=sources, shipping=shipping)
     write_atomically(path, page.encode(), overwrite=overwrite)
@@ -63,6 +87,15 @@ def render_report(
         The files that the comparison was made from.
     shipping : Shipping, optional
         The commands that ship the recommended method from these files; without it they are in Python.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> render_report(comparison).startswith("<!doctype html>")
+    True
     """
     displays = ReportDisplays.of(comparison, curve)
     parts = sections(comparison, displays, curve, sources, shipping or Shipping())

@@ -16,7 +16,24 @@ from temperance.report.markup import table
 
 @dataclass(frozen=True)
 class Source:
-    """A file that the comparison was made from."""
+    """A file that the comparison was made from.
+
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    role : str
+        What its rows were used for.
+    rows : int
+        How many rows it has.
+    sha256 : str
+        Its digest.
+
+    Examples
+    --------
+    >>> Source("val.npz", "fitted to", 5000, "9f86d081").rows
+    5000
+    """
 
     name: str
     role: str

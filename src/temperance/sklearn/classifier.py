@@ -267,10 +267,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return self._logits_of(*score(self.estimator_, X, self.response_, self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of the largest score: a temperature does not change it.
+        """Return the predicted class: that of the highest score, unless the calibrator has a class bias.
 
-        A calibrator that may change it (`class_bias`) has its way. Where the `predict` of an estimator does
-        not follow its own scores, as that of `SVC` may not, the scores decide.
+        A temperature keeps the class of the highest score. A class bias (`bayes-bias`) can change it. The
+        `predict` of some estimators, such as `SVC`, may not follow their own scores; this one does.
         """
         logits = self._logits(X)
         if hasattr(self.calibrator_, "predict"):

@@ -24,7 +24,23 @@ _LEAST_TASKS = 3  # of a data set that stands for itself
 
 @dataclass(frozen=True)
 class MeanOverDraws:
-    """A mean over draws. Its standard error is nan if there is one draw, or if one of them is infinite."""
+    """A mean over draws, with its standard error.
+
+    Attributes
+    ----------
+    mean : float
+        Of the draws.
+    error : float
+        Its standard error; nan if there is one draw, or if one of them is infinite.
+    draws : int
+        How many draws there are.
+
+    Examples
+    --------
+    >>> score = MeanOverDraws(0.45, 0.01, 50)
+    >>> f"{score.mean} ± {score.error}"
+    '0.45 ± 0.01'
+    """
 
     mean: float
     error: float
@@ -47,6 +63,28 @@ class Results:
     """What is in the folder of a study, finished or not: tasks and sizes are those that have results.
 
     A task with fewer rows than a size stands under it with all it has.
+
+    Parameters
+    ----------
+    folder : path
+        As `run_study` was given it.
+
+    Examples
+    --------
+    A folder as `run_study` leaves it, with two fits:
+
+    >>> import tempfile, pathlib
+    >>> from temperance.study.protocol import FitKey
+    >>> from temperance.study.scoring import Score
+    >>> from temperance.study.store import ResultStore
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> store = ResultStore.create(folder, 0)
+    >>> store.add_tasks([TaskFile("cifar10__resnet", folder / "task.npz", "9f86", 5000, 10000, 10)], [200])
+    >>> keys = [FitKey("cifar10__resnet", 200, draw, "ts") for draw in (0, 1)]
+    >>> store.add([Score(keys[0], nll=0.4), Score(keys[1], nll=0.5)])
+    >>> results = Results(folder)
+    >>> results.methods, results.sizes, len(results.scores)
+    (['ts'], [200], 2)
     """
 
     def __init__(self, folder: str | Path) -> None:

@@ -64,6 +64,16 @@ def run_study(
     Notes
     -----
     The workers are new processes, so that a script that calls this needs `if __name__ == "__main__":`.
+
+    Examples
+    --------
+    Without tasks there is nothing to do; see docs/command-line.md for a study:
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> run_study([], f"{folder.name}/study", methods=["ts"], sizes=[200], draws=2).methods
+    []
+    >>> folder.cleanup()
     """
     chosen, extra = study_methods(methods), named_metrics(metrics)
     if not sizes:

@@ -22,7 +22,21 @@ from temperance.study.tables import Entry, Group, Row, Table, Unit
 
 
 def to_markdown(table: Table | Summary) -> str:
-    """Return a table for a page of Markdown, with its columns aligned, so that it reads well as it is."""
+    """Return a table for a page of Markdown, with its columns aligned, so that it reads well as it is.
+
+    Parameters
+    ----------
+    table : Table, Ranks, WinRates or Improvements
+        From `make_table`, `rank_methods`, `win_rates` or `mean_improvements`.
+
+    Examples
+    --------
+    >>> from temperance.study.tables import Entry, Group, Row
+    >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43, bold=True)))
+    >>> table = Table("nll", 200, ("none", "ts"), (Group("cifar10", (row,)),), None, (), False, False)
+    >>> print(to_markdown(table).splitlines()[2])
+    | CIFAR-10 | ResNet |       0.5500 | **0.4300** |
+    """
     if not isinstance(table, Table):
         return sheet_of(table).to_markdown()
     lines = [["Data set", "Task", *_headings(table)]]
@@ -36,7 +50,21 @@ def to_markdown(table: Table | Summary) -> str:
 
 
 def to_latex(table: Table | Summary) -> str:
-    """Return a table for a paper, laid out as those of the paper."""
+    """Return a table for a paper, laid out as those of the paper.
+
+    Parameters
+    ----------
+    table : Table, Ranks, WinRates or Improvements
+        From `make_table`, `rank_methods`, `win_rates` or `mean_improvements`.
+
+    Examples
+    --------
+    >>> from temperance.study.tables import Entry, Group, Row
+    >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43, bold=True)))
+    >>> table = Table("nll", 200, ("none", "ts"), (Group("cifar10", (row,)),), None, (), False, False)
+    >>> "textbf{0.4300}" in to_latex(table)
+    True
+    """
     if not isinstance(table, Table):
         return sheet_of(table).to_latex()
     blocks = [_latex_group(table, group) for group in table.groups]
@@ -51,6 +79,23 @@ def to_csv(table: Table | Summary) -> str:
 
     `rows` is how many rows methods were fitted to. What is missing is empty. Ranks and improvements have a
     line for each method, win rates one for each pair.
+
+    Parameters
+    ----------
+    table : Table, Ranks, WinRates or Improvements
+        From `make_table`, `rank_methods`, `win_rates` or `mean_improvements`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from temperance.study.tables import Entry, Group, Row
+    >>> from temperance.study.tasks import TaskFile
+    >>> task = TaskFile("cifar10__resnet", Path("task.npz"), "9f86", 5000, 10000, 10)
+    >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43)), task)
+    >>> table = Table("nll", 200, ("none", "ts"), (Group("cifar10", (row,)),), None, (), False, False)
+    >>> print(to_csv(table), end="")
+    dataset,model,rows,classes,none,ts
+    cifar10,resnet,200,10,0.55,0.43
     """
     if not isinstance(table, Table):
         return sheet_of(table).to_csv()

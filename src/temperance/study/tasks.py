@@ -29,7 +29,27 @@ _SAMPLES_NAME = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[\d.-]+")
 
 @dataclass(frozen=True)
 class TaskFile:
-    """A task file and what is in it, named `dataset__model`; if one of these is empty, both are the name."""
+    """A task file and what is in it, named `dataset__model`; if one of these is empty, both are the name.
+
+    Attributes
+    ----------
+    name : str
+        Of the task.
+    path : Path
+        The file.
+    sha256 : str
+        Its digest.
+    rows, test_rows : int
+        Validation rows and test rows.
+    classes : int
+        K.
+
+    Examples
+    --------
+    >>> task = TaskFile("cifar10__resnet", Path("cifar10__resnet.npz"), "9f86", 5000, 10000, 10)
+    >>> task.dataset, task.model
+    ('cifar10', 'resnet')
+    """
 
     name: str
     path: Path
@@ -66,11 +86,27 @@ class LoadedTask:
 def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) -> list[TaskFile]:
     """Return the tasks in files and folders, by name, each file once.
 
-    With `length_normalised`, log-likelihoods of lm-evaluation-harness are divided by the length of the
-    answers, as `acc_norm` does; tasks of other files stay as they are.
+    Raise if there is none, or if two have one name or are copies of one file. In a folder, other files are
+    skipped.
 
-    Raise if there is none, or if two have one name or are copies of one file. What is no task file at all is
-    passed over in a folder.
+    Parameters
+    ----------
+    paths : iterable of path
+        Files and folders.
+    length_normalised : bool
+        Whether log-likelihoods of lm-evaluation-harness are divided by the length of the answers, as
+        `acc_norm` does. Tasks of other files stay as they are.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> rows = {"logits_val": 3 * np.eye(3), "labels_val": [0, 1, 2]}
+    >>> rows |= {"logits_test": 3 * np.eye(3), "labels_test": [0, 1, 1]}
+    >>> np.savez(f"{folder.name}/cifar10__resnet.npz", **rows)
+    >>> [(task.name, task.rows, task.classes) for task in find_tasks([folder.name])]
+    [('cifar10__resnet', 3, 3)]
+    >>> folder.cleanup()
     """
     files = dict.fromkeys(file.resolve() for path in map(Path, paths) for file in _files(path))
     tasks = sorted((_describe(file, length_normalised) for file in files), key=lambda task: task.name)

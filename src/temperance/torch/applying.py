@@ -19,7 +19,29 @@ from temperance.validation import LOOKED_AT, warn_of_probabilities
 def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
     """Return what `method` gives for logits with classes in `dim`, on their device, in their type.
 
-    Gradients go through it.
+    Gradients go through it. The methods of a calibrator call it for tensors that NumPy cannot take.
+
+    Parameters
+    ----------
+    model : Model
+        The fitted model of a calibrator, its `model_`.
+    method : {"predict_proba", "transform", "temperature", "predict"}
+        What to compute.
+    logits : Tensor
+        Of any shape.
+    dim : int
+        Axis of the classes.
+
+    Examples
+    --------
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> cal = TemperatureScaling().fit(task.logits, task.labels)
+    >>> z = torch.zeros(2, 3, requires_grad=True)
+    >>> probs = apply(cal.model_, "predict_proba", z)
+    >>> probs.shape, probs.requires_grad
+    (torch.Size([2, 3]), True)
     """
     dtype = working_dtype(logits)
     arrays = {

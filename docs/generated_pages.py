@@ -1,0 +1,66 @@
+"""Pages of the reference that are made from the code: commands with their options, and public names."""
+
+import importlib
+import inspect
+import pkgutil
+
+import click
+
+import temperance
+from temperance.cli.program import cli
+
+WIDTH = 88
+
+
+def help_of(command, name, parent=None):
+    """Yield a heading and the help text of a command, and of the commands below it."""
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=WIDTH)
+    yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
+    for child, below in getattr(command, "commands", {}).items():
+        yield from help_of(below, child, context)
+
+
+def write_command_reference(path):
+    """Write the page of the command line from its own help texts."""
+    intro = "# Commands and options\n\nThe text of `--help` for each command.\n\n"
+    path.write_text(intro + "\n".join(help_of(cli, "temperance")), encoding="utf-8")
+
+
+def public_modules():
+    """Return the modules that list public names in `__all__`, the package itself first."""
+    names = sorted(module.name for module in pkgutil.iter_modules(temperance.__path__, "temperance."))
+    modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    return [temperance, *(module for module in modules if hasattr(module, "__all__"))]
+
+
+def public_names():
+    """Yield (module, names of its classes and functions); a name counts in the first module that has it."""
+    seen = []
+    for module in public_modules():
+        values = {name: getattr(module, name) for name in module.__all__}
+        new = [
+            name
+            for name, value in values.items()
+            if (inspect.isclass(value) or inspect.isfunction(value)) and value not in seen
+        ]
+        seen += [values[name] for name in new]
+        if new:
+            yield module, sorted(new, key=str.lower)
+
+
+def section(module, names):
+    """Return the part of the page about one module."""
+    purpose = inspect.getdoc(module).splitlines()[0]
+    listed = "\n".join(f"   {name}" for name in names)
+    return (
+        f"## {module.__name__}\n\n{purpose}\n\n```{{eval-rst}}\n.. currentmodule:: {module.__name__}\n\n"
+        f".. autosummary::\n   :toctree: generated\n\n{listed}\n```\n"
+    )
+
+
+def write_name_reference(path):
+    """Write the page of all public names; Sphinx makes a page for each of them."""
+    intro = (
+        "# Python names\n\nEvery public class and function; constants are on [their page](constants.md).\n\n"
+    )
+    path.write_text(intro + "\n".join(section(*found) for found in public_names()), encoding="utf-8")

@@ -1,0 +1,49 @@
+"""Tools that build the documentation: broken links are found; each name and command has its place."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="the pages are not beside the tests")
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_links_to_missing_files_and_places_are_found(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<a href="sub/page.html#here">x</a><a href="sub/page.html#gone">x</a><a href="#top">x</a>'
+        '<p id="top"></p><img src="no.png"><a href="https://example.org/never-fetched">x</a>'
+    )
+    (tmp_path / "sub" / "page.html").write_text('<h1 id="here"></h1><a href="../index.html">x</a>')
+    broken = load("check_links").broken_links(tmp_path)
+    assert broken == ["index.html: sub/page.html#gone", "index.html: no.png"]
+
+
+def test_the_reference_lists_each_public_name_once(tmp_path):
+    for framework in ("torch", "onnx", "dask"):
+        pytest.importorskip(framework)
+    load("generated_pages").write_name_reference(tmp_path / "names.md")
+    lines = [line.strip() for line in (tmp_path / "names.md").read_text().splitlines()]
+    for name in ("TemperatureScaling", "compare", "evaluate", "collect_logits", "run_study", "Remedy"):
+        assert lines.count(name) == 1, name
+
+
+def test_the_reference_has_the_help_of_each_command(tmp_path):
+    from temperance.cli.program import cli
+
+    load("generated_pages").write_command_reference(tmp_path / "commands.md")
+    page = (tmp_path / "commands.md").read_text()
+    for name, command in cli.commands.items():
+        assert f"## temperance {name}\n" in page
+        assert f"Usage: temperance {name}" in page
+        for below in getattr(command, "commands", {}):
+            assert f"## temperance {name} {below}\n" in page
