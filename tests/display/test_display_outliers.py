@@ -129,3 +129,12 @@ def test_limits_hold_what_is_near():
     values = np.r_[np.linspace(0, 1, 200), 1.4, -0.4, 9.0, -9.0]
     assert hold_most(values) == (-0.4, 1.4)
     assert outside(np.array([0.0, 2.0, -1.0]), (1.4, -0.4)).tolist() == [False, True, True]
+
+
+def test_bands_are_held_or_said_to_be_cut():
+    narrow = curve_of({"ts": np.array([[0.5, 0.6], [0.45, 0.5], [0.4, 0.42]])})
+    wide = curve_of({"ts": np.array([[0.2, 2.2], [0.1, 2.1], [0.0, 2.1]])}, uncalibrated=1.15)
+    low, high = narrow.chart().y.limits
+    assert low < narrow.low["ts"].min() < narrow.high["ts"].max() < high
+    assert "cut" not in narrow.caption
+    assert "Bands that reach beyond an edge are cut there." in wide.caption

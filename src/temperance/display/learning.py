@@ -79,7 +79,7 @@ class LearningCurveDisplay(Display):
             marks.append(Line(sizes, self.mean[name], method=name, label=label, tips=tips))
         ticks = tuple((size, str(size)) for size in self.sizes)
         x = Axis("labelled rows for calibration", (sizes[0] / 1.15, sizes[-1] * 1.15), log=True, ticks=ticks)
-        return Chart("NLL by labelled rows", self._in_words(limits[1]), x, Axis("NLL", limits), marks)
+        return Chart("NLL by labelled rows", self._in_words(limits), x, Axis("NLL", limits), marks)
 
     def _uncalibrated_mark(self, limits: tuple[float, float], x: float) -> Mark:
         label = method_style(UNCALIBRATED).label
@@ -88,13 +88,21 @@ class LearningCurveDisplay(Display):
         y = limits[1] - 0.05 * (limits[1] - limits[0])
         return Text(x, y, f"{label}: {self.uncalibrated:.4f} \N{UPWARDS ARROW}", method=UNCALIBRATED)
 
-    def _in_words(self, top: float) -> str:
+    def _in_words(self, limits: tuple[float, float]) -> str:
         best = min(self.mean, key=lambda name: float(self.mean[name][-1]))
         return (
             f"With {self.sizes[-1]} rows {method_style(best).label} has the lowest NLL, "
             f"{self.mean[best][-1]:.4f}. Lines: means over random draws of the calibration rows; bands: one "
-            f"standard error.{self._beyond(top)}"
+            f"standard error.{self._cut_bands(limits)}{self._beyond(limits[1])}"
         )
+
+    def _cut_bands(self, limits: tuple[float, float]) -> str:
+        """Return a sentence about the bands that the picture does not hold, if there are any."""
+        cut = any(
+            ((mean <= limits[1]) & ((self.low[name] < limits[0]) | (self.high[name] > limits[1]))).any()
+            for name, mean in self.mean.items()
+        )
+        return " Bands that reach beyond an edge are cut there." if cut else ""
 
     def _beyond(self, top: float) -> str:
         """Return sentences about what lies above the picture."""
