@@ -158,7 +158,7 @@ _TABLE: tuple[tuple[str, type[Calibrator], str, str, str, dict[str, Any], dict[s
     ("pts-ece", _PTS, "PTS-ECE", "#a500ff", "X", {"loss": "ece"}, _EVERYWHERE),
     ("bts", BinwiseTemperatureScaling, "BTS", "#699669", "<", {}, _EVERYWHERE),
     ("ets", _ETS, "ETS", "#9669ff", ">", {}, _EVERYWHERE),
-    ("mono", MonotoneScaling, "Mono", "#c8781e", "p", {}, {"in_comparison": True}),
+    ("mono", MonotoneScaling, "Mono", "#c8781e", "p", {}, _EVERYWHERE),
     ("bayes", _BAYES, "Bayes", "#00872d", "*", {}, _EVERYWHERE),
     ("bayes-bias", _BAYES, "Bayes-bias", "#0096d2", "8", {"class_bias": "auto"}, {"in_comparison": True}),
     # The paper's own ways to fit: ETS by the Brier score, PTS without a prior, training by SGD.
