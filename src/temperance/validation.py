@@ -17,7 +17,7 @@ from temperance.core.blocks import BFloat16, read_blocks
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError as InputError
-from temperance.errors import InputWarning, Remedy, warn_user
+from temperance.errors import InputWarning, Remedy, excerpt, warn_user
 
 _LARGEST = 2.0**63  # beyond it NumPy has no whole number, and no option has a use
 LOOKED_AT = 200  # rows that tell whether logits are probabilities
@@ -29,7 +29,8 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of `choices`."""
     if value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise InputError(f"{name} must be one of {listed}; found {value!r}.", advice=guess(value, choices))
+        fact = f"{name} must be one of {listed}; found {excerpt(value)}."
+        raise InputError(fact, advice=guess(value, choices))
 
 
 def guess(value: object, choices: Iterable[str]) -> str:
@@ -49,7 +50,7 @@ def check_number(
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
     if not (is_number and -_LARGEST < value < _LARGEST and holds(value)):
         raise InputError(
-            f"{name} must be a {'whole number' if whole else 'number'} {wanted}; found {value!r}."
+            f"{name} must be a {'whole number' if whole else 'number'} {wanted}; found {excerpt(value)}."
         )
 
 
@@ -63,7 +64,8 @@ def check_temperatures(name: str, values: NDArray[np.float64]) -> None:
     """Raise unless all `values` are temperatures that a fit can give."""
     if not ((values >= TEMPERATURE_MIN / 100) & (values <= TEMPERATURE_MAX * 100)).all():
         lowest, highest = TEMPERATURE_MIN / 100, TEMPERATURE_MAX * 100
-        raise InputError(f"{name} must lie between {lowest:g} and {highest:g}; found {values.tolist()}.")
+        found = excerpt(values.tolist())
+        raise InputError(f"{name} must lie between {lowest:g} and {highest:g}; found {found}.")
 
 
 def check_limits(limits: NDArray[np.float64]) -> None:

@@ -19,6 +19,7 @@ from temperance.core.features import SHAPE_FEATURES, RowFeatures, shape_features
 from temperance.core.links import Log
 from temperance.core.mixture import ALMOST_ZERO
 from temperance.core.ops import Array
+from temperance.errors import excerpt
 from temperance.validation import InputError, check_limits, check_temperatures
 
 _nodes, _weights = np.polynomial.hermite_e.hermegauss(5)
@@ -80,7 +81,7 @@ class LogTemperatureFormula(TemperatureFormula):
         check_temperatures("reference", np.asarray(self.reference))
         check_limits(self.temperature_limits)
         if self.spread.min() <= 0:
-            raise InputError(f"spread must be above 0; found {self.spread.tolist()}.")
+            raise InputError(f"spread must be above 0; found {excerpt(self.spread.tolist())}.")
         if min(self.class_covariance[:, SIZE].min(), self.covariance.diagonal().min()) < 0:
             raise InputError("variances must be >= 0; one in covariance or class_covariance is not.")
 
@@ -156,6 +157,6 @@ class BayesianFormula(LogTemperatureFormula):
 def check_map(knots: Array, slopes: Array) -> None:
     """Raise unless the map begins at 0 and increases."""
     if knots[0] != 0 or (np.diff(knots) <= 0).any():
-        raise InputError(f"map_knots must begin at 0 and increase; found {knots.tolist()}.")
+        raise InputError(f"map_knots must begin at 0 and increase; found {excerpt(knots.tolist())}.")
     if (slopes <= 0).any():
-        raise InputError(f"map_slopes must be above 0; found {slopes.tolist()}.")
+        raise InputError(f"map_slopes must be above 0; found {excerpt(slopes.tolist())}.")

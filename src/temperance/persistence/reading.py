@@ -13,7 +13,7 @@ from temperance.calibrators.base import Calibrator, TemperatureCalibrator
 from temperance.calibrators.model import Formula, Model, Shape
 from temperance.core.arrays import Vector
 from temperance.core.solution import Solution, parse_message
-from temperance.errors import InputError
+from temperance.errors import InputError, excerpt
 from temperance.persistence.document import Document
 from temperance.persistence.fields import (
     FORMAT,
@@ -40,7 +40,8 @@ class _Reader:
         self._check_version()
         method, classes = self.content["method"], self.content["classes"]
         if not isinstance(method, str) or method not in CALIBRATORS:
-            raise self.document.error(f"method must be one of {', '.join(CALIBRATORS)}; found {method!r}")
+            known = ", ".join(CALIBRATORS)
+            raise self.document.error(f"method must be one of {known}; found {excerpt(method)}")
         self.document.count(classes, "classes", 2)
         calibrator = self._build(CALIBRATORS[method].build)
         calibrator.model_ = model = self._model(calibrator, classes)
@@ -52,10 +53,11 @@ class _Reader:
     def _check_version(self) -> None:
         given, version = self.content.get("format"), self.content.get("version")
         if given != FORMAT:
-            raise self.document.error(f"format must be {FORMAT!r}; found {given!r}")
+            raise self.document.error(f"format must be {FORMAT!r}; found {excerpt(given)}")
         if type(version) is not int or not 1 <= version <= VERSION:
             raise self.document.error(
-                f"version must be a whole number from 1 to {VERSION}; found {version!r}. Update temperance"
+                f"version must be a whole number from 1 to {VERSION}; found {excerpt(version)}. "
+                "Update temperance"
             )
         self.document.require(self.content, REQUIRED, "the file")
         if version == 1:  # whose fields are all of them required
@@ -128,7 +130,7 @@ class _Reader:
         for name, kind in SOLVER_FIELDS.items():
             # Other languages write a float that is whole as an integer.
             if type(fit[name]) is not kind and not (kind is float and type(fit[name]) is int):
-                raise self.document.error(f"fit: {name} must be {kind.__name__}; found {fit[name]!r}")
+                raise self.document.error(f"fit: {name} must be {kind.__name__}; found {excerpt(fit[name])}")
             if kind is int:
                 self.document.count(fit[name], f"fit.{name}", least=int(name == "rows"))
         solver, status = parse_message(fit["message"], converged=fit["converged"])

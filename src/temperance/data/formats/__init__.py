@@ -12,6 +12,7 @@ from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, np
 from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
+from temperance.files import check_regular
 
 FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".npz": npz.members,
@@ -78,6 +79,7 @@ def check_file(path: Path) -> None:
         raise file_error(path, "there is no such file. Check its name and folder.")
     if path.is_dir():
         raise file_error(path, "is a folder. Give the name of a file in it.")
+    check_regular(path)
     if not format_of(path):
         raise file_error(
             path,
