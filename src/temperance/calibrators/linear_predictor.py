@@ -92,7 +92,7 @@ def log_normalised_entropy(rows: LogitRows) -> Vector:
 
 
 def _require_unmasked(name: str, rows: LogitRows, weights: Vector | None) -> tuple[()]:
-    check_unmasked(rows.values, rows.mean(), name)
+    check_unmasked(rows.values, rows.mean(), name, fits=True)
     return ()
 
 
