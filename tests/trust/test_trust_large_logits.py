@@ -1,4 +1,4 @@
-"""Logits of any finite size: every method works, or refuses with a sentence, and none warns of an overflow."""
+"""Logits of any finite size: every method works, or refuses with a sentence; none warns of an overflow."""
 
 import warnings
 
@@ -11,7 +11,7 @@ METHODS = [key for key in CALIBRATORS if not key.endswith("sgd")]
 LARGEST = float(np.finfo(np.float64).max)
 OFTEN, SELDOM = [1e-300, 1e160, LARGEST], [5e-320, 1e30, 1e100, 1e140, 1e300, 1e308]
 SCALES = [*OFTEN, *(pytest.param(scale, marks=pytest.mark.slow) for scale in SELDOM)]
-SLOW = {key: pytest.mark.slow for key in ("pts-plain", "bayes-bias")}
+SLOW = dict.fromkeys(("pts-plain", "bayes-bias"), pytest.mark.slow)
 WEIGHS_ALL = ("lts", "hnlts", "pts", "pts-ece", "pts-plain")
 
 
@@ -35,13 +35,11 @@ def key(request):
 
 def predicts(calibrator, logits):
     """Assert that predictions are probabilities; methods that weigh all logits may refuse an overflow."""
-    try:
-        probs = calibrator.predict_proba(logits)
-    except InputError as error:
-        assert "have a finite sum" in str(error)
-        assert calibrator.key in WEIGHS_ALL
-        assert error.row is not None
+    if calibrator.key in WEIGHS_ALL and np.abs(logits).max() > 1e307:
+        with pytest.raises(InputError, match=r"have a finite sum .* rows"):
+            calibrator.predict_proba(logits * 1)
         return
+    probs = calibrator.predict_proba(logits)
     assert np.isfinite(probs).all()
     np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-5)
 

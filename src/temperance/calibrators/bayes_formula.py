@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,12 +28,15 @@ NODES: list[float] = _nodes.tolist()
 NODE_WEIGHTS = _weights / _weights.sum()
 
 SIZE = 1 + len(SHAPE_FEATURES)
+LEAST_SPREAD = 1e-30
 LEAST_VARIANCE = 1e-30  # the root of 0 has no derivative
 
 
 @dataclass(frozen=True, eq=False)
 class LogTemperatureFormula(TemperatureFormula):
     """The posterior of log T as a row needs it: prediction needs no covariance between classes."""
+
+    largest: ClassVar[float] = 1e30  # features are standardised: a fit stays far below
 
     reference: Array
     centre: Array
@@ -80,8 +84,10 @@ class LogTemperatureFormula(TemperatureFormula):
         """Raise if the numbers cannot be those of a fit."""
         check_temperatures("reference", np.asarray(self.reference))
         check_limits(self.temperature_limits)
-        if self.spread.min() <= 0:
-            raise InputError(f"spread must be above 0; found {excerpt(self.spread.tolist())}.")
+        if self.spread.min() < LEAST_SPREAD:
+            raise InputError(
+                f"spread must be at least {LEAST_SPREAD:g}; found {excerpt(self.spread.tolist())}."
+            )
         if min(self.class_covariance[:, SIZE].min(), self.covariance.diagonal().min()) < 0:
             raise InputError("variances must be >= 0; one in covariance or class_covariance is not.")
 

@@ -97,6 +97,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     key: ClassVar[str] = "bayes"
     formula_type = BayesianFormula
 
+    needed_errors = ("coefficients", "map_slopes")
     reference_: float
     coefficients_: Vector
     class_shift_: Vector

@@ -30,6 +30,7 @@ from temperance.validation import InputError, check_choice, check_limits, check_
 
 # The rectifiers' kinks promise more than they keep: a step that lowers the mean loss by less ends the fit.
 STALL = 1e-6
+LARGEST_WEIGHT = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,9 @@ class NetworkFormula(TemperatureFormula):
         check_limits(self.temperature_limits)
         if not (self.input_scale > 1e-100).all():
             raise InputError(f"input_scale must be > 0; found {self.input_scale.min():g}.")
+        largest = max(np.abs(layer).max() for layer in (*self.coefs, *self.intercepts))
+        if not largest <= LARGEST_WEIGHT:
+            raise InputError(f"weights and biases must be within {LARGEST_WEIGHT:g}; found {largest:g}.")
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name: those of a layer have its number in their name."""

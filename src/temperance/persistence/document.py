@@ -66,8 +66,10 @@ class Document:
         if unknown := sorted(set(given) - set(known)):
             raise self.error(f"{what} has the unknown {listed(unknown)}")
 
-    def array(self, value: Any, shape: Shape, name: str, *, least: float = -np.inf) -> Vector:
-        """Return numbers of a shape, none below `least`."""
+    def array(
+        self, value: Any, shape: Shape, name: str, *, least: float = -np.inf, most: float = np.inf
+    ) -> Vector:
+        """Return numbers of a shape from `least` to `most`."""
         if not _is_numeric(value):
             raise self.error(f"{name} must hold numbers only")
         try:
@@ -78,6 +80,8 @@ class Document:
             raise self.error(f"{name} must have the shape {shape}; found {array.shape}")
         if (array < least).any():
             raise self.error(f"{name} must be >= {least:g}; found {array.min():g}")
+        if (array > most).any():
+            raise self.error(f"{name} must be <= {most:g}; found {array.max():g}")
         return array
 
     def number(self, value: Any, name: str, low: float, high: float) -> float:
@@ -86,10 +90,11 @@ class Document:
             raise self.error(f"{name} must be a number from {low:g} to {high:g}; found {excerpt(value)}")
         return float(value)
 
-    def count(self, value: Any, name: str, least: int) -> int:
-        """Return a whole number that is not below `least`."""
-        if type(value) is not int or not least <= value <= LARGEST_COUNT:
-            raise self.error(f"{name} must be a whole number and at least {least}; found {excerpt(value)}")
+    def count(self, value: Any, name: str, least: int, most: int = LARGEST_COUNT) -> int:
+        """Return a whole number from `least` to `most`."""
+        if type(value) is not int or not least <= value <= most:
+            limit = f"at most {most}" if type(value) is int and value > most else f"at least {least}"
+            raise self.error(f"{name} must be a whole number and {limit}; found {excerpt(value)}")
         return value
 
     def text(self, value: Any, name: str) -> str:
