@@ -5,13 +5,13 @@ And the digest by which a file is known again.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
 import os
-import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,9 +19,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from temperance.errors import InputError, OutputExistsError
+from temperance.unfinished import hold, part_name, remove_abandoned
 
 # A scratch array of this many bytes or more lives on disk.
 MEMORY_LIMIT = 1 << 30
+# Errors of writing, which do not say where.
+_OF_WRITING = {errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
@@ -35,14 +38,21 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
     """Open a temporary file beside `path` that takes its name at the end, or goes if anything is raised."""
     check_writable(path, overwrite=overwrite)
     target = Path(path).resolve()  # a link stays a link, and what it leads to is written
+    remove_abandoned(target)
     # Named before it is made, so that there is no moment at which it would be left behind.
-    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
+    temporary = part_name(target)
     try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        with ExitStack() as until_in_place:
+            with temporary.open("xb") as file:
+                until_in_place.callback(hold(file))
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+    except OSError as error:
+        if error.filename is None and error.errno in _OF_WRITING:
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

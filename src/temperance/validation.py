@@ -61,6 +61,13 @@ def check_seed(name: str, value: object) -> None:
         check_number(name, value, ">= 0, or None", lambda seed: seed >= 0, whole=True)
 
 
+def random_generator(name: str, value: Any) -> np.random.Generator:
+    """Return the generator of a random seed: a whole number, None, or what NumPy makes generators from."""
+    if not isinstance(value, (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)):
+        check_seed(name, value)
+    return np.random.default_rng(value)
+
+
 def check_temperatures(name: str, values: NDArray[np.float64]) -> None:
     """Raise unless all `values` are temperatures that a fit can give."""
     if not ((values >= TEMPERATURE_MIN / 100) & (values <= TEMPERATURE_MAX * 100)).all():

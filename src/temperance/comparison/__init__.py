@@ -33,7 +33,7 @@ from temperance.errors import InputError, InputWarning
 from temperance.frames import check_column_names, column_names
 from temperance.metrics import Evaluation, evaluate
 from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
-from temperance.validation import warn_of_probabilities
+from temperance.validation import check_number, warn_of_probabilities
 
 __all__ = [
     "UNCALIBRATED",
@@ -107,6 +107,7 @@ def compare(
     >>> result.recommended
     'ts'
     """
+    check_number("random_state", random_state, ">= 0", lambda seed: seed >= 0, whole=True)
     usual = [key for key, method in CALIBRATORS.items() if method.in_comparison]
     chosen = find_methods(usual if methods is None else methods)
     if (test_logits is None) != (test_labels is None):

@@ -28,6 +28,7 @@ from temperance.metrics.predictions import Predictions, check_fraction, check_in
 from temperance.metrics.selective import RiskCurve
 from temperance.metrics.smooth import fixed_point, grid_sums
 from temperance.metrics.sums import group_sums
+from temperance.validation import random_generator
 
 _RANGES = {"accuracy": (0, 1), "aurc": (0, 1), "overconfidence": (-1, 1)}  # others: from 0 up
 METRICS = (
@@ -105,7 +106,9 @@ def evaluate(
     bins, draws = check_bins(bins), check_integer("draws", draws, 1)
     check_fraction("confidence", confidence)
     rows = check_rows(probs, labels, sample_weight, classes)
-    estimates = _estimates(rows, bins, confidence, draws, np.random.default_rng(random_state), progress)
+    estimates = _estimates(
+        rows, bins, confidence, draws, random_generator("random_state", random_state), progress
+    )
     n_rows, n_classes = rows.probs.shape
     return Evaluation({name: estimates[name] for name in METRICS}, n_rows, n_classes, bins, confidence, draws)
 
