@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 # From the bottom up. Parts of one layer do not import each other.
 LAYERS = (
-    ("errors", "progress"),
+    ("errors", "progress", "unfinished"),
     ("clock", "core", "files", "loaders"),
     ("axes", "frames", "labels", "probabilities", "validation"),
     ("containers", "population"),

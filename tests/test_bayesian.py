@@ -323,7 +323,7 @@ def test_bad_options_are_refused(large, options, message):
     [
         ("reference", -1.0, "reference"),
         ("temperature_limits", [3.0, 2.0], "limits"),
-        ("spread", [1.0, 0.0, 1.0, 1.0], "spread must be above 0"),
+        ("spread", [1.0, 0.0, 1.0, 1.0], "spread must be at least 1e-30"),
         ("covariance", (-np.eye(5)).tolist(), "variances must be >= 0"),
         ("class_covariance", (-np.ones((5, 6))).tolist(), "variances must be >= 0"),
     ],

@@ -73,11 +73,11 @@ def test_weights_that_are_no_counts_are_refused(method, make, task, spoil, messa
             (key, "solver", "adam", "solver must be one of 'exact', 'sgd'; found 'adam'")
             for key in ("lts", "hts", "hnlts", "pts", "pts-ece")
         ),
-        ("bts", "bins", 1, "bins must be a whole number >= 2; found 1"),
+        ("bts", "bins", 1, "bins must be a whole number from 2 to 10000; found 1"),
         ("bts", "bins", 0, "bins must be .*found 0"),
-        ("bts", "bins", 2.5, "bins must be a whole number >= 2; found 2.5"),
-        ("bts", "bins", True, "bins must be a whole number >= 2; found True"),
-        ("bts", "bins", "50", "bins must be a whole number >= 2; found '50'"),
+        ("bts", "bins", 2.5, "bins must be a whole number from 2 to 10000; found 2.5"),
+        ("bts", "bins", True, "bins must be a whole number from 2 to 10000; found True"),
+        ("bts", "bins", "50", "bins must be a whole number from 2 to 10000; found '50'"),
         ("bts", "top", 0, "top must be a number between 0 and 1; found 0"),
         ("bts", "top", 1.0, "top must be a number between 0 and 1; found 1.0"),
         ("bts", "top", float("nan"), "top must be a number between 0 and 1; found nan"),

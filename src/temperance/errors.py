@@ -24,6 +24,8 @@ Spelling = Callable[[str, object], str]
 
 MOST_LISTED = 6
 """Names that a message lists."""
+LONGEST_EXCERPT = 60
+"""Characters of a value that a message shows."""
 
 
 def _in_python(argument: str, value: object) -> str:
@@ -145,6 +147,23 @@ def listed(names: Sequence[object]) -> str:
     """Return names for a sentence: the first few of many."""
     shown = ", ".join(map(repr, names[:MOST_LISTED]))
     return f"{shown}, ... ({len(names)} in all)" if len(names) > MOST_LISTED else shown
+
+
+def excerpt(value: object) -> str:
+    """Return a value as Python writes it, the beginning of a long one: for the end of a sentence."""
+    try:
+        shown = " ".join(repr(value).split())
+    except (ValueError, RecursionError):  # thousands of digits, or of brackets
+        return f"a very long {type(value).__name__}"
+    return shown if len(shown) <= LONGEST_EXCERPT else f"{shown[:LONGEST_EXCERPT]}..."
+
+
+def on_one_line(text: object) -> str:
+    """Return text that cannot break a line or steer a terminal, as a name in a file may."""
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
+        for sign in str(text)
+    )
 
 
 class OutputExistsError(FileExistsError):

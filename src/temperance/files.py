@@ -5,23 +5,26 @@ And the digest by which a file is known again.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
 import os
-import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from temperance.errors import OutputExistsError
+from temperance.errors import InputError, OutputExistsError
+from temperance.unfinished import hold, part_name, remove_abandoned
 
 # A scratch array of this many bytes or more lives on disk.
 MEMORY_LIMIT = 1 << 30
+# Errors of writing, which do not say where.
+_OF_WRITING = {errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
@@ -35,14 +38,21 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
     """Open a temporary file beside `path` that takes its name at the end, or goes if anything is raised."""
     check_writable(path, overwrite=overwrite)
     target = Path(path).resolve()  # a link stays a link, and what it leads to is written
+    remove_abandoned(target)
     # Named before it is made, so that there is no moment at which it would be left behind.
-    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
+    temporary = part_name(target)
     try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        with ExitStack() as until_in_place:
+            with temporary.open("xb") as file:
+                until_in_place.callback(hold(file))
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+    except OSError as error:
+        if error.filename is None and error.errno in _OF_WRITING:
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -60,6 +70,28 @@ def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
         raise FileNotFoundError(f"the folder {given.parent} does not exist. Make it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise PermissionError(f"you may not write in the folder {given.parent}. Choose another.")
+
+
+def read_regular_file(path: str | Path, *, most: int) -> bytes:
+    """Return the content of a file of at most `most` bytes."""
+    given = Path(path)
+    check_regular(given)
+    with given.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise InputError(
+            f"must have at most {most >> 20} MB; found {given.stat().st_size >> 20} MB. Choose another file.",
+            where=str(given),
+        )
+    return content
+
+
+def check_regular(path: Path) -> None:
+    """Raise for a pipe or a device, whose content may never come or never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(
+            "must be a file; found a device or a pipe. Save it to a file first.", where=str(path)
+        )
 
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.errors import InputError, Remedy, listed
+from temperance.errors import InputError, Remedy, excerpt, listed
 
 _BOOLEANS = {"true", "false"}
 """Names that a message lists."""
@@ -168,7 +168,8 @@ def _named_columns(array: NDArray[Any], names: Names | None, n_classes: int) -> 
     unknown = np.flatnonzero(columns < 0)
     if unknown.size:
         raise InputError(
-            f"every label must be the name of a class: {listed(names)}; found {array[unknown[0]].item()!r}",
+            f"every label must be the name of a class: {listed(names)}; "
+            f"found {excerpt(array[unknown[0]].item())}",
             rows=unknown,
             advice="Correct the names, or give those of the columns in their order.",
         )

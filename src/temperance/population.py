@@ -18,7 +18,7 @@ import numpy as np
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.maps import KNOTS
-from temperance.files import write_atomically
+from temperance.files import read_regular_file, write_atomically
 from temperance.validation import InputError
 
 FORMAT, VERSION = "temperance population", 2
@@ -28,6 +28,7 @@ HEADER: dict[str, Any] = {
     "features": list(SHAPE_FEATURES),
     "map_knots": KNOTS.tolist(),
 }
+LARGEST_FILE = 1 << 24  # bytes: the prior that comes with the package has a few thousand
 SIZE, MAP_SIZE = len(SHAPE_FEATURES), len(KNOTS) - 1
 
 
@@ -72,7 +73,7 @@ def shipped_population() -> Population:
 
 def read_population(path: str | Path) -> Population:
     """Read a prior that `write_population` wrote."""
-    return _parse(Path(path).read_bytes(), str(path))
+    return _parse(read_regular_file(path, most=LARGEST_FILE), str(path))
 
 
 def write_population(population: Population, path: str | Path, *, overwrite: bool = False) -> None:
@@ -87,11 +88,11 @@ def write_population(population: Population, path: str | Path, *, overwrite: boo
 
 def _parse(content: bytes, where: str) -> Population:
     def fail(message: str) -> InputError:
-        return InputError(f"{where} holds no prior that can be read: {message}. Learn it again.")
+        return InputError(f"holds no prior that can be read: {message}. Learn it again.", where=where)
 
     try:
         data = json.loads(content.decode())
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of too many digits
         raise fail(f"it must be JSON in UTF-8 ({error})") from None
     if not isinstance(data, dict) or any(data.get(name) != value for name, value in HEADER.items()):
         raise fail(

@@ -17,11 +17,12 @@ from temperance.core.blocks import BFloat16, read_blocks
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError as InputError
-from temperance.errors import InputWarning, Remedy, warn_user
+from temperance.errors import InputWarning, Remedy, excerpt, warn_user
 
 _LARGEST = 2.0**63  # beyond it NumPy has no whole number, and no option has a use
 LOOKED_AT = 200  # rows that tell whether logits are probabilities
 FEWEST_SCORES = 20  # (N,) scores from 0 to 1 that are too many to be so by chance
+LARGEST_LOGIT = np.float64(1e100)  # of a fit: its square, and sums of these, are far from the largest float64
 _SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
 
 
@@ -29,7 +30,8 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of `choices`."""
     if value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise InputError(f"{name} must be one of {listed}; found {value!r}.", advice=guess(value, choices))
+        fact = f"{name} must be one of {listed}; found {excerpt(value)}."
+        raise InputError(fact, advice=guess(value, choices))
 
 
 def guess(value: object, choices: Iterable[str]) -> str:
@@ -49,7 +51,7 @@ def check_number(
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
     if not (is_number and -_LARGEST < value < _LARGEST and holds(value)):
         raise InputError(
-            f"{name} must be a {'whole number' if whole else 'number'} {wanted}; found {value!r}."
+            f"{name} must be a {'whole number' if whole else 'number'} {wanted}; found {excerpt(value)}."
         )
 
 
@@ -59,11 +61,19 @@ def check_seed(name: str, value: object) -> None:
         check_number(name, value, ">= 0, or None", lambda seed: seed >= 0, whole=True)
 
 
+def random_generator(name: str, value: Any) -> np.random.Generator:
+    """Return the generator of a random seed: a whole number, None, or what NumPy makes generators from."""
+    if not isinstance(value, (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)):
+        check_seed(name, value)
+    return np.random.default_rng(value)
+
+
 def check_temperatures(name: str, values: NDArray[np.float64]) -> None:
     """Raise unless all `values` are temperatures that a fit can give."""
     if not ((values >= TEMPERATURE_MIN / 100) & (values <= TEMPERATURE_MAX * 100)).all():
         lowest, highest = TEMPERATURE_MIN / 100, TEMPERATURE_MAX * 100
-        raise InputError(f"{name} must lie between {lowest:g} and {highest:g}; found {values.tolist()}.")
+        found = excerpt(values.tolist())
+        raise InputError(f"{name} must lie between {lowest:g} and {highest:g}; found {found}.")
 
 
 def check_limits(limits: NDArray[np.float64]) -> None:
@@ -137,18 +147,33 @@ def inspector(
     """
 
     def inspect(rows: LogitRows) -> None:
-        masked_label = rows.labels is not None and not np.isfinite(rows.label_gap).all()
+        masked_label = rows.labels is not None and not (rows.label_gap >= -LARGEST_LOGIT).all()
         if masked_label or not np.isfinite(rows.peak).all():
             _raise_for_not_finite(values)
+        if rows.labels is not None:  # a fit squares them; a prediction does not
+            _check_size(values, rows.peak)
         if masked_label:
             gap = (rows if labels is None else LogitRows(values, labels)).label_gap
+            bad = np.flatnonzero(~(gap >= -LARGEST_LOGIT))
             raise InputError(
-                "the logit of a row's own label must not be -inf; found -inf",
-                rows=np.flatnonzero(np.isneginf(gap)),
+                f"the logit of a row's own label must not be -inf or close to it; found {gap[bad[0]]:g}",
+                rows=bad,
                 advice="A class that occurs is possible: unmask it, or correct the label.",
             )
 
     return inspect
+
+
+def _check_size(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]) -> None:
+    if (np.abs(peak) <= LARGEST_LOGIT).all():
+        return
+    bad = _rows_where(values, lambda z: ~(np.abs(z.max(axis=1)) <= LARGEST_LOGIT))
+    raise InputError(
+        f"logits must lie between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g} to be fitted; found "
+        f"{_widened(values[bad[:1]]).max():g}",
+        rows=bad,
+        advice="Divide all logits by one constant: a calibrator adapts to any scale.",
+    )
 
 
 def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
@@ -163,17 +188,26 @@ def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
             raise InputError(f"{wanted}; found {what}", rows=bad, advice=advice)
 
 
-def check_unmasked(values: NDArray[Any] | BFloat16, row_means: NDArray[np.float64], method: str) -> None:
-    """Raise if a row has -inf, for a method that looks at every logit."""
-    if np.isfinite(row_means).all():
+def check_unmasked(
+    values: NDArray[Any] | BFloat16, row_numbers: NDArray[np.float64], method: str, *, fits: bool
+) -> None:
+    """Raise if a row has -inf, or numbers that a fit cannot square, for a method that looks at every logit.
+
+    `row_numbers` are finite where the logits of the row are.
+    """
+    largest = LARGEST_LOGIT if fits else np.finfo(np.float64).max
+    if (np.abs(row_numbers) <= largest).all():
         return
+    advice = "Use a method that accepts impossible classes, such as ts or bayes."
     bad = _rows_where(values, lambda z: np.isneginf(z).any(axis=1))
-    if not bad.size:
-        raise InputError("the logits of a row must have a finite sum; found an overflow. Scale them down.")
+    if bad.size:
+        fact = f"logits must be finite for {method}, which weighs every one of them; found -inf"
+        raise InputError(fact, rows=bad, advice=advice)
     raise InputError(
-        f"logits must be finite for {method}, which weighs every one of them; found -inf",
-        rows=bad,
-        advice="Use a method that accepts impossible classes, such as ts or bayes.",
+        f"logits must lie between {-largest:.3g} and {largest:.3g} and have a finite sum for {method}, which "
+        "weighs every one of them; found others",
+        rows=np.flatnonzero(~(np.abs(row_numbers) <= largest)),
+        advice=f"Divide all logits by one constant. If large negative ones mark impossible classes: {advice}",
     )
 
 

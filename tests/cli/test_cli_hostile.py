@@ -95,7 +95,7 @@ def test_a_disk_that_is_full_leaves_the_old_file(run, files, calibrator, folder)
         done = run("apply", "cal.json", "test.npz", "-o", "out.npz", "--force")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    done.failed(1, "File too large")
+    done.failed(1, "out.npz: file too large")
     assert Path("out.npz").read_text() == "old"
     assert not half_written(folder)
 

@@ -140,9 +140,9 @@ def test_what_cannot_be_shown_is_refused_in_words(display, comparison):
         display.from_comparison(comparison, "ts")
     with pytest.raises(InputError, match=r"at least one of none, ts, .*; found none"):
         display.from_comparison(comparison, [])
-    with pytest.raises(InputError, match="bins must be a whole number of at least 1; found 0"):
+    with pytest.raises(InputError, match="bins must be a whole number from 1 to 10000; found 0"):
         display.from_comparison(comparison, bins=0)
-    with pytest.raises(InputError, match="bins must be a whole number of at least 1; found 0"):
+    with pytest.raises(InputError, match="bins must be a whole number from 1 to 10000; found 0"):
         display.from_probs(PROBS, LABELS, bins=0)
     with pytest.raises(InputError, match="probabilities must be"):
         display.from_probs(3 * PROBS, LABELS)

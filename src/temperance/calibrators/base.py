@@ -60,6 +60,9 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
     formula_type: ClassVar[type[Formula]]
     """What holds the fitted numbers, and the formula."""
 
+    needed_errors: ClassVar[tuple[str, ...]] = ()
+    """Parameters whose standard errors every fit gives."""
+
     model_: Model
     """The fitted model: a frozen value. Other attributes with a trailing underscore are read from it."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from temperance.core.features import SHAPE_FEATURES, RowFeatures, shape_features
 from temperance.core.links import Log
 from temperance.core.mixture import ALMOST_ZERO
 from temperance.core.ops import Array
+from temperance.errors import excerpt
 from temperance.validation import InputError, check_limits, check_temperatures
 
 _nodes, _weights = np.polynomial.hermite_e.hermegauss(5)
@@ -26,12 +28,15 @@ NODES: list[float] = _nodes.tolist()
 NODE_WEIGHTS = _weights / _weights.sum()
 
 SIZE = 1 + len(SHAPE_FEATURES)
+LEAST_SPREAD = 1e-30
 LEAST_VARIANCE = 1e-30  # the root of 0 has no derivative
 
 
 @dataclass(frozen=True, eq=False)
 class LogTemperatureFormula(TemperatureFormula):
     """The posterior of log T as a row needs it: prediction needs no covariance between classes."""
+
+    largest: ClassVar[float] = 1e30  # features are standardised: a fit stays far below
 
     reference: Array
     centre: Array
@@ -79,8 +84,10 @@ class LogTemperatureFormula(TemperatureFormula):
         """Raise if the numbers cannot be those of a fit."""
         check_temperatures("reference", np.asarray(self.reference))
         check_limits(self.temperature_limits)
-        if self.spread.min() <= 0:
-            raise InputError(f"spread must be above 0; found {self.spread.tolist()}.")
+        if self.spread.min() < LEAST_SPREAD:
+            raise InputError(
+                f"spread must be at least {LEAST_SPREAD:g}; found {excerpt(self.spread.tolist())}."
+            )
         if min(self.class_covariance[:, SIZE].min(), self.covariance.diagonal().min()) < 0:
             raise InputError("variances must be >= 0; one in covariance or class_covariance is not.")
 
@@ -156,6 +163,6 @@ class BayesianFormula(LogTemperatureFormula):
 def check_map(knots: Array, slopes: Array) -> None:
     """Raise unless the map begins at 0 and increases."""
     if knots[0] != 0 or (np.diff(knots) <= 0).any():
-        raise InputError(f"map_knots must begin at 0 and increase; found {knots.tolist()}.")
+        raise InputError(f"map_knots must begin at 0 and increase; found {excerpt(knots.tolist())}.")
     if (slopes <= 0).any():
-        raise InputError(f"map_slopes must be above 0; found {slopes.tolist()}.")
+        raise InputError(f"map_slopes must be above 0; found {excerpt(slopes.tolist())}.")

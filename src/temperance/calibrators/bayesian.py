@@ -34,6 +34,7 @@ from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import KNOTS, slopes_of
+from temperance.errors import excerpt
 from temperance.population import Population, read_population, shipped_population, weak_population
 from temperance.validation import InputError
 
@@ -96,6 +97,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     key: ClassVar[str] = "bayes"
     formula_type = BayesianFormula
 
+    needed_errors = ("coefficients", "map_slopes")
     reference_: float
     coefficients_: Vector
     class_shift_: Vector
@@ -115,9 +117,9 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 
     def _check_options(self) -> None:
         if not isinstance(self.class_bias, bool) and self.class_bias != "auto":
-            raise InputError(f"class_bias must be True, False or 'auto'; found {self.class_bias!r}.")
+            raise InputError(f"class_bias must be True, False or 'auto'; found {excerpt(self.class_bias)}.")
         if not isinstance(self.prior, str):
-            raise InputError(f"prior must be {PRIORS}; found {self.prior!r}.")
+            raise InputError(f"prior must be {PRIORS}; found {excerpt(self.prior)}.")
 
     def _population(self) -> Population:
         if self.prior == "population":

@@ -22,8 +22,10 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.ops import Array, Index
 from temperance.core.predictors import Grouped
+from temperance.errors import excerpt
 from temperance.validation import InputError, check_number, check_temperatures
 
+MOST_BINS = 10_000
 TIE = 1e-6
 """Confidences that differ by less than this share a bin: they may be one number, but for rounding."""
 
@@ -57,7 +59,8 @@ class BinwiseFormula(TemperatureFormula):
         """Raise if the edges or temperatures cannot be those of a fit."""
         check_temperatures("temperatures", self.temperatures)
         if (np.diff(self.edges) < 0).any() or not (self.edges[0] >= 0 and self.edges[-1] <= 1):
-            raise InputError(f"edges must lie between 0 and 1 and not fall; found {self.edges.tolist()}.")
+            found = excerpt(self.edges.tolist())
+            raise InputError(f"edges must lie between 0 and 1 and not fall; found {found}.")
 
 
 def _bins_of(edges: Vector, rows: LogitRows) -> Indices:
@@ -126,7 +129,8 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         self.top = top
 
     def _check_options(self) -> None:
-        check_number("bins", self.bins, ">= 2", lambda bins: bins >= 2, whole=True)
+        wanted = f"from 2 to {MOST_BINS}"
+        check_number("bins", self.bins, wanted, lambda bins: 2 <= bins <= MOST_BINS, whole=True)
         check_number("top", self.top, "between 0 and 1", lambda top: 0 < top < 1)
 
     def _fit(self, data: FitData) -> Model:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from temperance.core.arrays import Vector
+from temperance.errors import on_one_line
 
 BASELINE_SHARES = np.arange(21) / 20
 """Shares of the weight at which a baseline has its quantiles."""
@@ -111,7 +112,8 @@ class FitRecord:
         return "\n".join(filter(None, [names, ", ".join(part for part in parts if part)]))
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _listed(class_names: tuple[str, ...]) -> str:
+    names = [on_one_line(name) for name in class_names]
     if len(names) <= MOST_LISTED:
         return ", ".join(names)
     return f"{', '.join(names[:3])}, ..., {', '.join(names[-2:])} ({len(names)} in all)"

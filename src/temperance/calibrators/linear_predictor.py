@@ -8,7 +8,7 @@ treated as one at the floor, at fit and at use.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -31,14 +31,19 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
 from temperance.core.features import RowFeatures, normalised_log_entropy
 from temperance.core.fisher import solve
-from temperance.core.fit_data import FitData
+from temperance.core.fit_data import FitData, weighted_sum
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
 from temperance.core.objective import LogLikelihood
 from temperance.core.ops import Array
 from temperance.core.predictors import Linear
+from temperance.core.solution import Solution
+from temperance.errors import on_one_line
 from temperance.validation import check_choice, check_limits, check_unmasked
+
+FEW_ROWS = 200  # with more, the likelihood of HTS was seen to have one optimum
+STEEP = 1.0  # slope of the predictor in the log entropy, from which the other starts begin
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +96,12 @@ def log_normalised_entropy(rows: LogitRows) -> Vector:
     return h
 
 
+def _sum_of_entropy(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    return (weighted_sum(log_normalised_entropy(rows), weights),)
+
+
 def _require_unmasked(name: str, rows: LogitRows, weights: Vector | None) -> tuple[()]:
-    check_unmasked(rows.values, rows.mean(), name)
+    check_unmasked(rows.values, rows.mean(), name, fits=True)
     return ()
 
 
@@ -144,7 +153,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         solution, theta = single.solution, start
         if not single.degenerate_reason:
             exact = self.solver == "exact"
-            solution = solve(objective, start, data.n_rows) if exact else descend(objective)
+            solution = self._solve(objective, start, data) if exact else descend(objective)
             theta = solution.parameters
         return self._model(
             data,
@@ -153,6 +162,17 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             standard_errors=self._errors(solution.covariance, len(theta), data.n_classes),
             temperature_quantiles=objective.temperature_quantiles(theta, QUANTILES),
         )
+
+    def _solve(self, objective: LogLikelihood, start: Vector, data: FitData) -> Solution:
+        """Return the lowest optimum: with few rows there can be one for either sign of the slope."""
+        found = [solve(objective, start, data.n_rows)]
+        if self.uses_entropy and not self.uses_logits and data.n_rows <= FEW_ROWS:
+            mean = float(data.total(_sum_of_entropy)[0]) / data.total_weight
+            for slope in (-STEEP, STEEP):
+                tilted = np.array([start[0] - slope * mean, slope])
+                found.append(solve(objective, tilted, data.n_rows))
+        best = min(found, key=lambda solution: solution.value)
+        return replace(best, passes=sum(solution.passes for solution in found))
 
     def _centred(self, theta: Vector, n_classes: int) -> Vector:
         """Make the mean of w_L zero: a constant added to all class weights changes nothing."""
@@ -197,5 +217,5 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             lines.append(f"w_H = {estimate(self.entropy_weight_, error)}: {words}")
         if self.uses_logits:
             weights, error = self.class_weights_, errors.get("class_weights")
-            lines.append(class_weights_in_words(weights, error, list(self.classes_)))
+            lines.append(class_weights_in_words(weights, error, list(map(on_one_line, self.classes_))))
         return "\n".join([*lines, self._describe_fit()])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -30,6 +30,9 @@ SHIFT = "log_prior_ratio"
 @dataclass(frozen=True, eq=False)
 class Formula(ABC):
     """The fitted numbers of a method, each a field, and its formula."""
+
+    largest: ClassVar[float] = 1e150
+    """No fitted number is beyond it, so that products with logits stay finite."""
 
     @property
     def keeps_class(self) -> bool:

@@ -40,6 +40,8 @@ LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 1e3
 class MonotoneFormula(Formula):
     """p = softmax(-map(-log softmax(z / T0)))."""
 
+    largest: ClassVar[float] = 1e30
+
     reference: Array
     map_knots: Array
     map_slopes: Array
@@ -84,6 +86,7 @@ class MonotoneScaling(Calibrator):
 
     key: ClassVar[str] = "mono"
     formula_type = MonotoneFormula
+    needed_errors = ("map_slopes",)
     reference_: float
     map_knots_: Vector
     map_slopes_: Vector

@@ -34,7 +34,7 @@ class NumpyRows:
 
     def _require_unmasked(self, row_numbers: Vector) -> None:
         """Raise if a row has a masked class, of which these numbers, one for each row, are not finite."""
-        check_unmasked(self.rows.values, row_numbers, self.name)
+        check_unmasked(self.rows.values, row_numbers, self.name, fits=self.rows.labels is not None)
 
     @property
     def top(self) -> Indices:
@@ -58,7 +58,7 @@ class NumpyRows:
     def topk(self, k: int) -> Matrix:
         """Return the k largest logits minus the row's mean, in descending order."""
         largest = self.rows.largest(k).astype(np.float64)
-        self._require_unmasked(largest.sum(axis=1))
+        self._require_unmasked(np.abs(largest).max(axis=1))
         return largest
 
     def project(self, weights: Vector) -> Matrix:

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators.registry import CALIBRATORS, Method, method_style
+from temperance.errors import excerpt
 from temperance.loaders import load_object
 from temperance.validation import InputError, guess
 
@@ -65,7 +66,7 @@ def _named(key: str) -> Any:
         return load_object(key)
     known = [*CALIBRATORS, *sorted(announced)]
     raise InputError(
-        f"the method must be one of {', '.join(known)}, or package.module:Class; found {key!r}.",
+        f"the method must be one of {', '.join(known)}, or package.module:Class; found {excerpt(key)}.",
         advice=guess(key, known),
     )
 

@@ -25,10 +25,12 @@ from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.ops import Array
 from temperance.core.solution import Solution, Solver
+from temperance.errors import excerpt
 from temperance.validation import InputError, check_choice, check_limits, check_number, check_seed
 
 # The rectifiers' kinks promise more than they keep: a step that lowers the mean loss by less ends the fit.
 STALL = 1e-6
+LARGEST_WEIGHT = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,9 @@ class NetworkFormula(TemperatureFormula):
         check_limits(self.temperature_limits)
         if not (self.input_scale > 1e-100).all():
             raise InputError(f"input_scale must be > 0; found {self.input_scale.min():g}.")
+        largest = max(np.abs(layer).max() for layer in (*self.coefs, *self.intercepts))
+        if not largest <= LARGEST_WEIGHT:
+            raise InputError(f"weights and biases must be within {LARGEST_WEIGHT:g}; found {largest:g}.")
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name: those of a layer have its number in their name."""
@@ -185,7 +190,8 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         check_choice("solver", self.solver, ("exact", "sgd"))
         check_number("top_k", self.top_k, "> 0", lambda k: k > 0, whole=True)
         if not isinstance(self.hidden, (tuple, list)):
-            raise InputError(f"hidden must be a tuple of layer sizes, such as (5, 5); found {self.hidden!r}.")
+            found = excerpt(self.hidden)
+            raise InputError(f"hidden must be a tuple of layer sizes, such as (5, 5); found {found}.")
         for size in self.hidden:
             check_number("each size in hidden", size, "> 0", lambda size: size > 0, whole=True)
         check_number("weight_decay", self.weight_decay, ">= 0", lambda decay: decay >= 0)

@@ -28,6 +28,7 @@ from temperance.calibrators.linear import LinearTemperatureScaling
 from temperance.calibrators.monotone import MonotoneScaling
 from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
 from temperance.calibrators.temperature import TemperatureScaling
+from temperance.errors import excerpt
 from temperance.validation import InputError, guess
 
 UNCALIBRATED = "none"
@@ -227,7 +228,7 @@ def make_calibrator(key: str, **options: Any) -> Calibrator:
     """
     if key not in CALIBRATORS:
         raise InputError(
-            f"the method must be one of {', '.join(CALIBRATORS)}; found {key!r}.",
+            f"the method must be one of {', '.join(CALIBRATORS)}; found {excerpt(key)}.",
             advice=guess(key, CALIBRATORS),
         )
     calibrator: Calibrator = CALIBRATORS[key](**options)

@@ -93,7 +93,7 @@ def fit(
 def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
     """Read NAME=VALUE: values as JSON writes them, else as words."""
     from temperance.calibrators import make_calibrator
-    from temperance.validation import InputError
+    from temperance.errors import InputError, excerpt
 
     known = make_calibrator(method).get_params()
     options: dict[str, Any] = {}
@@ -102,7 +102,7 @@ def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
         if not equals or name not in known:
             names = ", ".join(known) or "none"
             raise InputError(
-                f"--set must be NAME=VALUE, with NAME for {method} one of: {names}; found {setting!r}."
+                f"--set must be NAME=VALUE, with NAME for {method} one of: {names}; found {excerpt(setting)}."
             )
         options[name] = _value(value)
         if isinstance(options[name], list):
@@ -112,13 +112,13 @@ def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
 
 def _metadata(notes: tuple[str, ...]) -> dict[str, Any] | None:
     """Read KEY=VALUE: values as JSON writes them, else as words."""
-    from temperance.validation import InputError
+    from temperance.errors import InputError, excerpt
 
     metadata = {}
     for note in notes:
         key, equals, value = note.partition("=")
         if not equals or not key:
-            raise InputError(f"--metadata must be KEY=VALUE; found {note!r}.")
+            raise InputError(f"--metadata must be KEY=VALUE; found {excerpt(note)}.")
         metadata[key] = _value(value)
     return metadata or None
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path)
 CLASSES_AS_GIVEN = "temperance.classes"  # in the context of a command
+_LARGEST_LIST = 1 << 26  # bytes of a file with the names of classes
 
 
 kind_option = click.option(
@@ -35,8 +36,10 @@ def _read_classes(
     context.meta[CLASSES_AS_GIVEN] = value
     if not value.startswith("@"):
         return tuple(name.strip() for name in value.split(","))
+    from temperance.files import read_regular_file
+
     try:
-        text = Path(value[1:]).read_text(encoding="utf-8-sig")
+        text = read_regular_file(value[1:], most=_LARGEST_LIST).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"the file {value[1:]!r} cannot be read as text: {error}") from None
     return tuple(line.strip() for line in text.splitlines() if line.strip())
@@ -174,7 +177,7 @@ draws_option = click.option(
     default=1000,  # metrics.resamples.DRAWS, which would be slow to import here
     help="Bootstrap resamples.",
 )
-bins_option = click.option("--bins", type=click.IntRange(min=1), default=15, help="Of the binned errors.")
+bins_option = click.option("--bins", type=click.IntRange(1, 10_000), default=15, help="Of the binned errors.")
 confidence_option = click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),

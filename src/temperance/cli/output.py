@@ -19,6 +19,7 @@ from rich.table import Table
 
 import temperance
 from temperance.cli.spelling import in_words
+from temperance.errors import on_one_line as on_one_line
 from temperance.progress import Report
 
 _WIDTH = 80
@@ -100,14 +101,6 @@ class Output:
             yield lambda what, share: progress.update(
                 task, description=f"{title}: {what}" if what else title, completed=share
             )
-
-
-def on_one_line(text: object) -> str:
-    """Return text that cannot break a line or steer a terminal, as a file's name may."""
-    return "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
-        for sign in str(text)
-    )
 
 
 def _finite(value: Any) -> Any:

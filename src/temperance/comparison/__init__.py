@@ -41,7 +41,7 @@ from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metr
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.resamples import DRAWS
 from temperance.progress import Progress, Report, reporting
-from temperance.validation import warn_of_probabilities
+from temperance.validation import check_number, warn_of_probabilities
 
 __all__ = [
     "UNCALIBRATED",
@@ -118,6 +118,7 @@ def compare(
     >>> result.recommended
     'ts'
     """
+    check_number("random_state", random_state, ">= 0", lambda seed: seed >= 0, whole=True)
     usual = [key for key, method in CALIBRATORS.items() if method.in_comparison]
     chosen = find_methods(usual if methods is None else methods)
     if (test_logits is None) != (test_labels is None):

@@ -121,6 +121,7 @@ def _curve(
     report: Report,
 ) -> LearningCurve:
     check_number("draws", draws, ">= 2, for their spread", lambda n: n >= 2, whole=True)
+    check_number("random_state", random_state, ">= 0", lambda seed: seed >= 0, whole=True)
     rows = comparison.fitted
     chosen = _quick_methods(comparison) if methods is None else list(methods)
     split = comparison.judged is rows

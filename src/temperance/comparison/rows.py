@@ -15,7 +15,7 @@ from temperance.containers import open_labelled
 from temperance.core.arrays import Vector
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
-from temperance.validation import check_number, inspector
+from temperance.validation import check_number, inspector, random_generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def deal_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
     """Deal the rows to folds at random."""
     wanted = f"from 2 to the number of rows, {n_rows}"
     check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
-    return np.random.default_rng(random_state).permutation(n_rows) % folds
+    return random_generator("random_state", random_state).permutation(n_rows) % folds
 
 
 def predict(calibrator: Any, logits: NDArray[Any] | BFloat16) -> Vector:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from temperance.core.arrays import Floats
+from temperance.errors import InputError, excerpt
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they win from the cache.
 BLOCK_BYTES = 1 << 20
@@ -27,6 +28,7 @@ BLOCK_BYTES = 1 << 20
 FEW_CLASSES = 32
 # Rows that the linear algebra library takes at a time, or a multiple of them.
 STRIDE = 16
+MOST_THREADS = 1024
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
@@ -37,11 +39,21 @@ def number_of_threads() -> int:
     if chosen is not None:
         return chosen
     set_by_user = os.environ.get("TEMPERANCE_THREADS", "")
-    if set_by_user.isdigit() and int(set_by_user) > 0:
-        return int(set_by_user)
+    if set_by_user:
+        return _threads_of(set_by_user)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _threads_of(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MOST_THREADS)) else 0
+    if not 1 <= number <= MOST_THREADS:
+        raise InputError(
+            "the environment variable TEMPERANCE_THREADS must be a whole number from 1 to "
+            f"{MOST_THREADS}; found {excerpt(text)}. Correct it, or unset it to use all cores."
+        )
+    return number
 
 
 @contextmanager

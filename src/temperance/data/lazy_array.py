@@ -69,7 +69,7 @@ class LazyArray(ABC):
         try:
             yield
         except InputError as error:
-            error.where = _place(self.path, self.key)
+            error.where = error.where or _place(self.path, self.key)  # a prior is a file of its own
             raise
 
     def check_numbers(self) -> None:

@@ -5,6 +5,7 @@ Which keys it has is in keys.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -250,7 +251,7 @@ def _split(classes: str | Sequence[str] | None) -> tuple[str, ...] | None:
         return None
     given = classes.split(",") if isinstance(classes, str) else classes
     names = tuple(str(name).strip() for name in given)
-    wrong = [name for name in names if not name or names.count(name) > 1]
+    wrong = [name for name, times in Counter(names).items() if not name or times > 1]
     if wrong:
         what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
         raise InputError(f"classes must be names that differ, one for each class; found {what}.")

@@ -17,14 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.metrics.predictions import check_integer
-from temperance.validation import check_choice
+from temperance.validation import check_choice, check_number
+
+MOST_BINS = 10_000  # more than any data fill; memory and time grow with them
 
 
 def check_bins(bins: int, strategy: str = "width") -> int:
     """Return the number of bins, after checking it and the strategy."""
     check_choice("strategy", strategy, ("width", "mass"))
-    return check_integer("bins", bins, 1)
+    wanted = f"from 1 to {MOST_BINS}"
+    check_number("bins", bins, wanted, lambda number: 1 <= number <= MOST_BINS, whole=True)
+    return int(bins)
 
 
 def bin_edges(

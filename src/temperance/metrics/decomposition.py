@@ -21,7 +21,7 @@ from temperance.core.arrays import Vector
 from temperance.labels import Names
 from temperance.metrics.predictions import Predictions, cached_slices, check_integer, check_rows
 from temperance.metrics.recalibration import Recalibration, Recalibrator, log_probabilities
-from temperance.validation import check_choice
+from temperance.validation import check_choice, random_generator
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def decompose(
     """
     check_choice("loss", loss, ("nll", "brier"))
     rows = check_rows(probs, labels, sample_weight, classes)
-    losses = recalibrated_losses(rows, folds, np.random.default_rng(random_state))[loss]
+    losses = recalibrated_losses(rows, folds, random_generator("random_state", random_state))[loss]
     total, refinement = rows.mean(losses[0]), rows.mean(refined(rows, losses))
     return Decomposition(total, total - refinement, refinement)
 

@@ -39,6 +39,7 @@ from temperance.metrics.selective import RiskCurve
 from temperance.metrics.smooth import smooth_parts
 from temperance.metrics.sums import group_sums
 from temperance.progress import reporting
+from temperance.validation import random_generator
 
 _RANGES = {"accuracy": (0, 1), "aurc": (0, 1), "overconfidence": (-1, 1)}  # others: from 0 up
 METRICS = (
@@ -139,7 +140,7 @@ class Scorer:
 
     def evaluate(self, rows: Predictions, progress: Callable[[float], None] | None = None) -> Evaluation:
         """Return all metrics of the rows, and the tests."""
-        generator = np.random.default_rng(self.random_state)
+        generator = random_generator("random_state", self.random_state)
         per_row = _per_row(rows, generator)
         n_rows, n_classes = rows.probs.shape
         resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from onnx import (
     ModelProto,
     NodeProto,
@@ -25,8 +24,9 @@ from onnx import (
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.model import Model, model_of
-from temperance.files import check_writable
+from temperance.files import check_regular, check_writable
 from temperance.onnx.contents import names_in, readers_in, side_files
+from temperance.onnx.damage import classifier_damage_explained
 from temperance.onnx.deciding import fitted_floor, holds_probabilities
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, write_model
@@ -106,9 +106,27 @@ def append_to_onnx(
     check_writable(path, overwrite=overwrite)
     if floor is not None:
         check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
-    fitted, classifier = model_of(calibrator), _read(Path(model))
-    _check_folder(classifier, Path(model), Path(path))
-    classifier, opset = _with_known_opset(classifier, Path(model))
+    check_regular(Path(model))
+    with classifier_damage_explained(Path(model)):
+        return _append(
+            model_of(calibrator),
+            Path(model),
+            Path(path),
+            output,
+            from_probs,
+            floor,
+            keep=keep,
+            overwrite=overwrite,
+        )
+
+
+def _append(
+    fitted: Model, model: Path, path: Path, output: str | None, from_probs: bool | None, floor: float | None,
+    *, keep: bool, overwrite: bool,
+) -> str:  # fmt: skip
+    classifier = _read(model)
+    _check_folder(classifier, model, path)
+    classifier, opset = _with_known_opset(classifier, model)
     found = _find_output(classifier, output)
     kind, is_single = _check_output(found, fitted.n_classes)
     taken = set(names_in(classifier.graph))
@@ -131,12 +149,10 @@ def append_to_onnx(
 
 
 def _read(path: Path) -> ModelProto:
-    try:
-        model: ModelProto = load(str(path), format="protobuf", load_external_data=False)
-        checker.check_model(str(path))
-    except (DecodeError, checker.ValidationError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{path} must be a valid ONNX model; ONNX says: {reason}") from error
+    model: ModelProto = load(str(path), format="protobuf", load_external_data=False)
+    checker.check_model(str(path))
+    if not all(isinstance(name, str) for name in names_in(model.graph)):
+        raise UnicodeError("a name is not UTF-8")
     if METHOD in {entry.key for entry in model.metadata_props}:
         raise InputError(f"{path} is calibrated already. Append the calibrator to the classifier itself.")
     return model
@@ -207,7 +223,7 @@ def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
         advice = "Export the classifier again without ZipMap: zipmap=False in scikit-learn's converter."
         raise InputError(f"{wanted}; found {held}. {advice}")
     if tensor.elem_type not in WORKING:
-        found = f"a tensor of {TensorProto.DataType.Name(tensor.elem_type).lower()}"
+        found = f"a tensor of {_type_name(tensor.elem_type)}"
         raise InputError(f"{wanted}; found {found}. Name another output, or export the classifier's logits.")
     sizes = [size.dim_value if size.HasField("dim_value") else "?" for size in tensor.shape.dim]
     if n_classes == 2 and (len(sizes) == 1 or sizes[1:] == [1]):
@@ -215,6 +231,11 @@ def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
     if len(sizes) != 2 or sizes[1] not in ("?", n_classes):
         raise InputError(f"{wanted}; found ({', '.join(map(str, sizes))}).")
     return int(tensor.elem_type), False
+
+
+def _type_name(element: int) -> str:
+    names = {number: name.lower() for name, number in TensorProto.DataType.items()}
+    return names.get(element, f"the unknown type {element}")
 
 
 def _softmax_behind(model: ModelProto, output: str, operator: str) -> list[NodeProto]:

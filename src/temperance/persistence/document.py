@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import numpy as np
 
 from temperance.calibrators.model import Shape
 from temperance.core.arrays import Vector
-from temperance.errors import InputError
+from temperance.errors import InputError, excerpt, listed
+from temperance.files import read_regular_file
 from temperance.persistence.fields import plain_json
 
 LARGEST_COUNT = 2**53  # up to which float64, and so JSON in other languages, has all whole numbers
+LARGEST_FILE = 1 << 28  # bytes: thousands of times the file of 1000 classes
 LONGEST_TEXT = 1000  # of what is shown to people
 
 
@@ -31,12 +34,11 @@ class Document:
 
     def _parse(self) -> Any:
         def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            names = [name for name, _ in pairs]
-            if len(set(names)) < len(names):
-                raise self.error(f"a field occurs twice, one of {', '.join(sorted(names))}")
+            if twice := sorted(name for name, times in Counter(n for n, _ in pairs).items() if times > 1):
+                raise self.error(f"a field must occur once; found {listed(twice)} more than once")
             return dict(pairs)
 
-        content = self.path.read_bytes()
+        content = read_regular_file(self.path, most=LARGEST_FILE)
         try:
             parsed = json.loads(content.decode(), object_pairs_hook=unique)
         except InputError:
@@ -62,10 +64,12 @@ class Document:
     def refuse_others(self, given: Collection[str], known: Collection[str], what: str) -> None:
         """Raise if a name is not known."""
         if unknown := sorted(set(given) - set(known)):
-            raise self.error(f"{what} has the unknown {', '.join(unknown)}")
+            raise self.error(f"{what} has the unknown {listed(unknown)}")
 
-    def array(self, value: Any, shape: Shape, name: str, *, least: float = -np.inf) -> Vector:
-        """Return numbers of a shape, none below `least`."""
+    def array(
+        self, value: Any, shape: Shape, name: str, *, least: float = -np.inf, most: float = np.inf
+    ) -> Vector:
+        """Return numbers of a shape from `least` to `most`."""
         if not _is_numeric(value):
             raise self.error(f"{name} must hold numbers only")
         try:
@@ -76,25 +80,28 @@ class Document:
             raise self.error(f"{name} must have the shape {shape}; found {array.shape}")
         if (array < least).any():
             raise self.error(f"{name} must be >= {least:g}; found {array.min():g}")
+        if (array > most).any():
+            raise self.error(f"{name} must be <= {most:g}; found {array.max():g}")
         return array
 
     def number(self, value: Any, name: str, low: float, high: float) -> float:
         """Return a number from `low` to `high`."""
         if type(value) not in (int, float) or not low <= value <= high:
-            raise self.error(f"{name} must be a number from {low:g} to {high:g}; found {_excerpt(value)}")
+            raise self.error(f"{name} must be a number from {low:g} to {high:g}; found {excerpt(value)}")
         return float(value)
 
-    def count(self, value: Any, name: str, least: int) -> int:
-        """Return a whole number that is not below `least`."""
-        if type(value) is not int or not least <= value <= LARGEST_COUNT:
-            raise self.error(f"{name} must be a whole number and at least {least}; found {_excerpt(value)}")
+    def count(self, value: Any, name: str, least: int, most: int = LARGEST_COUNT) -> int:
+        """Return a whole number from `least` to `most`."""
+        if type(value) is not int or not least <= value <= most:
+            limit = f"at most {most}" if type(value) is int and value > most else f"at least {least}"
+            raise self.error(f"{name} must be a whole number and {limit}; found {excerpt(value)}")
         return value
 
     def text(self, value: Any, name: str) -> str:
         """Return text that can be shown on one line."""
         if not isinstance(value, str) or len(value) > LONGEST_TEXT or not value.isprintable():
             raise self.error(
-                f"{name} must be text of at most {LONGEST_TEXT} printable characters; found {_excerpt(value)}"
+                f"{name} must be text of at most {LONGEST_TEXT} printable characters; found {excerpt(value)}"
             )
         return value
 
@@ -103,8 +110,3 @@ def _is_numeric(value: Any) -> bool:
     if isinstance(value, list):
         return all(_is_numeric(item) for item in value)
     return type(value) in (int, float)
-
-
-def _excerpt(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}..."

@@ -13,7 +13,7 @@ from temperance.calibrators.base import Calibrator, TemperatureCalibrator
 from temperance.calibrators.model import Formula, Model, Shape
 from temperance.core.arrays import Vector
 from temperance.core.solution import Solution, parse_message
-from temperance.errors import InputError
+from temperance.errors import InputError, excerpt
 from temperance.persistence.document import Document
 from temperance.persistence.fields import (
     FORMAT,
@@ -23,6 +23,10 @@ from temperance.persistence.fields import (
     VERSION,
 )
 from temperance.persistence.record_reading import RecordReader
+from temperance.persistence.trial import check_works
+from temperance.validation import check_temperatures
+
+MOST_CLASSES = 10**6
 
 
 def read_calibrator(path: Path) -> Calibrator:
@@ -40,11 +44,13 @@ class _Reader:
         self._check_version()
         method, classes = self.content["method"], self.content["classes"]
         if not isinstance(method, str) or method not in CALIBRATORS:
-            raise self.document.error(f"method must be one of {', '.join(CALIBRATORS)}; found {method!r}")
-        self.document.count(classes, "classes", 2)
+            known = ", ".join(CALIBRATORS)
+            raise self.document.error(f"method must be one of {known}; found {excerpt(method)}")
+        self.document.count(classes, "classes", 2, MOST_CLASSES)
         calibrator = self._build(CALIBRATORS[method].build)
         calibrator.model_ = model = self._model(calibrator, classes)
         calibrator.n_features_in_ = classes
+        check_works(calibrator, self.document)
         if model.record.class_names is not None:
             calibrator.feature_names_in_ = np.array(model.record.class_names, object)
         return calibrator
@@ -52,10 +58,11 @@ class _Reader:
     def _check_version(self) -> None:
         given, version = self.content.get("format"), self.content.get("version")
         if given != FORMAT:
-            raise self.document.error(f"format must be {FORMAT!r}; found {given!r}")
+            raise self.document.error(f"format must be {FORMAT!r}; found {excerpt(given)}")
         if type(version) is not int or not 1 <= version <= VERSION:
             raise self.document.error(
-                f"version must be a whole number from 1 to {VERSION}; found {version!r}. Update temperance"
+                f"version must be a whole number from 1 to {VERSION}; found {excerpt(version)}. "
+                "Update temperance"
             )
         self.document.require(self.content, REQUIRED, "the file")
         if version == 1:  # whose fields are all of them required
@@ -81,7 +88,7 @@ class _Reader:
         formula, shapes = self._formula(calibrator, classes)
         fit, quantiles = self._object("fit"), None
         if isinstance(calibrator, TemperatureCalibrator):
-            quantiles = self.document.array(fit.get(QUANTILES_OF_T), (3,), QUANTILES_OF_T)
+            quantiles = self._quantiles(fit)
         solution = self._solution(fit)
         record = RecordReader(self.document, classes)
         adaptation = record.adaptation()
@@ -93,7 +100,7 @@ class _Reader:
             classes,
             n_rows=fit["rows"],
             solution=solution,
-            standard_errors=self._standard_errors(shapes),
+            standard_errors=self._standard_errors(calibrator, shapes),
             temperature_quantiles=quantiles,
             log_prior_ratio=adaptation.log_prior_ratio,
             class_counts=record.class_counts(),
@@ -107,7 +114,10 @@ class _Reader:
         kind, shapes = calibrator._stored_formula(parameters, classes)
         self.document.require(parameters, shapes, "parameters")
         self.document.refuse_others(parameters, shapes, "parameters")
-        arrays = {name: self.document.array(parameters[name], shape, name) for name, shape in shapes.items()}
+        arrays = {
+            name: self.document.array(parameters[name], shape, name, least=-kind.largest, most=kind.largest)
+            for name, shape in shapes.items()
+        }
         formula = kind.from_arrays(arrays)
         try:
             formula.check()
@@ -115,8 +125,20 @@ class _Reader:
             raise self.document.error(str(error).rstrip(".")) from None
         return formula, shapes
 
-    def _standard_errors(self, shapes: Mapping[str, Shape]) -> dict[str, Vector]:
+    def _quantiles(self, fit: dict[str, Any]) -> Vector:
+        quantiles = self.document.array(fit.get(QUANTILES_OF_T), (3,), QUANTILES_OF_T)
+        try:
+            check_temperatures(QUANTILES_OF_T, quantiles)
+        except InputError as error:
+            raise self.document.error(str(error).rstrip(".")) from None
+        if (np.diff(quantiles) < 0).any():
+            raise self.document.error(f"{QUANTILES_OF_T} must not fall; found {quantiles.tolist()}")
+        return quantiles
+
+    def _standard_errors(self, calibrator: Calibrator, shapes: Mapping[str, Shape]) -> dict[str, Vector]:
         errors = self._object("standard_errors")
+        needed = [name for name in calibrator.needed_errors if name in shapes]
+        self.document.require(errors, needed, "standard_errors")
         self.document.refuse_others(errors, shapes, "standard_errors")
         return {
             name: self.document.array(value, shapes[name], f"standard error of {name}", least=0)
@@ -128,7 +150,7 @@ class _Reader:
         for name, kind in SOLVER_FIELDS.items():
             # Other languages write a float that is whole as an integer.
             if type(fit[name]) is not kind and not (kind is float and type(fit[name]) is int):
-                raise self.document.error(f"fit: {name} must be {kind.__name__}; found {fit[name]!r}")
+                raise self.document.error(f"fit: {name} must be {kind.__name__}; found {excerpt(fit[name])}")
             if kind is int:
                 self.document.count(fit[name], f"fit.{name}", least=int(name == "rows"))
         solver, status = parse_message(fit["message"], converged=fit["converged"])

@@ -12,6 +12,7 @@ import numpy as np
 
 from temperance.calibrators.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.core.arrays import Vector
+from temperance.errors import excerpt
 from temperance.persistence.document import Document
 from temperance.persistence.fields import (
     ADAPTATION_FIELDS,
@@ -110,7 +111,8 @@ class RecordReader:
             return None
         kind, floor = fitted_on.get("kind"), None
         if kind not in KINDS:
-            raise self.document.error(f"fitted_on.kind must be one of {', '.join(KINDS)}; found {kind!r}")
+            wanted = ", ".join(KINDS)
+            raise self.document.error(f"fitted_on.kind must be one of {wanted}; found {excerpt(kind)}")
         if "floor" in fitted_on:
             if kind != "probabilities":
                 raise self.document.error("fitted_on.floor is for probabilities only")
@@ -120,7 +122,7 @@ class RecordReader:
     def _data_hash(self, fit: dict[str, Any]) -> str:
         value = self.document.text(fit["data_hash"], "fit.data_hash")
         if not re.fullmatch(r"[a-z0-9-]+:[0-9a-f]+", value):
-            raise self.document.error(f"fit.data_hash must be as sha256:0a1b...; found {value!r}")
+            raise self.document.error(f"fit.data_hash must be as sha256:0a1b...; found {excerpt(value)}")
         return value
 
     def _date(self, fit: dict[str, Any]) -> str:
@@ -131,7 +133,7 @@ class RecordReader:
             is_utc = False
         if not is_utc:
             example = datetime(2026, 1, 31, 12, tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            raise self.document.error(f"fit.date must be a time in UTC, as {example}; found {value!r}")
+            raise self.document.error(f"fit.date must be a time in UTC, as {example}; found {excerpt(value)}")
         return value
 
     def _library_version(self, fit: dict[str, Any]) -> str:

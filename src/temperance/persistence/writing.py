@@ -10,7 +10,7 @@ import numpy as np
 
 from temperance.calibrators.fit_record import Baseline, FitRecord, FittedOn
 from temperance.calibrators.model import Model
-from temperance.errors import InputError
+from temperance.errors import InputError, excerpt
 from temperance.persistence.fields import (
     BASELINE_FIELDS,
     FORMAT,
@@ -54,7 +54,7 @@ def _known(**values: Any) -> Json:
 def _plain(option: Any) -> Any:
     if isinstance(option, np.generic):
         return option.item()
-    raise InputError(f"options must be numbers or strings to be saved; found {option!r}.")
+    raise InputError(f"options must be numbers or strings to be saved; found {excerpt(option)}.")
 
 
 def _checked_metadata(metadata: Any) -> Json:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
+from temperance.errors import on_one_line
+
 _VOID = frozenset({"meta", "input", "br"})
 
 
@@ -27,7 +29,7 @@ def element(name: str, *children: str, **attributes: str | float | bool | None) 
             parts.append(label)
         elif value is not None and value is not False:
             shown = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
-            parts.append(f'{label}="{escape(shown)}"')
+            parts.append(f'{label}="{escape(_visible(shown))}"')
     opening = Markup(f"<{' '.join(parts)}>")
     return opening if name in _VOID else opening + joined(children) + Markup(f"</{name}>")
 
@@ -39,7 +41,12 @@ def unbroken(words: str) -> str:
 
 def joined(parts: Iterable[str]) -> Markup:
     """Return the parts one after the other, those that are not `Markup` escaped."""
-    return Markup("").join(parts)
+    return Markup("").join(part if isinstance(part, Markup) else _visible(part) for part in parts)
+
+
+def _visible(text: str) -> str:
+    """Return text without control characters, which a file's names may have and a page may not."""
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else on_one_line(sign) for sign in text)
 
 
 def table(head: list[str], rows: list[list[str]], caption: str) -> Markup:

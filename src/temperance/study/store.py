@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
 import temperance
+from temperance.errors import excerpt
 from temperance.study.protocol import FitKey
 from temperance.study.scoring import Score
+from temperance.study.store_rows import FIT_KEY, METRIC, SCORE, TASK, checked_row
 from temperance.study.tasks import TaskFile
 from temperance.validation import InputError
 
 FILE_NAME = "results.sqlite"
 FORMAT = "1"
+_MOST_DIGITS = 20  # of a random seed
 SCORES = tuple(column.name for column in fields(Score) if column.name not in ("fit", "metrics"))
 """The columns of a result, beside its name."""
 
+# Errors of SQLite that are no fault of the file; text that is no UTF-8 has no such name.
+_OF_THE_SYSTEM = tuple(
+    f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "CANTOPEN", "FULL")
+)
 _PATIENCE = 60.0  # seconds to wait for another process that reads or writes
 # In the order of the fields of TaskFile, FitKey and Score.
 _SCHEMA = """
@@ -62,10 +69,10 @@ class ResultStore:
             found = dict(connection.execute("SELECT name, value FROM setting"))
         if found.get("format") != FORMAT:
             raise InputError(
-                f"{self.path} must be a store of format {FORMAT}; found {found.get('format')!r}."
+                f"{self.path} must be a store of format {FORMAT}; found {excerpt(found.get('format'))}."
             )
-        self.seed = int(found["seed"])
-        self.version = found["temperance"]
+        self.seed = _seed(self.path, found.get("seed"))
+        self.version = str(found.get("temperance"))
 
     @classmethod
     def create(cls, folder: str | Path, seed: int) -> ResultStore:
@@ -135,7 +142,8 @@ class ResultStore:
 
     def fits(self) -> set[FitKey]:
         """Return the names of all results."""
-        return {FitKey(*row) for row in self._select("task, n, draw, method FROM score")}
+        rows = self._select("task, n, draw, method FROM score")
+        return {FitKey(*checked_row(self.path, "score", FIT_KEY, row)) for row in rows}
 
     def scores(self) -> list[Score]:
         """Return all results, by name."""
@@ -143,9 +151,10 @@ class ResultStore:
             rows = connection.execute("SELECT * FROM score ORDER BY task, n, draw, method").fetchall()
             metrics: dict[FitKey, dict[str, float]] = {}
             if "metric" in _names(connection):  # which earlier stores have not
-                for *key, name, value in connection.execute("SELECT * FROM metric"):
+                for row in connection.execute("SELECT * FROM metric"):
+                    *key, name, value = checked_row(self.path, "metric", METRIC, row)
                     metrics.setdefault(FitKey(*key), {})[name] = math.nan if value is None else value
-        return [_score(row, metrics) for row in rows]
+        return [_score(checked_row(self.path, "score", SCORE, row), metrics) for row in rows]
 
     def tasks(self) -> list[TaskFile]:
         """Return the tasks, by name."""
@@ -154,14 +163,16 @@ class ResultStore:
             normalised: set[str] = set()
             if "length_normalised" in _names(connection):  # which earlier stores have not
                 normalised = {name for (name,) in connection.execute("SELECT task FROM length_normalised")}
+        checked = [checked_row(self.path, "task", TASK, row) for row in rows]
         return [
             TaskFile(name, Path(path), digest, val, test, classes, name in normalised)
-            for name, path, digest, val, test, classes in rows
+            for name, path, digest, val, test, classes in checked
         ]
 
     def sizes(self) -> list[int]:
         """Return the sizes that were asked for, of which a small task may not have all."""
-        return [n for (n,) in self._select("n FROM size ORDER BY n")]
+        rows = self._select("n FROM size ORDER BY n")
+        return [checked_row(self.path, "size", (int,), row)[0] for row in rows]
 
     def _select(self, query: str) -> list[tuple[Any, ...]]:
         with _connect(self.path) as connection:
@@ -175,10 +186,19 @@ def _connect(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.IntegrityError:
         raise  # no fault of the file
-    except sqlite3.OperationalError as error:
-        raise OSError(f"{path} cannot be used: {error}") from error
     except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorname", "").startswith(_OF_THE_SYSTEM):
+            raise OSError(f"{path} cannot be used: {error}") from error
         raise InputError(f"{path} must be the store of a study; it cannot be read ({error}).") from error
+
+
+def _seed(path: Path, text: object) -> int:
+    if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise InputError(
+            f"{path} must have the random seed of its study, a whole number; found {excerpt(text)}. "
+            "Copy it again, or run the study anew."
+        )
+    return int(text)
 
 
 def _names(connection: sqlite3.Connection) -> set[str]:
@@ -196,7 +216,7 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[obj
         connection.execute(f"INSERT INTO {table} VALUES ({values}) ON CONFLICT DO NOTHING", row)
 
 
-def _score(row: tuple[Any, ...], metrics: Mapping[FitKey, Mapping[str, float]]) -> Score:
+def _score(row: Sequence[Any], metrics: Mapping[FitKey, Mapping[str, float]]) -> Score:
     key = FitKey(*row[:4])
     # SQLite has no nan and keeps it as null, and no truth values.
     found = (math.nan if value is None else value for value in row[4:])

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, npz, parquet, safetensors, torch
 from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
+from temperance.data.formats.inflation import without_inflated
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
+from temperance.files import check_regular
 
 FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".npz": npz.members,
@@ -64,7 +66,7 @@ def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[s
             remedy=Remedy("length_normalised"),
         )
     try:
-        members = FORMATS[format_of(path)](path, choice)
+        members = without_inflated(path, FORMATS[format_of(path)](path, choice))
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
     if not members:
@@ -78,6 +80,7 @@ def check_file(path: Path) -> None:
         raise file_error(path, "there is no such file. Check its name and folder.")
     if path.is_dir():
         raise file_error(path, "is a folder. Give the name of a file in it.")
+    check_regular(path)
     if not format_of(path):
         raise file_error(
             path,

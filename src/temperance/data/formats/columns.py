@@ -13,18 +13,21 @@ named after its class. Beside named ones, other columns are left alone.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from temperance.data.lazy_array import file_error
-from temperance.errors import InputError, Remedy
+from temperance.errors import InputError, Remedy, excerpt
 
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
 """What the index of a data frame is called in a file, and what pandas makes of that when it reads it."""
 MOST_LISTED = 12
+LONGEST_LIST = 200  # characters of names that an argument is shown with
+MOST_DIGITS = 9  # of the number of a class; a longer one is a name
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Colum
         return {"labels": Columns((_present(path, names, label),), flat=True)}
     identifier = _identifier(path, names, choice)
     if label is not None and label == identifier:
-        raise file_error(path, f"labels and ids must be two columns; found {label!r} for both.")
+        raise file_error(path, f"labels and ids must be two columns; found {excerpt(label)} for both.")
     found: dict[str, Columns] = {}
     if label is not None:
         found["labels"] = Columns((label,), flat=True)
@@ -89,11 +92,9 @@ def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Colum
 
 
 def _check_once(path: Path, names: list[str]) -> None:
-    twice = sorted({name for name in names if name and names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
     if twice:
-        raise file_error(
-            path, f"must name each column once; found {', '.join(map(repr, twice))} more than once."
-        )
+        raise file_error(path, f"must name each column once; found {listed(twice)} more than once.")
 
 
 def _label(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
@@ -134,15 +135,15 @@ def _named(path: Path, names: list[str], name: str, argument: str) -> str:
 def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Columns | None:
     """Return the columns named as scores: numbered, else by class, else a single one."""
     by_class = _by_what_follows(path, names, rf"{stem}s?_(.+)")
-    numbers = [one for one in by_class if one.isascii() and one.isdigit()]
+    numbers = [one for one in by_class if one.isascii() and one.isdigit() and len(one) <= MOST_DIGITS]
     if len(numbers) == len(by_class) and any(int(one) == 0 for one in numbers):
         return _numbered(path, stem, by_class)
     if 0 < len(numbers) < len(by_class) and choice.classes is None:
         word = next(name for one, name in by_class.items() if one not in numbers)
         raise file_error(
             path,
-            f"columns of {stem}s must all have numbers, or all names; found {by_class[numbers[0]]!r} and "
-            f"{word!r}.",
+            f"columns of {stem}s must all have numbers, or all names; "
+            f"found {excerpt(by_class[numbers[0]])} and {excerpt(word)}.",
             remedy=Remedy("classes", (joined(numbers), joined(list(by_class)))),
         )
     if by_class:  # numbers that do not begin with 0 are names as well
@@ -262,12 +263,13 @@ def joined(names: Sequence[str]) -> str:
     Or if a comma within one would part it.
     """
     plain = len(names) <= MOST_LISTED and not any("," in name for name in names)
-    return ",".join(names) if plain else "NAMES"
+    together = ",".join(names)
+    return together if plain and len(together) <= LONGEST_LIST else "NAMES"
 
 
 def listed(names: Sequence[str]) -> str:
     """Return names for a sentence: the first and the last few of many."""
-    shown = [repr(name) for name in names]
+    shown = [excerpt(name) for name in names]
     if len(shown) <= MOST_LISTED:
         return ", ".join(shown)
     return f"{', '.join(shown[:3])}, ..., {', '.join(shown[-2:])} ({len(shown)} in all)"

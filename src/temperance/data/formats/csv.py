@@ -48,7 +48,8 @@ def _fault_in_first(text: TableText, key: str, columns: Columns, cells: list[str
     """Return the error for columns that hold text in the first row: these hold it everywhere."""
     if columns.names != columns.class_names or len(cells) != len(text.names):
         return None  # what is wrong is said when the line is read
-    held = {name: cells[text.names.index(name)].strip() for name in columns.names}
+    cell_of = dict(zip(text.names, cells, strict=True))
+    held = {name: cell_of[name].strip() for name in columns.names}
     words = [name for name, cell in held.items() if cell and not _is_any_number(cell, text.separator)]
     return not_numbers(text.path, key, columns, words, f"{held[words[0]][:40]!r}") if words else None
 
@@ -66,7 +67,8 @@ class _Columns(LazyArray):
         super().__init__(text.path, key, shape, dtype)
         self.class_names, self.columns = columns.class_names, columns.names
         self._text = text
-        self._where = [text.names.index(name) for name in columns.names]
+        places = {name: place for place, name in enumerate(text.names)}
+        self._where = [places[name] for name in columns.names]
 
     def _line_blocks(self, rows: int) -> Iterator[dict[int, str]]:
         with self._text.lines() as numbered:

@@ -16,6 +16,7 @@ from typing import TextIO
 
 from temperance.data.formats.packed import open_bytes
 from temperance.data.lazy_array import damage_explained, file_error
+from temperance.errors import excerpt
 
 EXAMPLE = "logit_0,logit_1,label"
 SEPARATORS = (",", ";", "\t", "|")
@@ -107,13 +108,13 @@ def _check_names(path: Path, line: str, names: list[str]) -> None:
     if len(names) == 1 and len(line.split()) > 1:
         raise file_error(
             path,
-            f"columns must be separated by a comma, a semicolon, a tab or |; found {line.strip()[:60]!r}.",
+            f"columns must be separated by a comma, a semicolon, a tab or |; found {excerpt(line.strip())}.",
         )
     if all(map(is_number, names)) and not _are_columns_of_an_array(names):
         raise file_error(path, f"{wanted}; it holds numbers only. Add such a line.")
     measured = [name for name in names if is_number(name) and not name.isalnum()]
     if measured:
-        raise file_error(path, f"{wanted}; found {measured[0]!r} among the names. Add such a line.")
+        raise file_error(path, f"{wanted}; found {excerpt(measured[0])} among the names. Add such a line.")
 
 
 def _are_columns_of_an_array(names: list[str]) -> bool:

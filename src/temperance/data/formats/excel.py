@@ -12,11 +12,13 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
+from temperance.data.formats.inflation import is_inflated
 from temperance.data.formats.label_cells import whole_number
 from temperance.data.lazy_array import Held, LazyArray, UnreadableArray, damage_explained, file_error
 from temperance.errors import InputError
@@ -40,6 +42,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 def _sheet(path: Path) -> Iterator[Any]:
     openpyxl = import_optional("openpyxl", "excel", f"{path}: an {path.suffix} file")
     with damage_explained(path, _damage):
+        _check_not_inflated(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
         try:
             if not book.worksheets:
@@ -47,6 +50,13 @@ def _sheet(path: Path) -> Iterator[Any]:
             yield book.worksheets[0]
         finally:
             book.close()
+
+
+def _check_not_inflated(path: Path) -> None:
+    """Raise for a workbook whose parts unpack to far more than they hold: some are read as a whole."""
+    with ZipFile(path) as archive:
+        if any(is_inflated(part.file_size, part.compress_size) for part in archive.infolist()):
+            raise file_error(path, "must not unpack to hundreds of times its size. Save the table as .csv.")
 
 
 def _rows(sheet: Any) -> Generator[tuple[Any, ...], None, None]:
@@ -79,7 +89,8 @@ class _Reader(ABC):
 
     def __init__(self, path: Path, key: str, columns: Columns, names: list[str]) -> None:
         self._path, self._key, self._columns, self._names = path, key, columns, names
-        self._where = [names.index(name) for name in columns.names]
+        places = {name: place for place, name in enumerate(names)}
+        self._where = [places[name] for name in columns.names]
         self._fault: InputError | None = None
 
     def take(self, number: int, cells: tuple[Any, ...]) -> None:

@@ -42,16 +42,15 @@ _DAMAGE = (
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the arrays of a .npz by their keys."""
-    with _damage_named(path, ""), ZipFile(path) as archive:
-        infos = archive.infolist()
     found: dict[str, LazyArray] = {}
-    for info in infos:
-        if not info.filename.endswith(".npy"):
-            continue
-        key = info.filename.removesuffix(".npy")
-        with _opened(path, key, info) as stream:
-            header = read_header(path, key, stream, info.file_size)
-        found[key] = _Member(path, key, info, header)
+    with _damage_named(path, ""), ZipFile(path) as archive:
+        for info in archive.infolist():
+            if not info.filename.endswith(".npy"):
+                continue
+            key = info.filename.removesuffix(".npy")
+            with _damage_named(path, key), archive.open(info) as stream:
+                header = read_header(path, key, stream, info.file_size)
+            found[key] = _Member(path, key, info, header)
     return found
 
 

@@ -1,0 +1,108 @@
+"""Readers take time and memory in proportion to the file, whatever the file claims."""
+
+import gzip
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+import temperance
+from temperance import InputError
+from temperance.data import open_rows
+from temperance.data.formats import inflation, npz
+from temperance.population import read_population
+
+
+@pytest.fixture
+def low_limit(monkeypatch):
+    """Let files of 100 kB be large."""
+    monkeypatch.setattr(inflation, "ALWAYS_FINE", 100_000)
+
+
+def test_an_archive_is_opened_once_for_all_its_members(tmp_path, monkeypatch):
+    path = tmp_path / "many.npz"
+    np.savez(path, logits=np.zeros((3, 2)), labels=[0, 1, 0], **{f"x{i}": [i] for i in range(300)})
+    opened = []
+    monkeypatch.setattr(npz, "ZipFile", lambda path: opened.append(path) or zipfile.ZipFile(path))
+    assert len(npz.members(path, None)) == 302
+    assert len(opened) == 1
+
+
+def test_a_compressed_array_far_larger_than_its_file_is_refused(tmp_path, low_limit):
+    path = tmp_path / "zeros.npz"
+    np.savez_compressed(path, logits=np.zeros((50_000, 2)), labels=np.zeros(50_000, int))
+    with pytest.raises(
+        InputError, match=r"logits: must not claim more than 200 times .*Save it uncompressed"
+    ):
+        open_rows(path)
+    np.savez(path, logits=np.zeros((50_000, 2)), labels=np.zeros(50_000, int))  # the remedy
+    assert open_rows(path).shape == (50_000, 2)
+
+
+def test_small_arrays_may_be_constant(tmp_path):
+    path = tmp_path / "zeros.npz"
+    np.savez_compressed(path, logits=np.zeros((50_000, 2)), labels=np.zeros(50_000, int))
+    assert open_rows(path).shape == (50_000, 2)
+
+
+def test_a_tensor_that_repeats_one_number_is_refused(tmp_path, low_limit):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "repeated.pt"
+    torch.save({"logits": torch.zeros(1).expand(100_000, 3), "labels": torch.zeros(3, dtype=int)}, path)
+    assert path.stat().st_size < 5000
+    with pytest.raises(InputError, match="must not claim more than 200 times"):
+        open_rows(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ".jsonl.gz"])
+def test_packed_text_without_an_end_is_refused(suffix, tmp_path, low_limit):
+    path = tmp_path / f"long{suffix}"
+    path.write_bytes(gzip.compress(b'{"logits": [' + b"1," * 1_000_000))
+    with pytest.raises(InputError, match="must not unpack to more than 200 times its size"):
+        open_rows(path)
+
+
+def test_a_workbook_that_unpacks_to_far_more_is_refused(tmp_path, low_limit):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "book.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", b" " * 1_000_000)
+    with pytest.raises(InputError, match="must not unpack to hundreds of times its size"):
+        open_rows(path)
+
+
+@pytest.mark.parametrize("device", ["pipe", "/dev/zero"])
+def test_a_pipe_or_a_device_is_refused_at_once(device, tmp_path, fitted, command):
+    path = tmp_path / "source.npz"
+    if device == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(device)
+    for read in (temperance.load, read_population, open_rows):
+        with pytest.raises(InputError, match="must be a file; found a device or a pipe"):
+            read(path)
+    fitted("ts").save("cal.json")
+    refused = "found a device or a pipe"
+    command("apply", path, "rows.npz", "-o", "out.npz").refused(refused)
+    command("apply", "cal.json", path, "-o", "out.npz").refused(refused)
+    command("fit", "rows.npz", "--classes", f"@{path}", "-o", "out.json").refused(refused)
+    command("export", "cal.json", "out.onnx", "--append", path).refused(refused)
+
+
+def test_a_large_file_in_place_of_a_calibrator_is_not_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("temperance.persistence.document.LARGEST_FILE", 1 << 20)
+    path = tmp_path / "rows.npy"
+    with path.open("wb") as file:
+        file.truncate(3 << 20)
+    with pytest.raises(InputError, match="must have at most 1 MB; found 3 MB"):
+        temperance.load(path)
+
+
+def test_thousands_of_columns_are_read(tmp_path):
+    path = tmp_path / "wide.csv"
+    names = [f"logit_{i}" for i in range(20_000)]
+    path.write_text(",".join([*names, "label"]) + "\n" + "0," * 20_000 + "7\n")
+    rows = open_rows(path)
+    assert rows.shape == (1, 20_000)
+    assert rows.labels.tolist() == [7]

@@ -1,0 +1,106 @@
+"""What loads works: every field of a calibrator file is checked, for every method."""
+
+import json
+
+import numpy as np
+import pytest
+
+import temperance
+from temperance import CALIBRATORS, InputError
+
+METHODS = [key for key in CALIBRATORS if not key.endswith("sgd") and key != "pts-plain"]
+WRONG = [1e308, -1e308, 1e151, 0.0, -1.0, 1e-320]
+
+
+@pytest.fixture(params=METHODS)
+def key(request):
+    return request.param
+
+
+@pytest.fixture
+def changed(tmp_path, fitted):
+    """Return a function that changes the file of a method and loads it."""
+
+    def load(key, change):
+        path = tmp_path / "cal.json"
+        fitted(key).save(path, overwrite=True)
+        content = json.loads(path.read_text())
+        change(content)
+        path.write_text(json.dumps(content))
+        return temperance.load(path)
+
+    return load
+
+
+def works(calibrator, task):
+    """Assert that a loaded calibrator predicts, describes itself and can be saved."""
+    probs = calibrator.predict_proba(task.logits)
+    assert np.isfinite(probs).all()
+    np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-6)
+    assert calibrator.summary()
+
+
+def places(value, where=()):
+    """Yield the place of the first and the last number of each array."""
+    if isinstance(value, list):
+        for i in {0, len(value) - 1}:
+            yield from places(value[i], (*where, i))
+    else:
+        yield where
+
+
+@pytest.mark.parametrize("number", [1e308, pytest.param(0.0, marks=pytest.mark.slow), -1.0, 1e-320])
+def test_one_number_changed_is_refused_or_works(number, key, changed, task, fitted):
+    refused = 0
+    for name, array in fitted(key).parameters().items():
+        for place in places(array.tolist()):
+
+            def change(content, name=name, place=place):
+                holder, last = content["parameters"], name
+                for step in place:
+                    holder, last = holder[last], step
+                holder[last] = number
+
+            try:
+                calibrator = changed(key, change)
+            except InputError:
+                refused += 1
+            else:
+                works(calibrator, task)
+    assert refused or number != 1e308
+
+
+def test_standard_errors_may_be_absent_only_where_nothing_needs_them(key, changed, task):
+    def change(content):
+        content["standard_errors"] = {}
+
+    if CALIBRATORS[key].build().needed_errors:
+        with pytest.raises(InputError, match="standard_errors lacks"):
+            changed(key, change)
+    else:
+        works(changed(key, change), task)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("classes", 10**9, "classes must be a whole number and at most 1000000; found 1000000000"),
+        ("classes", 10**300, "at most 1000000"),
+        ("temperature_quantiles", [1.0, -1.0, 2.0], "temperature_quantiles must lie between"),
+        ("temperature_quantiles", [3.0, 2.0, 1.0], "temperature_quantiles must not fall"),
+    ],
+)
+def test_fields_beside_the_parameters_are_checked(place, value, words, changed):
+    def change(content):
+        (content if place == "classes" else content["fit"])[place] = value
+
+    with pytest.raises(InputError, match=words):
+        changed("ts", change)
+
+
+def test_a_centre_beyond_all_features_is_refused(changed):
+    def change(content):
+        content["parameters"]["centre"][0] = 1e308
+
+    with pytest.raises(InputError, match=r"centre must be <= 1e\+30; found 1e\+308"):
+        changed("bayes", change)
