@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.calibrators.model import Model
 from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.containers import Logits, open_logits
 from temperance.core.arrays import AnyArray
+from temperance.core.blocks import BFloat16
 from temperance.core.features import RowFeatures
 from temperance.core.logit_rows import LogitRows
 from temperance.core.ops import Array
@@ -28,12 +30,18 @@ def apply(model: Model, method: str, logits: Any, dim: int = -1) -> Any:
 def apply_opened(model: Model, method: str, opened: Logits) -> Any:
     """Return what `method` gives for opened logits, in the container that they came in."""
     check_columns(model, opened.axis.shape, opened.axis.dim)
-    rows = LogitRows(opened.values, inspect=inspector(opened.values))
-    result = _compute(model, method, rows)
-    rows.check()  # TS needs no row for its temperature, but invalid rows must still raise
+    result = apply_to_rows(model, method, opened.values)
     if method == "transform" and opened.binary:
         result = result[:, 1] - result[:, 0]
     return opened.close(result)
+
+
+def apply_to_rows(model: Model, method: str, values: NDArray[Any] | BFloat16) -> AnyArray:
+    """Return what `method` gives for an array that has a row for each prediction, a column for each class."""
+    rows = LogitRows(values, inspect=inspector(values))
+    result = _compute(model, method, rows)
+    rows.check()  # TS needs no row for its temperature, but invalid rows must still raise
+    return result
 
 
 def _compute(model: Model, method: str, rows: LogitRows) -> AnyArray:
