@@ -41,7 +41,9 @@ class MapTable(NamedTuple):
     @classmethod
     def of(cls, knots: Vector, slopes: Vector) -> MapTable:
         """Return the map with these slopes that is 0 at 0."""
-        return cls(knots, np.append(0.0, np.cumsum(slopes[:-1] * np.diff(knots))), slopes)
+        values = np.zeros(len(knots))
+        np.cumsum(slopes[:-1] * (knots[1:] - knots[:-1]), out=values[1:])
+        return cls(knots, values, slopes)
 
 
 def locate(z: Floats, top: Indices, peak: Floats) -> None:

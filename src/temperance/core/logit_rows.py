@@ -235,7 +235,7 @@ class LogitRows:
             at, u = slice(i, j), np.empty(z.shape)
             self._kernels.map_logits(z, self._top[at], self._peak[at], log_s[at], beta, table, u)
             for part in blocks.row_slices(j - i, size):
-                result[at][part] = _mixed(u[part], scales[:, at][:, part], weights, log=log)
+                result[at][part] = mixed(u[part], scales[:, at][:, part], weights, log=log)
 
         self.visit(work)
         return result
@@ -368,7 +368,7 @@ class LogitRows:
         return result
 
 
-def _mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:
+def mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:
     """Return sum_q weights[q] softmax(scales[q] d), for gaps d to the top class, or its logarithm.
 
     d is (rows, K), the scales are (nodes, rows).
@@ -376,12 +376,12 @@ def _mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:
     u = d * scales[:, :, None]
     if log:
         u += np.log(weights[:, None, None] / np.exp(u).sum(axis=2, keepdims=True))
-        mixed: Matrix = np.logaddexp.reduce(u, axis=0)
-        return np.minimum(mixed, 0.0, out=mixed)
+        total: Matrix = np.logaddexp.reduce(u, axis=0)
+        return np.minimum(total, 0.0, out=total)
     np.exp(u, out=u)
     u *= weights[:, None, None] / u.sum(axis=2, keepdims=True)
-    mixed = np.add.reduce(u, axis=0)
-    return np.minimum(mixed, 1.0, out=mixed)  # rounded weights may add up to more
+    total = np.add.reduce(u, axis=0)
+    return np.minimum(total, 1.0, out=total)  # rounded weights may add up to more
 
 
 def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch, limit: float) -> Vector:
