@@ -63,6 +63,14 @@ class NumpyOps:
         """Return the first columns, and the others."""
         return x[..., :at], x[..., at:]
 
+    def outer(self, x: Matrix, numbers: Sequence[float]) -> Matrix:
+        """Return x times each of the numbers."""
+        return x * np.asarray(numbers)
+
+    def columns(self, x: Matrix, number: int) -> list[Matrix]:
+        """Return each of the columns of x."""
+        return [x[:, i : i + 1] for i in range(number)]
+
     def take(self, table: Matrix, index: Indices) -> Matrix:
         """Return the row of a table at each index."""
         return table[index] if table.ndim == 1 else table[index[..., 0]]

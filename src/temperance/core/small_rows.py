@@ -155,7 +155,7 @@ class SmallRows:
         kernels.map_logits(self.values, self.columns, self.peak, log_s, beta, table, u)
         columns = np.empty((len(scales), self.n_rows))
         for column, scale in zip(columns, scales, strict=True):
-            column[:] = np.reshape(scale, -1)
+            column[:] = scale if isinstance(scale, float) else scale[:, 0]
         result = mixed(u, columns, np.asarray(weights, np.float64), log=self.log)
         return result.astype(self.values.dtype, copy=False)
 
