@@ -77,6 +77,12 @@ def _is_dask(values: Any) -> bool:
     return package in ("dask", "dask_expr") and hasattr(values, "__dask_graph__")
 
 
+def is_matrix(logits: Any, n_classes: int) -> bool:
+    """Say whether logits are an (N, K) array of floating point numbers already."""
+    plain = type(logits) is np.ndarray and logits.dtype.kind == "f"
+    return plain and logits.ndim == 2 and logits.shape[1] == n_classes
+
+
 def open_logits(logits: Any, dim: int = -1) -> Logits:
     """Open any supported container as an (N, K) array of logits, without reading them.
 

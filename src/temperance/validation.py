@@ -104,7 +104,10 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
 
     (N,) scores of a binary classifier have come as the columns [0, z].
     """
-    if not len(values) or not _in_unit_interval(_widened(values[:1])):  # the first row tells logits at once
+    if not len(values):
+        return False
+    first = _widened(values[:1])
+    if not 0 <= first[0, 0] <= 1 or not _in_unit_interval(first):  # which tells logits at once
         return False
     rows = _widened(values[:LOOKED_AT])
     scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())

@@ -316,7 +316,7 @@ def test_mapped_mixtures_are_the_weighted_mean_of_their_parts(kernel, dtype, log
     want = sum(
         share * np.exp(of_scale(SLOPES * scale[:, None])) for share, scale in zip(shares, scales, strict=True)
     )
-    got = LogitRows(z.astype(dtype)).mapped_mixture(1 / T0, table, scales, shares, log=log)
+    got = LogitRows(z.astype(dtype)).mapped_mixture(1 / T0, table, np.array(scales), shares, log=log)
     assert got.dtype == dtype
     assert (np.isneginf(z) == (np.isneginf(got) if log else got == 0)).all()
     rtol = 1e-11 if dtype == np.float64 else 3e-5

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.calibrators.model import Model
 from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.containers import Logits, open_logits
-from temperance.core.arrays import AnyArray
+from temperance.core.arrays import AnyArray, Floats
+from temperance.core.blocks import BFloat16
 from temperance.core.features import RowFeatures
 from temperance.core.logit_rows import LogitRows
 from temperance.core.ops import Array
+from temperance.core.small_rows import LongWay, SmallRows, are_small
 from temperance.errors import InputError
 from temperance.validation import inspector
 
@@ -28,21 +31,42 @@ def apply(model: Model, method: str, logits: Any, dim: int = -1) -> Any:
 def apply_opened(model: Model, method: str, opened: Logits) -> Any:
     """Return what `method` gives for opened logits, in the container that they came in."""
     check_columns(model, opened.axis.shape, opened.axis.dim)
-    rows = LogitRows(opened.values, inspect=inspector(opened.values))
-    result = _compute(model, method, rows)
-    rows.check()  # TS needs no row for its temperature, but invalid rows must still raise
+    result = apply_to_rows(model, method, opened.values)
     if method == "transform" and opened.binary:
         result = result[:, 1] - result[:, 0]
     return opened.close(result)
 
 
+def apply_to_rows(model: Model, method: str, values: NDArray[Any] | BFloat16) -> AnyArray:
+    """Return what `method` gives for an array that has a row for each prediction, a column for each class."""
+    if are_small(values):
+        try:
+            return _compute_small(model, method, values)
+        except LongWay:
+            pass
+    rows = LogitRows(values, inspect=inspector(values))
+    result = _compute(model, method, rows)
+    rows.check()  # TS needs no row for its temperature, but invalid rows must still raise
+    return result
+
+
+def _compute_small(model: Model, method: str, values: Floats) -> AnyArray:
+    rows = SmallRows(values, log=method == "transform")
+    if method == "predict" and model.keeps_class:
+        return rows.columns
+    return _result(model, method, rows, rows.n_rows)
+
+
 def _compute(model: Model, method: str, rows: LogitRows) -> AnyArray:
     if method == "predict" and model.keeps_class:
         return rows.top
-    features = NumpyRows(rows, model.name, log=method == "transform")
+    return _result(model, method, NumpyRows(rows, model.name, log=method == "transform"), rows.n_rows)
+
+
+def _result(model: Model, method: str, features: RowFeatures, n_rows: int) -> AnyArray:
     if method in ONE_PER_ROW:
         column = np.asarray(evaluate(model, method, features), np.float64)
-        return np.broadcast_to(column.reshape(-1), rows.n_rows).copy()
+        return np.broadcast_to(column.reshape(-1), n_rows).copy()
     calibrated: AnyArray = model.calibrate(features)
     return np.argmax(calibrated, axis=1) if method == "predict" else calibrated
 

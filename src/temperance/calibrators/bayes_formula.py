@@ -65,8 +65,8 @@ class LogTemperatureFormula(TemperatureFormula):
 
     def _temperatures(self, rows: RowFeatures) -> list[Array]:
         """Return T of each row at the nodes of the quadrature."""
-        mean, std = self._averaged(rows)
-        return [self._link().temperature(mean + std * node, rows.ops) for node in NODES]
+        (mean, std), ops = self._averaged(rows), rows.ops
+        return ops.columns(self._link().temperature(mean + ops.outer(std, NODES), ops), len(NODES))
 
     def _averaged(self, rows: RowFeatures) -> tuple[Array, Array]:
         """Return mean and standard deviation of what is averaged over: the posterior."""

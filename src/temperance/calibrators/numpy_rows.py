@@ -69,9 +69,8 @@ class NumpyRows:
 
     def divide(self, temperature: Matrix | float) -> Floats:
         """Return softmax(z / T), or z / T."""
-        beta = 1 / np.asarray(temperature, np.float64).reshape(-1)
-        column = np.broadcast_to(beta, self.rows.n_rows)
-        return self.rows.scaled(column) if self.log else self.rows.softmax(column)
+        beta = 1 / (temperature if isinstance(temperature, float) else temperature[:, 0])
+        return self.rows.scaled(beta) if self.log else self.rows.softmax(beta)
 
     def mixture(
         self,
@@ -99,7 +98,9 @@ class NumpyRows:
         weights: Sequence[float],
     ) -> Floats:
         """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), or its logarithm."""
-        columns = [np.broadcast_to(np.reshape(scale, -1), self.rows.n_rows) for scale in scales]
+        columns = np.empty((len(scales), self.rows.n_rows))
+        for column, scale in zip(columns, scales, strict=True):
+            column[:] = np.reshape(scale, -1)
         table = MapTable.of(knots, slopes)
         shares = np.asarray(weights, np.float64)
         return self.rows.mapped_mixture(1 / float(reference), table, columns, shares, log=self.log)

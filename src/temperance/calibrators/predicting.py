@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from temperance import loaders
-from temperance.calibrators.applying import apply_opened
+from temperance.calibrators.applying import apply_opened, apply_to_rows
 from temperance.calibrators.model import model_of
 from temperance.calibrators.output import OutputMixin
-from temperance.containers import framework_of, open_logits
+from temperance.containers import framework_of, is_matrix, open_logits
 from temperance.frames import check_column_names, column_names
 from temperance.validation import warn_of_probabilities
 
@@ -40,8 +40,12 @@ class PredictMixin(OutputMixin):
 
     def _apply(self, method: str, logits: Any, dim: int = -1) -> Any:
         """Return what `method` gives for these logits, in a container like theirs."""
-        model, framework = model_of(self), framework_of(logits)
+        model = model_of(self)
+        if is_matrix(logits, model.n_classes) and dim in (-1, 1):  # nothing to open: a service's single rows
+            warn_of_probabilities(logits)
+            return apply_to_rows(model, method, logits)
         self._check_names(logits)
+        framework = framework_of(logits)
         if framework is not None:
             return loaders.load(f"{framework} apply")(model, method, logits, dim)
         opened = open_logits(logits, dim)

@@ -26,9 +26,11 @@ from temperance.errors import InputError, excerpt
 BLOCK_BYTES = 1 << 20
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32
-# Rows that the linear algebra library takes at a time, or a multiple of them.
-STRIDE = 16
 MOST_THREADS = 1024
+# A single row of a class-major buffer would be added up in another order than the same row among others.
+FEWEST_ROWS = 2
+
+_HALF, _SINGLE, _DOUBLE = map(np.dtype, (np.float16, np.float32, np.float64))
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
@@ -95,63 +97,58 @@ class Scratch:
     """The (rows, classes) buffers of one thread, each allocated when first needed."""
 
     def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
-        # Class-major, a stride more than is ever used: as a whole a buffer would be contiguous, and its sums
-        # have other bits than those of a part of it.
-        self._shape = (_whole_strides(n_rows) + STRIDE * (n_classes < FEW_CLASSES), n_classes)
+        self._shape = (max(n_rows, FEWEST_ROWS), n_classes)
         self._dtype = dtype
+        # Not cached properties, whose lock takes longer than a row of few classes.
+        self._read: Floats | None = None
+        self._d: Floats | None = None
+        self._e: Floats | None = None
 
-    @cached_property
-    def read(self) -> Floats:
-        """Where a block is read into that cannot be used in place."""
-        return np.empty(self._shape, self._dtype)
-
-    @cached_property
+    @property
     def d(self) -> Floats:
         """The gaps to the top of each row."""
-        return self._buffer()
+        if self._d is None:
+            self._d = self._buffer()
+        return self._d
 
-    @cached_property
+    @property
     def e(self) -> Floats:
         """Their exponentials."""
-        return self._buffer()
-
-    @cached_property
-    def ones(self) -> Floats:
-        """A one for each class: the product with it is a row sum."""
-        return np.ones(self._shape[1], self._dtype)
-
-    def products(self, buffer: Floats, n_rows: int, weights: Floats | None = None) -> Floats:
-        """Return the first rows of a buffer times the weights, or their sums.
-
-        A product with ones is the fastest row sum that NumPy has, for few and for many classes. The linear
-        algebra library treats the last rows of a matrix in another way when they do not fill its stride, so
-        it gets whole strides: then the bits of a row do not depend on where in a block it lies.
-        """
-        whole = buffer[: _whole_strides(n_rows)]
-        products: Floats = np.dot(whole, self.ones if weights is None else weights)[:n_rows]
-        return products
+        if self._e is None:
+            self._e = self._buffer()
+        return self._e
 
     def _buffer(self) -> Floats:
         n_rows, n_classes = self._shape
         if n_classes < FEW_CLASSES:
             return np.zeros((n_classes, n_rows), self._dtype).T
-        return np.zeros(self._shape, self._dtype)
+        return np.empty(self._shape, self._dtype)
+
+    @staticmethod
+    def row_sums(buffer: Floats, n_rows: int) -> Floats:
+        """Return the sums of the first rows of a buffer; a row has the same bits whatever rows it is among.
+
+        The linear algebra library would be faster by a little, but its bits depend on the rows beside, and
+        its threads are the process's.
+        """
+        if buffer.shape[1] < FEW_CLASSES:  # class by class, for all rows at once
+            sums: Floats = np.add.reduce(buffer[: max(n_rows, FEWEST_ROWS)], axis=1)[:n_rows]
+            return sums
+        return np.einsum("ij->i", buffer[:n_rows])
 
     def block(self, values: Floats | BFloat16, start: int, stop: int) -> Floats:
         """Rows start..stop as a contiguous array of the working type: a view where that is possible."""
         rows = values[start:stop]
         if not isinstance(rows, BFloat16) and rows.dtype == self._dtype and rows.flags.c_contiguous:
             return rows
-        target = self.read[: stop - start]
+        if self._read is None:
+            self._read = np.empty(self._shape, self._dtype)
+        target = self._read[: stop - start]
         if isinstance(rows, BFloat16):
             rows.read_into(target)
         else:
             np.copyto(target, rows, casting="unsafe")
         return target
-
-
-def _whole_strides(n_rows: int) -> int:
-    return -(-n_rows // STRIDE) * STRIDE
 
 
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
@@ -164,9 +161,9 @@ def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
 
 def working_dtype(values: Floats | BFloat16) -> np.dtype[Any]:
     """Half precision is computed in float32, all else that is not float32 in float64."""
-    if isinstance(values, BFloat16) or values.dtype in (np.float16, np.float32):
-        return np.dtype(np.float32)
-    return np.dtype(np.float64)
+    if isinstance(values, BFloat16) or values.dtype in (_SINGLE, _HALF):
+        return _SINGLE
+    return _DOUBLE
 
 
 def block_rows(n_classes: int, itemsize: int) -> int:
@@ -189,9 +186,7 @@ def read_blocks(
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = size or block_rows(n_classes, dtype.itemsize)
-    # Of full size also for fewer rows: a product's last bit may depend on where in a buffer its rows lie,
-    # and a part of an array is to give the bits of the whole.
-    scratch = Scratch(size, n_classes, dtype)
+    scratch = Scratch(min(size, n_rows), n_classes, dtype)
     for rows in row_slices(n_rows, size)[lane::lanes]:
         with np.errstate(all="ignore"):
             block = scratch.block(values, rows.start, rows.stop)
@@ -240,23 +235,28 @@ _one_blas_thread = _OneBlasThread()
 def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
     """Call `work(block, start, stop, scratch)` for every block; it writes its results row by row.
 
-    The linear algebra library is held to one thread meanwhile: the threads are ours, and its results
-    then do not depend on how many it would have used.
+    It must not use the linear algebra library, whose threads would be beside ours.
     """
     n_rows, n_classes = values.shape
-    size = block_rows(n_classes, working_dtype(values).itemsize)
-    lanes = max(1, min(number_of_threads(), -(-n_rows // size)))
+    dtype = working_dtype(values)
+    size = block_rows(n_classes, dtype.itemsize)
+    if n_rows <= size:  # with as little Python as can be: one row is what a service asks for
+        scratch = Scratch(n_rows, n_classes, dtype)
+        with np.errstate(all="ignore"):
+            work(scratch.block(values, 0, n_rows), 0, n_rows, scratch)
+        return
+    lanes = min(number_of_threads(), -(-n_rows // size))
+    streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
+    if lanes == 1:
+        _run(streams[0])
+        return
+    with ThreadPoolExecutor(lanes) as pool:
+        list(pool.map(_run, streams))
 
-    def run(lane: int) -> None:
-        for _ in _lane(values, size, lane, lanes, work):
-            pass
 
-    with _one_blas_thread:
-        if lanes <= 1:
-            run(0)
-            return
-        with ThreadPoolExecutor(lanes) as pool:
-            list(pool.map(run, range(lanes)))
+def _run(stream: Iterator[Any]) -> None:
+    for _ in stream:
+        pass
 
 
 def sum_blocks(

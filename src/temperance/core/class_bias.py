@@ -250,7 +250,7 @@ def add_class_bias(output: Floats, rows: LogitRows, offsets: Offsets, weight: fl
     beta, bias = output.dtype.type(offsets.beta), offsets.bias.astype(output.dtype)
     interactions = None if offsets.interactions is None else offsets.interactions.T.astype(output.dtype)
 
-    def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+    def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
         base = output[i:j]
         log_probs = base if log else np.log(base)
         u = beta * log_probs + bias
@@ -263,7 +263,6 @@ def add_class_bias(output: Floats, rows: LogitRows, offsets: Offsets, weight: fl
         else:
             base *= 1 - weight
             base += weight * np.exp(u)
-        return (np.zeros(0),)
 
-    rows.sum(work)
+    rows.visit(work)
     return output

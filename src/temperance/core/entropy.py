@@ -23,8 +23,9 @@ def log_entropy(z: Floats, top: NDArray[np.intp], peak: Floats, r: Floats, mu: F
     """Return log H of each row of a block, from r and mu at beta = 1; a lone class has -inf."""
     with np.errstate(divide="ignore"):
         result = np.log(np.log1p(r, dtype=np.float64) - mu)
-    confident = np.flatnonzero(r < TINY[z.itemsize])
-    if confident.size:
+    underflown = r < TINY[z.itemsize]
+    if underflown.any():
+        confident = np.flatnonzero(underflown)
         result[confident] = _of_confident_rows(z[confident], top[confident], peak[confident])
     return result
 

@@ -41,12 +41,14 @@ class MapTable(NamedTuple):
     @classmethod
     def of(cls, knots: Vector, slopes: Vector) -> MapTable:
         """Return the map with these slopes that is 0 at 0."""
-        return cls(knots, np.append(0.0, np.cumsum(slopes[:-1] * np.diff(knots))), slopes)
+        values = np.zeros(len(knots))
+        np.cumsum(slopes[:-1] * (knots[1:] - knots[:-1]), out=values[1:])
+        return cls(knots, values, slopes)
 
 
 def locate(z: Floats, top: Indices, peak: Floats) -> None:
     """Write each row's top class and its logit. A NaN wins, so the peak shows it."""
-    np.argmax(z, axis=1, out=top)
+    z.argmax(axis=1, out=top)
     peak[:] = z[np.arange(len(z)), top]
 
 
@@ -66,11 +68,11 @@ def moments(
     """Write r, mu and v of each row at its inverse temperature."""
     d, e = _exponentials(z, peak, beta, scratch)
     e[np.arange(len(z)), top] = 0
-    r[:] = scratch.products(scratch.e, len(z))
+    r[:] = scratch.row_sums(scratch.e, len(z))
     np.multiply(e, d, out=e)
-    mu[:] = scratch.products(scratch.e, len(z))
+    mu[:] = scratch.row_sums(scratch.e, len(z))
     np.multiply(e, d, out=e)
-    v[:] = scratch.products(scratch.e, len(z))
+    v[:] = scratch.row_sums(scratch.e, len(z))
     s = 1 + r
     mu /= s
     v /= s
@@ -81,7 +83,7 @@ def moments(
 def softmax(z: Floats, top: Indices, peak: Floats, beta: Floats, out: Floats, scratch: Scratch) -> None:
     """Write the probabilities softmax(beta z)."""
     _, e = _exponentials(z, peak, beta, scratch)
-    np.multiply(e, (1 / scratch.products(scratch.e, len(z)))[:, None], out=out)
+    np.multiply(e, (1 / scratch.row_sums(scratch.e, len(z)))[:, None], out=out)
 
 
 def _mapped(

@@ -6,7 +6,7 @@ row), so that a fit reads the array as often as it needs new moments and no more
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from temperance.core import backend, blocks
 from temperance.core.arrays import Floats, Matrix, Vector
-from temperance.core.blocks import BFloat16, Scratch
+from temperance.core.blocks import BFloat16, Scratch, row_products
 from temperance.core.entropy import log_entropy
 from temperance.core.features import RowShape
 from temperance.core.kernels import MapTable
@@ -28,6 +28,7 @@ IMPOSSIBLE = 2e4
 # Numbers in one product of a Gram matrix: enough for the linear algebra library to be at its best.
 GRAM_SIZE = 1 << 20
 SEGMENT_COST = 8  # of sums over segments, relative to moments, in NumPy
+MIXED_NUMBERS = 1 << 15  # that a mixture holds at a time: its nodes times some rows, within the cache
 ROW_SCRATCH = 2048  # numbers that the moments of a row of segments take
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
@@ -112,9 +113,9 @@ class LogitRows:
 
     def _locate(self) -> None:
         if not self._located:
-            self._pass(lambda z, start, stop, scratch: None)
+            self.visit(lambda z, start, stop, scratch: None)
 
-    def _pass(self, work: blocks.BlockWork) -> None:
+    def visit(self, work: blocks.BlockWork) -> None:
         """Run `work` over all blocks; on the first pass, find the top of each row on the way."""
         self.passes += 1
         if self._located:
@@ -134,7 +135,9 @@ class LogitRows:
             self._inspect(self)
 
     def _column(self, beta: Vector | float) -> Floats:
-        return np.full(self.n_rows, beta, self.dtype)
+        column = np.empty(self.n_rows, self.dtype)
+        column[:] = beta
+        return column
 
     def moments(self, beta: Vector | float) -> Moments:
         """Return log s, mu and v of each row at inverse temperature `beta`."""
@@ -145,7 +148,7 @@ class LogitRows:
             top, peak = self._top[i:j], self._peak[i:j]
             self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], v[i:j], scratch)
 
-        self._pass(work)
+        self.visit(work)
         return Moments(np.log1p(r, dtype=np.float64), mu.astype(np.float64), v.astype(np.float64))
 
     def _keep(self, key: Any, compute: Callable[[], Any]) -> Any:
@@ -169,7 +172,7 @@ class LogitRows:
             self._kernels.moments(z, top, peak, one[i:j], r[i:j], mu[i:j], v[i:j], scratch)
             entropy[i:j] = log_entropy(z, top, peak, r[i:j], mu[i:j])
 
-        self._pass(work)
+        self.visit(work)
         return Uncertainty(entropy, -np.log1p(r, dtype=np.float64))
 
     def shape_at(self, beta: float) -> RowShape:
@@ -187,7 +190,7 @@ class LogitRows:
             self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], v[i:j], scratch)
             gaps[:, i:j] = _gaps(z, top, peak, scratch, IMPOSSIBLE / beta)
 
-        self._pass(work)
+        self.visit(work)
         log_s = self._kept["log sum", beta] = np.log1p(r, dtype=np.float64)
         with np.errstate(divide="ignore"):
             log_entropy = np.log(log_s - beta * mu.astype(np.float64))
@@ -218,19 +221,23 @@ class LogitRows:
         return self.sum(work, width, threads=kernels.SEGMENTS_IN_THREADS)
 
     def mapped_mixture(
-        self, beta: float, table: MapTable, scales: Sequence[Vector], weights: Vector, *, log: bool
+        self, beta: float, table: MapTable, scales: Matrix, weights: Vector, *, log: bool
     ) -> Floats:
-        """Return sum_q weights[q] softmax(-scales[q] map(-log softmax(beta z))), or its logarithm."""
+        """Return sum_q weights[q] softmax(-scales[q] map(-log softmax(beta z))), or its logarithm.
+
+        The scales are (nodes, N).
+        """
         log_s = self.log_sum_at(beta)
         result = np.empty((self.n_rows, self.n_classes), self.dtype)
+        size = max(1, MIXED_NUMBERS // (len(weights) * self.n_classes))
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             at, u = slice(i, j), np.empty(z.shape)
             self._kernels.map_logits(z, self._top[at], self._peak[at], log_s[at], beta, table, u)
-            mixed = _mixed(u, [scale[at, None] for scale in scales], weights, log=log)
-            result[at] = np.minimum(mixed, 0.0 if log else 1.0)  # rounded weights may add up to more
+            for part in blocks.row_slices(j - i, size):
+                result[at][part] = mixed(u[part], scales[:, at][:, part], weights, log=log)
 
-        self._pass(work)
+        self.visit(work)
         return result
 
     def mean(self) -> Vector:
@@ -240,9 +247,9 @@ class LogitRows:
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             # From the top, so that a constant added to the row costs no digits.
             np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
-            result[i:j] = scratch.products(scratch.d, j - i) / self.n_classes
+            result[i:j] = scratch.row_sums(scratch.d, j - i) / self.n_classes
 
-        self._pass(work)
+        self.visit(work)
         return result + self._peak
 
     def largest(self, count: int) -> Floats:
@@ -256,11 +263,11 @@ class LogitRows:
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             d = scratch.d[: j - i]
             np.subtract(z, self._peak[i:j, None], out=d)
-            mean = scratch.products(scratch.d, j - i) / self.n_classes
+            mean = scratch.row_sums(scratch.d, j - i) / self.n_classes
             part = np.partition(d, self.n_classes - count, axis=1)[:, self.n_classes - count :]
             result[i:j] = np.sort(part, axis=1)[:, ::-1] - mean[:, None]
 
-        self._pass(work)
+        self.visit(work)
         return result
 
     def project(self, weights: Vector) -> Vector:
@@ -270,10 +277,9 @@ class LogitRows:
         result = np.empty(self.n_rows)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
-            np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
-            result[i:j] = scratch.products(scratch.d, j - i, centred)
+            result[i:j] = row_products(z - self._peak[i:j, None], centred)
 
-        self._pass(work)
+        self.visit(work)
         return result
 
     def gram(self, weights: Vector, others: NDArray[np.float64]) -> tuple[Vector, Vector]:
@@ -314,7 +320,7 @@ class LogitRows:
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             self._kernels.softmax(z, self._top[i:j], self._peak[i:j], b[i:j], result[i:j], scratch)
 
-        self._pass(work)
+        self.visit(work)
         return result
 
     def mixture(self, betas: Vector, weights: Vector) -> Floats:
@@ -331,7 +337,7 @@ class LogitRows:
                     result[i:j] += part
             np.minimum(result[i:j], 1, out=result[i:j])  # rounded weights may add up to more
 
-        self._pass(work)
+        self.visit(work)
         return result
 
     def log_mixture(self, betas: Vector, weights: Vector) -> Floats:
@@ -347,7 +353,7 @@ class LogitRows:
             for beta, add in zip(b[:, i:j], shift[:, i:j], strict=True):
                 np.logaddexp(result[i:j], d * beta[:, None] + add[:, None], out=result[i:j])
 
-        self._pass(work)
+        self.visit(work)
         return result
 
     def scaled(self, beta: Vector | float) -> Floats:
@@ -358,23 +364,24 @@ class LogitRows:
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             np.multiply(z, b[i:j, None], out=result[i:j])
 
-        self._pass(work)
+        self.visit(work)
         return result
 
 
-def _mixed(d: Matrix, scales: Sequence[Matrix], weights: Vector, *, log: bool) -> Matrix:
-    """Return sum_q weights[q] softmax(scales[q] d), for gaps d to the top class, or its logarithm."""
-    total = np.full(d.shape, -np.inf if log else 0.0)
-    for scale, weight in zip(scales, weights, strict=True):
-        u = d * scale
-        if log:
-            u += np.log(weight / np.exp(u).sum(axis=1, keepdims=True))
-            np.logaddexp(total, u, out=total)
-        else:
-            np.exp(u, out=u)
-            u *= weight / u.sum(axis=1, keepdims=True)
-            total += u
-    return total
+def mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:
+    """Return sum_q weights[q] softmax(scales[q] d), for gaps d to the top class, or its logarithm.
+
+    d is (rows, K), the scales are (nodes, rows).
+    """
+    u = d * scales[:, :, None]
+    if log:
+        u += np.log(weights[:, None, None] / np.exp(u).sum(axis=2, keepdims=True))
+        total: Matrix = np.logaddexp.reduce(u, axis=0)
+        return np.minimum(total, 0.0, out=total)
+    np.exp(u, out=u)
+    u *= weights[:, None, None] / u.sum(axis=2, keepdims=True)
+    total = np.add.reduce(u, axis=0)
+    return np.minimum(total, 1.0, out=total)  # rounded weights may add up to more
 
 
 def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch, limit: float) -> Vector:
@@ -384,7 +391,7 @@ def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch, limi
     """
     d, each = scratch.d[: len(z)], np.arange(len(z))
     np.subtract(z, peak[:, None], out=d)
-    mean = scratch.products(scratch.d, len(z)) / d.shape[1]
+    mean = scratch.row_sums(scratch.d, len(z)) / d.shape[1]
     some_masked = np.flatnonzero(~(mean * d.shape[1] >= -limit))  # no gap is larger than the sum of all
     if some_masked.size:
         possible = d[some_masked] >= -limit

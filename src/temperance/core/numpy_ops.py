@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import log_expit
 
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.core.blocks import row_products
@@ -23,7 +22,11 @@ class NumpyOps:
     exp: Any = np.exp
     log1p: Any = np.log1p
     sqrt: Any = np.sqrt
-    clip: Any = staticmethod(np.clip)
+
+    def clip(self, x: Vector, lower: Any, upper: Any) -> Vector:
+        """Return x within its limits; for few numbers np.clip takes several times as long."""
+        result: Vector = np.minimum(np.maximum(x, lower), upper)
+        return result
 
     def log(self, x: Vector) -> Vector:
         """Return log x; -inf of 0, without a warning."""
@@ -32,7 +35,7 @@ class NumpyOps:
 
     def softplus(self, x: Vector) -> Vector:
         """Return log(1 + exp x)."""
-        result: Vector = -log_expit(-np.asarray(x, np.float64))
+        result: Vector = np.logaddexp(0.0, x)
         return result
 
     def relu(self, x: Matrix) -> Matrix:
@@ -59,6 +62,14 @@ class NumpyOps:
     def split(self, x: Matrix, at: int) -> tuple[Matrix, Matrix]:
         """Return the first columns, and the others."""
         return x[..., :at], x[..., at:]
+
+    def outer(self, x: Matrix, numbers: Sequence[float]) -> Matrix:
+        """Return x times each of the numbers."""
+        return x * np.asarray(numbers)
+
+    def columns(self, x: Matrix, number: int) -> list[Matrix]:
+        """Return each of the columns of x."""
+        return [x[:, i : i + 1] for i in range(number)]
 
     def take(self, table: Matrix, index: Indices) -> Matrix:
         """Return the row of a table at each index."""

@@ -64,6 +64,12 @@ class Ops(Protocol):
     def split(self, x: Array, at: int) -> tuple[Array, Array]:
         """Return the first `at` columns, and the others."""
 
+    def outer(self, x: Array, numbers: Sequence[float]) -> Array:
+        """Return x (..., 1) times each of the numbers, (..., m)."""
+
+    def columns(self, x: Array, number: int) -> list[Array]:
+        """Return each of the columns of x, (..., 1)."""
+
     def take(self, table: Array, index: Index) -> Array:
         """Return the row of a table at each index: (..., m) of (n, m), and (..., 1) of (n,)."""
 

@@ -82,6 +82,14 @@ class OnnxOps:
         node, end = self.graph.node, np.iinfo(np.int64).max
         return node("Slice", x, [0], [at], [-1]), node("Slice", x, [at], [end], [-1])
 
+    def outer(self, x: Array, numbers: Sequence[float]) -> Array:
+        """Return x times each of the numbers, (..., m)."""
+        return self.concat([x * number for number in numbers])
+
+    def columns(self, x: Array, number: int) -> list[Array]:
+        """Return each of the columns of x, (..., 1)."""
+        return [self.graph.node("Slice", x, [i], [i + 1], [-1]) for i in range(number)]
+
     def one_hot(self, index: Array, size: int) -> Array:
         """Say which of `size` places the index is, (..., size)."""
         return self.graph.node("Equal", index, list(range(size)))

@@ -64,6 +64,14 @@ class TorchOps:
         """Return the first columns, and the others."""
         return x[..., :at], x[..., at:]
 
+    def outer(self, x: Tensor, numbers: Sequence[float]) -> Tensor:
+        """Return x times each of the numbers."""
+        return self.concat([x * number for number in numbers])
+
+    def columns(self, x: Tensor, number: int) -> list[Tensor]:
+        """Return each of the columns of x."""
+        return [x[..., i : i + 1] for i in range(number)]
+
     def matmul(self, x: Tensor, matrix: Tensor) -> Tensor:
         """Return x @ matrix."""
         # In float64, which autocast and TF32 leave alone: they would take half of the digits.

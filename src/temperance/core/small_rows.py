@@ -1,0 +1,170 @@
+"""A few rows of logits, as formulas see them: what `LogitRows` gives, to the bit, with a fraction of the Python.
+
+A service asks for one row at a time, and a pass over blocks then takes many times as long as its arithmetic.
+Here the rows are one array, the gaps to the top are computed once, and nothing is checked but that every
+logit is finite: rows with masked classes, and rows that are not valid, go the long way.
+
+Bits agree because every number is computed by the same operations in the same order. The one difference is
+the layout: sums over few classes, which the long way adds class by class, are the last of running sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from temperance.core import kernels
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.core.blocks import FEW_CLASSES, row_products
+from temperance.core.entropy import log_entropy
+from temperance.core.features import RowShape
+from temperance.core.kernels import MapTable
+from temperance.core.logit_rows import IMPOSSIBLE, mixed
+from temperance.core.numpy_ops import NUMPY
+
+MOST_NUMBERS = 1 << 12
+
+
+class LongWay(Exception):
+    """The rows have something that only `LogitRows` deals with."""
+
+
+def are_small(values: Any) -> bool:
+    """Say whether these logits are few, and of a type that needs no conversion."""
+    return values.size <= MOST_NUMBERS and values.dtype.char in "fd" and values.flags.c_contiguous
+
+
+class SmallRows:
+    """The features of `core.features`; outputs are probabilities, or calibrated logits if `log`."""
+
+    ops = NUMPY
+
+    def __init__(self, values: Floats, *, log: bool = False) -> None:
+        if not np.isfinite(values).all():
+            raise LongWay
+        self.values, self.log = values, log
+        self.n_rows, self.n_classes = values.shape
+        self.each = np.arange(self.n_rows)
+        self.columns = values.argmax(axis=1)
+        self.peak = values[self.each, self.columns]
+        self.d: Floats = values - self.peak[:, None]
+        self._log_sums: dict[float, Vector] = {}
+
+    @property
+    def top(self) -> Indices:
+        """The column of each row's largest logit."""
+        return self.columns[:, None]
+
+    def _row_sums(self, x: Floats) -> Floats:
+        if self.n_classes < FEW_CLASSES:
+            return np.add.accumulate(x, axis=1)[:, -1]
+        return np.einsum("ij->i", x)
+
+    def _column(self, x: Any) -> Floats:
+        column = np.empty((self.n_rows, 1), self.values.dtype)
+        column[:] = x
+        return column
+
+    def _sums(self, beta: float) -> tuple[Floats, Floats]:
+        """Return r and mu of `kernels` at one inverse temperature."""
+        e = self.d * self._column(beta)
+        np.exp(e, out=e)
+        e[self.each, self.columns] = 0
+        r = self._row_sums(e)
+        e *= self.d
+        mu = self._row_sums(e)
+        mu /= 1 + r
+        return r, mu
+
+    @cached_property
+    def _at_one(self) -> tuple[Floats, Floats]:
+        return self._sums(1.0)
+
+    def log_entropy(self) -> Matrix:
+        """Return log H."""
+        r, mu = self._at_one
+        return log_entropy(self.values, self.columns, self.peak, r, mu)[:, None]
+
+    def log_confidence(self) -> Matrix:
+        """Return the logarithm of the largest probability."""
+        confidence: Matrix = -np.log1p(self._at_one[0], dtype=np.float64)[:, None]
+        return confidence
+
+    def shape_at(self, beta: float) -> RowShape:
+        """Return the shape of beta z."""
+        beta = float(beta)
+        r, mu = self._sums(beta)
+        log_s = self._log_sums[beta] = np.log1p(r, dtype=np.float64)
+        total = self._row_sums(self.d)
+        if not (total >= -IMPOSSIBLE / beta).all():
+            raise LongWay
+        third = np.partition(self.d, max(self.n_classes - 3, 0), axis=1)[:, max(self.n_classes - 3, 0)]
+        with np.errstate(divide="ignore"):
+            entropy = np.log(log_s - beta * mu.astype(np.float64))
+        mean = total / self.n_classes
+        return RowShape(entropy[:, None], *(beta * -gap.astype(np.float64)[:, None] for gap in (third, mean)))
+
+    def topk(self, k: int) -> Matrix:
+        """Return the k largest logits minus the row's mean, in descending order."""
+        mean = self._row_sums(self.d) / self.n_classes
+        largest = np.sort(self.d, axis=1)[:, : -k - 1 : -1] - mean[:, None]
+        return largest.astype(np.float64)
+
+    def project(self, weights: Vector) -> Matrix:
+        """Return (z - mean z) . weights."""
+        centred = (weights - weights.mean()).astype(self.values.dtype)
+        return row_products(self.d, centred).astype(np.float64)[:, None]
+
+    def divide(self, temperature: Matrix | float) -> Floats:
+        """Return softmax(z / T), or z / T."""
+        beta = self._column(1 / temperature)
+        if self.log:
+            return self.values * beta
+        e = self.d * beta
+        np.exp(e, out=e)
+        e *= (1 / self._row_sums(e))[:, None]
+        return e
+
+    def mixture(
+        self,
+        betas: Sequence[Matrix | float],
+        weights: Vector,
+        bias: Vector | None = None,
+        interactions: Matrix | None = None,
+    ) -> Floats:
+        """Raise: mixtures go the long way."""
+        raise LongWay
+
+    def mapped_mixture(
+        self,
+        reference: float,
+        knots: Vector,
+        slopes: Vector,
+        scales: Sequence[Matrix | float],
+        weights: Sequence[float],
+    ) -> Floats:
+        """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), or its logarithm."""
+        beta, u = 1 / float(reference), np.empty(self.values.shape)
+        log_s = self._log_sums.get(beta)
+        if log_s is None:
+            log_s = np.log1p(self._sums(beta)[0], dtype=np.float64)
+        table = MapTable.of(knots, slopes)
+        kernels.map_logits(self.values, self.columns, self.peak, log_s, beta, table, u)
+        columns = np.empty((len(scales), self.n_rows))
+        for column, scale in zip(columns, scales, strict=True):
+            column[:] = scale if isinstance(scale, float) else scale[:, 0]
+        result = mixed(u, columns, np.asarray(weights, np.float64), log=self.log)
+        return result.astype(self.values.dtype, copy=False)
+
+    def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
+        """Raise: other class frequencies go the long way."""
+        raise LongWay
+
+    def class_bias(
+        self, output: Floats, beta: float, bias: Vector, interactions: Matrix | None, weight: float
+    ) -> Floats:
+        """Raise: a class bias goes the long way."""
+        raise LongWay
