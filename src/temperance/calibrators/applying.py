@@ -15,7 +15,7 @@ from temperance.core.blocks import BFloat16
 from temperance.core.features import RowFeatures
 from temperance.core.logit_rows import LogitRows
 from temperance.core.ops import Array
-from temperance.core.small_rows import LongWay, SmallRows, are_small
+from temperance.core.small_rows import LongWayError, SmallRows, are_small
 from temperance.errors import InputError
 from temperance.validation import inspector
 
@@ -42,7 +42,7 @@ def apply_to_rows(model: Model, method: str, values: NDArray[Any] | BFloat16) ->
     if are_small(values):
         try:
             return _compute_small(model, method, values)
-        except LongWay:
+        except LongWayError:
             pass
     rows = LogitRows(values, inspect=inspector(values))
     result = _compute(model, method, rows)

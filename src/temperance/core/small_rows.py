@@ -1,4 +1,4 @@
-"""A few rows of logits, as formulas see them: what `LogitRows` gives, to the bit, with a fraction of the Python.
+"""A few rows of logits, as formulas see them: what `LogitRows` gives, to the bit, with less Python.
 
 A service asks for one row at a time, and a pass over blocks then takes many times as long as its arithmetic.
 Here the rows are one array, the gaps to the top are computed once, and nothing is checked but that every
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from temperance.core import kernels
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import FEW_CLASSES, row_products
+from temperance.core.blocks import FEW_CLASSES, BFloat16, row_products
 from temperance.core.entropy import log_entropy
 from temperance.core.features import RowShape
 from temperance.core.kernels import MapTable
@@ -28,13 +28,15 @@ from temperance.core.numpy_ops import NUMPY
 MOST_NUMBERS = 1 << 12
 
 
-class LongWay(Exception):
+class LongWayError(Exception):
     """The rows have something that only `LogitRows` deals with."""
 
 
-def are_small(values: Any) -> bool:
+def are_small(values: Floats | BFloat16) -> TypeGuard[Floats]:
     """Say whether these logits are few, and of a type that needs no conversion."""
-    return values.size <= MOST_NUMBERS and values.dtype.char in "fd" and values.flags.c_contiguous
+    if isinstance(values, BFloat16) or values.size > MOST_NUMBERS:
+        return False
+    return bool(values.dtype.char in "fd" and values.flags.c_contiguous)
 
 
 class SmallRows:
@@ -44,7 +46,7 @@ class SmallRows:
 
     def __init__(self, values: Floats, *, log: bool = False) -> None:
         if not np.isfinite(values).all():
-            raise LongWay
+            raise LongWayError
         self.values, self.log = values, log
         self.n_rows, self.n_classes = values.shape
         self.each = np.arange(self.n_rows)
@@ -100,7 +102,7 @@ class SmallRows:
         log_s = self._log_sums[beta] = np.log1p(r, dtype=np.float64)
         total = self._row_sums(self.d)
         if not (total >= -IMPOSSIBLE / beta).all():
-            raise LongWay
+            raise LongWayError
         third = np.partition(self.d, max(self.n_classes - 3, 0), axis=1)[:, max(self.n_classes - 3, 0)]
         with np.errstate(divide="ignore"):
             entropy = np.log(log_s - beta * mu.astype(np.float64))
@@ -136,7 +138,7 @@ class SmallRows:
         interactions: Matrix | None = None,
     ) -> Floats:
         """Raise: mixtures go the long way."""
-        raise LongWay
+        raise LongWayError
 
     def mapped_mixture(
         self,
@@ -161,10 +163,10 @@ class SmallRows:
 
     def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
         """Raise: other class frequencies go the long way."""
-        raise LongWay
+        raise LongWayError
 
     def class_bias(
         self, output: Floats, beta: float, bias: Vector, interactions: Matrix | None, weight: float
     ) -> Floats:
         """Raise: a class bias goes the long way."""
-        raise LongWay
+        raise LongWayError
