@@ -166,8 +166,9 @@ def test_intervals_cover_in_simulations(study, scenario):
     parts = {name for name in study.NAMES if name.endswith(("calibration", "refinement"))}
     for name in set(study.NAMES) - parts:
         covered = 1 - (above[name] + below[name]) / 200
-        # Three standard errors of 200 simulations below 93 %.
-        assert covered >= 0.88, (name, above[name], below[name])
+        # Three standard errors of 200 simulations below 93 %, or below the least in docs/coverage.md.
+        least = 0.78 if name in ("smooth_ece", "classwise_ece") else 0.88
+        assert covered >= least, (name, above[name], below[name])
 
 
 def test_the_page_of_the_study_marks_what_is_outside_the_target(study):
