@@ -174,6 +174,8 @@ def page(results, draws):
     for name in NAMES:
         lines += ["", f"## {name}", "", "| N | K | " + " | ".join(SCENARIOS) + " |", "|---" * 6 + "|"]
         for n, k in product(SIZES, CLASSES):
+            if f"{n} {k} calibrated" not in results:
+                continue
             cells = [_entry(results.get(f"{n} {k} {scenario}"), name) for scenario in SCENARIOS]
             lines.append(f"| {n} | {k} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

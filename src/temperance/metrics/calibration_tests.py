@@ -152,7 +152,7 @@ def cumulative_differences(
     --------
     >>> test = cumulative_differences([[0.9, 0.1]] * 20, [0] * 15 + [1] * 5)
     >>> round(test.statistic, 2), round(test.p_value, 3)
-    (2.24, 0.1)
+    (2.24, 0.101)
     """
     check_choice("statistic", statistic, ("kuiper", "ks"))
     return cumulative_of(check_event(probs, labels, sample_weight, classes, class_), statistic)
