@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from temperance import EntropyTemperatureScaling
+from temperance.calibrators import linear_predictor
 from temperance.data import simulate
 
 STEEPEST = 10.0
@@ -66,9 +67,21 @@ def shortfall(n_rows, n_classes, seed):
     return ours - search.lowest()
 
 
-@pytest.mark.parametrize("n_rows", [20, 40])
-def test_no_search_finds_a_lower_loss(n_rows):
-    assert max(shortfall(n_rows, 3, seed) for seed in range(2)) < 1e-5
+# The first is a sample of which the start at slope 0 leads to a higher optimum.
+@pytest.mark.parametrize(("n_rows", "n_classes", "seed"), [(20, 2, 30), (30, 2, 46), (20, 3, 0), (40, 3, 1)])
+def test_no_search_finds_a_lower_loss(n_rows, n_classes, seed):
+    assert shortfall(n_rows, n_classes, seed) < 1e-5
+
+
+def test_a_start_that_runs_off_to_a_step_is_not_chosen(monkeypatch):
+    task = simulate(n_rows=40, n_classes=2, random_state=55, entropy_slope=0.3)
+    slopes = []
+    for few_rows in (linear_predictor.FEW_ROWS, 0):
+        monkeypatch.setattr(linear_predictor, "FEW_ROWS", few_rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            slopes.append(EntropyTemperatureScaling().fit(task.logits, task.labels).entropy_weight_)
+    assert slopes[0] == slopes[1]
 
 
 @pytest.mark.slow

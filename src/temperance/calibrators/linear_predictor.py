@@ -44,7 +44,8 @@ from temperance.validation import check_choice, check_limits, check_unmasked
 
 # With few rows the likelihood of HTS can have several optima.
 FEW_ROWS = 100
-# Steeper ones are steps: all rows at a limit of T, where the loss says nothing about the slope.
+# A steeper predictor is a step: T of all rows is at a limit, and the loss says nothing about the slope.
+STEEPEST = 10.0
 SLOPES = np.array([-5.0, -1.0, 1.0, 5.0])
 CROSSINGS = np.array([0.1, 0.5, 0.9])  # quantiles of the log entropy
 
@@ -180,7 +181,8 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             groups = _tilted_starts(start[0], data)
             starts += [min(group, key=lambda theta: objective(theta).value) for group in groups]
         found = [solve(objective, theta, data.n_rows) for theta in starts]
-        best = min(found, key=lambda solution: solution.value)
+        sound = [found[0], *(one for one in found[1:] if abs(one.parameters[1]) <= STEEPEST)]
+        best = min(sound, key=lambda solution: solution.value)
         return replace(best, passes=sum(solution.passes for solution in found))
 
     def _centred(self, theta: Vector, n_classes: int) -> Vector:
