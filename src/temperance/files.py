@@ -24,7 +24,7 @@ from temperance.unfinished import hold, part_name, remove_abandoned
 # A scratch array of this many bytes or more lives on disk.
 MEMORY_LIMIT = 1 << 30
 # Errors of writing, which do not say where.
-_OF_WRITING = {errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_OF_WRITING = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:

@@ -28,6 +28,7 @@ HEADER: dict[str, Any] = {
     "features": list(SHAPE_FEATURES),
     "map_knots": KNOTS.tolist(),
 }
+LARGEST_NUMBER = 1e6  # of logarithms of temperatures, their scales and their variances
 LARGEST_FILE = 1 << 24  # bytes: the prior that comes with the package has a few thousand
 SIZE, MAP_SIZE = len(SHAPE_FEATURES), len(KNOTS) - 1
 
@@ -118,6 +119,8 @@ def _parse(content: bytes, where: str) -> Population:
     everything = np.concatenate([*(array.ravel() for array in arrays.values()), list(numbers.values())])
     if not np.isfinite(everything).all() or min(numbers.values()) <= 0:
         raise fail("all numbers must be finite, and scales and freedoms above 0")
+    if np.abs(everything).max() > LARGEST_NUMBER or min(numbers.values()) < 1 / LARGEST_NUMBER:
+        raise fail(f"numbers must be within {LARGEST_NUMBER:g}, and scales and freedoms above its inverse")
     for name in ("covariance", "map_covariance"):
         matrix = arrays[name]
         if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:

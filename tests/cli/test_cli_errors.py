@@ -23,7 +23,7 @@ USAGE = {
     "missing output": (("fit", "val.npz"), "Missing option '-o'", "temperance fit --help"),
     "one file too many": (("fit", "a.npz", "b.npz", "-o", "c.json"), "b.npz", "temperance fit --help"),
     "option without a value": (("evaluate", "a.npz", "--bins"), "--bins", "requires an argument"),
-    "no bins": (("evaluate", "a.npz", "--bins", "0"), "--bins", "x>=1"),
+    "no bins": (("evaluate", "a.npz", "--bins", "0"), "--bins", "1<=x<=10000"),
     "bins that are no number": (("evaluate", "a.npz", "--bins", "x"), "--bins", "'x' is not a valid integer"),
     "one fold": (("compare", "a.npz", "--folds", "1"), "--folds", "x>=2"),
     "negative seed": (("compare", "a.npz", "--seed", "-1"), "--seed", "x>=0"),

@@ -7,9 +7,9 @@ import pytest
 
 import temperance
 from temperance import CALIBRATORS, InputError
+from temperance.population import read_population, weak_population, write_population
 
 METHODS = [key for key in CALIBRATORS if not key.endswith("sgd") and key != "pts-plain"]
-WRONG = [1e308, -1e308, 1e151, 0.0, -1.0, 1e-320]
 
 
 @pytest.fixture(params=METHODS)
@@ -104,3 +104,14 @@ def test_a_centre_beyond_all_features_is_refused(changed):
 
     with pytest.raises(InputError, match=r"centre must be <= 1e\+30; found 1e\+308"):
         changed("bayes", change)
+
+
+@pytest.mark.parametrize("name", ["freedom", "intercept_scale", "class_scale"])
+@pytest.mark.parametrize("number", [1e7, 1e308, 1e-7, 5e-324])
+def test_a_prior_beyond_all_temperatures_is_refused(name, number, tmp_path):
+    path = tmp_path / "prior.json"
+    write_population(weak_population(), path)
+    read_population(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: number}))
+    with pytest.raises(InputError, match=r"prior\.json: holds no prior .*within 1e\+06"):
+        read_population(path)

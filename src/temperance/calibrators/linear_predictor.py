@@ -30,8 +30,8 @@ from temperance.calibrators.single_temperature import (
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
 from temperance.core.features import RowFeatures, normalised_log_entropy
-from temperance.core.fisher import solve
-from temperance.core.fit_data import FitData, weighted_sum
+from temperance.core.fisher import Objective, solve
+from temperance.core.fit_data import FitData
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
@@ -42,8 +42,12 @@ from temperance.core.solution import Solution
 from temperance.errors import on_one_line
 from temperance.validation import check_choice, check_limits, check_unmasked
 
-FEW_ROWS = 200  # with more, the likelihood of HTS was seen to have one optimum
-STEEP = 1.0  # slope of the predictor in the log entropy, from which the other starts begin
+# With few rows the likelihood of HTS can have several optima.
+FEW_ROWS = 100
+# A steeper predictor is a step: T of all rows is at a limit, and the loss says nothing about the slope.
+STEEPEST = 10.0
+SLOPES = np.array([-5.0, -1.0, 1.0, 5.0])
+CROSSINGS = np.array([0.1, 0.5, 0.9])  # quantiles of the log entropy
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +100,15 @@ def log_normalised_entropy(rows: LogitRows) -> Vector:
     return h
 
 
-def _sum_of_entropy(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-    return (weighted_sum(log_normalised_entropy(rows), weights),)
+def _tilted_starts(level: float, data: FitData) -> list[list[Vector]]:
+    """Return, for each slope, predictors that cross `level`, or nearby, at low and at high entropy."""
+    centres = data.quantiles(_entropy_and_weights, CROSSINGS, 0.0).values
+    levels = [(centre, level + shift) for centre in centres for shift in (-1.0, 0.0, 1.0)]
+    return [[np.array([at - slope * centre, slope]) for centre, at in levels] for slope in SLOPES]
+
+
+def _entropy_and_weights(rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vector | None]:
+    return log_normalised_entropy(rows), weights
 
 
 def _require_unmasked(name: str, rows: LogitRows, weights: Vector | None) -> tuple[()]:
@@ -163,15 +174,15 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             temperature_quantiles=objective.temperature_quantiles(theta, QUANTILES),
         )
 
-    def _solve(self, objective: LogLikelihood, start: Vector, data: FitData) -> Solution:
-        """Return the lowest optimum: with few rows there can be one for either sign of the slope."""
-        found = [solve(objective, start, data.n_rows)]
+    def _solve(self, objective: Objective, start: Vector, data: FitData) -> Solution:
+        """Return the lowest optimum that is found: with few rows HTS has several, of either slope."""
+        starts = [start]
         if self.uses_entropy and not self.uses_logits and data.n_rows <= FEW_ROWS:
-            mean = float(data.total(_sum_of_entropy)[0]) / data.total_weight
-            for slope in (-STEEP, STEEP):
-                tilted = np.array([start[0] - slope * mean, slope])
-                found.append(solve(objective, tilted, data.n_rows))
-        best = min(found, key=lambda solution: solution.value)
+            groups = _tilted_starts(start[0], data)
+            starts += [min(group, key=lambda theta: objective(theta).value) for group in groups]
+        found = [solve(objective, theta, data.n_rows) for theta in starts]
+        sound = [found[0], *(one for one in found[1:] if abs(one.parameters[1]) <= STEEPEST)]
+        best = min(sound, key=lambda solution: solution.value)
         return replace(best, passes=sum(solution.passes for solution in found))
 
     def _centred(self, theta: Vector, n_classes: int) -> Vector:
