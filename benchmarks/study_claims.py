@@ -25,7 +25,7 @@ from temperance.study import Results, TaskFile
 from temperance.study.tasks import load_task
 
 SEEDS = 3  # of PTS
-PEERS = ("ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece", "bayes")
+PEERS = ("ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece", "mono", "bayes")
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -53,24 +53,32 @@ def bad_draws(results: Results, method: str, n: int, metric: str) -> float:
 
 
 def robustness(results: Results, n: int, metric: str) -> str:
-    """Return, for each method, how it does against TS with n rows, and on how many tasks it does harm."""
+    """Return, for each method, how it does against TS with n rows, and on how many tasks it does harm.
+
+    Means are over the tasks on which no draw of the method is infinite.
+    """
     head = [f"N = {n}", *(f"{name} ({len(tasks)})" for name, tasks in groups(results).items())]
-    head += ["worst task", "tasks below TS", "tasks above uncalibrated", "draws 5 % above TS"]
+    head += ["worst task", "tasks left out", "tasks below TS", "tasks above uncalibrated", "draws 5 % above TS"]
     rows = []
     for method in PEERS:
         to_ts = ratios(results, method, n, metric, results.tasks)
         harm = ratios(results, method, n, metric, results.tasks, UNCALIBRATED)
-        means = [ratios(results, method, n, metric, tasks).mean() for tasks in groups(results).values()]
+        means = [_finite_mean(ratios(results, method, n, metric, some)) for some in groups(results).values()]
         shares = (np.mean(to_ts < 1), np.mean(harm > 1), bad_draws(results, method, n, metric))
         numbers = [f"{number:.3f}" for number in (*means, to_ts.max())]
+        numbers.append(str(np.isinf(to_ts).sum()))
         rows.append([method_style(method).label, *numbers, *(f"{share:.0%}" for share in shares)])
     return table(head, rows)
+
+
+def _finite_mean(values: np.ndarray) -> float:
+    return float(values[np.isfinite(values)].mean())
 
 
 def gain_by_classes(results: Results, n: int) -> str:
     """Return what is gained over TS by the number of classes."""
     chosen, rows, words = ("hts", "pts", "bayes"), [], []
-    for low, high in ((2, 2), (3, 9), (10, 10), (26, 99), (100, 150)):
+    for low, high in ((2, 2), (3, 9), (10, 10), (20, 99), (100, 150), (176, 1000)):
         tasks = [task for task in results.tasks if low <= task.classes <= high]
         means = [ratios(results, m, n, metric, tasks).mean() for metric in ("nll", "ece") for m in chosen]
         label = f"{low}" if low == high else f"{low} to {high}"
