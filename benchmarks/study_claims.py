@@ -58,7 +58,13 @@ def robustness(results: Results, n: int, metric: str) -> str:
     Means are over the tasks on which no draw of the method is infinite.
     """
     head = [f"N = {n}", *(f"{name} ({len(tasks)})" for name, tasks in groups(results).items())]
-    head += ["worst task", "tasks left out", "tasks below TS", "tasks above uncalibrated", "draws 5 % above TS"]
+    head += [
+        "worst task",
+        "tasks left out",
+        "tasks below TS",
+        "tasks above uncalibrated",
+        "draws 5 % above TS",
+    ]
     rows = []
     for method in PEERS:
         to_ts = ratios(results, method, n, metric, results.tasks)

@@ -141,8 +141,12 @@ def test_every_argument_that_an_error_advises_to_change_is_an_option():
         for name in re.findall(r'(?:Remedy\(|spelling\()[\'"](\w+)[\'"]', path.read_text(encoding="utf-8"))
     }
     tables = {"label_column", "id_column", "classes", "length_normalised"}
-    assert found == {"part", "kind", "labels", "test_labels", "overwrite", "output", "from_probs"} | tables
-    parameters = [one for name in ("fit", "compare", "apply", "export") for one in cli.commands[name].params]
+    of_studies = {"better", "methods"}
+    usual = {"part", "kind", "labels", "test_labels", "overwrite", "output", "from_probs"}
+    assert found == usual | tables | of_studies
+    commands = [cli.commands[name] for name in ("fit", "compare", "apply", "export")]
+    commands.append(cli.commands["study"].commands["table"])
+    parameters = [one for command in commands for one in command.params]
     options = {option for parameter in parameters for option in parameter.opts}
     assert {as_option(name, None) for name in found} <= options
     assert [as_option("kind", "probs"), as_option("overwrite", True)] == ["--input probs", "--force"]

@@ -225,7 +225,9 @@ def test_what_cannot_be_shown_is_refused_in_words(display, comparison, rows, cal
     with pytest.raises(NotFittedError):
         display.from_calibrators({"ts": TemperatureScaling()}, z, y)
     name = "bins" if display is TemperatureDisplay else "most"
-    with pytest.raises(InputError, match=f"{name} must be a whole number of at least 1; found 0"):
+    with pytest.raises(
+        InputError, match=f"{name} must be a whole number (of at least 1|from 1 to 10000); found 0"
+    ):
         display.from_calibrators({}, z, y, **{name: 0})
 
 

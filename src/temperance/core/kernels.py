@@ -133,3 +133,19 @@ def map_logits(
     _, _, u = _mapped(z, peak, log_s, beta, table)
     np.subtract(u[np.arange(len(z)), top][:, None], u, out=out)
     out[np.isneginf(z)] = -np.inf
+
+
+def mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:
+    """Return sum_q weights[q] softmax(scales[q] d), for gaps d to the top class, or its logarithm.
+
+    d is (rows, K), the scales are (nodes, rows).
+    """
+    u = d * scales[:, :, None]
+    if log:
+        u += np.log(weights[:, None, None] / np.exp(u).sum(axis=2, keepdims=True))
+        total: Matrix = np.logaddexp.reduce(u, axis=0)
+        return np.minimum(total, 0.0, out=total)
+    np.exp(u, out=u)
+    u *= weights[:, None, None] / u.sum(axis=2, keepdims=True)
+    total = np.add.reduce(u, axis=0)
+    return np.minimum(total, 1.0, out=total)  # rounded weights may add up to more

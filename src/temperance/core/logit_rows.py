@@ -18,7 +18,7 @@ from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.blocks import BFloat16, Scratch, row_products
 from temperance.core.entropy import log_entropy
 from temperance.core.features import RowShape
-from temperance.core.kernels import MapTable
+from temperance.core.kernels import MapTable, mixed
 
 Index = slice | NDArray[np.intp]
 
@@ -366,22 +366,6 @@ class LogitRows:
 
         self.visit(work)
         return result
-
-
-def mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:
-    """Return sum_q weights[q] softmax(scales[q] d), for gaps d to the top class, or its logarithm.
-
-    d is (rows, K), the scales are (nodes, rows).
-    """
-    u = d * scales[:, :, None]
-    if log:
-        u += np.log(weights[:, None, None] / np.exp(u).sum(axis=2, keepdims=True))
-        total: Matrix = np.logaddexp.reduce(u, axis=0)
-        return np.minimum(total, 0.0, out=total)
-    np.exp(u, out=u)
-    u *= weights[:, None, None] / u.sum(axis=2, keepdims=True)
-    total = np.add.reduce(u, axis=0)
-    return np.minimum(total, 1.0, out=total)  # rounded weights may add up to more
 
 
 def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch, limit: float) -> Vector:

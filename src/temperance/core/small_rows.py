@@ -1,8 +1,8 @@
 """A few rows of logits, as formulas see them: what `LogitRows` gives, to the bit, with less Python.
 
 A service asks for one row at a time, and a pass over blocks then takes many times as long as its arithmetic.
-Here the rows are one array, the gaps to the top are computed once, and nothing is checked but that every
-logit is finite: rows with masked classes, and rows that are not valid, go the long way.
+Here the rows are one array, the gaps to the top are computed once, and nothing is checked but that no
+logit is huge: rows with masked classes, and rows that are not valid, go the long way.
 
 Bits agree because every number is computed by the same operations in the same order. The one difference is
 the layout: sums over few classes, which the long way adds class by class, are the last of running sums.
@@ -21,11 +21,12 @@ from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import FEW_CLASSES, BFloat16, row_products
 from temperance.core.entropy import log_entropy
 from temperance.core.features import RowShape
-from temperance.core.kernels import MapTable
-from temperance.core.logit_rows import IMPOSSIBLE, mixed
+from temperance.core.kernels import MapTable, mixed
+from temperance.core.logit_rows import IMPOSSIBLE
 from temperance.core.numpy_ops import NUMPY
 
 MOST_NUMBERS = 1 << 12
+LARGEST = 1e15  # of a logit: no product of it overflows
 
 
 class LongWayError(Exception):
@@ -45,7 +46,8 @@ class SmallRows:
     ops = NUMPY
 
     def __init__(self, values: Floats, *, log: bool = False) -> None:
-        if not np.isfinite(values).all():
+        lowest, highest = np.minimum.reduce(values, axis=None), np.maximum.reduce(values, axis=None)
+        if not (lowest > -LARGEST and highest < LARGEST):  # NaN is neither
             raise LongWayError
         self.values, self.log = values, log
         self.n_rows, self.n_classes = values.shape

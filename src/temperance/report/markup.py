@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 
 from temperance.errors import on_one_line
 
+_LAYOUT = "\n\t\N{NO-BREAK SPACE}\N{SOFT HYPHEN}"  # which our own words have
 _VOID = frozenset({"meta", "input", "br"})
 
 
@@ -46,7 +47,7 @@ def joined(parts: Iterable[str]) -> Markup:
 
 def _visible(text: str) -> str:
     """Return text without control characters, which a file's names may have and a page may not."""
-    return "".join(sign if sign.isprintable() or sign in "\n\t" else on_one_line(sign) for sign in text)
+    return "".join(sign if sign.isprintable() or sign in _LAYOUT else on_one_line(sign) for sign in text)
 
 
 def table(head: list[str], rows: list[list[str]], caption: str) -> Markup:
