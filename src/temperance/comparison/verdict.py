@@ -32,7 +32,28 @@ from temperance.metrics.bins import assign, bin_edges
 
 
 class Outcome(StrEnum):
-    """What calibration does to the NLL, as far as the judged rows can show."""
+    """What calibration does to the NLL, as far as the judged rows can show. Each member is a str.
+
+    Attributes
+    ----------
+    BETTER : "better"
+        The interval of the gain lies above 0.
+    PROBABLY_BETTER : "probably better"
+        The gain is above one standard error, but its interval includes 0.
+    NO_DIFFERENCE : "no difference"
+        Neither: these rows cannot show a difference.
+    WORSE : "worse"
+        No method is recommended, and the interval of the best one lies below 0.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> verdict = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5).verdict
+    >>> verdict.outcome is Outcome.BETTER, verdict.outcome == "better"
+    (True, True)
+    """
 
     BETTER = "better"
     PROBABLY_BETTER = "probably better"

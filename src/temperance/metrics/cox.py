@@ -26,6 +26,27 @@ class CoxTest(CalibrationTest):
 
     The standard errors are those of maximum likelihood, and the intervals are normal. A coefficient that the
     rows do not determine is nan, and `words` say why.
+
+    Attributes
+    ----------
+    statistic : float
+        The likelihood ratio.
+    p_value : float
+        Of the null hypothesis: slope 1 and intercept 0.
+    words : str
+        The result in words.
+    slope, intercept : Estimate
+        The coefficients, with their intervals. A slope below 1 means overconfident.
+    slope_error, intercept_error : float
+        Their standard errors.
+
+    Examples
+    --------
+    Of the rows with probability 0.9, 8 of 10 are of class 1; of those with 0.4, 4 of 10 are:
+
+    >>> test = cox([0.9] * 10 + [0.4] * 10, [1] * 8 + [0] * 2 + [1] * 4 + [0] * 6, class_=1)
+    >>> round(test.slope.value, 2), round(test.slope_error, 2)
+    (0.69, 0.39)
     """
 
     slope: Estimate

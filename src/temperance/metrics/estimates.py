@@ -40,7 +40,16 @@ class Estimate:
 
 @dataclass(frozen=True)
 class CalibrationTest:
-    """A test of calibration: `statistic`, `p_value` of the null hypothesis "calibrated", and both in `words`.
+    """A test of calibration, with the null hypothesis "calibrated".
+
+    Attributes
+    ----------
+    statistic : float
+        The test statistic.
+    p_value : float
+        Of the null hypothesis.
+    words : str
+        Both in words.
 
     Examples
     --------

@@ -30,6 +30,18 @@ class Labels:
         Two standard errors of a mean residual with so many rows.
     of : str
         What the number follows from: "gap" or "class".
+
+    Examples
+    --------
+    The logits of a classifier are three times as large as at the fit:
+
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> found = monitoring.check(cal, 3 * task.logits[1000:])
+    >>> found.action, found.labels.number, round(found.labels.leaves, 3)
+    ('label', 320, 0.04)
     """
 
     number: int

@@ -24,7 +24,34 @@ MOST_CLASSES_TOLD = 5
 
 @dataclass(frozen=True)
 class ClassChange:
-    """A class that is more or less frequent than predicted, with an interval of the ratio."""
+    """A class that is more or less frequent than predicted, with an interval of the ratio.
+
+    Attributes
+    ----------
+    column : int
+        The class.
+    predicted : float
+        The frequency that the calibrator predicts, corrected for the residual at the fit.
+    found : float
+        The frequency in the labels.
+    ratio, low, high : float
+        `found / predicted`, with a 95 % interval.
+
+    Examples
+    --------
+    A calibrator meets rows in which class 0 is rarer than at the fit:
+
+    >>> import numpy as np
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> logits, labels = task.logits[1000:], task.labels[1000:]
+    >>> kept = (labels != 0) | (np.arange(2000) % 4 == 0)
+    >>> rarer = monitoring.check(cal, logits[kept], labels[kept]).change.classes[0]
+    >>> rarer.column, round(rarer.ratio, 2), round(rarer.high, 2)
+    (0, 0.56, 0.65)
+    """
 
     column: int
     predicted: float
@@ -53,6 +80,23 @@ class Change:
         Classes whose frequency differs significantly from the predicted one, the most significant first.
     explanation : {"confidence", "class frequencies", "both", "unclear"}
         The simplest change that explains the rows; unclear if either of two alone could.
+
+    Examples
+    --------
+    A calibrator meets rows in which class 0 is rarer than at the fit:
+
+    >>> import numpy as np
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> logits, labels = task.logits[1000:], task.labels[1000:]
+    >>> kept = (labels != 0) | (np.arange(2000) % 4 == 0)
+    >>> change = monitoring.check(cal, logits[kept], labels[kept]).change
+    >>> change.explanation, [found.column for found in change.classes]
+    ('class frequencies', [0, 1])
+    >>> f"said {change.said:.1%}, right {change.right:.1%}"
+    'said 79.7%, right 78.8%'
     """
 
     rows: int

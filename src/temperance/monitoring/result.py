@@ -53,8 +53,22 @@ class Check:
         Lines of the history that were cut off, and are skipped.
     class_names : tuple of str
         Names of the classes.
+    limits : Limits
+        The allowed mean residuals, of the gap and of each class.
     records : tuple of Record
         All checks of the history, this one included.
+
+    Examples
+    --------
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> found = monitoring.check(cal, task.logits[1000:], task.labels[1000:])
+    >>> found.action, found.alarm, found.acts
+    ('keep', False, False)
+    >>> found.sentences[0]
+    'Keep the calibrator: 2,000 labelled rows show no change beyond the tolerance.'
     """
 
     action: str

@@ -38,13 +38,28 @@ class ShiftTest:
     what : {"confidence", "entropy", "predicted classes"}
         What is compared.
     difference : float
-        The largest difference between the distribution functions, or between the shares of a class.
+        The largest difference between the distribution functions, or between the shares of a class. Above 0:
+        higher than at the fit, or more frequent.
     p_value : float
         Corrected for the tests and windows of this check, not for the looks.
     column : int or None
         The class, of predicted classes.
     checks : int
         How many checks, this one the last, have the rows that differ most.
+
+    Examples
+    --------
+    The logits of a classifier are three times as large as at the fit:
+
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> confidence, entropy, classes = monitoring.check(cal, 3 * task.logits[1000:]).shift.tests
+    >>> round(confidence.difference, 2), round(entropy.difference, 2), entropy.p_value < 0.001
+    (0.54, -0.54, True)
+    >>> classes.what, classes.column, classes.p_value
+    ('predicted classes', 2, 1.0)
     """
 
     what: str
@@ -56,7 +71,29 @@ class ShiftTest:
 
 @dataclass(frozen=True)
 class Shift:
-    """The tests of one look, and whether one of them is an alarm."""
+    """The tests of one look, and whether one of them is an alarm.
+
+    Attributes
+    ----------
+    tests : tuple of ShiftTest
+        Of confidence, entropy and predicted classes.
+    level : float
+        The largest p-value that can be an alarm at this look.
+    alarm : bool
+        Whether a difference is significant at this level and large enough to matter.
+
+    Examples
+    --------
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> shift = monitoring.check(cal, task.logits[1000:]).shift
+    >>> shift.alarm, shift.level
+    (False, 0.025)
+    >>> [test.what for test in shift.tests]
+    ['confidence', 'entropy', 'predicted classes']
+    """
 
     tests: tuple[ShiftTest, ...]
     level: float

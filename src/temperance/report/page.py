@@ -43,7 +43,7 @@ def write_report(
         What is reported.
     path : path
         The file to write.
-    curve, title, sources
+    curve, title, sources, shipping
         As for `render_report`.
     overwrite : bool
         Whether a file that exists may be replaced.

@@ -36,6 +36,17 @@ class Shipping:
         Whether the files hold probabilities, so that a service has these to calibrate.
     setup : sequence of str
         Lines of Python that define `val_logits` and `val_labels`.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> from temperance.report import render_report
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    >>> shipping = Shipping(setup=["val_logits, val_labels = load_validation_rows()"])
+    >>> "load_validation_rows()" in render_report(comparison, shipping=shipping)
+    True
     """
 
     shell: Sequence[str] = ()

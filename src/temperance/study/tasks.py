@@ -43,6 +43,8 @@ class TaskFile:
         Validation rows and test rows.
     classes : int
         K.
+    length_normalised : bool
+        Whether log-likelihoods of harness samples are divided by the length of the answers.
 
     Examples
     --------
@@ -58,7 +60,6 @@ class TaskFile:
     test_rows: int
     classes: int
     length_normalised: bool = False
-    """Whether log-likelihoods of harness samples are divided by the length of the answers."""
 
     @property
     def dataset(self) -> str:
