@@ -57,7 +57,8 @@ def robustness(results: Results, n: int, metric: str) -> str:
 
     Means are over the tasks on which no draw of the method is infinite.
     """
-    head = [f"N = {n}", *(f"{name} ({len(tasks)})" for name, tasks in groups(results).items())]
+    parts = groups(results)
+    head = [f"N = {n}", *(f"{name} ({len(tasks)})" for name, tasks in parts.items())]
     head += [
         "worst task",
         "tasks left out",
@@ -69,7 +70,7 @@ def robustness(results: Results, n: int, metric: str) -> str:
     for method in PEERS:
         to_ts = ratios(results, method, n, metric, results.tasks)
         harm = ratios(results, method, n, metric, results.tasks, UNCALIBRATED)
-        means = [_finite_mean(ratios(results, method, n, metric, some)) for some in groups(results).values()]
+        means = [_finite_mean(ratios(results, method, n, metric, some)) for some in parts.values()]
         shares = (np.mean(to_ts < 1), np.mean(harm > 1), bad_draws(results, method, n, metric))
         numbers = [f"{number:.3f}" for number in (*means, to_ts.max())]
         numbers.append(str(np.isinf(to_ts).sum()))

@@ -6,6 +6,7 @@ doctests, with those of all modules.
 
 import dataclasses
 import doctest
+import enum
 import importlib.util
 import inspect
 import pkgutil
@@ -60,7 +61,7 @@ def parameters_of(value):
     """Return what a function or a class takes; the fields of a dataclass that others build are attributes."""
     if inspect.isclass(value) and value.__init__ is object.__init__:
         return set()
-    if inspect.isclass(value) and inspect.isabstract(value):
+    if inspect.isclass(value) and (inspect.isabstract(value) or issubclass(value, enum.Enum)):
         return set()
     taken = inspect.signature(value).parameters
     return {name for name in taken if name != "self"} - {"args", "kwargs"}

@@ -29,6 +29,7 @@ from temperance.calibrators.opening import open_fit_data
 from temperance.calibrators.predicting import PredictMixin
 from temperance.calibrators.recording import record_fit
 from temperance.core.arrays import AnyArray, Vector
+from temperance.core.blocks import number_of_threads
 from temperance.core.fit_data import FitData
 from temperance.core.solution import Solution
 from temperance.frames import column_names
@@ -159,6 +160,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
         (550, (2, 3, 15, 20), (2, 15, 20))
         """
         self._check_options()
+        number_of_threads()  # raises if the environment asks for what cannot be
         data, class_names = open_fit_data(logits, labels, sample_weight, classes, dim, ignore_index)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit
