@@ -299,7 +299,7 @@ def test_the_prior_of_a_file_is_used_saved_by_name_and_not_needed_afterwards(lar
 
 def test_a_file_that_is_no_prior_is_refused(large, tmp_path):
     (tmp_path / "prior.json").write_text("{}")
-    with pytest.raises(InputError, match=r"prior.json holds no prior that can be read"):
+    with pytest.raises(InputError, match=r"prior.json: holds no prior that can be read"):
         bayes(large, 50, prior=str(tmp_path / "prior.json"))
 
 
@@ -451,5 +451,5 @@ def test_the_prior_of_the_first_edition_is_refused_with_advice(large, tmp_path):
     path = tmp_path / "prior.json"
     write_population(weak_population(), path)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 1}))
-    with pytest.raises(InputError, match=r"prior.json holds no prior.*version 2.*Learn it again\.$"):
+    with pytest.raises(InputError, match=r"prior.json: holds no prior.*version 2.*Learn it again\.$"):
         bayes(large, 50, prior=str(path))
