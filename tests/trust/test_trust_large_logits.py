@@ -79,3 +79,18 @@ def test_a_label_of_an_impossible_class_is_named(rows, fit, task):
     logits[[7, 9], rows[1][[7, 9]]] = -LARGEST
     with pytest.raises(InputError, match=r"own label must not be .*in 2 rows \(first: row 7\)"):
         fit("ts", logits, rows[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_class_bias_takes_impossible_classes_in_every_type(dtype, rows, fit, task):
+    logits, labels = task.logits[:60].astype(dtype), rows[1]
+    logits[np.arange(60), (labels + 1) % 4] = -np.inf
+    predicts(fit("bayes-bias", logits, labels), logits)
+
+
+def test_a_class_bias_takes_weights_of_any_ratio(fit):
+    rng = np.random.default_rng(0)
+    logits, labels = rng.standard_normal((53, 13)), rng.integers(0, 13, 53)
+    for _ in range(3):
+        calibrator = fit("bayes-bias", logits, labels, rng.choice([0.0, 1e-9, 1.0, 1e9], 53))
+        predicts(calibrator, logits)

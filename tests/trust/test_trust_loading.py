@@ -115,3 +115,16 @@ def test_a_prior_beyond_all_temperatures_is_refused(name, number, tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | {name: number}))
     with pytest.raises(InputError, match=r"prior\.json: holds no prior .*within 1e\+06"):
         read_population(path)
+
+
+def test_a_wide_posterior_has_a_summary_and_an_impossible_one_is_refused(changed):
+    def change(number, place):
+        def edit(content):
+            content[place]["coefficients"][0] = number
+
+        return edit
+
+    assert "T of a typical row" in changed("bayes", change(1e29, "parameters")).summary()
+    assert "T of a typical row" in changed("bayes", change(1e29, "standard_errors")).summary()
+    with pytest.raises(InputError, match=r"standard error of coefficients must be <= 1e\+30; found 1e\+308"):
+        changed("bayes", change(1e308, "standard_errors"))

@@ -38,6 +38,7 @@ from temperance.errors import excerpt
 from temperance.population import Population, read_population, shipped_population, weak_population
 from temperance.validation import InputError
 
+LARGEST_LOG = 100.0  # of a temperature, far beyond its limits
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
 BLOCKS = ("level", "shape", "class temperature", "map", "class bias", "class interactions")
 BASE_BLOCKS = 4
@@ -169,7 +170,8 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     def _summary(self) -> str:
         formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi + v[class]"
         errors = self.standard_errors_["coefficients"]
-        typical = np.exp(self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1]))
+        logs = self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1])
+        typical = np.clip(np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)), *self.temperature_limits_)
         lines = [
             self._headline(formula),
             f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",

@@ -34,6 +34,8 @@ from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
 from temperance.core.objective import Derive, Prior, RowObjective
 from temperance.core.offsets import exponentiate, row_outer
 
+LARGEST_LOG = 50.0  # of a temperature: far beyond any
+
 
 @dataclass(frozen=True)
 class Offsets:
@@ -47,7 +49,8 @@ class Offsets:
     def of(cls, theta: Vector, n_classes: int) -> Offsets:
         """Return the numbers of [log T, bias, columns of the interactions]."""
         columns = theta[1:].reshape(-1, n_classes)
-        return cls(float(np.exp(-theta[0])), columns[0], columns[1:].T if len(columns) > 1 else None)
+        log_beta = -np.clip(theta[0], -LARGEST_LOG, LARGEST_LOG)  # a trial step of a fit may go anywhere
+        return cls(float(np.exp(log_beta)), columns[0], columns[1:].T if len(columns) > 1 else None)
 
 
 def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
@@ -161,7 +164,9 @@ class ClassBiasLikelihood(RowObjective):
     def _block(self, z: Floats, i: int, j: int, offsets: Offsets) -> _Block:
         # With few classes the inner loops run along the rows.
         log_probs = np.empty(z.shape, self._dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
-        np.maximum(z, LOWEST[self._dtype.itemsize], out=log_probs)
+        np.maximum(
+            z, self._dtype.type(LOWEST[self._dtype.itemsize]), out=log_probs
+        )  # in this type, not in that of z
         x: Floats = np.ones((j - i, 1), self._dtype)
         u = log_probs * self._dtype.type(offsets.beta)
         u += offsets.bias.astype(self._dtype)

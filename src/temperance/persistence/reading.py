@@ -141,7 +141,13 @@ class _Reader:
         self.document.require(errors, needed, "standard_errors")
         self.document.refuse_others(errors, shapes, "standard_errors")
         return {
-            name: self.document.array(value, shapes[name], f"standard error of {name}", least=0)
+            name: self.document.array(
+                value,
+                shapes[name],
+                f"standard error of {name}",
+                least=0,
+                most=calibrator.formula_type.largest,
+            )
             for name, value in errors.items()
         }
 

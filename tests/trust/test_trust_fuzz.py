@@ -1,0 +1,34 @@
+"""A small share of the fuzz tests, from a fixed seed; `make fuzz` runs many from a new one."""
+
+import numpy as np
+import pytest
+from fuzzing import METHODS, SLOW_METHODS, DamagedFiles, generated, outcome
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return DamagedFiles(tmp_path_factory.mktemp("damaged"))
+
+
+def test_a_damaged_file_is_refused_or_works(files):
+    rng, ended = np.random.default_rng(11), set()
+    for _ in range(150):
+        name, case = files.case(rng)
+        found = outcome(case)
+        assert found in ("works", "refused"), name
+        ended.add(found)
+    assert ended == {"works", "refused"}
+
+
+def test_rows_of_any_kind_are_fitted_or_refused(tmp_path):
+    rng = np.random.default_rng(12)
+    methods = [key for key in METHODS if key not in SLOW_METHODS]
+    for _ in range(25):
+        name, case = generated(rng, tmp_path, methods, most_classes=50)
+        assert outcome(case) in ("works", "refused"), name
+
+
+def test_a_warning_an_error_and_a_bare_exception_are_finds():
+    assert outcome(lambda: np.float64(1e308) * 10).startswith("RuntimeWarning: overflow")
+    assert outcome(lambda: {}["key"]).startswith("KeyError")
+    assert outcome(lambda: None) == "works"
