@@ -52,7 +52,7 @@ class Comparison:
     >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
     >>> comparison.recommended, comparison.judged_on
     ('ts', '2-fold cross-validation')
-    >>> bool(comparison.gain.low > 0)
+    >>> bool(comparison.verdict.nll_gain.low > 0)
     True
     """
 
