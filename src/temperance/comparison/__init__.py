@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -234,7 +235,7 @@ class _Judge:
             calibrator = None if method is None else rows.fit_method(method, self.val)
             seconds = time.perf_counter() - began
             if self.fold is None:
-                probs = rows.predict(calibrator, self.test.logits)
+                probs = rows.predict(calibrator, self._test_logits)
             else:
                 probs = rows.predict_folds(method, self.val, self.fold)
         top = probs.argmax(axis=1)
@@ -251,6 +252,10 @@ class _Judge:
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
             class_reliability=class_reliability(probs, self.test, self.scorer.bins),
         )
+
+    @cached_property
+    def _test_logits(self) -> NDArray[np.float64]:
+        return rows.in_float64(self.test.logits)
 
     def _changed_share(self, method: Method | None, top: NDArray[np.intp]) -> float:
         # Two probabilities that round to one number change no decision of a method that keeps the class.

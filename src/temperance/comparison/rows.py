@@ -73,8 +73,13 @@ def deal_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
 
 def predict(calibrator: Any, logits: NDArray[Any] | BFloat16) -> Vector:
     """Return probabilities in float64: in float32 those of a confident classifier's errors may be 0."""
-    wide = np.asarray(_widened(logits), np.float64)
+    wide = in_float64(logits)
     return np.asarray(LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide))
+
+
+def in_float64(logits: NDArray[Any] | BFloat16) -> NDArray[np.float64]:
+    """Return logits in float64: a copy, unless they are already."""
+    return np.asarray(_widened(logits), np.float64)
 
 
 def _widened(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:

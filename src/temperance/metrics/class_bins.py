@@ -87,7 +87,7 @@ class ClassBins:
             kept = place[column] >= 0
             found.append((row[kept] + block.start, column[kept]))
             if unclaimed.any():
-                self._others[block] = part @ unclaimed
+                self._others[block] = np.einsum("ij,j->i", part, unclaimed)
         self._row = np.concatenate([row for row, _ in found])
         column = np.concatenate([column for _, column in found])
         self._large: NDArray[np.floating[Any]] = rows.probs[self._row, column]

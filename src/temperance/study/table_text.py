@@ -33,7 +33,8 @@ def to_markdown(table: Table | Summary) -> str:
     --------
     >>> from temperance.study.tables import Entry, Group, Row
     >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43, bold=True)))
-    >>> table = Table("nll", 200, ("none", "ts"), (Group("cifar10", (row,)),), None, (), False, False, "lower")
+    >>> groups = (Group("cifar10", (row,)),)
+    >>> table = Table("nll", 200, ("none", "ts"), groups, None, (), False, False, "lower")
     >>> print(to_markdown(table).splitlines()[2])
     | CIFAR-10 | resnet |       0.5500 | **0.4300** |
     """
@@ -61,7 +62,8 @@ def to_latex(table: Table | Summary) -> str:
     --------
     >>> from temperance.study.tables import Entry, Group, Row
     >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43, bold=True)))
-    >>> table = Table("nll", 200, ("none", "ts"), (Group("cifar10", (row,)),), None, (), False, False, "lower")
+    >>> groups = (Group("cifar10", (row,)),)
+    >>> table = Table("nll", 200, ("none", "ts"), groups, None, (), False, False, "lower")
     >>> "textbf{0.4300}" in to_latex(table)
     True
     """
@@ -92,7 +94,8 @@ def to_csv(table: Table | Summary) -> str:
     >>> from temperance.study.tasks import TaskFile
     >>> task = TaskFile("cifar10__resnet", Path("task.npz"), "9f86", 5000, 10000, 10)
     >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43)), task)
-    >>> table = Table("nll", 200, ("none", "ts"), (Group("cifar10", (row,)),), None, (), False, False, "lower")
+    >>> groups = (Group("cifar10", (row,)),)
+    >>> table = Table("nll", 200, ("none", "ts"), groups, None, (), False, False, "lower")
     >>> print(to_csv(table), end="")
     dataset,model,rows,classes,none,ts
     cifar10,resnet,200,10,0.55,0.43
