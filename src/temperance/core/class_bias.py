@@ -164,9 +164,8 @@ class ClassBiasLikelihood(RowObjective):
     def _block(self, z: Floats, i: int, j: int, offsets: Offsets) -> _Block:
         # With few classes the inner loops run along the rows.
         log_probs = np.empty(z.shape, self._dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
-        np.maximum(
-            z, self._dtype.type(LOWEST[self._dtype.itemsize]), out=log_probs
-        )  # in this type, not in that of z
+        lowest = self._dtype.type(LOWEST[self._dtype.itemsize])  # a plain number would take the type of z
+        np.maximum(z, lowest, out=log_probs)
         x: Floats = np.ones((j - i, 1), self._dtype)
         u = log_probs * self._dtype.type(offsets.beta)
         u += offsets.bias.astype(self._dtype)
