@@ -94,3 +94,10 @@ def test_a_class_bias_takes_weights_of_any_ratio(fit):
     for _ in range(3):
         calibrator = fit("bayes-bias", logits, labels, rng.choice([0.0, 1e-9, 1.0, 1e9], 53))
         predicts(calibrator, logits)
+
+
+def test_probabilities_sum_to_one_behind_any_class_bias(fit):
+    rng = np.random.default_rng(1)
+    logits = rng.standard_normal((49, 210)) * 5e-158
+    labels = np.where(rng.random(49) < 0.6, logits.argmax(axis=1), rng.integers(0, 210, 49))
+    predicts(fit("bayes-bias", logits, labels, rng.choice([0.0, 1e-9, 1.0, 1e9], 49)), logits)

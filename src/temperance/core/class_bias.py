@@ -34,6 +34,7 @@ from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
 from temperance.core.objective import Derive, Prior, RowObjective
 from temperance.core.offsets import exponentiate, row_outer
 
+LARGE = 1e6
 LARGEST_LOG = 50.0  # of a temperature: far beyond any
 
 
@@ -164,9 +165,8 @@ class ClassBiasLikelihood(RowObjective):
     def _block(self, z: Floats, i: int, j: int, offsets: Offsets) -> _Block:
         # With few classes the inner loops run along the rows.
         log_probs = np.empty(z.shape, self._dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
-        np.maximum(
-            z, self._dtype.type(LOWEST[self._dtype.itemsize]), out=log_probs
-        )  # in this type, not in that of z
+        lowest = self._dtype.type(LOWEST[self._dtype.itemsize])  # a plain number would take the type of z
+        np.maximum(z, lowest, out=log_probs)
         x: Floats = np.ones((j - i, 1), self._dtype)
         u = log_probs * self._dtype.type(offsets.beta)
         u += offsets.bias.astype(self._dtype)
@@ -262,6 +262,8 @@ def add_class_bias(output: Floats, rows: LogitRows, offsets: Offsets, weight: fl
         if interactions is not None:
             possible = z - rows.peak[i:j, None] > -IMPOSSIBLE
             u += row_products(centred(log_probs, possible), interactions)
+        top = u.max(axis=1, keepdims=True)
+        u -= np.where(np.abs(top) > LARGE, top, 0)  # beside so large a number log sum exp has no digits left
         u -= exponentiate(u.copy())[1][:, None].astype(u.dtype)
         if log:
             base[:] = np.logaddexp(base + np.log1p(-weight), u + np.log(weight)) if weight < 1 else u

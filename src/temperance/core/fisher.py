@@ -37,6 +37,7 @@ MOST_SECANTS = 5
 SUBSAMPLE_ROWS = 1024
 ROWS_PER_PARAMETER = 20
 SUSPICIOUS = 1.2  # all rows' value over that of a subsample, at the optimum of the subsample
+LEAST_CURVATURE = 1e-200  # a smaller one is none: its inverse, the variance, could overflow
 SMALL_FISHER = 500  # parameters whose matrix is cheap, even where rows too few make it singular
 LARGEST_FISHER = 4096  # parameters; beyond, the matrix costs more than the steps that it saves
 
@@ -220,7 +221,7 @@ def _factorise(fisher: Matrix, free: NDArray[np.bool_], damping: float) -> _Fact
     """Factorise, adding to the diagonal the damping, or as little as makes the matrix positive definite."""
     diagonal = fisher.diagonal()
     # A parameter that no row depends on any more has no curvature: its gradient is 0 and it stays.
-    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    scale = 1 / np.sqrt(np.where(diagonal > LEAST_CURVATURE, diagonal, 1.0))
     ridge = damping
     while True:
         scaled = fisher * scale
