@@ -3,24 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-<<<<<<< HEAD
-.PHONY: help demo demo-task docs test test-slow test-browser check lint types coverage coverage-study wheel bench monitoring prior bayes-evaluation study clean
-=======
-.PHONY: help demo demo-task test test-slow test-browser fuzz check lint types coverage wheel bench prior bayes-evaluation study clean
->>>>>>> trust
+.PHONY: help demo demo-task docs test test-slow test-browser fuzz check lint types coverage coverage-study wheel bench monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
 	@echo "test   set up, run the tests"
 	@echo "test-slow  the tests left out of that: statistics, stress, memory, clusters"
 	@echo "test-browser  open the report in Chromium, which is installed where that is possible"
-<<<<<<< HEAD
+	@echo "fuzz   20,000 generated cases and 50,000 damaged files, from a random seed that it prints"
 	@echo "docs   build the documentation in build/docs, check its links"
 	@echo "check  lint, types, the built wheel on its own, the report in Chromium, docs, tests"
-=======
-	@echo "fuzz   20,000 generated cases and 50,000 damaged files, from a random seed that it prints"
-	@echo "check  lint, types, the built wheel on its own, the report in Chromium, tests"
->>>>>>> trust
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
 	@echo "coverage-study  how often intervals contain the truth (four hours), and docs/coverage.md from it"
 	@echo "bench  speed as ratios to np.exp, in one run"
