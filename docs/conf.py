@@ -70,6 +70,7 @@ LINKS = {
     "](tables)": "](index.md#tables)",  # folders of the study
     "](figures)": "](index.md#figures)",
     "](claims)": "](index.md#claim-by-claim)",
+    "](summaries)": "](index.md#ranks-win-rates-improvements)",
 }
 WORDS = {
     "nll": "NLL",

@@ -22,6 +22,7 @@ CHANGED = {
     "class frequencies": "the class frequencies have changed",
 }
 LARGEST_E = 1e6  # that is written as a number
+LARGEST_FACTOR = 2.0  # of the logits that is told as a number
 
 
 def sentences(check: Check) -> list[str]:
@@ -109,9 +110,14 @@ def _confidence(change: Change) -> Iterator[str]:
         return
     if np.isfinite(error) and abs(change.log_temperature) > 2 * error:
         how = "overconfident" if change.log_temperature > 0 else "underconfident"
+        factor = float(np.exp(abs(change.log_temperature)))
+        what = "dividing" if change.log_temperature > 0 else "multiplying"
+        if factor > LARGEST_FACTOR:  # one step of Fisher scoring overstates a large change
+            yield f"It is {how}: {what} its logits by {LARGEST_FACTOR:g} or more would fit these rows best."
+            return
         yield (
-            f"It is {how}: dividing its logits by {np.exp(change.log_temperature):.2f} more would fit these "
-            f"rows best (standard error {100 * error:.0f} %)."
+            f"It is {how}: {what} its logits by {factor:.2f} would fit these rows best (standard error "
+            f"{100 * error:.0f} %)."
         )
 
 

@@ -48,6 +48,7 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
         *_figures(check),
         element("h2", "All checks"),
         _table(check),
+        class_="single",
     )
     page = element("html", element("head", *head), element("body", body), lang="en")
     return f"<!doctype html>\n{page}"

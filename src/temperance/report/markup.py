@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from temperance.errors import on_one_line
 
-_LAYOUT = "\n\t\N{NO-BREAK SPACE}\N{SOFT HYPHEN}"  # which our own words have
+_LAYOUT = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{SOFT HYPHEN}"  # which our own words have
 _VOID = frozenset({"meta", "input", "br"})
 
 
