@@ -55,7 +55,7 @@ def test_decisions_are_kept_where_the_gain_is_within_its_standard_error():
     chosen = recommend(with_bias(0.4 - 0.5 * ERROR), None)
     assert (chosen.method, chosen.alternative) == ("bayes", None)
     assert chosen.reason == (
-        "Its NLL, 0.4000, is the lowest of the methods that keep every decision; no simpler method is within "
+        "Its NLL, 0.4000, is the lowest of the methods that keep every decision; no simpler one is within "
         "one standard error. bayes-bias has a lower NLL by 0.0050 ± 0.0100, within its standard error, and "
         "would change 12.0 % of decisions."
     )
@@ -65,7 +65,7 @@ def test_decisions_are_kept_where_the_gain_is_within_its_standard_error():
 def test_nothing_is_said_of_a_change_that_gains_nothing(nll):
     chosen = recommend(with_bias(nll, noise=0.0), None)
     assert chosen.method == "bayes"
-    assert chosen.reason == "Its NLL, 0.4000, is the lowest; no simpler method is within one standard error."
+    assert chosen.reason == "Its NLL, 0.4000, is the lowest; no simpler one is within one standard error."
 
 
 def test_that_a_method_is_simple_is_no_reason_to_change_decisions():
@@ -75,7 +75,7 @@ def test_that_a_method_is_simple_is_no_reason_to_change_decisions():
 def test_a_method_that_changes_no_decision_of_the_rows_competes_as_the_others():
     chosen = recommend(with_bias(0.4 - 0.5 * ERROR, n_parameters=0.5, changed_share=0.0), None)
     assert (chosen.method, chosen.alternative) == ("bayes-bias", None)
-    assert "lowest; no simpler method" in chosen.reason
+    assert "lowest; no simpler one" in chosen.reason
 
 
 def test_the_gain_is_over_the_simplest_method_that_keeps_decisions():
@@ -156,3 +156,14 @@ def test_what_is_taken_beats_the_classifier_itself():
     results = {"none": method(0.5, n_parameters=0), "ts": simple_but_uncertain}
     results["bayes"] = method(0.4, n_parameters=8)
     assert recommend(results, None).method == "bayes"
+
+
+def test_a_noisy_method_does_not_hide_one_that_is_clearly_better():
+    results = {"none": method(0.5, n_parameters=0), "ts": method(0.495, noise=0.0004)}
+    results["vs"] = method(0.49, n_parameters=10, noise=0.02)
+    chosen = recommend(results, None)
+    assert chosen.method == "ts"
+    assert chosen.reason == (
+        "Its NLL, 0.4950, is the lowest of the methods that beat the uncalibrated classifier by more than "
+        "one standard error; no simpler one is within one standard error."
+    )

@@ -124,7 +124,8 @@ def test_the_numbers_are_those_of_the_rows(compared):
     before, after = compared.results["none"], compared.results["ts"]
     verdict, share = compared.verdict, compared.judged.weights / compared.judged.weights.sum()
     difference = before.row_nll - after.row_nll
-    error = np.sqrt(np.sum(share**2) * np.average((difference - share @ difference) ** 2, weights=share))
+    spread = np.average((difference - share @ difference) ** 2, weights=share)
+    error = np.sqrt(spread * np.sum(share**2) / (1 - np.sum(share**2)))
     assert verdict.nll_gain.value == pytest.approx(share @ difference)
     assert verdict.nll_gain.high - verdict.nll_gain.low == pytest.approx(2 * norm.ppf(0.975) * error)
     assert verdict.before.said == pytest.approx(share @ before.confidence)
@@ -177,3 +178,12 @@ def test_a_calibrated_classifier_is_left_as_it_is():
     found = compare(task.logits, task.labels, methods=["ts"], draws=50)
     assert recommend(found.results, None).method == "none"
     assert found.verdict.advice == "Leave the classifier as it is."
+
+
+def test_one_row_shows_no_difference():
+    task = simulate(60, 3, random_state=1)
+    rows = {"test_logits": task.logits[:1] + 1e-3, "test_labels": task.labels[:1]}
+    found = compare(task.logits, task.labels, methods=["ts"], draws=5, **rows)
+    assert found.verdict.outcome == "no difference"
+    assert found.recommended == "none"
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["nll_gain"]["high"] is None

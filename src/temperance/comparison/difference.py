@@ -34,9 +34,12 @@ class Difference:
 
     @classmethod
     def of(cls, rows: Vector, share: Vector) -> Difference:
-        """Return the mean of `rows` with weights that sum to 1."""
-        value = float(rows @ share)
-        return cls(value, float(np.sqrt(((rows - value) ** 2 @ share) * (share @ share))))
+        """Return the mean of `rows` with weights that sum to 1; a single row has no finite error."""
+        value, concentration = float(rows @ share), float(share @ share)
+        if concentration >= 1 - 1e-12:
+            return cls(value, np.inf)
+        variance = float((rows - value) ** 2 @ share) * concentration / (1 - concentration)
+        return cls(value, float(np.sqrt(variance)))
 
     def interval(self, confidence: float) -> Estimate:
         """Return the normal interval."""

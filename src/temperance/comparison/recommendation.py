@@ -87,15 +87,18 @@ class _Choice:
         return difference.value > difference.error + NEGLIGIBLE * self.nll(lower)
 
     def simplest(self, names: Sequence[str]) -> str:
-        """Return the simplest method that is within one standard error of the lowest NLL.
-
-        If the best one beats the classifier as it is by more than one standard error, so must this one.
-        """
-        best = self.lowest(names)
-        within = [name for name in names if not self.is_beyond_error(name, best)]
-        if self.is_beyond_error(UNCALIBRATED, best):
-            within = [name for name in within if self.is_beyond_error(UNCALIBRATED, name)]
+        """Return the simplest of the candidates that is within one standard error of the lowest NLL."""
+        candidates = self.candidates(names)
+        best = self.lowest(candidates)
+        within = [name for name in candidates if not self.is_beyond_error(name, best)]
         return min(within, key=lambda name: (self.results[name].n_parameters, self.nll(name)))
+
+    def candidates(self, names: Sequence[str]) -> Sequence[str]:
+        """Return those that beat the classifier as it is by more than one standard error; if none does, all.
+
+        A method with a lower NLL that is too noisy to tell must not hide one that is clearly better.
+        """
+        return [name for name in names if self.is_beyond_error(UNCALIBRATED, name)] or names
 
     def clearly_better_than(self, kept: str) -> list[str]:
         """Return the methods that change decisions for an NLL that is lower beyond its standard error."""
@@ -108,13 +111,17 @@ class _Choice:
     def reason_to_keep(self, kept: str) -> str:
         """Say why a method is taken, and why not one that changes decisions for a lower NLL."""
         keeping = [name for name, result in self.results.items() if not result.changes_decisions]
-        best, lowest = self.lowest(keeping), self.lowest(self.results)
+        candidates = self.candidates(keeping)
+        best, lowest = self.lowest(candidates), self.lowest(self.results)
         rival = None if lowest in keeping else lowest
         among = "" if rival is None else " of the methods that keep every decision"
+        if any(self._hides(name, best) for name in keeping if name not in (UNCALIBRATED, *candidates)):
+            beat = "beat the uncalibrated classifier by more than one standard error"
+            among += f" and {beat}" if among else f" of the methods that {beat}"
         if kept == best:
             reason = (
-                f"Its NLL, {self.nll(best):.4f}, is the lowest{among}; no simpler method is within one "
-                "standard error."
+                f"Its NLL, {self.nll(best):.4f}, is the lowest{among}; no simpler one is within one standard "
+                "error."
             )
         else:
             reason = (
@@ -123,6 +130,10 @@ class _Choice:
                 f"({best})."
             )
         return reason if rival is None else f"{reason} {self._why_not(rival, kept)}"
+
+    def _hides(self, name: str, best: str) -> bool:
+        """Say whether a method that is no candidate would have been preferred to the best one."""
+        return not self.is_beyond_error(name, best)
 
     def _why_not(self, rival: str, kept: str) -> str:
         return (

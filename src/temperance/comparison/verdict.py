@@ -220,8 +220,8 @@ class Verdict:
             "tried": self.tried,
             "before": asdict(self.before) | {"nll": self.nll_before, "ece": self.ece_before},
             "after": asdict(self.after) | {"nll": self.nll_after, "ece": self.ece_after},
-            "nll_gain": asdict(self.nll_gain),
-            "ece_gain": asdict(self.ece_gain),
+            "nll_gain": _without_infinities(asdict(self.nll_gain)),
+            "ece_gain": _without_infinities(asdict(self.ece_gain)),
             "changed_share": self.changed_share,
         }
 
@@ -282,6 +282,11 @@ def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
     sums = np.bincount(index, residual * share, bins)
     gaps: Vector = np.sign(sums)[index] * residual
     return gaps
+
+
+def _without_infinities(numbers: dict[str, float]) -> dict[str, float | None]:
+    """Write None for what is infinite, as the error of a single row is: JSON has no such number."""
+    return {name: number if np.isfinite(number) else None for name, number in numbers.items()}
 
 
 def _percent(share: float) -> str:

@@ -37,7 +37,7 @@ def are_small(values: Floats | BFloat16) -> TypeGuard[Floats]:
     """Say whether these logits are few, and of a type that needs no conversion."""
     if isinstance(values, BFloat16) or not 0 < values.size <= MOST_NUMBERS:
         return False
-    return bool(values.dtype.char in "fd" and values.flags.c_contiguous)
+    return bool(values.dtype.char in "fd" and values.dtype.isnative and values.flags.c_contiguous)
 
 
 class SmallRows:

@@ -165,6 +165,8 @@ def spiegelhalter_of(event: Event) -> CalibrationTest:
     c, w = event.probability, event.weight
     z = _over(float(w @ ((event.outcome - c) * (1 - 2 * c))), float(w**2 @ ((1 - 2 * c) ** 2 * c * (1 - c))))
     p = float(erfc(abs(z) / np.sqrt(2)))
+    if not (c != 0.5).any():
+        return CalibrationTest(z, p, "It says nothing: every probability is 1/2.")
     return CalibrationTest(z, p, f"z = {z:.2f}, {verdict(p)}")
 
 

@@ -28,6 +28,7 @@ from temperance.monitoring.result import Check
 from temperance.monitoring.shift import Shift, compare_with_baseline
 from temperance.validation import check_number
 
+FEWEST_RECOGNISED = 20  # rows that cannot be the same as earlier ones by chance
 ALPHA = 0.05
 """Probability of a false alarm over all checks."""
 
@@ -119,7 +120,7 @@ class _Look:
         if history is not None:
             for record in earlier:
                 self._check_same(record, history.path)
-        before = _counted_before(earlier, self.batch)
+        before = _counted_before(earlier, self.batch, self.name)
         if before is not None:
             found = self._judge(earlier, before.date)
         else:
@@ -214,10 +215,14 @@ class _Look:
         return compare_with_baseline(list(distinct.values()), baseline_of(self.model), self.alpha)
 
 
-def _counted_before(records: Sequence[Record], batch: Batch) -> Record | None:
-    """Return the check that has the same rows: labels that come later are news, other labels are not."""
+def _counted_before(records: Sequence[Record], batch: Batch, name: str) -> Record | None:
+    """Return the check that has the same rows: labels that come later are news, other labels are not.
+
+    A few rows may be alike by chance, as those of a tree are; they are the same only under the same name.
+    """
     for record in records:
-        if record.rows_digest == batch.digest and (batch.labelled is None or record.labelled is not None):
+        same = record.rows_digest == batch.digest and (batch.labelled is None or record.labelled is not None)
+        if same and (batch.predictions.rows >= FEWEST_RECOGNISED or (name and record.name == name)):
             return record
     return None
 

@@ -22,7 +22,7 @@ CHANGED = {
     "class frequencies": "the class frequencies have changed",
 }
 LARGEST_E = 1e6  # that is written as a number
-LARGEST_FACTOR = 2.0  # of the logits that is told as a number
+LARGEST_FACTOR = 1.35  # of the logits that is told as a number
 
 
 def sentences(check: Check) -> list[str]:
@@ -58,6 +58,11 @@ def _verdict(check: Check) -> str:
             f"{check.labels.number:,} rows and check them."
         )
     assert check.change is not None
+    if check.log_e < -np.log(check.alpha) and check.labels is not None:
+        return (
+            "Act: an earlier check raised the alarm, which stays. Fit the calibrator again, with about "
+            f"{check.labels.number:,} labels."
+        )
     changed = CHANGED[check.change.explanation]
     if check.labels is None:
         return f"Act: {changed}, the confidence has not. Adapt the calibrator to the new frequencies."
@@ -113,7 +118,7 @@ def _confidence(change: Change) -> Iterator[str]:
         factor = float(np.exp(abs(change.log_temperature)))
         what = "dividing" if change.log_temperature > 0 else "multiplying"
         if factor > LARGEST_FACTOR:  # one step of Fisher scoring overstates a large change
-            yield f"It is {how}: {what} its logits by {LARGEST_FACTOR:g} or more would fit these rows best."
+            yield f"It is {how}."
             return
         yield (
             f"It is {how}: {what} its logits by {factor:.2f} would fit these rows best (standard error "
