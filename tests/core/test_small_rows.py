@@ -1,0 +1,86 @@
+"""Few rows take a short way: with the bits of the long one, and without leaving a trace."""
+
+import numpy as np
+import pytest
+
+import temperance
+from temperance.core import blocks, small_rows
+from temperance.data import simulate
+
+METHODS = ["ts", "lts", "hts", "hnlts", "pts", "bts", "ets", "mono", "bayes", "bayes-bias"]
+OUTPUTS = ["predict_proba", "transform", "predict", "temperature"]
+
+
+def fitted(key, n_classes, dtype):
+    task = simulate(300, n_classes, random_state=1)
+    logits = task.logits.astype(dtype)
+    options = {"class_bias": True} if key == "bayes-bias" else {}
+    return temperance.make_calibrator(key, **options).fit(logits, task.labels), logits
+
+
+def outputs(calibrator, logits):
+    """Return what a calibrator gives, by method; a mixture has no temperature."""
+    given = {}
+    for name in OUTPUTS:
+        if name == "temperature" and calibrator.key in ("ets", "mono"):
+            continue
+        given[name] = getattr(calibrator, name)(logits)
+    return given
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [2, 10, 31, 60])
+@pytest.mark.parametrize("key", METHODS)
+def test_few_rows_have_the_bits_of_many(key, n_classes, dtype, monkeypatch):
+    calibrator, logits = fitted(key, n_classes, dtype)
+    short = [outputs(calibrator, logits[i : i + 2]) for i in range(0, 30, 2)]
+    monkeypatch.setattr(small_rows, "MOST_NUMBERS", 0)
+    long = outputs(calibrator, logits)
+    for name, whole in long.items():
+        parts = np.concatenate([part[name] for part in short])
+        assert parts.dtype == whole.dtype
+        assert parts.tobytes() == whole[:30].tobytes(), name
+
+
+def test_the_short_way_is_taken(monkeypatch):
+    calibrator, logits = fitted("hts", 4, np.float32)
+    monkeypatch.setattr(blocks, "for_each_block", None)  # which the long way calls
+    assert calibrator.predict_proba(logits[:3]).shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [np.array([[1.0, -np.inf, 0.0]]), np.array([[1e300, 0.0, 1.0]]), np.array([[1.0, 2.0, 0.0]], ">f4")],
+    ids=["masked", "huge", "of another byte order"],
+)
+def test_what_is_odd_goes_the_long_way(odd):
+    calibrator, _ = fitted("ts", 3, np.float64)
+    probs = calibrator.predict_proba(odd)
+    assert probs.dtype == np.float64
+    assert probs.sum() == pytest.approx(1)
+
+
+def test_rows_that_are_not_valid_are_refused_as_before():
+    calibrator, _ = fitted("ts", 3, np.float64)
+    with pytest.raises(temperance.InputError, match="found NaN in 1 row"):
+        calibrator.predict_proba([[1.0, np.nan, 0.0]])
+    assert calibrator.predict_proba(np.empty((0, 3))).shape == (0, 3)
+
+
+def test_the_logits_are_left_as_they_are():
+    calibrator, logits = fitted("bayes", 5, np.float32)
+    row = logits[:1].copy()
+    row.flags.writeable = False
+    calibrator.predict_proba(row)
+    assert row.tobytes() == logits[:1].tobytes()
+
+
+def test_prediction_sets_no_threads_of_the_process(monkeypatch):
+    calibrator, logits = fitted("bayes-bias", 5, np.float32)
+
+    def refuse(self):
+        raise AssertionError("the linear algebra library was limited")
+
+    monkeypatch.setattr(blocks._OneBlasThread, "__enter__", refuse)
+    assert calibrator.predict_proba(np.tile(logits, (40, 1))).shape == (12000, 5)
