@@ -107,7 +107,7 @@ def test_differences_are_means_over_the_same_rows(comparison):
     reference = comparison.results[display.reference].row_nll
     for at, name in enumerate(display.methods):
         rows = comparison.results[name].row_nll - reference
-        half = 1.959964 * rows.std() / np.sqrt(len(rows))
+        half = 1.959964 * rows.std(ddof=1) / np.sqrt(len(rows))
         assert display.value[at] == pytest.approx(rows.mean(), abs=1e-12)
         assert display.high[at] - display.value[at] == pytest.approx(half, rel=1e-6, abs=1e-12)
         assert display.value[at] - display.low[at] == pytest.approx(half, rel=1e-6, abs=1e-12)
