@@ -84,3 +84,19 @@ def test_prediction_sets_no_threads_of_the_process(monkeypatch):
 
     monkeypatch.setattr(blocks._OneBlasThread, "__enter__", refuse)
     assert calibrator.predict_proba(np.tile(logits, (40, 1))).shape == (12000, 5)
+
+
+@pytest.mark.parametrize("output", ["predict_proba", "transform", "predict"])
+def test_adapted_calibrators_take_the_short_way_too(output, monkeypatch):
+    calibrator, logits = fitted("bayes-bias", 4, np.float32)
+    adapted = calibrator.adapt(priors=[0.7, 0.1, 0.1, 0.1])
+    short = getattr(adapted, output)(logits[:3])
+    monkeypatch.setattr(small_rows, "MOST_NUMBERS", 0)
+    assert short.tobytes() == getattr(adapted, output)(logits)[:3].tobytes()
+
+
+def test_a_class_bias_is_computed_once(monkeypatch):
+    calibrator, logits = fitted("bayes-bias", 4, np.float32)
+    monkeypatch.setattr(small_rows.SmallRows, "mixture", None)
+    monkeypatch.setattr("temperance.calibrators.applying.LogitRows", None)  # the long way
+    assert calibrator.predict_proba(logits[:2]).shape == (2, 4)

@@ -11,9 +11,9 @@ import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.class_bias import Offsets, add_class_bias
-from temperance.core.class_shift import shift_logits, shift_probabilities
+from temperance.core.class_shift import shift_outputs
 from temperance.core.features import RowShape
-from temperance.core.kernels import MapTable
+from temperance.core.kernels import MapTable, stack_scales
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
 from temperance.core.offsets import Inputs, offset_mixture
@@ -98,17 +98,14 @@ class NumpyRows:
         weights: Sequence[float],
     ) -> Floats:
         """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), or its logarithm."""
-        columns = np.empty((len(scales), self.rows.n_rows))
-        for column, scale in zip(columns, scales, strict=True):
-            column[:] = np.reshape(scale, -1)
+        columns = stack_scales(scales, self.rows.n_rows)
         table = MapTable.of(knots, slopes)
         shares = np.asarray(weights, np.float64)
         return self.rows.mapped_mixture(1 / float(reference), table, columns, shares, log=self.log)
 
     def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
         """Return probabilities, or log-probabilities, under other class frequencies, in place."""
-        shift = shift_logits if self.log else shift_probabilities
-        shift(output, log_ratio)
+        shift_outputs(output, log_ratio, log=self.log)
         return output
 
     def class_bias(

@@ -250,26 +250,28 @@ def add_class_bias(output: Floats, rows: LogitRows, offsets: Offsets, weight: fl
     `output` holds the calibrated probabilities of the rows, or their logarithms if `log`; `rows` are those
     of the logits, which say what classes are possible.
     """
-    if weight == 0:
-        return output
-    beta, bias = output.dtype.type(offsets.beta), offsets.bias.astype(output.dtype)
-    interactions = None if offsets.interactions is None else offsets.interactions.T.astype(output.dtype)
 
     def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
-        base = output[i:j]
-        log_probs = base if log else np.log(base)
-        u = beta * log_probs + bias
-        if interactions is not None:
-            possible = z - rows.peak[i:j, None] > -IMPOSSIBLE
-            u += row_products(centred(log_probs, possible), interactions)
-        top = u.max(axis=1, keepdims=True)
-        u -= np.where(np.abs(top) > LARGE, top, 0)  # beside so large a number log sum exp has no digits left
-        u -= exponentiate(u.copy())[1][:, None].astype(u.dtype)
-        if log:
-            base[:] = np.logaddexp(base + np.log1p(-weight), u + np.log(weight)) if weight < 1 else u
-        else:
-            base *= 1 - weight
-            base += weight * np.exp(u)
+        gaps = z if offsets.interactions is None else z - rows.peak[i:j, None]
+        bias_rows(output[i:j], gaps, offsets, weight, log=log)
 
-    rows.visit(work)
+    if weight > 0:
+        rows.visit(work)
     return output
+
+
+def bias_rows(base: Floats, gaps: Floats, offsets: Offsets, weight: float, *, log: bool) -> None:
+    """Do so in place for some rows; the gaps to the top logit are read only if there are interactions."""
+    log_probs = base if log else np.log(base)
+    u = base.dtype.type(offsets.beta) * log_probs + offsets.bias.astype(base.dtype)
+    if offsets.interactions is not None:
+        interactions = offsets.interactions.T.astype(base.dtype)
+        u += row_products(centred(log_probs, gaps > -IMPOSSIBLE), interactions)
+    top = u.max(axis=1, keepdims=True)
+    u -= np.where(np.abs(top) > LARGE, top, 0)  # beside so large a number log sum exp has no digits left
+    u -= exponentiate(u.copy())[1][:, None].astype(u.dtype)
+    if log:
+        base[:] = np.logaddexp(base + np.log1p(-weight), u + np.log(weight)) if weight < 1 else u
+    else:
+        base *= 1 - weight
+        base += weight * np.exp(u)

@@ -17,6 +17,11 @@ from temperance.core.blocks import Scratch, for_each_block
 LEAST_RATIO = 1e-300  # the largest probability of a row, times this, is still above 0
 
 
+def shift_outputs(outputs: Floats, log_ratio: Vector, *, log: bool) -> None:
+    """Replace probabilities, or calibrated logits if `log`, by those under the other frequencies."""
+    (shift_logits if log else shift_probabilities)(outputs, log_ratio)
+
+
 def shift_probabilities(probs: Floats, log_ratio: Vector) -> None:
     """Replace probabilities by those under the other frequencies; an impossible class stays at 0."""
     ratio = np.maximum(np.exp(log_ratio - log_ratio.max()), LEAST_RATIO)

@@ -18,6 +18,7 @@ value of the map at the lower end of e's segment and its slope there, r what e e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -133,6 +134,14 @@ def map_logits(
     _, _, u = _mapped(z, peak, log_s, beta, table)
     np.subtract(u[np.arange(len(z)), top][:, None], u, out=out)
     out[np.isneginf(z)] = -np.inf
+
+
+def stack_scales(scales: Sequence[Matrix | float], n_rows: int) -> Matrix:
+    """Return scales, each a column (N, 1) or one number for all rows, as the rows of one array."""
+    stacked = np.empty((len(scales), n_rows))
+    for row, scale in zip(stacked, scales, strict=True):
+        row[:] = scale[:, 0] if isinstance(scale, np.ndarray) and scale.ndim else scale
+    return stacked
 
 
 def mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:

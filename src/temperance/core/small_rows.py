@@ -19,9 +19,11 @@ import numpy as np
 from temperance.core import kernels
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import FEW_CLASSES, BFloat16, row_products
+from temperance.core.class_bias import Offsets, bias_rows
+from temperance.core.class_shift import shift_outputs
 from temperance.core.entropy import log_entropy
 from temperance.core.features import RowShape
-from temperance.core.kernels import MapTable, mixed
+from temperance.core.kernels import MapTable, mixed, stack_scales
 from temperance.core.logit_rows import IMPOSSIBLE
 from temperance.core.numpy_ops import NUMPY
 
@@ -157,18 +159,19 @@ class SmallRows:
             log_s = np.log1p(self._sums(beta)[0], dtype=np.float64)
         table = MapTable.of(knots, slopes)
         kernels.map_logits(self.values, self.columns, self.peak, log_s, beta, table, u)
-        columns = np.empty((len(scales), self.n_rows))
-        for column, scale in zip(columns, scales, strict=True):
-            column[:] = scale if isinstance(scale, float) else scale[:, 0]
-        result = mixed(u, columns, np.asarray(weights, np.float64), log=self.log)
+        result = mixed(u, stack_scales(scales, self.n_rows), np.asarray(weights, np.float64), log=self.log)
         return result.astype(self.values.dtype, copy=False)
 
     def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
-        """Raise: other class frequencies go the long way."""
-        raise LongWayError
+        """Return probabilities, or log-probabilities, under other class frequencies, in place."""
+        shift_outputs(output, log_ratio, log=self.log)
+        return output
 
     def class_bias(
         self, output: Floats, beta: float, bias: Vector, interactions: Matrix | None, weight: float
     ) -> Floats:
-        """Raise: a class bias goes the long way."""
-        raise LongWayError
+        """Return (1 - weight) p + weight softmax(beta l + bias + M x), or its logarithm, in place."""
+        if weight > 0:
+            with np.errstate(all="ignore"):
+                bias_rows(output, self.d, Offsets(beta, bias, interactions), float(weight), log=self.log)
+        return output
