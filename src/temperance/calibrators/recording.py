@@ -18,7 +18,7 @@ from temperance.calibrators.fit_record import BASELINE_SHARES, Baseline, FitReco
 from temperance.calibrators.model import Model
 from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.clock import utc_now
-from temperance.core.arrays import AnyArray, Matrix, Vector
+from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
 from temperance.core.blocks import read_blocks, row_slices
 from temperance.core.fit_data import FitData, InMemoryFitData, Sample
 from temperance.core.logit_rows import LogitRows
@@ -114,12 +114,18 @@ def _judge(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyAr
 def _judge_block(model: Model, rows: LogitRows, weights: Vector) -> tuple[AnyArray, ...]:
     probs = np.asarray(model.formula.calibrate(NumpyRows(rows, model.name)))
     predicted = rows.top if model.formula.keeps_class else probs.argmax(axis=1)
+    confidence, entropy = confidence_and_entropy(probs)
+    sums = np.einsum("i,ij->j", weights, probs)  # without a float64 copy
+    return sums, confidence, entropy, predicted, predicted == _labels(rows)
+
+
+def confidence_and_entropy(probs: Floats) -> tuple[Vector, Vector]:
+    """Return the largest probability of each row, and the entropy."""
     logs = np.maximum(probs, np.finfo(probs.dtype).tiny)
     np.log(logs, out=logs)
     entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
     confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)  # rounded sums may exceed 1
-    sums = np.einsum("i,ij->j", weights, probs)  # without a float64 copy
-    return sums, confidence, entropy, predicted, predicted == _labels(rows)
+    return confidence, entropy
 
 
 def _baseline(

@@ -117,7 +117,7 @@ class Change:
 
 def estimate_change(sums: LabelledSums, limits: Limits, groups: Indices) -> Change:
     """Estimate what has changed since the fit."""
-    low, high = mean_interval(sums.rows, sums.residuals[0], sums.squares[0])
+    low, high = gap_interval(sums.rows, sums.residuals[0], sums.squares[0])
     score, inflation = _score_since_fit(sums, limits, groups), 1 + sums.rows / limits.fit_rows
     log_beta, error = _log_beta(score, sums.information)
     said = sums.confidence / sums.rows
@@ -135,7 +135,7 @@ def estimate_change(sums: LabelledSums, limits: Limits, groups: Indices) -> Chan
     )
 
 
-def mean_interval(rows: float, total: float, squares: float) -> tuple[float, float]:
+def gap_interval(rows: float, total: float, squares: float) -> tuple[float, float]:
     """Return an interval of the mean of residuals; one row more, off by 1, keeps it wide for few rows."""
     mean = total / rows
     variance = (max(squares - rows * mean**2, 0.0) + 1) / (rows + 1)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from temperance.calibrators.fit_record import Baseline
+from temperance.calibrators.recording import confidence_and_entropy
 from temperance.core.arrays import Floats, Vector
+from temperance.monitoring.sums import Sums
 
 SLACK = 1e-6  # relative: a value that rounding has raised above a quantile still counts as tied with it
 
 
 @dataclass(frozen=True, eq=False)
-class PredictionSums:
+class PredictionSums(Sums):
     """Counts over rows.
 
     Attributes
@@ -32,16 +33,10 @@ class PredictionSums:
     confidence: Vector
     entropy: Vector
 
-    def __add__(self, other: Self) -> Self:
-        pairs = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)}
-        return type(self)(**pairs)
-
 
 def sum_predictions(probs: Floats, baseline: Baseline) -> PredictionSums:
     """Return the counts of a block of rows."""
-    logs = np.log(np.maximum(probs, np.finfo(probs.dtype).tiny))
-    entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
-    confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)
+    confidence, entropy = confidence_and_entropy(probs)
     return PredictionSums(
         rows=len(probs),
         predicted=np.bincount(probs.argmax(axis=1), minlength=probs.shape[1]).astype(np.float64),

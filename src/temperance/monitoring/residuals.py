@@ -11,8 +11,7 @@ labelled rows is computed from sums over rows, so that checks add up whatever th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.monitoring.bets import log_growth
 from temperance.monitoring.limits import Limits
+from temperance.monitoring.sums import Sums
 
 MOST_GROUPS = 32
 """Of classes whose joint change is estimated; rarer classes form the last group."""
@@ -28,7 +28,7 @@ LEAST_PROBABILITY = 1e-8  # whose logarithm enters the score of the temperature
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledSums:
+class LabelledSums(Sums):
     """Sums over labelled rows.
 
     Attributes
@@ -57,10 +57,6 @@ class LabelledSums:
     capitals: NDArray[np.float64]
     score: Vector
     information: Matrix
-
-    def __add__(self, other: Self) -> Self:
-        pairs = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)}
-        return type(self)(**pairs)
 
     @property
     def accuracy(self) -> float:

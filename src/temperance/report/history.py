@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 
 from markupsafe import Markup
@@ -11,11 +10,11 @@ from temperance.files import check_writable, write_atomically
 from temperance.monitoring import Check
 from temperance.monitoring.record import Record
 from temperance.monitoring.words import e_value, points
+from temperance.report.document import html_document
 from temperance.report.figures import figure
 from temperance.report.history_charts import evidence_chart, gap_chart, gap_of, shares_chart
 from temperance.report.markup import element, table
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 MOST_LISTED = 100  # checks in the table, the last ones
 
 
@@ -29,15 +28,6 @@ def write_history(
 
 def render_history(check: Check, *, title: str = "Checks of a calibrator") -> str:
     """Return the page as text."""
-    style = Markup(resources.files("temperance.report").joinpath("page.css").read_text(encoding="utf-8"))
-    head = [
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name_="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", style),
-    ]
     verdict, *rest = check.sentences
     kind = "verdict worse" if check.acts else "verdict better"
     body = element(
@@ -50,8 +40,7 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
         _table(check),
         class_="single",
     )
-    page = element("html", element("head", *head), element("body", body), lang="en")
-    return f"<!doctype html>\n{page}"
+    return html_document(title, body)
 
 
 def _figures(check: Check) -> list[Markup]:

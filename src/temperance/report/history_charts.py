@@ -8,7 +8,7 @@ from temperance.calibrators import CALIBRATORS
 from temperance.core.arrays import Indices, Vector
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule
 from temperance.monitoring import Check
-from temperance.monitoring.change import mean_interval
+from temperance.monitoring.change import gap_interval
 from temperance.monitoring.residuals import LabelledSums
 from temperance.monitoring.words import e_value, points
 
@@ -22,7 +22,7 @@ MOST_DATES = 6  # on the axis
 def gap_of(sums: LabelledSums) -> tuple[float, float, float]:
     """Return the gap of a check in its own rows, and its interval."""
     gap = float(sums.residuals[0]) / sums.rows
-    return gap, *mean_interval(sums.rows, sums.residuals[0], sums.squares[0])
+    return gap, *gap_interval(sums.rows, sums.residuals[0], sums.squares[0])
 
 
 def evidence_chart(check: Check) -> Chart | None:

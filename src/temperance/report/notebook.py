@@ -6,13 +6,12 @@ notebook has make it readable in light and dark themes, without a script that wo
 
 from __future__ import annotations
 
-from importlib import resources
-
 from markupsafe import Markup
 
 from temperance.calibrators import Calibrator
 from temperance.comparison import Comparison
 from temperance.metrics import Evaluation
+from temperance.report.document import read_asset
 from temperance.report.markup import element, table
 from temperance.report.methods_table import methods_table
 from temperance.report.verdict_box import verdict_box
@@ -32,7 +31,7 @@ def calibrator_html(calibrator: Calibrator) -> str:
 
 
 def evaluation_html(evaluation: Evaluation) -> str:
-    """Return the metrics with their intervals."""
+    """Return the metrics with their intervals, and the tests of calibration."""
     heading, *_ = str(evaluation).splitlines()
     rows = [
         [
@@ -42,11 +41,12 @@ def evaluation_html(evaluation: Evaluation) -> str:
         ]
         for name, estimate in evaluation.items()
     ]
-    return _card(
-        element("p", heading, class_="about"), table(["metric", "value", "interval"], rows, "Metrics")
-    )
+    metrics = table(["metric", "value", "interval"], rows, "Metrics")
+    tests = [[name.replace("_", " "), *cells] for name, *cells in evaluation.shown_tests()]
+    found = [table(["test", "statistic", "p-value"], tests, "Tests of calibration")] if tests else []
+    return _card(element("p", heading, class_="about"), metrics, *found)
 
 
 def _card(*content: Markup) -> str:
-    style = resources.files("temperance.report").joinpath("notebook.css").read_text(encoding="utf-8")
-    return str(element("div", element("style", Markup(style)), *content, class_="temperance-card"))
+    style = element("style", read_asset("notebook.css"))
+    return str(element("div", style, *content, class_="temperance-card"))

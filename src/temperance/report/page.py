@@ -1,11 +1,8 @@
-"""The page: sections, style and script in one file that opens anywhere and asks the network for nothing."""
+"""The report of a comparison: its sections as one page."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 
 from markupsafe import Markup
@@ -17,6 +14,7 @@ from temperance.comparison import Comparison, LearningCurve
 from temperance.display.map import has_map
 from temperance.files import check_writable, write_atomically
 from temperance.report.displays import ReportDisplays
+from temperance.report.document import html_document
 from temperance.report.markup import element
 from temperance.report.provenance import Source
 from temperance.report.sections import Sections, sections
@@ -99,38 +97,14 @@ def render_report(
     """
     displays = ReportDisplays.of(comparison, curve)
     parts = sections(comparison, displays, curve, sources, shipping or Shipping())
-    style, script = _file("page.css"), _file("page.js")
     verdict, *others = (_section(key, *part) for key, part in parts.items())
-    body = [
+    return html_document(
+        title,
         element("a", "Skip to the verdict", href="#verdict", class_="skip"),
         element("header", element("h1", title), element("p", _about(comparison), class_="about")),
         element("main", verdict, _aside(comparison, parts), *others),
-    ]
-    page = element(
-        "html",
-        element("head", *_head(title, style, script)),
-        element("body", *body, element("script", script)),
-        lang="en",
+        script="page.js",
     )
-    return f"<!doctype html>\n{page}"
-
-
-def _file(name: str) -> Markup:
-    return Markup(resources.files("temperance.report").joinpath(name).read_text(encoding="utf-8"))
-
-
-def _head(title: str, style: Markup, script: Markup) -> list[Markup]:
-    # The page may run its own script and nothing else, and may load nothing: also a browser then refuses to.
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-    return [
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name_="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", style),
-    ]
 
 
 def _about(comparison: Comparison) -> str:
