@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 from pathlib import Path
+from typing import Any
 
 from temperance.files import check_writable, write_atomically
 from temperance.study.protocol import FitKey
@@ -15,9 +16,10 @@ from temperance.validation import InputError
 
 
 def export_results(results: Results, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write every result, numbers with all their digits; a name that ends in .csv.gz is compressed.
+    """Write every result, scores with all their digits; a name that ends in .csv.gz is compressed.
 
-    A fit that failed has no scores, and its message says why. ECE is a fraction; times are in seconds.
+    A fit that failed has no scores, and its message says why. ECE is a fraction; times are in seconds, to
+    four digits.
     """
     name = Path(path).name
     if not name.endswith((".csv", ".csv.gz")):
@@ -28,12 +30,18 @@ def export_results(results: Results, path: str | Path, *, overwrite: bool = Fals
     names = [name for name in results.metrics if name not in METRICS]
     writer.writerow([*FitKey._fields, *SCORES, *names])
     for score in results.scores:
-        values = [*(getattr(score, column) for column in SCORES), *(score.metrics.get(m, "") for m in names)]
+        values = [_rounded(column, getattr(score, column)) for column in SCORES]
+        values += [score.metrics.get(name, "") for name in names]
         writer.writerow([*score.fit, *map(_shown, values)])
     content = text.getvalue().encode()
     # Without the time in its header: the same results give the same bytes.
     packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
     write_atomically(path, packed, overwrite=overwrite)
+
+
+def _rounded(column: str, value: Any) -> Any:
+    """Round times, whose further digits are noise that does not compress."""
+    return float(f"{value:.4g}") if column.endswith("_seconds") else value
 
 
 def _shown(value: object) -> object:

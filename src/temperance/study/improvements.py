@@ -45,17 +45,10 @@ class Improvements:
 
     Examples
     --------
-    Two methods on two tasks; the first is the uncalibrated classifier:
-
-    >>> from pathlib import Path
-    >>> from temperance.study.tasks import TaskFile
-    >>> tasks = tuple(TaskFile(f"cifar10__{model}", Path("a.npz"), "9f86", 50, 100, 10) for model in "ab")
-    >>> means = np.array([[0.8, 0.4], [0.6, 0.45]])
-    >>> scores = PairedScores("nll", 50, "lower", ("none", "ts"), tasks, (), means, (means[:1], means[1:]))
-    >>> ratio, low, high = np.array([[1.0, 0.61], [1.0, 0.5], [1.0, 0.75]])
-    >>> found = Improvements(scores, "tasks", "none", "tasks", ratio, low, high)
+    >>> from temperance.study.example import example_results
+    >>> found = mean_improvements(example_results(), to="none")
     >>> found.improvement(found.ratio).round(2)
-    array([0.  , 0.39])
+    array([0.  , 0.65])
     """
 
     scores: PairedScores
@@ -95,22 +88,8 @@ def mean_improvements(
 
     Examples
     --------
-    A folder as `run_study` leaves it, with the uncalibrated classifier and `ts` on two tasks:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from temperance.study.protocol import FitKey
-    >>> from temperance.study.scoring import Score
-    >>> from temperance.study.store import ResultStore
-    >>> from temperance.study.tasks import TaskFile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> store = ResultStore.create(folder, 0)
-    >>> names = ["cifar10__a", "cifar10__b"]
-    >>> store.add_tasks([TaskFile(name, folder / name, "9f86", 500, 1000, 10) for name in names], [200])
-    >>> store.add([Score(FitKey(name, 0, 0, "none"), nll=0.8) for name in names])
-    >>> nlls = zip(names, [0.4, 0.2])
-    >>> store.add([Score(FitKey(name, 200, 0, "ts"), nll=nll) for name, nll in nlls])
-    >>> found = mean_improvements(Results(folder), to="none")
+    >>> from temperance.study.example import example_results
+    >>> found = mean_improvements(example_results(), to="none")
     >>> found.scores.methods, found.ratio.round(3)
     (('none', 'ts'), array([1.   , 0.354]))
     """

@@ -56,15 +56,8 @@ class Ranks:
 
     Examples
     --------
-    Two methods on two tasks; the first is the uncalibrated classifier:
-
-    >>> from pathlib import Path
-    >>> from temperance.study.tasks import TaskFile
-    >>> tasks = tuple(TaskFile(f"cifar10__{model}", Path("a.npz"), "9f86", 50, 100, 10) for model in "ab")
-    >>> means = np.array([[0.8, 0.4], [0.6, 0.45]])
-    >>> scores = PairedScores("nll", 50, "lower", ("none", "ts"), tasks, (), means, (means[:1], means[1:]))
-    >>> both = ("ts", "none")
-    >>> ranks = Ranks(scores, "tasks", 2, both, np.array([1.0, 2.0]), 2.0, 0.157, 1.386, (both,))
+    >>> from temperance.study.example import example_results
+    >>> ranks = rank_methods(example_results())
     >>> dict(zip(ranks.methods, ranks.mean.tolist()))
     {'ts': 1.0, 'none': 2.0}
     """
@@ -100,27 +93,13 @@ def rank_methods(
     better : "lower" or "higher", optional
         Which scores are better. Needed for a metric from outside.
     over : "tasks" or "datasets"
-        What counts once. The test takes tasks for independent, which those of one data set are not. With
+        What counts once. The test assumes independent tasks, which those of one data set are not. With
         "datasets" the mean ranks of each data set are ranked again.
 
     Examples
     --------
-    A folder as `run_study` leaves it, with the uncalibrated classifier and `ts` on two tasks:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from temperance.study.protocol import FitKey
-    >>> from temperance.study.scoring import Score
-    >>> from temperance.study.store import ResultStore
-    >>> from temperance.study.tasks import TaskFile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> store = ResultStore.create(folder, 0)
-    >>> names = ["cifar10__a", "cifar10__b"]
-    >>> store.add_tasks([TaskFile(name, folder / name, "9f86", 500, 1000, 10) for name in names], [200])
-    >>> store.add([Score(FitKey(name, 0, 0, "none"), nll=0.8) for name in names])
-    >>> nlls = zip(names, [0.4, 0.2])
-    >>> store.add([Score(FitKey(name, 200, 0, "ts"), nll=nll) for name, nll in nlls])
-    >>> ranks = rank_methods(Results(folder))
+    >>> from temperance.study.example import example_results
+    >>> ranks = rank_methods(example_results())
     >>> ranks.methods, ranks.mean, round(ranks.p_value, 3)
     (('ts', 'none'), array([1., 2.]), 0.157)
     """
@@ -140,6 +119,8 @@ def rank_methods(
 
 def friedman(ranks: Matrix) -> tuple[float, float]:
     """Return Friedman's statistic of ranks, a row for each task, and its p-value.
+
+    `scipy.stats.friedmanchisquare` needs three methods; a study may compare two.
 
     Examples
     --------

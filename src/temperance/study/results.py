@@ -71,20 +71,10 @@ class Results:
 
     Examples
     --------
-    A folder as `run_study` leaves it, with two fits:
-
-    >>> import tempfile, pathlib
-    >>> from temperance.study.protocol import FitKey
-    >>> from temperance.study.scoring import Score
-    >>> from temperance.study.store import ResultStore
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> store = ResultStore.create(folder, 0)
-    >>> store.add_tasks([TaskFile("cifar10__resnet", folder / "task.npz", "9f86", 5000, 10000, 10)], [200])
-    >>> keys = [FitKey("cifar10__resnet", 200, draw, "ts") for draw in (0, 1)]
-    >>> store.add([Score(keys[0], nll=0.4), Score(keys[1], nll=0.5)])
-    >>> results = Results(folder)
+    >>> from temperance.study.example import example_results
+    >>> results = example_results()
     >>> results.methods, results.sizes, len(results.scores)
-    (['ts'], [200], 2)
+    (['ts'], [200], 4)
     """
 
     def __init__(self, folder: str | Path) -> None:

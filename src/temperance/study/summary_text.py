@@ -181,8 +181,8 @@ def _dependence(scores: PairedScores, over: Over) -> list[str]:
     if over == "datasets" or scores.datasets == len(scores.tasks):
         return []
     return [
-        "The test takes the tasks for independent, which those of one data set are not, so that p is too "
-        "small. Count each data set once to avoid this."
+        "The test assumes independent tasks. Tasks of one data set are not independent, so p is too small. "
+        "Count each data set once to avoid this."
     ]
 
 

@@ -31,12 +31,10 @@ def to_markdown(table: Table | Summary) -> str:
 
     Examples
     --------
-    >>> from temperance.study.tables import Entry, Group, Row
-    >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43, bold=True)))
-    >>> groups = (Group("cifar10", (row,)),)
-    >>> table = Table("nll", 200, ("none", "ts"), groups, None, (), False, False, "lower")
-    >>> print(to_markdown(table).splitlines()[2])
-    | CIFAR-10 | resnet |       0.5500 | **0.4300** |
+    >>> from temperance.study import make_table
+    >>> from temperance.study.example import example_results
+    >>> print(to_markdown(make_table(example_results())).splitlines()[2])
+    | CIFAR-10 | a             |       0.8000 | **0.4000** |
     """
     if not isinstance(table, Table):
         return sheet_of(table).to_markdown()
@@ -60,11 +58,9 @@ def to_latex(table: Table | Summary) -> str:
 
     Examples
     --------
-    >>> from temperance.study.tables import Entry, Group, Row
-    >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43, bold=True)))
-    >>> groups = (Group("cifar10", (row,)),)
-    >>> table = Table("nll", 200, ("none", "ts"), groups, None, (), False, False, "lower")
-    >>> "textbf{0.4300}" in to_latex(table)
+    >>> from temperance.study import make_table
+    >>> from temperance.study.example import example_results
+    >>> "textbf{0.4000}" in to_latex(make_table(example_results()))
     True
     """
     if not isinstance(table, Table):
@@ -89,16 +85,12 @@ def to_csv(table: Table | Summary) -> str:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from temperance.study.tables import Entry, Group, Row
-    >>> from temperance.study.tasks import TaskFile
-    >>> task = TaskFile("cifar10__resnet", Path("task.npz"), "9f86", 5000, 10000, 10)
-    >>> row = Row("task", "resnet", (Entry(0.55), Entry(0.43)), task)
-    >>> groups = (Group("cifar10", (row,)),)
-    >>> table = Table("nll", 200, ("none", "ts"), groups, None, (), False, False, "lower")
-    >>> print(to_csv(table), end="")
+    >>> from temperance.study import make_table
+    >>> from temperance.study.example import example_results
+    >>> print(to_csv(make_table(example_results())), end="")
     dataset,model,rows,classes,none,ts
-    cifar10,resnet,200,10,0.55,0.43
+    cifar10,a,200,10,0.8,0.4
+    cifar10,b,200,10,0.8,0.2
     """
     if not isinstance(table, Table):
         return sheet_of(table).to_csv()

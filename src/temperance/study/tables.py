@@ -152,21 +152,10 @@ def make_table(
 
     Examples
     --------
-    A folder as `run_study` leaves it, with two fits of `ts`, and the uncalibrated classifier:
-
-    >>> import tempfile, pathlib
-    >>> from temperance.study.protocol import FitKey
-    >>> from temperance.study.scoring import Score
-    >>> from temperance.study.store import ResultStore
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> store = ResultStore.create(folder, 0)
-    >>> store.add_tasks([TaskFile("cifar10__resnet", folder / "task.npz", "9f86", 5000, 10000, 10)], [200])
-    >>> keys = [FitKey("cifar10__resnet", 200, draw, "ts") for draw in (0, 1)]
-    >>> store.add([Score(keys[0], nll=0.4), Score(keys[1], nll=0.5)])
-    >>> store.add([Score(FitKey("cifar10__resnet", 0, 0, "none"), nll=0.8)])
-    >>> table = make_table(Results(folder), "nll", 200)
+    >>> from temperance.study.example import example_results
+    >>> table = make_table(example_results(), "nll", 200)
     >>> [round(entry.value, 2) for entry in table.rows("task")[0].entries]
-    [0.8, 0.45]
+    [0.8, 0.4]
     """
     check_choice("metric", metric, results.metrics)
     direction = better_scores(metric, better)

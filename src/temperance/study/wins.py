@@ -31,15 +31,8 @@ class WinRates:
 
     Examples
     --------
-    Two methods on two tasks; the first is the uncalibrated classifier:
-
-    >>> from pathlib import Path
-    >>> from temperance.study.tasks import TaskFile
-    >>> tasks = tuple(TaskFile(f"cifar10__{model}", Path("a.npz"), "9f86", 50, 100, 10) for model in "ab")
-    >>> means = np.array([[0.8, 0.4], [0.6, 0.45]])
-    >>> scores = PairedScores("nll", 50, "lower", ("none", "ts"), tasks, (), means, (means[:1], means[1:]))
-    >>> won, tied = np.array([[0.0, 0.0], [1.0, 0.0]]), np.eye(2)
-    >>> rates = WinRates(scores, "tasks", won, tied, won + tied / 2)
+    >>> from temperance.study.example import example_results
+    >>> rates = win_rates(example_results())
     >>> rates.rate
     array([[0.5, 0. ],
            [1. , 0.5]])
@@ -87,22 +80,8 @@ def win_rates(
 
     Examples
     --------
-    A folder as `run_study` leaves it, with the uncalibrated classifier and `ts` on two tasks:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from temperance.study.protocol import FitKey
-    >>> from temperance.study.scoring import Score
-    >>> from temperance.study.store import ResultStore
-    >>> from temperance.study.tasks import TaskFile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> store = ResultStore.create(folder, 0)
-    >>> names = ["cifar10__a", "cifar10__b"]
-    >>> store.add_tasks([TaskFile(name, folder / name, "9f86", 500, 1000, 10) for name in names], [200])
-    >>> store.add([Score(FitKey(name, 0, 0, "none"), nll=0.8) for name in names])
-    >>> nlls = zip(names, [0.4, 0.2])
-    >>> store.add([Score(FitKey(name, 200, 0, "ts"), nll=nll) for name, nll in nlls])
-    >>> rates = win_rates(Results(folder))
+    >>> from temperance.study.example import example_results
+    >>> rates = win_rates(example_results())
     >>> rates.scores.methods, rates.overall
     (('none', 'ts'), array([0., 1.]))
     """
