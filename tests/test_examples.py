@@ -6,13 +6,9 @@ import re
 import runpy
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-from temperance import metrics
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -25,23 +21,6 @@ def test_the_quickstart_compares_saves_and_calibrates(capsys, tmp_path, monkeypa
     assert "Recommended: " in told
     assert "saved to " in told
     assert "in truth" in told
-
-
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
-@pytest.mark.filterwarnings("ignore:You are using the legacy:DeprecationWarning")  # the exporter that
-@pytest.mark.filterwarnings("ignore:The feature will be removed:DeprecationWarning")  # needs no more packages
-def test_a_pytorch_network_is_calibrated_and_served_with_onnxruntime(capsys, monkeypatch, tmp_path):
-    for package in ("torch", "onnx", "onnxruntime"):
-        pytest.importorskip(package)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    done = runpy.run_path(str(EXAMPLES / "pytorch_to_onnx.py"), run_name="__main__")
-    served, labels = done["served"], done["test_labels"]
-    np.testing.assert_allclose(served, done["after"], rtol=0, atol=1e-5)
-    np.testing.assert_array_equal(served.argmax(axis=1), done["before"].argmax(axis=1))
-    assert metrics.accuracy(served, labels) > 0.75
-    assert metrics.nll(served, labels) < metrics.nll(done["before"], labels) - 0.05
-    assert metrics.ece(served, labels) < metrics.ece(done["before"], labels) / 1.5
-    assert "served: NLL " in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")

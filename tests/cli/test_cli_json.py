@@ -177,7 +177,7 @@ def test_decisions_that_change_are_said_below_the_table(run, biased, task):
     assert share > 0.05
     assert (told["recommended"], told["alternative"]) == ("bayes-bias", "ts")
     assert told["methods"]["bayes-bias"]["changed_share"] == share
-    assert f"\n{result.decision_changes[0]}\n\nRecommended: bayes-bias. It changes" in shown
+    assert f"\n{result.decision_changes[0]}\n\nRecommended: bayes-bias. Its NLL" in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert "of decisions" not in run("compare", biased, "-m", "ts").out
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.decisions import accuracy_in_words, share_in_words
+from temperance.comparison.decisions import share_in_words
 from temperance.comparison.difference import Difference
 from temperance.comparison.method_result import MethodResult
 from temperance.core.arrays import Vector
@@ -115,7 +115,8 @@ class _Choice:
         best, lowest = self.lowest(candidates), self.lowest(self.results)
         rival = None if lowest in keeping else lowest
         among = "" if rival is None else " of the methods that keep every decision"
-        if any(self._hides(name, best) for name in keeping if name not in (UNCALIBRATED, *candidates)):
+        others = [name for name in keeping if name not in (UNCALIBRATED, *candidates)]
+        if not all(self.is_beyond_error(name, best) for name in others):
             beat = "beat the uncalibrated classifier by more than one standard error"
             among += f" and {beat}" if among else f" of the methods that {beat}"
         if kept == best:
@@ -131,10 +132,6 @@ class _Choice:
             )
         return reason if rival is None else f"{reason} {self._why_not(rival, kept)}"
 
-    def _hides(self, name: str, best: str) -> bool:
-        """Say whether a method that is no candidate would have been preferred to the best one."""
-        return not self.is_beyond_error(name, best)
-
     def _why_not(self, rival: str, kept: str) -> str:
         return (
             f"{rival} has a lower NLL by {_in_words(self.difference(kept, rival))}, within its standard "
@@ -143,13 +140,10 @@ class _Choice:
 
     def reason_to_change(self, chosen: str, kept: str) -> str:
         """Say what a method that changes decisions gains over the one that would keep them."""
-        result, before = self.results[chosen], self.results[UNCALIBRATED].accuracy
         other = "the uncalibrated classifier" if kept == UNCALIBRATED else kept
         return (
-            f"It changes {share_in_words(result.changed_share)} "
-            f"({accuracy_in_words(before, result.accuracy)}), and its NLL, {self.nll(chosen):.4f}, is below "
-            f"that of {other}, the choice among methods that change none, by "
-            f"{_in_words(self.difference(kept, chosen))}, more than one standard error."
+            f"Its NLL, {self.nll(chosen):.4f}, is below that of {other}, the choice among methods that keep "
+            f"every decision, by {_in_words(self.difference(kept, chosen))}, more than one standard error."
         )
 
 

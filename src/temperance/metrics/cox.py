@@ -1,4 +1,8 @@
-"""Cox's calibration slope and intercept: a logistic regression of outcomes on the logit of probabilities."""
+"""Cox's calibration slope and intercept: a logistic regression of outcomes on the logit of probabilities.
+
+The Newton loop is its own: the solver of `core` fits temperatures, which are positive, and a slope may be
+negative.
+"""
 
 from __future__ import annotations
 
