@@ -10,7 +10,8 @@ from scipy.special import log_softmax, softmax
 from temperance.calibrators import class_bias as stage
 from temperance.calibrators.class_bias import ClassBias, Widths, fit_class_bias
 from temperance.calibrators.numpy_rows import NumpyRows
-from temperance.core.class_bias import ClassBiasLikelihood, centred
+from temperance.core.biased_rows import centred
+from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.features import LOG_PROB_FLOOR
 from temperance.core.fisher import fisher_scoring
 from temperance.core.fit_data import InMemoryFitData

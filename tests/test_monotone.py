@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 import temperance
 from temperance import InputError, MonotoneScaling, TemperatureScaling
-from temperance.core.maps import KNOTS
+from temperance.core.kernels import KNOTS
 from temperance.data import simulate
 
 STEEP = np.array([0.001, 3.0, 0.2, 5.0, 0.01, 1.0, 20.0, 0.003, 2.0])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from core_reference import draw, jacobian, softmax
 
+from temperance.core.features import ALMOST_ZERO
 from temperance.core.logit_rows import LogitRows
-from temperance.core.mixture import ALMOST_ZERO, BrierMixture, LogMixture, MixtureLoss, mixture_weights
+from temperance.core.mixture import BrierMixture, LogMixture, MixtureLoss, mixture_weights
 
 Z, Y = draw(80, 5, spread=1.5, seed=51)
 WEIGHTS = np.random.default_rng(52).integers(0, 3, size=len(Z)).astype(float)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from core_models import draw
 
+from temperance.core.biased_rows import Inputs
 from temperance.core.ece_loss import EceLoss
 from temperance.core.fit_data import InMemoryFitData, weighted_sum
 from temperance.core.links import Log, Softplus
@@ -11,7 +12,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import BrierMixture, LogMixture
 from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood
-from temperance.core.offsets import Inputs, OffsetLogLikelihood
+from temperance.core.offsets import OffsetLogLikelihood
 from temperance.core.predictors import ByClass, Grouped, Linear
 from temperance.core.top_label import TopLabelLikelihood
 

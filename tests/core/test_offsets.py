@@ -8,10 +8,11 @@ import scipy.special
 from core_reference import draw, jacobian
 
 from temperance.core import logit_rows as rows_module
+from temperance.core.biased_rows import Inputs, offset_mixture
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
-from temperance.core.offsets import Inputs, OffsetLogLikelihood, offset_mixture
+from temperance.core.offsets import OffsetLogLikelihood
 from temperance.core.predictors import ByClass
 
 N, K = 50, 4

@@ -16,9 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from temperance.calibrators.model import TemperatureFormula
-from temperance.core.features import SHAPE_FEATURES, RowFeatures, shape_features
+from temperance.core.features import ALMOST_ZERO, SHAPE_FEATURES, RowFeatures, shape_features
 from temperance.core.links import Log
-from temperance.core.mixture import ALMOST_ZERO
 from temperance.core.ops import Array
 from temperance.errors import excerpt
 from temperance.validation import InputError, check_limits, check_temperatures

@@ -32,8 +32,9 @@ from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.evidence import Posterior, maximise_evidence
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData
+from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
-from temperance.core.maps import KNOTS, slopes_of
+from temperance.core.maps import slopes_of
 from temperance.errors import excerpt
 from temperance.population import Population, read_population, shipped_population, weak_population
 from temperance.validation import InputError

@@ -16,7 +16,8 @@ from functools import partial
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.class_bias import ClassBiasLikelihood, Offsets
+from temperance.core.biased_rows import Offsets
+from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.evidence import Block, PenalisedObjective, maximise_evidence
 from temperance.core.fisher import lbfgs
 from temperance.core.fit_data import FitData

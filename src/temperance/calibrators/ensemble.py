@@ -15,10 +15,10 @@ from temperance.calibrators.descriptions import confidence_in_words
 from temperance.calibrators.model import Formula, Model, Shape
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Vector
-from temperance.core.features import RowFeatures
+from temperance.core.features import ALMOST_ZERO, RowFeatures
 from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
-from temperance.core.mixture import ALMOST_ZERO, BrierMixture, LogMixture, mixture_weights
+from temperance.core.mixture import BrierMixture, LogMixture, mixture_weights
 from temperance.core.ops import Array
 from temperance.validation import InputError, check_choice, check_temperatures
 

@@ -25,8 +25,9 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.features import RowFeatures
 from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
+from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
-from temperance.core.maps import KNOTS, MapLikelihood
+from temperance.core.maps import MapLikelihood
 from temperance.core.objective import Prior
 from temperance.core.ops import Array
 from temperance.validation import check_temperatures

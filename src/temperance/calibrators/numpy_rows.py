@@ -10,13 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.class_bias import Offsets, add_class_bias
+from temperance.core.biased_rows import Inputs, Offsets, add_class_bias, offset_mixture
 from temperance.core.class_shift import shift_outputs
 from temperance.core.features import RowShape
 from temperance.core.kernels import MapTable, stack_scales
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
-from temperance.core.offsets import Inputs, offset_mixture
 from temperance.validation import check_unmasked
 
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from temperance.core.arrays import Floats
 from temperance.errors import InputError, excerpt
@@ -213,7 +212,9 @@ class _OneBlasThread:
         self._limit: Any = None
 
     @cached_property
-    def _controller(self) -> ThreadpoolController:
+    def _controller(self) -> Any:
+        from threadpoolctl import ThreadpoolController  # for a fit: a prediction needs NumPy alone
+
         return ThreadpoolController()
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""A class bias behind calibrated log-probabilities l: its likelihood, its leave-one-out, and its use.
+"""A class bias behind calibrated log-probabilities l: its likelihood and its leave-one-out.
 
     u = l / T + W x,      p = softmax(u),      x = [1]  or  x = [1, centred l]          W: K x J
 
@@ -27,40 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Matrix, Vector
-from temperance.core.blocks import FEW_CLASSES, Scratch, row_products
-from temperance.core.features import LOG_PROB_FLOOR
+from temperance.core.biased_rows import Offsets, centred, exponentiate
+from temperance.core.blocks import FEW_CLASSES, Scratch
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
 from temperance.core.objective import Derive, Prior, RowObjective
-from temperance.core.offsets import exponentiate, row_outer
-
-LARGE = 1e6
-LARGEST_LOG = 50.0  # of a temperature: far beyond any
-
-
-@dataclass(frozen=True)
-class Offsets:
-    """What is added to l: the inverse temperature that multiplies it, a bias, perhaps interactions."""
-
-    beta: float
-    bias: Vector
-    interactions: Matrix | None
-
-    @classmethod
-    def of(cls, theta: Vector, n_classes: int) -> Offsets:
-        """Return the numbers of [log T, bias, columns of the interactions]."""
-        columns = theta[1:].reshape(-1, n_classes)
-        log_beta = -np.clip(theta[0], -LARGEST_LOG, LARGEST_LOG)  # a trial step of a fit may go anywhere
-        return cls(float(np.exp(log_beta)), columns[0], columns[1:].T if len(columns) > 1 else None)
-
-
-def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
-    """Return floored log-probabilities less their mean over the possible classes, 0 for the others."""
-    x = np.where(possible, np.maximum(log_probs, LOG_PROB_FLOOR), 0)
-    number = np.maximum(possible.sum(axis=1, keepdims=True), 1).astype(x.dtype)
-    x -= x.sum(axis=1, keepdims=True) / number
-    x[~possible] = 0
-    return x
+from temperance.core.offsets import row_outer
 
 
 @dataclass(frozen=True)
@@ -242,36 +214,3 @@ def _shift_by_diagonal(
     pull = variances[0] * weight * _dots(residual, slope)
     shift += slope * (pull / (1 - variances[0] * weight * _variances(p, slope)))[:, None]
     return shift
-
-
-def add_class_bias(output: Floats, rows: LogitRows, offsets: Offsets, weight: float, *, log: bool) -> Floats:
-    """Replace probabilities p of the rows by (1 - weight) p + weight softmax(u), or so with logarithms.
-
-    `output` holds the calibrated probabilities of the rows, or their logarithms if `log`; `rows` are those
-    of the logits, which say what classes are possible.
-    """
-
-    def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
-        gaps = z if offsets.interactions is None else z - rows.peak[i:j, None]
-        bias_rows(output[i:j], gaps, offsets, weight, log=log)
-
-    if weight > 0:
-        rows.visit(work)
-    return output
-
-
-def bias_rows(base: Floats, gaps: Floats, offsets: Offsets, weight: float, *, log: bool) -> None:
-    """Do so in place for some rows; the gaps to the top logit are read only if there are interactions."""
-    log_probs = base if log else np.log(base)
-    u = base.dtype.type(offsets.beta) * log_probs + offsets.bias.astype(base.dtype)
-    if offsets.interactions is not None:
-        interactions = offsets.interactions.T.astype(base.dtype)
-        u += row_products(centred(log_probs, gaps > -IMPOSSIBLE), interactions)
-    top = u.max(axis=1, keepdims=True)
-    u -= np.where(np.abs(top) > LARGE, top, 0)  # beside so large a number log sum exp has no digits left
-    u -= exponentiate(u.copy())[1][:, None].astype(u.dtype)
-    if log:
-        base[:] = np.logaddexp(base + np.log1p(-weight), u + np.log(weight)) if weight < 1 else u
-    else:
-        base *= 1 - weight
-        base += weight * np.exp(u)

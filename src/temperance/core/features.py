@@ -24,6 +24,8 @@ SHAPE_FEATURES = ("log entropy", "its square", "gap to third", "gap to mean")
 LOG_ENTROPY_FLOOR = -20.0
 # Below it a log-probability has no further say in the bias of other classes.
 LOG_PROB_FLOOR = -12.0
+# An inverse temperature: flat over the possible classes, while a masked one still gets exp(-inf) = 0.
+ALMOST_ZERO = 1e-15
 
 
 @dataclass(frozen=True)

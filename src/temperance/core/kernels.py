@@ -31,6 +31,9 @@ SEGMENT_SCRATCH = 16  # numbers that sums over segments take for each class: blo
 SEGMENTS_IN_THREADS = False  # sorting numbers into segments holds Python's lock
 FARTHEST = 1e15  # stands for the negative log-probability of a masked class
 
+# Where the slope may change, in units of log-probability at T0: probabilities of 0.9, 0.5, 0.22, 0.08, ...
+KNOTS = np.array([0.0, 0.1, 0.7, 1.5, 2.5, 4.0, 6.0, 9.0, 14.0])
+
 
 class MapTable(NamedTuple):
     """A map of negative log-probabilities: its knots, its values there, and its slopes behind them."""

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from temperance.core.arrays import Vector
 from temperance.core.numpy_ops import NUMPY
@@ -74,6 +73,8 @@ class Softplus(Link):
 
     def slope(self, a: Vector, beta: Vector) -> Vector:
         """Return d beta / d a."""
+        from scipy.special import expit  # for a fit: a prediction needs NumPy alone
+
         return -np.asarray(expit(a), np.float64) * beta**2
 
     def inverse(self, temperature: float) -> float:

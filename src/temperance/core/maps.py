@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.kernels import MapTable
+from temperance.core.kernels import KNOTS, MapTable
 from temperance.core.links import Link
 from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.objective import Derive, Prior, RowObjective
@@ -31,8 +31,6 @@ from temperance.core.predictors import ByClass
 from temperance.core.quantiles import quantiles
 from temperance.core.top_label import EMPHASIS, LEAST
 
-# Where the slope may change, in units of log-probability at T0: probabilities of 0.9, 0.5, 0.22, 0.08, ...
-KNOTS = np.array([0.0, 0.1, 0.7, 1.5, 2.5, 4.0, 6.0, 9.0, 14.0])
 STEEPEST = 12.0  # of the log of a slope, up or down: beyond, a class is as good as certain or impossible
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)

@@ -23,11 +23,9 @@ from typing import Self
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
+from temperance.core.features import ALMOST_ZERO
 from temperance.core.logit_rows import Index, LogitRows, Moments
 from temperance.core.objective import Derive, RowObjective
-
-# Flat over the possible classes, while a masked one still gets exp(-inf) = 0.
-ALMOST_ZERO = 1e-15
 
 
 def mixture_weights(theta: Vector) -> Vector:

@@ -15,11 +15,9 @@ import numpy as np
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import row_products
 from temperance.core.logit_rows import Index, LogitRows
+from temperance.core.numpy_ops import SILENT
 
 JACOBIAN_ROWS = 4096  # rows whose Jacobian is held at once
-# What a rectifier takes for 0. Rows whose units are all silent give the next layer its bias alone, which may
-# be 0 but for rounding: the last bit of a sum over rows must not decide which units are alive.
-SILENT = 1e-12
 
 
 class Network:

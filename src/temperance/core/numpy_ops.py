@@ -12,8 +12,11 @@ import numpy as np
 
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.core.blocks import row_products
-from temperance.core.network import SILENT
 from temperance.core.ops import Ops
+
+# What a rectifier takes for 0. Rows whose units are all silent give the next layer its bias alone, which may
+# be 0 but for rounding: the last bit of a sum over rows must not decide which units are alive.
+SILENT = 1e-12
 
 
 class NumpyOps:

@@ -15,12 +15,12 @@ when it is asked for, and its diagonal can be had without it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from temperance.core.arrays import Floats, Matrix, Vector
+from temperance.core.biased_rows import Inputs, exponentiate
 from temperance.core.blocks import FEW_CLASSES, Scratch
 from temperance.core.links import Beta, Link
 from temperance.core.logit_rows import Index, LogitRows
@@ -29,31 +29,6 @@ from temperance.core.predictors import ByClass
 
 # The spread of the biases up to which their largest may stand for the largest u of each row.
 NARROW = 20.0
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What the offsets depend on: a constant, and with a `scale` the logits less their mean over it."""
-
-    n_classes: int
-    scale: float | None
-
-    @property
-    def width(self) -> int:
-        """How many numbers x has."""
-        return 1 if self.scale is None else 1 + self.n_classes
-
-    @property
-    def n_offsets(self) -> int:
-        """How many numbers the offsets are made from."""
-        return self.n_classes * self.width
-
-    def of(self, d: Floats) -> Floats:
-        """Return x of rows with the gaps `d`."""
-        one = np.ones((len(d), 1), d.dtype)
-        if self.scale is None:
-            return one
-        return np.hstack([one, (d - d.mean(axis=1, keepdims=True)) / self.scale])
 
 
 class OffsetLogLikelihood(LogLikelihood):
@@ -180,45 +155,6 @@ class OffsetLogLikelihood(LogLikelihood):
         return fisher
 
 
-def exponentiate(u: Floats, *, near_zero: bool = False) -> tuple[Vector, Vector]:
-    """Replace `u` by exp(u - top), top each row's largest; return its row sums, and log sum exp of each row.
-
-    Where the largest are known to be at most 0 and `near_zero`, 0 stands for them.
-    """
-    top = np.zeros(1) if near_zero else np.max(u, axis=1)
-    if not near_zero:
-        u -= top[:, None]
-    np.exp(u, out=u)
-    sums = u.sum(axis=1).astype(np.float64)
-    return sums, np.log(sums) + top
-
-
 def row_outer(a: Floats, x: Floats) -> Floats:
     """Return the products x_j a_k of each row, as one row of J K numbers."""
     return (x[:, :, None] * a[:, None, :]).reshape(len(a), -1)
-
-
-def offset_mixture(
-    rows: LogitRows, betas: Matrix, weights: Vector, inputs: Inputs, W: Matrix, *, log: bool
-) -> Floats:
-    """Return sum_q weights[q] softmax(betas[i, q] z_i + W x_i) of each row i, or its logarithm.
-
-    The logarithm is right also where the probability underflows.
-    """
-    result = np.empty((rows.n_rows, rows.n_classes), rows.dtype)
-    add, nothing = (np.logaddexp, -np.inf) if log else (np.add, 0.0)
-
-    def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
-        d = z.astype(np.float64) - rows.peak[i:j, None]
-        offset = inputs.of(d) @ W.T
-        total = np.full(d.shape, nothing)
-        for beta, weight in zip(betas[i:j].T, weights, strict=True):
-            u = beta[:, None] * d + offset
-            u -= exponentiate(u.copy())[1][:, None]
-            u += np.log(weight)
-            add(total, u if log else np.exp(u), out=total)
-        result[i:j] = np.minimum(total, 0.0 if log else 1.0)  # rounded weights may add up to more
-        return (np.zeros(0),)
-
-    rows.sum(work)
-    return result

@@ -18,8 +18,8 @@ import numpy as np
 
 from temperance.core import kernels
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.core.biased_rows import Offsets, bias_rows
 from temperance.core.blocks import FEW_CLASSES, BFloat16, row_products
-from temperance.core.class_bias import Offsets, bias_rows
 from temperance.core.class_shift import shift_outputs
 from temperance.core.entropy import log_entropy
 from temperance.core.features import RowShape

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from temperance.core.arrays import Floats, Indices, Vector
+from temperance.core.biased_rows import Inputs, exponentiate
 from temperance.core.fisher import lbfgs, solve
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.offsets import Inputs, OffsetLogLikelihood, exponentiate
+from temperance.core.offsets import OffsetLogLikelihood
 from temperance.core.predictors import ByClass, Linear
 from temperance.core.solution import Solver
 from temperance.files import scratch_array
