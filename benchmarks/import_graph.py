@@ -23,10 +23,12 @@ PAGE = ROOT / "docs" / "architecture.md"
 # From the bottom up. Parts of one layer do not import each other.
 LAYERS = (
     ("errors", "progress", "unfinished"),
-    ("clock", "core", "files", "loaders"),
+    ("clock", "core", "files", "loaders", "regular_files"),
     ("axes", "frames", "labels", "probabilities", "validation"),
     ("containers", "population"),
-    ("calibrators", "data", "metrics"),
+    ("formulas",),
+    ("stored",),
+    ("calibrators", "data", "metrics", "serving"),
     (
         *("adapters", "calarena", "comparison", "dask", "learning"),
         *("monitoring", "onnx", "persistence", "sklearn", "streaming", "torch"),

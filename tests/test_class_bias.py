@@ -9,7 +9,6 @@ from scipy.special import log_softmax, softmax
 
 from temperance.calibrators import class_bias as stage
 from temperance.calibrators.class_bias import ClassBias, Widths, fit_class_bias
-from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.core.biased_rows import centred
 from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.features import LOG_PROB_FLOOR
@@ -18,6 +17,7 @@ from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.tensor_rows import TensorRows
+from temperance.formulas.numpy_rows import NumpyRows
 
 
 def log_probs_of(n_rows, n_classes, seed=0, scale=2.0):

@@ -14,7 +14,7 @@ import pytest
 
 import temperance
 from temperance.data import simulate
-from temperance.persistence.fields import ADAPTATION_FIELDS
+from temperance.stored.fields import ADAPTATION_FIELDS
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests" / "data"

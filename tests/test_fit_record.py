@@ -9,9 +9,9 @@ import pytest
 
 from temperance import CalibratedClassifier, InputError, TemperatureScaling, load, logits_from_probs
 from temperance.calibrators import recording
-from temperance.calibrators.fit_record import Baseline, FittedOn
 from temperance.core.blocks import BFloat16
 from temperance.data import simulate
+from temperance.formulas.fit_record import Baseline, FittedOn
 
 
 @pytest.fixture

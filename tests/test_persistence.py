@@ -15,7 +15,8 @@ from sklearn.base import clone
 import temperance
 from temperance import CALIBRATORS, EntropyTemperatureScaling, TemperatureScaling, make_calibrator
 from temperance.calibrators import TemperatureCalibrator
-from temperance.calibrators.model import TemperatureFormula
+from temperance.formulas.model import TemperatureFormula
+from temperance.formulas.temperature import SingleTemperatureFormula
 from temperance.persistence import save
 
 DATA = Path(__file__).resolve().parent / "data"
@@ -288,16 +289,21 @@ class OldFormula(TemperatureFormula):
         return 2 * self.old_temperature
 
 
+class NewFormula(SingleTemperatureFormula):
+    @classmethod
+    def stored_as(cls, names, n_classes, options):
+        if "old_temperature" in names:
+            return OldFormula, {"old_temperature": ()}
+        return super().stored_as(names, n_classes, options)
+
+
 class Changed(TemperatureScaling):
     """A method whose old files have a parameter of another name."""
 
+    formula_type = NewFormula
+
     def _summary(self):
         return "a summary that any edition has"
-
-    def _stored_formula(self, names, n_classes):
-        if "old_temperature" in names:
-            return OldFormula, {"old_temperature": ()}
-        return super()._stored_formula(names, n_classes)
 
 
 def test_the_names_of_the_parameters_decide_on_the_formula(fitted, task, tmp_path, monkeypatch):

@@ -3,8 +3,8 @@
     cal = temperance.EntropyTemperatureScaling().fit(val_logits, val_labels)
     probs = cal.predict_proba(logits)
 
-Calibrators, `compare`, `load`, `metrics`, `data`, `display` and `monitoring` are all here; frameworks are
-imported when they are used.
+Calibrators, `compare`, `load`, `metrics`, `data`, `display`, `monitoring` and `serving` are all here; frameworks
+are imported when they are used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from temperance import data, display, metrics, monitoring
+    from temperance import data, display, metrics, monitoring, serving
     from temperance.calibrators import (
         CALIBRATORS,
         BayesianTemperatureScaling,
@@ -57,6 +57,7 @@ __all__ = [
     "metrics",
     "monitoring",
     "probability_floor",
+    "serving",
 ]
 
 # Names are looked up when first asked for, so that `temperance --help`, and TAB in a shell, need not wait for
@@ -69,7 +70,7 @@ _PLACES = {
     "logits_from_probs": "containers",
     "probability_floor": "containers",
 }
-_MODULES = ("data", "display", "metrics", "monitoring")
+_MODULES = ("data", "display", "metrics", "monitoring", "serving")
 
 
 def __getattr__(name: str) -> Any:

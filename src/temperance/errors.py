@@ -13,8 +13,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["InputError", "InputWarning", "OutputExistsError", "Remedy"]
 
@@ -176,7 +178,8 @@ class OutputExistsError(FileExistsError):
 
     Examples
     --------
-    >>> print(OutputExistsError(Path("cal.json")))
+    >>> import pathlib
+    >>> print(OutputExistsError(pathlib.Path("cal.json")))
     cal.json exists already. Choose another name, or pass overwrite=True.
     """
 

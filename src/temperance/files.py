@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from temperance.errors import InputError, OutputExistsError
+from temperance.errors import OutputExistsError
 from temperance.unfinished import hold, part_name, remove_abandoned
 
 # A scratch array of this many bytes or more lives on disk.
@@ -70,28 +70,6 @@ def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
         raise FileNotFoundError(f"the folder {given.parent} does not exist. Make it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise PermissionError(f"you may not write in the folder {given.parent}. Choose another.")
-
-
-def read_regular_file(path: str | Path, *, most: int) -> bytes:
-    """Return the content of a file of at most `most` bytes."""
-    given = Path(path)
-    check_regular(given)
-    with given.open("rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise InputError(
-            f"must have at most {most >> 20} MB; found {given.stat().st_size >> 20} MB. Choose another file.",
-            where=str(given),
-        )
-    return content
-
-
-def check_regular(path: Path) -> None:
-    """Raise for a pipe or a device, whose content may never come or never end."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise InputError(
-            "must be a file; found a device or a pipe. Save it to a file first.", where=str(path)
-        )
 
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

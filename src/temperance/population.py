@@ -17,8 +17,9 @@ import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.features import SHAPE_FEATURES
-from temperance.core.maps import KNOTS
-from temperance.files import read_regular_file, write_atomically
+from temperance.core.kernels import KNOTS
+from temperance.files import write_atomically
+from temperance.regular_files import read_regular_file
 from temperance.validation import InputError
 
 FORMAT, VERSION = "temperance population", 2

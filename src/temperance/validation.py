@@ -7,7 +7,6 @@ A message says what must hold, what was found, and what to do. All of them are `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,8 @@ def guess(value: object, choices: Iterable[str]) -> str:
     """Return a question after the choice that was likely meant, or nothing if none is close."""
     if not isinstance(value, str):
         return ""
+    from difflib import get_close_matches  # for a mistake only
+
     by_lower_case = {choice.lower(): choice for choice in choices}
     close = get_close_matches(value.strip().lower().replace("_", "-"), by_lower_case, n=1)
     return f"Did you mean {by_lower_case[close[0]]!r}?" if close else ""

@@ -12,11 +12,10 @@ from scipy.optimize import minimize
 from temperance.core import backend
 from temperance.core import logit_rows as rows_module
 from temperance.core.fisher import solve
-from temperance.core.kernels import MapTable
+from temperance.core.kernels import KNOTS, MapTable
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import (
-    KNOTS,
     MAP_SEGMENTS,
     MapLikelihood,
     RowMapLikelihood,

@@ -98,5 +98,5 @@ def test_adapted_calibrators_take_the_short_way_too(output, monkeypatch):
 def test_a_class_bias_is_computed_once(monkeypatch):
     calibrator, logits = fitted("bayes-bias", 4, np.float32)
     monkeypatch.setattr(small_rows.SmallRows, "mixture", None)
-    monkeypatch.setattr("temperance.calibrators.applying.LogitRows", None)  # the long way
+    monkeypatch.setattr("temperance.formulas.applying.LogitRows", None)  # the long way
     assert calibrator.predict_proba(logits[:2]).shape == (2, 4)

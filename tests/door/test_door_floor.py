@@ -17,9 +17,9 @@ from temperance import (
     probability_floor,
 )
 from temperance.calarena import CalArenaCalibrator
-from temperance.calibrators.fit_record import FittedOn
 from temperance.cli import main
 from temperance.data import open_rows
+from temperance.formulas.fit_record import FittedOn
 from temperance.study.tasks import find_tasks, load_task
 
 EPS = np.finfo(np.float64).eps

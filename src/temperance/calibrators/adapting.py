@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from temperance import loaders
-from temperance.calibrators.applying import apply_opened
-from temperance.calibrators.model import Model
 from temperance.containers import as_numpy, framework_of, open_logits
 from temperance.core.arrays import Vector
 from temperance.core.frequencies import (
@@ -29,6 +27,8 @@ from temperance.core.frequencies import (
     estimate_frequencies,
     label_frequencies,
 )
+from temperance.formulas.applying import apply_opened
+from temperance.formulas.model import Model
 from temperance.validation import InputError, check_priors, warn_of_probabilities
 
 MOST_CLASSES = 4096  # whose K x K Hessian fits memory

@@ -9,9 +9,9 @@ from __future__ import annotations
 import textwrap
 import warnings
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -23,8 +23,7 @@ from sklearn.utils import TransformerTags
 
 from temperance import loaders
 from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
-from temperance.calibrators.fit_record import Baseline, FittedOn
-from temperance.calibrators.model import Formula, Model, Shape, model_of
+from temperance.calibrators.fitted import model_of
 from temperance.calibrators.opening import open_fit_data
 from temperance.calibrators.predicting import PredictMixin
 from temperance.calibrators.recording import record_fit
@@ -32,6 +31,8 @@ from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
 from temperance.core.fit_data import FitData
 from temperance.core.solution import Solution
+from temperance.formulas.fit_record import Baseline, FittedOn
+from temperance.formulas.model import Formula, Model
 from temperance.frames import column_names
 from temperance.validation import InputError
 
@@ -60,9 +61,6 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
 
     formula_type: ClassVar[type[Formula]]
     """What holds the fitted numbers, and the formula."""
-
-    needed_errors: ClassVar[tuple[str, ...]] = ()
-    """Parameters whose standard errors every fit gives."""
 
     model_: Model
     """The fitted model: a frozen value. Other attributes with a trailing underscore are read from it."""
@@ -273,20 +271,6 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
     def _repr_mimebundle_(self, **formats: Any) -> dict[str, str]:
         # A notebook asks for this first; scikit-learn's own shows the options and not what was learnt.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def _shapes(self, n_classes: int) -> Mapping[str, Shape]:
-        """Return the names and shapes of the fitted numbers of these options: by default, single numbers."""
-        return {item.name: () for item in fields(self.formula_type)}
-
-    def _stored_formula(
-        self, names: Collection[str], n_classes: int
-    ) -> tuple[type[Formula], Mapping[str, Shape]]:
-        """Return the formula of a file whose parameters have these names, and the shapes it must have.
-
-        A method whose formula changes gives the parameters of the new one other names, and overrides this:
-        files of the old formula are then read, applied and saved again as they are.
-        """
-        return self.formula_type, self._shapes(n_classes)
 
     @abstractmethod
     def _summary(self) -> str:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.calibrators.single_temperature import fit_single_temperature, one_temperature, right_and_wrong
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import Block, maximise_evidence
@@ -25,6 +24,7 @@ from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood, increments_basis, slope_weights
 from temperance.core.predictors import ByClass
+from temperance.formulas.numpy_rows import NumpyRows
 from temperance.population import Population
 
 # Classes that can have a temperature of their own: their Fisher matrix is dense.

@@ -12,7 +12,6 @@ over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,11 +21,9 @@ import numpy as np
 
 from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
 from temperance.calibrators.bayes_design import Design, build_design, prior_blocks
-from temperance.calibrators.bayes_formula import SIZE, BayesianFormula, FirstEditionFormula
 from temperance.calibrators.class_bias import ClassBias, fit_class_bias
 from temperance.calibrators.descriptions import confidence_in_words, map_in_words
-from temperance.calibrators.model import Formula, Model, Shape, model_of
-from temperance.calibrators.numpy_rows import NumpyRows
+from temperance.calibrators.fitted import model_of
 from temperance.calibrators.single_temperature import warn_if_all_wrong
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.evidence import Posterior, maximise_evidence
@@ -36,13 +33,15 @@ from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import slopes_of
 from temperance.errors import excerpt
+from temperance.formulas.bayes import SIZE, BayesianFormula
+from temperance.formulas.model import Model
+from temperance.formulas.numpy_rows import NumpyRows
 from temperance.population import Population, read_population, shipped_population, weak_population
 from temperance.validation import InputError
 
 LARGEST_LOG = 100.0  # of a temperature, far beyond its limits
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
 BLOCKS = ("level", "shape", "class temperature", "map", "class bias", "class interactions")
-BASE_BLOCKS = 4
 # Rows with any label at all (wrong labels, zeros on the label) that the prior counts beside those of the fit:
 # N rows without one do not rule out the next, which would cost more than all others together.
 SURPRISES = 0.02
@@ -98,8 +97,6 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 
     key: ClassVar[str] = "bayes"
     formula_type = BayesianFormula
-
-    needed_errors = ("coefficients", "map_slopes")
     reference_: float
     coefficients_: Vector
     class_shift_: Vector
@@ -158,16 +155,6 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         """Return the posterior standard deviation of log T of each row, in the shape of `temperature`."""
         return self._apply("log_temperature_std", logits, dim)
 
-    def _shapes(self, n_classes: int) -> dict[str, Shape]:
-        return _shapes_of(n_classes, ())
-
-    def _stored_formula(
-        self, names: Collection[str], n_classes: int
-    ) -> tuple[type[Formula], Mapping[str, Shape]]:
-        if {"map_knots", "map_slopes", "uniform_weight"} & set(names):
-            return BayesianFormula, _shapes_of(n_classes, names)
-        return FirstEditionFormula, _temperature_shapes(n_classes, 3, names)
-
     def _summary(self) -> str:
         formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi + v[class]"
         errors = self.standard_errors_["coefficients"]
@@ -203,34 +190,6 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             return ["class bias: not used; rows left out of its fit are predicted no better with it"]
         weight = self.parameters()["bias_weight"]
         return [f"class bias: mixed in with the weight {weight:.2f}; decisions may change"]
-
-
-def _shapes_of(n_classes: int, names: Collection[str]) -> dict[str, Shape]:
-    """Return the shapes of the second edition's parameters; a class bias has more."""
-    shapes = _temperature_shapes(n_classes, BASE_BLOCKS, names)
-    shapes |= {"map_knots": (len(KNOTS),), "map_slopes": (len(KNOTS),), "uniform_weight": ()}
-    optional = [name for name in ("averaged_variance",) if name in names]
-    optional += ["bias_beta", "bias_weight"] if "bias" in names else []
-    return shapes | dict.fromkeys(optional, ())
-
-
-def _temperature_shapes(n_classes: int, n_blocks: int, names: Collection[str]) -> dict[str, Shape]:
-    size = len(SHAPE_FEATURES)
-    of_bias: dict[str, Shape] = {"bias": (n_classes,), "interactions": (n_classes, n_classes)}
-    of_bias = {name: shape for name, shape in of_bias.items() if name in names}
-    n_blocks += len(of_bias)
-    return of_bias | {
-        "reference": (),
-        "centre": (size,),
-        "spread": (size,),
-        "coefficients": (SIZE,),
-        "covariance": (SIZE, SIZE),
-        "class_shift": (n_classes,),
-        "class_covariance": (n_classes, SIZE + 1),
-        "taus": (n_blocks,),
-        "effective_parameters": (n_blocks,),
-        "temperature_limits": (2,),
-    }
 
 
 def _formula(posterior: Posterior, design: Design, population: Population, data: FitData) -> BayesianFormula:

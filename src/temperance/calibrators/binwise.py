@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -10,20 +9,19 @@ import numpy as np
 
 from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
 from temperance.calibrators.descriptions import estimate
-from temperance.calibrators.model import Model, Shape, TemperatureFormula
-from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Indices, Vector
-from temperance.core.features import RowFeatures
 from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
-from temperance.core.ops import Array, Index
+from temperance.core.ops import Array
 from temperance.core.predictors import Grouped
-from temperance.errors import excerpt
-from temperance.validation import InputError, check_number, check_temperatures
+from temperance.formulas.binwise import BinwiseFormula, bin_of
+from temperance.formulas.model import Model
+from temperance.formulas.numpy_rows import NumpyRows
+from temperance.validation import check_number
 
 MOST_BINS = 10_000
 TIE = 1e-6
@@ -39,32 +37,8 @@ def _just_above(confidence: Array, following: Array | float = 1.0) -> Array:
     return confidence + np.minimum(2 * TIE, (following - confidence) / 2)
 
 
-def _bin(edges: Array, rows: RowFeatures) -> Index:
-    """Return the bin of each row; logarithms keep the digits of a confidence near 1."""
-    return rows.ops.searchsorted(rows.ops.log(edges), rows.log_confidence())
-
-
-@dataclass(frozen=True, eq=False)
-class BinwiseFormula(TemperatureFormula):
-    """T(z) = temperatures[bin of the confidence]."""
-
-    edges: Array
-    temperatures: Array
-
-    def temperature_of(self, rows: RowFeatures) -> Array:
-        """Return T of each row."""
-        return rows.ops.take(self.temperatures, _bin(self.edges, rows))
-
-    def check(self) -> None:
-        """Raise if the edges or temperatures cannot be those of a fit."""
-        check_temperatures("temperatures", self.temperatures)
-        if (np.diff(self.edges) < 0).any() or not (self.edges[0] >= 0 and self.edges[-1] <= 1):
-            found = excerpt(self.edges.tolist())
-            raise InputError(f"edges must lie between 0 and 1 and not fall; found {found}.")
-
-
 def _bins_of(edges: Vector, rows: LogitRows) -> Indices:
-    bins: Indices = _bin(edges, NumpyRows(rows, ""))[:, 0]
+    bins: Indices = bin_of(edges, NumpyRows(rows, ""))[:, 0]
     return bins
 
 
@@ -167,9 +141,6 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         following = np.where(np.isnan(found.following), top, found.following)
         edges = np.append(_just_above(found.values, following), top)
         return np.where(np.isnan(edges), top, edges)  # no row is below
-
-    def _shapes(self, n_classes: int) -> dict[str, Shape]:
-        return {"edges": (self.bins - 1,), "temperatures": (self.bins,)}
 
     def _summary(self) -> str:
         errors = self.standard_errors_.get("temperatures", [None] * len(self.temperatures_))

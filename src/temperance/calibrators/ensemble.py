@@ -5,40 +5,20 @@ p = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K,      w >= 0, w_1 + w_2 + w_3 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from temperance.calibrators.base import Calibrator
 from temperance.calibrators.descriptions import confidence_in_words
-from temperance.calibrators.model import Formula, Model, Shape
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Vector
-from temperance.core.features import ALMOST_ZERO, RowFeatures
 from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
 from temperance.core.mixture import BrierMixture, LogMixture, mixture_weights
-from temperance.core.ops import Array
-from temperance.validation import InputError, check_choice, check_temperatures
-
-
-@dataclass(frozen=True, eq=False)
-class EnsembleFormula(Formula):
-    """p = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K."""
-
-    temperature: Array
-    weights: Array
-
-    def calibrate(self, rows: RowFeatures) -> Array:
-        """Return outputs of the mixture."""
-        return rows.mixture((1.0 / self.temperature, 1.0, ALMOST_ZERO), self.weights)
-
-    def check(self) -> None:
-        """Raise if temperature or weights cannot be those of a fit."""
-        check_temperatures("temperature", np.asarray(self.temperature))
-        if (self.weights < 0).any() or abs(self.weights.sum() - 1) > 1e-9:
-            raise InputError(f"weights must be >= 0 and sum to 1; found {self.weights.tolist()}.")
+from temperance.formulas.ensemble import EnsembleFormula
+from temperance.formulas.model import Model
+from temperance.validation import check_choice
 
 
 class EnsembleTemperatureScaling(Calibrator):
@@ -103,9 +83,6 @@ class EnsembleTemperatureScaling(Calibrator):
         solution = min(solutions, key=lambda solution: solution.value)
         formula = EnsembleFormula(float(np.exp(solution.parameters[0])), mixture_weights(solution.parameters))
         return self._model(data, formula, solution)
-
-    def _shapes(self, n_classes: int) -> dict[str, Shape]:
-        return {"temperature": (), "weights": (3,)}
 
     def temperature(self, logits: Any, *, dim: int = -1) -> Any:
         """Raise: a mixture has no temperature of a row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from temperance.calibrators.linear_predictor import LinearPredictorCalibrator
+from temperance.formulas.linear_predictor import EntropyFormula
 
 
 class EntropyTemperatureScaling(LinearPredictorCalibrator):
@@ -39,6 +40,5 @@ class EntropyTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "hts"
-    uses_entropy: ClassVar[bool] = True
-    uses_logits: ClassVar[bool] = False
+    formula_type = EntropyFormula
     formula: ClassVar[str] = "T(z) = softplus(w_H log Hbar(z) + b)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from temperance.calibrators.linear_predictor import LinearPredictorCalibrator
+from temperance.formulas.linear_predictor import EntropyLinearFormula
 
 
 class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
@@ -39,6 +40,5 @@ class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "hnlts"
-    uses_entropy: ClassVar[bool] = True
-    uses_logits: ClassVar[bool] = True
+    formula_type = EntropyLinearFormula
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + w_H log Hbar(z) + b)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from temperance.calibrators.linear_predictor import LinearPredictorCalibrator
+from temperance.formulas.linear_predictor import LinearFormula
 
 
 class LinearTemperatureScaling(LinearPredictorCalibrator):
@@ -43,6 +44,5 @@ class LinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "lts"
-    uses_entropy: ClassVar[bool] = False
-    uses_logits: ClassVar[bool] = True
+    formula_type = LinearFormula
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + b)"

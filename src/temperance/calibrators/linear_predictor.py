@@ -20,7 +20,6 @@ from temperance.calibrators.descriptions import (
     entropy_weight_in_words,
     estimate,
 )
-from temperance.calibrators.model import Model, Shape, TemperatureFormula
 from temperance.calibrators.single_temperature import (
     fit_single_temperature,
     limits_around,
@@ -29,18 +28,19 @@ from temperance.calibrators.single_temperature import (
 )
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
-from temperance.core.features import RowFeatures, normalised_log_entropy
+from temperance.core.features import normalised_log_entropy
 from temperance.core.fisher import Objective, solve
 from temperance.core.fit_data import FitData
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
 from temperance.core.objective import LogLikelihood
-from temperance.core.ops import Array
 from temperance.core.predictors import Linear
 from temperance.core.solution import Solution
 from temperance.errors import on_one_line
-from temperance.validation import check_choice, check_limits, check_unmasked
+from temperance.formulas.linear_predictor import LinearPredictorFormula
+from temperance.formulas.model import Model
+from temperance.validation import check_choice, check_unmasked
 
 # With few rows the likelihood of HTS can have several optima.
 FEW_ROWS = 100
@@ -48,34 +48,6 @@ FEW_ROWS = 100
 STEEPEST = 10.0
 SLOPES = np.array([-5.0, -1.0, 1.0, 5.0])
 CROSSINGS = np.array([0.1, 0.5, 0.9])  # quantiles of the log entropy
-
-
-@dataclass(frozen=True, eq=False)
-class LinearFormula(TemperatureFormula):
-    """T = softplus(a); a method without one of the two terms has None for its weight."""
-
-    intercept: Array
-    temperature_limits: Array
-    entropy_weight: Array | None = None
-    class_weights: Array | None = None
-
-    def temperature_of(self, rows: RowFeatures) -> Array:
-        """Return T of each row."""
-        a = self.intercept
-        if self.entropy_weight is not None:
-            h = normalised_log_entropy(rows.log_entropy(), rows.n_classes, rows.ops)
-            a = a + h * self.entropy_weight
-        if self.class_weights is not None:
-            a = a + rows.project(self.class_weights)
-        return self.link().temperature(a, rows.ops)
-
-    def link(self) -> Softplus:
-        """Return the link, with the limits of T(z)."""
-        return Softplus(self.temperature_limits[0], self.temperature_limits[1])
-
-    def check(self) -> None:
-        """Raise if the limits cannot be those of a fit."""
-        check_limits(self.temperature_limits)
 
 
 @dataclass(frozen=True)
@@ -127,9 +99,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     """
 
     key: ClassVar[str]
-    formula_type = LinearFormula
-    uses_entropy: ClassVar[bool]
-    uses_logits: ClassVar[bool]
+    formula_type: ClassVar[type[LinearPredictorFormula]]
     formula: ClassVar[str]
 
     intercept_: float
@@ -143,7 +113,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     @property
     def supports_masked_classes(self) -> bool:
         """Whether -inf may mark an impossible class: not where every logit has a weight."""
-        return not self.uses_logits
+        return not self.formula_type.uses_logits
 
     def _check_options(self) -> None:
         check_choice("solver", self.solver, ("exact", "sgd"))
@@ -151,12 +121,12 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def _fit(self, data: FitData) -> Model:
         if self.solver == "sgd":
             data.require_in_memory("solver='sgd' takes rows at random")
-        if self.uses_logits:
+        if self.formula_type.uses_logits:
             data.total(partial(_require_unmasked, type(self).__name__))
         single = fit_single_temperature(data, exact=False)
         limits = np.array(limits_around(single.temperature))
-        terms = _Terms(self.uses_entropy, self.uses_logits, Softplus(*limits))
-        start = np.zeros(1 + self.uses_entropy + self.uses_logits * data.n_classes)
+        terms = _Terms(self.formula_type.uses_entropy, self.formula_type.uses_logits, Softplus(*limits))
+        start = np.zeros(1 + self.formula_type.uses_entropy + self.formula_type.uses_logits * data.n_classes)
         start[0] = terms.link.inverse(single.temperature)
         objective = data.objective(terms.likelihood)
         warn_of(single, data.n_rows)
@@ -168,7 +138,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             theta = solution.parameters
         return self._model(
             data,
-            LinearFormula(temperature_limits=limits, **self._split(self._centred(theta, data.n_classes))),
+            self.formula_type(temperature_limits=limits, **self._split(self._centred(theta, data.n_classes))),
             solution,
             standard_errors=self._errors(solution.covariance, len(theta), data.n_classes),
             temperature_quantiles=objective.temperature_quantiles(theta, QUANTILES),
@@ -177,7 +147,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def _solve(self, objective: Objective, start: Vector, data: FitData) -> Solution:
         """Return the lowest optimum that is found: with few rows HTS has several, of either slope."""
         starts = [start]
-        if self.uses_entropy and not self.uses_logits and data.n_rows <= FEW_ROWS:
+        if self.formula_type.uses_entropy and not self.formula_type.uses_logits and data.n_rows <= FEW_ROWS:
             groups = _tilted_starts(start[0], data)
             starts += [min(group, key=lambda theta: objective(theta).value) for group in groups]
         found = [solve(objective, theta, data.n_rows) for theta in starts]
@@ -187,7 +157,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
 
     def _centred(self, theta: Vector, n_classes: int) -> Vector:
         """Make the mean of w_L zero: a constant added to all class weights changes nothing."""
-        if not self.uses_logits:
+        if not self.formula_type.uses_logits:
             return theta
         weights = theta[-n_classes:]
         return np.concatenate([theta[:-n_classes], weights - weights.mean()])
@@ -195,38 +165,30 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def _split(self, vector: Vector) -> dict[str, Any]:
         """Name the parts of a vector [b, w_H, w_L]."""
         parts: dict[str, Any] = {"intercept": float(vector[0])}
-        if self.uses_entropy:
+        if self.formula_type.uses_entropy:
             parts["entropy_weight"] = float(vector[1])
-        if self.uses_logits:
+        if self.formula_type.uses_logits:
             parts["class_weights"] = vector[len(parts) :]
         return parts
 
     def _errors(self, covariance: Matrix | None, n_parameters: int, n_classes: int) -> dict[str, Any]:
         if covariance is None or len(covariance) != n_parameters:
             return {}
-        if self.uses_logits:
+        if self.formula_type.uses_logits:
             # The covariance of the weights minus their mean; what the solver holds the mean by drops out.
             centre = np.eye(len(covariance))
             centre[-n_classes:, -n_classes:] -= 1 / n_classes
             covariance = centre @ covariance @ centre
         return {name: np.asarray(e) for name, e in self._split(np.sqrt(covariance.diagonal())).items()}
 
-    def _shapes(self, n_classes: int) -> dict[str, Shape]:
-        shapes: dict[str, Shape] = {"intercept": (), "temperature_limits": (2,)}
-        if self.uses_entropy:
-            shapes["entropy_weight"] = ()
-        if self.uses_logits:
-            shapes["class_weights"] = (n_classes,)
-        return shapes
-
     def _summary(self) -> str:
         errors = self.standard_errors_
         lines = [self._headline(self.formula), f"b = {estimate(self.intercept_, errors.get('intercept'))}"]
-        if self.uses_entropy:
+        if self.formula_type.uses_entropy:
             error = errors.get("entropy_weight")
             words = entropy_weight_in_words(self.entropy_weight_, error)
             lines.append(f"w_H = {estimate(self.entropy_weight_, error)}: {words}")
-        if self.uses_logits:
+        if self.formula_type.uses_logits:
             weights, error = self.class_weights_, errors.get("class_weights")
             lines.append(class_weights_in_words(weights, error, list(map(on_one_line, self.classes_))))
         return "\n".join([*lines, self._describe_fit()])

@@ -10,51 +10,27 @@ neighbours together (w_j+1 - w_j is normal around 0): there is one optimum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from temperance.calibrators.base import Calibrator
-from temperance.calibrators.bayes_formula import check_map
 from temperance.calibrators.descriptions import confidence_in_words, map_in_words
-from temperance.calibrators.model import Formula, Model, Shape
 from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.features import RowFeatures
 from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import MapLikelihood
 from temperance.core.objective import Prior
-from temperance.core.ops import Array
-from temperance.validation import check_temperatures
+from temperance.formulas.model import Model
+from temperance.formulas.monotone import MonotoneFormula
 
 STEP_DEVIATION = 0.3  # of neighbouring slopes from each other
 FIRST_DEVIATION = 0.5  # of the first slope from 1
 LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 1e3
-
-
-@dataclass(frozen=True, eq=False)
-class MonotoneFormula(Formula):
-    """p = softmax(-map(-log softmax(z / T0)))."""
-
-    largest: ClassVar[float] = 1e30
-
-    reference: Array
-    map_knots: Array
-    map_slopes: Array
-
-    def calibrate(self, rows: RowFeatures) -> Array:
-        """Return outputs of the map."""
-        return rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, [1.0], [1.0])
-
-    def check(self) -> None:
-        """Raise if the numbers cannot be those of a fit."""
-        check_temperatures("reference", np.asarray(self.reference))
-        check_map(self.map_knots, self.map_slopes)
 
 
 class MonotoneScaling(Calibrator):
@@ -87,7 +63,6 @@ class MonotoneScaling(Calibrator):
 
     key: ClassVar[str] = "mono"
     formula_type = MonotoneFormula
-    needed_errors = ("map_slopes",)
     reference_: float
     map_knots_: Vector
     map_slopes_: Vector
@@ -110,9 +85,6 @@ class MonotoneScaling(Calibrator):
             solution,
             standard_errors={"map_slopes": _errors(objective(solution.parameters), data)},
         )
-
-    def _shapes(self, n_classes: int) -> dict[str, Shape]:
-        return {"reference": (), "map_knots": (len(KNOTS),), "map_slopes": (len(KNOTS),)}
 
     def temperature(self, logits: Any, *, dim: int = -1) -> Any:
         """Raise: a map has no temperature of a row."""

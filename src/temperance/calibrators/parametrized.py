@@ -2,86 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
-from temperance.calibrators.model import Model, Shape, TemperatureFormula
-from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
-from temperance.core.arrays import AnyArray, Matrix, Vector
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
 from temperance.core.ece_loss import EceLoss
-from temperance.core.features import RowFeatures
 from temperance.core.fisher import fisher_scoring, lbfgs
 from temperance.core.fit_data import FitData, mean_and_deviation
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.ops import Array
 from temperance.core.solution import Solution, Solver
 from temperance.errors import excerpt
-from temperance.validation import InputError, check_choice, check_limits, check_number, check_seed
+from temperance.formulas.model import Model
+from temperance.formulas.network import NetworkFormula
+from temperance.formulas.numpy_rows import NumpyRows
+from temperance.validation import InputError, check_choice, check_number, check_seed
 
 # The rectifiers' kinks promise more than they keep: a step that lowers the mean loss by less ends the fit.
 STALL = 1e-6
-LARGEST_WEIGHT = 1e30
-
-
-@dataclass(frozen=True, eq=False)
-class NetworkFormula(TemperatureFormula):
-    """T(z) = softplus(MLP(x)), x the largest logits, standardised."""
-
-    input_mean: Array
-    input_scale: Array
-    temperature_limits: Array
-    coefs: tuple[Array, ...]
-    intercepts: tuple[Array, ...]
-
-    def temperature_of(self, rows: RowFeatures) -> Array:
-        """Return T of each row."""
-        ops = rows.ops
-        a = (rows.topk(self.input_mean.shape[0]) - self.input_mean) / self.input_scale
-        for i, (weights, biases) in enumerate(zip(self.coefs, self.intercepts, strict=True)):
-            a = ops.matmul(ops.relu(a) if i else a, weights) + biases
-        return Softplus(self.temperature_limits[0], self.temperature_limits[1]).temperature(a, ops)
-
-    def check(self) -> None:
-        """Raise if the numbers cannot be those of a fit."""
-        check_limits(self.temperature_limits)
-        if not (self.input_scale > 1e-100).all():
-            raise InputError(f"input_scale must be > 0; found {self.input_scale.min():g}.")
-        largest = max(np.abs(layer).max() for layer in (*self.coefs, *self.intercepts))
-        if not largest <= LARGEST_WEIGHT:
-            raise InputError(f"weights and biases must be within {LARGEST_WEIGHT:g}; found {largest:g}.")
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the fitted numbers by name: those of a layer have its number in their name."""
-        named = {name: getattr(self, name) for name in ("input_mean", "input_scale", "temperature_limits")}
-        for i, (weights, biases) in enumerate(zip(self.coefs, self.intercepts, strict=True), start=1):
-            named |= {f"layer_{i}_weights": weights, f"layer_{i}_biases": biases}
-        return named
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
-        """Build from what `arrays` gave."""
-        layers = range(1, 1 + sum(name.endswith("_biases") for name in arrays))
-        return cls(
-            arrays["input_mean"],
-            arrays["input_scale"],
-            arrays["temperature_limits"],
-            tuple(arrays[f"layer_{i}_weights"] for i in layers),
-            tuple(arrays[f"layer_{i}_biases"] for i in layers),
-        )
-
-    def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
-        """Return the same formula with the numbers in another framework's arrays."""
-        return self.from_arrays(arrays)
 
 
 def _largest(rows: LogitRows, count: int) -> Matrix:
@@ -239,19 +185,6 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         objective = data.objective(build.ece_loss, Prior(solution.parameters, decay))
         # The loss jumps where a row changes bins, so the end is where no step lowers it, not a zero gradient.
         return lbfgs(objective, solution.parameters, Solver.LBFGS_KINKS)
-
-    def _shapes(self, n_classes: int) -> dict[str, Shape]:
-        inputs = min(self.top_k, n_classes)
-        shapes: dict[str, Shape] = {
-            "input_mean": (inputs,),
-            "input_scale": (inputs,),
-            "temperature_limits": (2,),
-        }
-        sizes = (inputs, *self.hidden, 1)
-        for i in range(len(sizes) - 1):
-            shapes[f"layer_{i + 1}_weights"] = (sizes[i], sizes[i + 1])
-            shapes[f"layer_{i + 1}_biases"] = (sizes[i + 1],)
-        return shapes
 
     def _summary(self) -> str:
         inputs = len(self.input_mean_)

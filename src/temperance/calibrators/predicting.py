@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from temperance import loaders
-from temperance.calibrators.applying import apply_opened, apply_to_rows
-from temperance.calibrators.model import model_of
+from temperance.calibrators.fitted import model_of
 from temperance.calibrators.output import OutputMixin
 from temperance.containers import framework_of, is_matrix, open_logits
+from temperance.formulas.applying import apply_opened, apply_to_rows
 from temperance.frames import check_column_names, column_names
 from temperance.validation import warn_of_probabilities
 

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from temperance.calibrators.base import TemperatureCalibrator
 from temperance.calibrators.descriptions import confidence_in_words, estimate
-from temperance.calibrators.model import Model, TemperatureFormula
 from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
-from temperance.core.features import RowFeatures
 from temperance.core.fit_data import FitData
-from temperance.core.ops import Array
-from temperance.validation import check_temperatures
-
-
-@dataclass(frozen=True, eq=False)
-class SingleTemperatureFormula(TemperatureFormula):
-    """T(z) = T_0."""
-
-    temperature: Array
-
-    def temperature_of(self, rows: RowFeatures) -> Array:
-        """Return the one temperature."""
-        return self.temperature
-
-    def check(self) -> None:
-        """Raise if the temperature cannot be that of a fit."""
-        check_temperatures("temperature", np.asarray(self.temperature))
+from temperance.formulas.model import Model
+from temperance.formulas.temperature import SingleTemperatureFormula
 
 
 class TemperatureScaling(TemperatureCalibrator):

@@ -52,9 +52,9 @@ def fit(
     VAL must hold rows that the classifier was not trained on.
     """
     from temperance.calibrators import make_calibrator
-    from temperance.calibrators.fit_record import FittedOn
     from temperance.calibrators.recording import record_source
     from temperance.files import check_writable, sha256
+    from temperance.formulas.fit_record import FittedOn
 
     calibrator = make_calibrator(method, **_options(method, settings))
     calibrator._check_options()  # before a large file is read

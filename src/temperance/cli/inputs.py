@@ -36,7 +36,7 @@ def _read_classes(
     context.meta[CLASSES_AS_GIVEN] = value
     if not value.startswith("@"):
         return tuple(name.strip() for name in value.split(","))
-    from temperance.files import read_regular_file
+    from temperance.regular_files import read_regular_file
 
     try:
         text = read_regular_file(value[1:], most=_LARGEST_LIST).decode("utf-8-sig")

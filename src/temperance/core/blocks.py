@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -251,6 +250,8 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
     if lanes == 1:
         _run(streams[0])
         return
+    from concurrent.futures import ThreadPoolExecutor  # small inputs need none
+
     with ThreadPoolExecutor(lanes) as pool:
         list(pool.map(_run, streams))
 
@@ -286,6 +287,8 @@ def _in_order(values: Floats | BFloat16, work: BlockWork, size: int, most_lanes:
     if lanes == 1:
         yield from streams[0]
         return
+    from concurrent.futures import ThreadPoolExecutor  # small inputs need none
+
     with ThreadPoolExecutor(lanes) as pool:
         for _ in range(0, n_rows, lanes * size):
             results = pool.map(lambda stream: next(stream, None), streams)

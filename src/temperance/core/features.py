@@ -1,7 +1,7 @@
 """Named features of rows, which all formulas are written over, and the shape of a row.
 
 What a formula may ask of its rows is in `RowFeatures`; it has two implementations: passes over logits in
-NumPy (`calibrators.numpy_rows`) and whole arrays in PyTorch or ONNX (`core.tensor_rows`).
+NumPy (`formulas.numpy_rows`) and whole arrays in PyTorch or ONNX (`core.tensor_rows`).
 
 The shape of a row is alike for any number of classes in any order. At a reference temperature T0, which makes
 classifiers of different scale alike:

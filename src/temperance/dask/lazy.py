@@ -11,12 +11,12 @@ import numpy as np
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from temperance.calibrators.applying import ONE_PER_ROW, check_columns
-from temperance.calibrators.applying import apply as apply_in_memory
-from temperance.calibrators.model import Model
 from temperance.core.blocks import threads, working_dtype
 from temperance.dask.blocks import as_array, check_dask_shape, row_blocks
 from temperance.errors import rows_from
+from temperance.formulas.applying import ONE_PER_ROW, check_columns
+from temperance.formulas.applying import apply as apply_in_memory
+from temperance.formulas.model import Model
 from temperance.probabilities import LowEnd
 
 _TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of what is one number for each row

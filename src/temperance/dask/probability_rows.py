@@ -11,8 +11,6 @@ from dask.base import compute
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from temperance.calibrators.applying import apply, check_columns
-from temperance.calibrators.model import Model
 from temperance.core.arrays import Vector
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import threads
@@ -21,6 +19,8 @@ from temperance.dask.blocks import as_array, check_dask_shape, lengths_of, row_b
 from temperance.dask.fit_data import add_in_tree
 from temperance.dask.tasks import add_arrays
 from temperance.errors import rows_from
+from temperance.formulas.applying import apply, check_columns
+from temperance.formulas.model import Model
 
 log = logging.getLogger("temperance")
 

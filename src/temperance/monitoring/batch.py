@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators.applying import check_columns
-from temperance.calibrators.model import Model
-from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.containers import Logits, as_numpy, names_of, open_logits
 from temperance.core.arrays import Floats, Indices
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
+from temperance.formulas.applying import check_columns
+from temperance.formulas.model import Model
+from temperance.formulas.numpy_rows import NumpyRows
 from temperance.labels import check_labels
 from temperance.monitoring.limits import Limits, baseline_of
 from temperance.monitoring.predictions import PredictionSums, sum_predictions

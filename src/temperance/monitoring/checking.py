@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from temperance.calibrators.model import Model, model_of
+from temperance.calibrators.fitted import model_of
 from temperance.clock import utc_now
 from temperance.errors import InputError, Remedy
+from temperance.formulas.model import Model
 from temperance.monitoring.advice import KEEP, LABEL, Labels, action_of, labels_to_know, labels_to_refit
 from temperance.monitoring.batch import Batch, groups_of, summarise
 from temperance.monitoring.change import Change, estimate_change

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.calibrators.fit_record import Baseline
-from temperance.calibrators.model import Model
 from temperance.core.arrays import Vector
 from temperance.errors import InputError
+from temperance.formulas.fit_record import Baseline
+from temperance.formulas.model import Model
 from temperance.validation import check_number
 
 TOLERANCE = 0.02

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.calibrators.fit_record import Baseline
 from temperance.calibrators.recording import confidence_and_entropy
 from temperance.core.arrays import Floats, Vector
+from temperance.formulas.fit_record import Baseline
 from temperance.monitoring.sums import Sums
 
 SLACK = 1e-6  # relative: a value that rounding has raised above a quantile still counts as tied with it

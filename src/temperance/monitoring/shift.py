@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import hypergeom, kstwobign
 
-from temperance.calibrators.fit_record import Baseline
 from temperance.core.arrays import Vector
+from temperance.formulas.fit_record import Baseline
 from temperance.monitoring.limits import RARE
 from temperance.monitoring.predictions import PredictionSums
 

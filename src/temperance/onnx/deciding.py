@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from onnx import ModelProto, ValueInfoProto
 
-from temperance.calibrators.model import Model
 from temperance.errors import InputError, Remedy
+from temperance.formulas.model import Model
 from temperance.onnx.evidence import evidence_for
 
 

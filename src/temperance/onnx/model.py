@@ -14,9 +14,10 @@ from onnx import ModelProto, checker, helper
 
 import temperance
 from temperance.calibrators import Calibrator
-from temperance.calibrators.model import Model, model_of
+from temperance.calibrators.fitted import model_of
 from temperance.core.tensor_rows import TensorRows
 from temperance.files import atomic_file, check_writable
+from temperance.formulas.model import Model
 from temperance.onnx.graph import Array, Graph
 from temperance.onnx.ops import OnnxOps
 from temperance.validation import InputError

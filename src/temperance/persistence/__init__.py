@@ -6,7 +6,7 @@ and every field is checked before it is used.
 
 Changing the format: a new optional field needs no new version, since readers keep fields they do not know.
 For anything else add 1 to VERSION, keep files of the old version in tests/data, and teach `load` to read
-both. A method whose formula changes overrides `Calibrator._stored_formula` instead.
+both. A method whose formula changes overrides `Formula.stored_as` instead.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from temperance.calibrators.base import Calibrator
-from temperance.calibrators.model import Model, model_of
+from temperance.calibrators.fitted import model_of
 from temperance.files import write_atomically
+from temperance.formulas.model import Model
 from temperance.persistence.reading import read_calibrator
 from temperance.persistence.writing import to_text
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from temperance.calibrators.fit_record import Baseline, FitRecord, FittedOn
-from temperance.calibrators.model import Model
 from temperance.errors import InputError, excerpt
-from temperance.persistence.fields import (
+from temperance.formulas.fit_record import Baseline, FitRecord, FittedOn
+from temperance.formulas.model import Model
+from temperance.stored.fields import (
     BASELINE_FIELDS,
     FORMAT,
     QUANTILES_OF_T,

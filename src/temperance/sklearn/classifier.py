@@ -18,11 +18,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibrators import Calibrator
-from temperance.calibrators.fit_record import FittedOn
 from temperance.calibrators.outside import find_method, fit
 from temperance.calibrators.recording import record_source
 from temperance.containers import as_numpy
 from temperance.core.arrays import Indices, Vector
+from temperance.formulas.fit_record import FittedOn
 from temperance.sklearn.folds import check_target, make_splitter, score_fold, split_rows, weights_for
 from temperance.sklearn.scores import (
     RESPONSES,

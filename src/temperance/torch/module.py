@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from temperance.calibrators import Calibrator
-from temperance.calibrators.model import Model, model_of
+from temperance.calibrators.fitted import model_of
 from temperance.core.tensor_rows import TensorRows
+from temperance.formulas.model import Model
 from temperance.torch.ops import NO_DOUBLES, TORCH
 from temperance.torch.rows import as_rows, is_binary
 

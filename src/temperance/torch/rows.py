@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from temperance.calibrators.applying import check_columns
-from temperance.calibrators.model import Model
+from temperance.formulas.applying import check_columns
+from temperance.formulas.model import Model
 from temperance.torch.ops import working_dtype
 from temperance.validation import InputError
 

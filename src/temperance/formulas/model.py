@@ -8,18 +8,17 @@ the same formula. A `Model` adds what is known of the fit.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
-from temperance.calibrators.fit_record import FitRecord
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.features import RowFeatures
 from temperance.core.ops import Array
 from temperance.core.solution import Solution
+from temperance.formulas.fit_record import FitRecord
 
 Shape = tuple[int, ...]
 
@@ -33,6 +32,9 @@ class Formula(ABC):
 
     largest: ClassVar[float] = 1e150
     """No fitted number is beyond it, so that products with logits stay finite."""
+
+    needed_errors: ClassVar[tuple[str, ...]] = ()
+    """Parameters whose standard errors every fit gives."""
 
     @property
     def keeps_class(self) -> bool:
@@ -59,6 +61,22 @@ class Formula(ABC):
     def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
         """Return the same formula with the numbers in another framework's arrays."""
         return replace(self, **arrays)
+
+    @classmethod
+    def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> Mapping[str, Shape]:
+        """Return the names and shapes of the numbers of a fit with these options: by default, single ones."""
+        return {item.name: () for item in fields(cls)}
+
+    @classmethod
+    def stored_as(
+        cls, names: Collection[str], n_classes: int, options: Mapping[str, Any]
+    ) -> tuple[type[Formula], Mapping[str, Shape]]:
+        """Return the formula of a file whose parameters have these names, and the shapes it must have.
+
+        A method whose formula changes gives the parameters of the new one other names, and overrides this:
+        files of the old formula are then read, applied and saved again as they are.
+        """
+        return cls, cls.shapes(n_classes, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,16 +142,3 @@ class Model:
         """Return the same model with these numbers in another framework's arrays."""
         own = {name: value for name, value in arrays.items() if name != SHIFT}
         return replace(self, formula=self.formula.with_arrays(own), log_prior_ratio=arrays.get(SHIFT))
-
-
-def model_of(fitted: Any) -> Model:
-    """Return the fitted model of a calibrator, or the model itself; raise if it has none."""
-    if isinstance(fitted, Model):
-        return fitted
-    model: Model | None = vars(fitted).get("model_")
-    if model is None:
-        raise NotFittedError(
-            f"this {type(fitted).__name__} is not fitted yet. Call fit(logits, labels) first, or read a "
-            "fitted one with temperance.load(path)."
-        )
-    return model

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temperance.calibrators.model import Shape
 from temperance.core.arrays import Vector
 from temperance.errors import InputError, excerpt, listed
-from temperance.files import read_regular_file
-from temperance.persistence.fields import plain_json
+from temperance.formulas.model import Shape
+from temperance.regular_files import read_regular_file
+from temperance.stored.fields import plain_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LARGEST_COUNT = 2**53  # up to which float64, and so JSON in other languages, has all whole numbers
 LARGEST_FILE = 1 << 28  # bytes: thousands of times the file of 1000 classes
@@ -24,13 +27,22 @@ LONGEST_TEXT = 1000  # of what is shown to people
 class Document:
     """The content of a file, and the checks of its fields."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = path
         self.content = self.object(self._parse(), "the file")
 
     def error(self, message: str) -> InputError:
         """Return the error about this file."""
         return InputError(f"{self.path} is not a calibrator that can be read: {message}.")
+
+    @contextmanager
+    def working_together(self) -> Iterator[None]:
+        """Raise an error about this file for any other: numbers that pass each check can fail together."""
+        try:
+            yield
+        except Exception as error:  # in any way
+            what = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+            raise self.error(f"its numbers must work together; found {what}") from error
 
     def _parse(self) -> Any:
         def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,23 +10,36 @@ The first edition had no map: p = E softmax(z / T + bias). Its files are read, a
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.calibrators.model import TemperatureFormula
 from temperance.core.features import ALMOST_ZERO, SHAPE_FEATURES, RowFeatures, shape_features
+from temperance.core.kernels import KNOTS
 from temperance.core.links import Log
 from temperance.core.ops import Array
-from temperance.errors import excerpt
-from temperance.validation import InputError, check_limits, check_temperatures
+from temperance.errors import InputError, excerpt
+from temperance.formulas.model import Formula, Shape, TemperatureFormula
+from temperance.formulas.monotone import check_map
+from temperance.validation import check_limits, check_temperatures
 
-_nodes, _weights = np.polynomial.hermite_e.hermegauss(5)
-NODES: list[float] = _nodes.tolist()
-NODE_WEIGHTS = _weights / _weights.sum()
+# Gauss-Hermite quadrature of a standard normal: the bits of NumPy's hermegauss(5), whose module would have to
+# be imported. In closed form +-sqrt(5 +- sqrt 10), 0, and (7 -+ 2 sqrt 10) / 60, 8 / 15.
+NODES = [-2.8569700138728056, -1.355626179974266, 0.0, 1.355626179974266, 2.8569700138728056]
+NODE_WEIGHTS = np.array(
+    [
+        0.011257411327720677,
+        0.22207592200561257,
+        0.5333333333333335,
+        0.22207592200561257,
+        0.011257411327720677,
+    ]
+)
 
 SIZE = 1 + len(SHAPE_FEATURES)
+BLOCKS, FIRST_BLOCKS = 4, 3  # of the prior, those of a class bias aside; there was no map at first
 LEAST_SPREAD = 1e-30
 LEAST_VARIANCE = 1e-30  # the root of 0 has no derivative
 
@@ -36,6 +49,7 @@ class LogTemperatureFormula(TemperatureFormula):
     """The posterior of log T as a row needs it: prediction needs no covariance between classes."""
 
     largest: ClassVar[float] = 1e30  # features are standardised: a fit stays far below
+    needed_errors = ("coefficients", "map_slopes")
 
     reference: Array
     centre: Array
@@ -89,6 +103,15 @@ class LogTemperatureFormula(TemperatureFormula):
             )
         if min(self.class_covariance[:, SIZE].min(), self.covariance.diagonal().min()) < 0:
             raise InputError("variances must be >= 0; one in covariance or class_covariance is not.")
+
+    @classmethod
+    def stored_as(
+        cls, names: Collection[str], n_classes: int, options: Mapping[str, Any]
+    ) -> tuple[type[Formula], Mapping[str, Shape]]:
+        """Return the edition of a file, and its shapes, which tell whether there is a class bias."""
+        if {"map_knots", "map_slopes", "uniform_weight"} & set(names):
+            return BayesianFormula, _shapes(n_classes, names)
+        return FirstEditionFormula, _temperature_shapes(n_classes, FIRST_BLOCKS, names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +182,29 @@ class BayesianFormula(LogTemperatureFormula):
             raise InputError(f"bias_beta must be above 0; found {self.bias_beta:g}.")
 
 
-def check_map(knots: Array, slopes: Array) -> None:
-    """Raise unless the map begins at 0 and increases."""
-    if knots[0] != 0 or (np.diff(knots) <= 0).any():
-        raise InputError(f"map_knots must begin at 0 and increase; found {excerpt(knots.tolist())}.")
-    if (slopes <= 0).any():
-        raise InputError(f"map_slopes must be above 0; found {excerpt(slopes.tolist())}.")
+def _shapes(n_classes: int, names: Collection[str]) -> dict[str, Shape]:
+    """Return the shapes of the second edition's parameters; a class bias has more."""
+    shapes = _temperature_shapes(n_classes, BLOCKS, names)
+    shapes |= {"map_knots": (len(KNOTS),), "map_slopes": (len(KNOTS),), "uniform_weight": ()}
+    optional = [name for name in ("averaged_variance",) if name in names]
+    optional += ["bias_beta", "bias_weight"] if "bias" in names else []
+    return shapes | dict.fromkeys(optional, ())
+
+
+def _temperature_shapes(n_classes: int, n_blocks: int, names: Collection[str]) -> dict[str, Shape]:
+    size = len(SHAPE_FEATURES)
+    of_bias: dict[str, Shape] = {"bias": (n_classes,), "interactions": (n_classes, n_classes)}
+    of_bias = {name: shape for name, shape in of_bias.items() if name in names}
+    n_blocks += len(of_bias)
+    return of_bias | {
+        "reference": (),
+        "centre": (size,),
+        "spread": (size,),
+        "coefficients": (SIZE,),
+        "covariance": (SIZE, SIZE),
+        "class_shift": (n_classes,),
+        "class_covariance": (n_classes, SIZE + 1),
+        "taus": (n_blocks,),
+        "effective_parameters": (n_blocks,),
+        "temperature_limits": (2,),
+    }

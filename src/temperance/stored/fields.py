@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from temperance.calibrators.fit_record import Baseline
 from temperance.errors import InputError
+from temperance.formulas.fit_record import Baseline
 
 FORMAT = "temperance calibrator"
 VERSION = 2

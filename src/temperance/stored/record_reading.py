@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from temperance.calibrators.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.core.arrays import Vector
 from temperance.errors import excerpt
-from temperance.persistence.document import Document
-from temperance.persistence.fields import (
+from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
+from temperance.stored.document import Document
+from temperance.stored.fields import (
     ADAPTATION_FIELDS,
     BASELINE_FIELDS,
     LATER_BASELINE_FIELD,

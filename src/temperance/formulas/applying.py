@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators.model import Model
-from temperance.calibrators.numpy_rows import NumpyRows
 from temperance.containers import Logits, open_logits
 from temperance.core.arrays import AnyArray, Floats
 from temperance.core.blocks import BFloat16
@@ -17,6 +15,8 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.ops import Array
 from temperance.core.small_rows import LongWayError, SmallRows, are_small
 from temperance.errors import InputError
+from temperance.formulas.model import Model
+from temperance.formulas.numpy_rows import NumpyRows
 from temperance.validation import inspector
 
 ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}

@@ -1,0 +1,27 @@
+"""TS: one temperature for all rows, T(z) = T_0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from temperance.core.features import RowFeatures
+from temperance.core.ops import Array
+from temperance.formulas.model import TemperatureFormula
+from temperance.validation import check_temperatures
+
+
+@dataclass(frozen=True, eq=False)
+class SingleTemperatureFormula(TemperatureFormula):
+    """T(z) = T_0."""
+
+    temperature: Array
+
+    def temperature_of(self, rows: RowFeatures) -> Array:
+        """Return the one temperature."""
+        return self.temperature
+
+    def check(self) -> None:
+        """Raise if the temperature cannot be that of a fit."""
+        check_temperatures("temperature", np.asarray(self.temperature))

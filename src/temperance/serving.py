@@ -1,0 +1,127 @@
+"""A calibrator file in a service: a small predictor that needs NumPy alone.
+
+    predictor = temperance.serving.load("cal.json")
+    probs = predictor.predict_proba(logits)
+
+It computes what the estimator of `temperance.load` computes, to the bit, and cannot be fitted or changed.
+Loading it imports neither SciPy nor scikit-learn, which take ten times as long to import as NumPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from temperance.containers import is_matrix
+from temperance.formulas.applying import apply, apply_to_rows
+from temperance.formulas.model import Model, TemperatureFormula
+from temperance.formulas.table import STORED_METHODS
+from temperance.stored.document import Document
+from temperance.stored.model_reading import ModelReader
+from temperance.validation import InputError, warn_of_probabilities
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Predictor", "load"]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """A fitted calibrator that only predicts; it is immutable, and threads may share it.
+
+    Logits are (N, K) arrays, or (N,) for a binary classifier, the logit of class 1. They may have more axes,
+    with the classes last.
+
+    Attributes
+    ----------
+    model : Model
+        The fitted model: a frozen value.
+    method : str
+        The key of the method, such as "bayes".
+    n_classes : int
+        How many columns logits have.
+    class_names : tuple of str or None
+        The names of the classes, in the order of the columns, if the file has them.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, temperance
+    >>> from temperance import serving
+    >>> task = temperance.data.simulate(n_rows=500, n_classes=3)
+    >>> calibrator = temperance.EntropyTemperatureScaling().fit(task.logits, task.labels)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.json"
+    >>> calibrator.save(path)
+    >>> predictor = serving.load(path)
+    >>> predictor
+    Predictor(method='hts', n_classes=3)
+    >>> bool((predictor.predict_proba(task.logits) == calibrator.predict_proba(task.logits)).all())
+    True
+    """
+
+    model: Model
+
+    @property
+    def method(self) -> str:
+        """The key of the method."""
+        return self.model.key
+
+    @property
+    def n_classes(self) -> int:
+        """How many columns logits have."""
+        return self.model.n_classes
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """The names of the classes, in the order of the columns."""
+        return self.model.record.class_names
+
+    def predict_proba(self, logits: Any) -> Any:
+        """Return calibrated probabilities, in the shape of the logits; (N, 2) for (N,) logits."""
+        return self._apply("predict_proba", logits)
+
+    def transform(self, logits: Any) -> Any:
+        """Return calibrated logits, or log-probabilities where the method has no temperature."""
+        return self._apply("transform", logits)
+
+    def predict(self, logits: Any) -> Any:
+        """Return the column of the predicted class of each row."""
+        return self._apply("predict", logits)
+
+    def temperature(self, logits: Any) -> Any:
+        """Return T(z) of each row."""
+        if not isinstance(self.model.formula, TemperatureFormula):
+            raise InputError(f"temperature is for methods that divide logits by one; found {self.method}.")
+        return self._apply("temperature", logits)
+
+    def _apply(self, method: str, logits: Any) -> Any:
+        if is_matrix(logits, self.n_classes):
+            warn_of_probabilities(logits)
+            return apply_to_rows(self.model, method, logits)
+        return apply(self.model, method, logits)
+
+    def __repr__(self) -> str:
+        return f"Predictor(method={self.method!r}, n_classes={self.n_classes})"
+
+
+def load(path: str | Path) -> Predictor:
+    """Read a calibrator file as a predictor.
+
+    Parameters
+    ----------
+    path : path
+        A calibrator file, as `Calibrator.save` and `temperance fit` write it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, temperance
+    >>> task = temperance.data.simulate(n_rows=500, n_classes=3)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.json"
+    >>> temperance.TemperatureScaling().fit(task.logits, task.labels).save(path)
+    >>> load(path).predict([[2.0, 0.5, -1.0]])
+    array([0])
+    """
+    reader = ModelReader(Document(path))
+    key = reader.method(STORED_METHODS)
+    name, formula = STORED_METHODS[key]
+    return Predictor(reader.model(key, name, formula, reader.options()))

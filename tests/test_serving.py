@@ -1,0 +1,157 @@
+"""`temperance.serving`: the bits of the estimator, from NumPy alone, and nothing that can be changed."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import temperance
+from temperance import CALIBRATORS, InputError, serving
+from temperance.data import simulate
+from temperance.formulas.bayes import NODE_WEIGHTS, NODES
+from temperance.formulas.table import STORED_METHODS
+
+METHODS = sorted({method.build.key for method in CALIBRATORS.values()} | {"bayes-bias"})
+TASK = simulate(n_rows=300, n_classes=5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Return the file of a method, fitted once."""
+    folder, files = tmp_path_factory.mktemp("served"), {}
+
+    def of(key):
+        if key not in files:
+            files[key] = folder / f"{key}.json"
+            temperance.make_calibrator(key).fit(TASK.logits, TASK.labels).save(files[key])
+        return files[key]
+
+    return of
+
+
+@pytest.mark.parametrize("n_rows", [1, 300])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("key", METHODS)
+def test_it_has_the_bits_of_the_estimator(key, dtype, n_rows, stored):
+    predictor, calibrator = serving.load(stored(key)), temperance.load(stored(key))
+    rows = TASK.logits[:n_rows].astype(dtype)
+    for name in ("predict_proba", "transform", "predict"):
+        assert getattr(predictor, name)(rows).tobytes() == getattr(calibrator, name)(rows).tobytes()
+    if CALIBRATORS[key].has_temperature:
+        assert predictor.temperature(rows).tobytes() == calibrator.temperature(rows).tobytes()
+
+
+def test_an_adapted_calibrator_is_served_with_its_class_frequencies(stored, tmp_path):
+    adapted = temperance.load(stored("bayes")).adapt(priors=[0.6, 0.1, 0.1, 0.1, 0.1])
+    adapted.save(tmp_path / "adapted.json")
+    served = serving.load(tmp_path / "adapted.json").predict_proba(TASK.logits)
+    assert served.tobytes() == adapted.predict_proba(TASK.logits).tobytes()
+    assert served.tobytes() != serving.load(stored("bayes")).predict_proba(TASK.logits).tobytes()
+
+
+def test_every_method_that_is_saved_can_be_served_with_its_own_formula():
+    estimators = {method.build.key: method.build for method in CALIBRATORS.values()}
+    assert {key: (kind.__name__, kind.formula_type) for key, kind in estimators.items()} == STORED_METHODS
+
+
+def test_it_needs_numpy_alone(stored):
+    code = (
+        "import sys\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('scipy', 'sklearn', 'joblib', 'threadpoolctl', 'numba'):\n"
+        "            raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+        "from temperance import serving\n"
+        "for path in sys.argv[1:]:\n"
+        "    predictor = serving.load(path)\n"
+        "    assert abs(predictor.predict_proba([[3.0, 1.0, 0.0, 0.0, -1.0]]).sum() - 1) < 1e-12\n"
+        "    predictor.predict_proba(predictor.transform([[1.0] * 5] * 5000))\n"
+    )
+    files = [str(stored(key)) for key in METHODS]
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code, *files], check=True)
+
+
+def test_it_imports_little_else(stored):
+    """Counted, since seconds differ between machines: these take longer to import than to do without."""
+    code = (
+        "import sys, numpy; before = set(sys.modules)\n"
+        "from temperance import serving\n"
+        f"serving.load({str(stored('bayes'))!r}).predict_proba(numpy.zeros((1, 5)))\n"
+        "print(*(set(sys.modules) - before))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = loaded.stdout.split()
+    unwanted = ("pathlib", "tempfile", "difflib", "concurrent", "logging", "numpy.polynomial", "urllib")
+    assert not [name for name in modules if name.startswith(unwanted)]
+    assert len(modules) < 75
+
+
+def test_it_cannot_be_changed_and_says_what_it_is(stored):
+    predictor = serving.load(stored("hts"))
+    with pytest.raises(AttributeError):
+        predictor.model = None
+    assert repr(predictor) == "Predictor(method='hts', n_classes=5)"
+    assert predictor.class_names is None
+
+
+def test_it_knows_the_names_of_the_classes(tmp_path):
+    names = ["ant", "bee", "cat", "dog", "emu"]
+    calibrator = temperance.TemperatureScaling().fit(TASK.logits, TASK.labels, classes=names)
+    calibrator.save(tmp_path / "named.json")
+    assert serving.load(tmp_path / "named.json").class_names == tuple(names)
+
+
+@pytest.mark.parametrize("key", ["ets", "mono"])
+def test_a_method_without_a_temperature_says_so(key, stored):
+    with pytest.raises(InputError, match=f"divide logits by one; found {key}"):
+        serving.load(stored(key)).temperature(TASK.logits)
+
+
+def test_wrong_logits_get_the_sentences_of_the_estimator(stored):
+    predictor = serving.load(stored("ts"))
+    with pytest.raises(InputError, match="was fitted on 5 classes"):
+        predictor.predict_proba(TASK.logits[:, :4])
+    with pytest.raises(InputError, match="logits must be finite"):
+        predictor.predict_proba([[1.0, 2.0, np.nan, 0.0, 0.0]])
+    with pytest.warns(UserWarning, match="like probabilities"):
+        predictor.predict_proba(np.full((30, 5), 0.2))
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "value"),
+    [
+        ("ts", "parameters", {"temperature": "2"}),
+        ("ts", "parameters", {}),
+        ("ts", "method", "unknown"),
+        ("bts", "options", {"bins": "many", "top": 0.999}),
+        ("bts", "options", {}),
+        ("pts", "options", {"hidden": 5, "top_k": 10}),
+        ("pts", "options", {"hidden": [5, -5], "top_k": 10}),
+        ("hts", "version", 99),
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_sentence(key, field, value, stored, tmp_path):
+    content = json.loads(stored(key).read_text())
+    content[field] = value
+    (tmp_path / "damaged.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="is not a calibrator that can be read"):
+        serving.load(tmp_path / "damaged.json")
+
+
+def test_threads_may_share_it(stored):
+    predictor = serving.load(stored("bayes"))
+    expected = predictor.predict_proba(TASK.logits).tobytes()
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: predictor.predict_proba(TASK.logits).tobytes(), range(64)))
+    assert found == {expected}
+
+
+def test_the_quadrature_is_gauss_hermite():
+    nodes, weights = np.polynomial.hermite_e.hermegauss(5)
+    assert nodes.tolist() == NODES
+    np.testing.assert_array_equal(weights / weights.sum(), NODE_WEIGHTS)
+    np.testing.assert_allclose(np.square(NODES[:2]), [5 + 10**0.5, 5 - 10**0.5], rtol=1e-15)
