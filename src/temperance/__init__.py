@@ -3,8 +3,8 @@
     cal = temperance.EntropyTemperatureScaling().fit(val_logits, val_labels)
     probs = cal.predict_proba(logits)
 
-Calibrators, `compare`, `load`, `metrics`, `data`, `display`, `monitoring` and `serving` are all here; frameworks
-are imported when they are used.
+Calibrators, `compare`, `load`, `metrics`, `data`, `display`, `monitoring` and `serving` are all here;
+frameworks are imported when they are used.
 """
 
 from __future__ import annotations

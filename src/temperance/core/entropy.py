@@ -21,12 +21,13 @@ TINY = {4: 1e-30, 8: 1e-290}
 
 def log_entropy(z: Floats, top: NDArray[np.intp], peak: Floats, r: Floats, mu: Floats) -> NDArray[np.float64]:
     """Return log H of each row of a block, from r and mu at beta = 1; a lone class has -inf."""
+    entropy = np.log1p(r, dtype=np.float64) - mu
+    if np.minimum.reduce(r, initial=1.0) >= TINY[z.itemsize]:
+        return np.log(entropy)
     with np.errstate(divide="ignore"):
-        result = np.log(np.log1p(r, dtype=np.float64) - mu)
-    underflown = r < TINY[z.itemsize]
-    if underflown.any():
-        confident = np.flatnonzero(underflown)
-        result[confident] = _of_confident_rows(z[confident], top[confident], peak[confident])
+        result = np.log(entropy)
+    confident = np.flatnonzero(r < TINY[z.itemsize])
+    result[confident] = _of_confident_rows(z[confident], top[confident], peak[confident])
     return result
 
 

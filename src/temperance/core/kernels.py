@@ -46,7 +46,7 @@ class MapTable(NamedTuple):
     def of(cls, knots: Vector, slopes: Vector) -> MapTable:
         """Return the map with these slopes that is 0 at 0."""
         values = np.zeros(len(knots))
-        np.cumsum(slopes[:-1] * (knots[1:] - knots[:-1]), out=values[1:])
+        np.add.accumulate(slopes[:-1] * (knots[1:] - knots[:-1]), out=values[1:])
         return cls(knots, values, slopes)
 
 
@@ -99,7 +99,7 @@ def _mapped(
     e *= -beta
     e += log_s[:, None]
     np.minimum(e, FARTHEST, out=e)
-    segment = np.searchsorted(table.knots[1:], e.reshape(-1), side="right").reshape(e.shape)
+    segment = table.knots[1:].searchsorted(e, side="right")
     e -= table.knots.take(segment)
     u = table.slopes.take(segment)
     u *= e
@@ -136,7 +136,7 @@ def map_logits(
     """Write u_t - u of each class: at most 0, and 0 for the top class."""
     _, _, u = _mapped(z, peak, log_s, beta, table)
     np.subtract(u[np.arange(len(z)), top][:, None], u, out=out)
-    out[np.isneginf(z)] = -np.inf
+    out[z == -np.inf] = -np.inf
 
 
 def stack_scales(scales: Sequence[Matrix | float], n_rows: int) -> Matrix:

@@ -76,8 +76,7 @@ class SmallRows:
 
     def _sums(self, beta: float) -> tuple[Floats, Floats]:
         """Return r and mu of `kernels` at one inverse temperature."""
-        e = self.d * self._column(beta)
-        np.exp(e, out=e)
+        e = np.exp(self.d if beta == 1 else self.d * self._column(beta))
         e[self.each, self.columns] = 0
         r = self._row_sums(e)
         e *= self.d
@@ -105,11 +104,15 @@ class SmallRows:
         r, mu = self._sums(beta)
         log_s = self._log_sums[beta] = np.log1p(r, dtype=np.float64)
         total = self._row_sums(self.d)
-        if not (total >= -IMPOSSIBLE / beta).all():
+        if not np.minimum.reduce(total) >= -IMPOSSIBLE / beta:
             raise LongWayError
-        third = np.partition(self.d, max(self.n_classes - 3, 0), axis=1)[:, max(self.n_classes - 3, 0)]
-        with np.errstate(divide="ignore"):
-            entropy = np.log(log_s - beta * mu.astype(np.float64))
+        place, ordered = max(self.n_classes - 3, 0), self.d.copy()
+        ordered.partition(place, axis=1)
+        third = ordered[:, place]
+        entropy = log_s - beta * mu.astype(np.float64)
+        positive = entropy > 0
+        np.log(entropy, out=entropy, where=positive)
+        entropy[~positive] = -np.inf
         mean = total / self.n_classes
         return RowShape(entropy[:, None], *(beta * -gap.astype(np.float64)[:, None] for gap in (third, mean)))
 

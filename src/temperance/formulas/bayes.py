@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,7 +67,7 @@ class LogTemperatureFormula(TemperatureFormula):
         """Return the posterior mean and standard deviation of log T of each row."""
         ops = rows.ops
         x = (shape_features(rows, self.reference) - self.centre) / self.spread
-        stored = ops.concat([ops.sum(x) * 0.0 + 1.0, x])
+        stored = ops.concat([ops.split(x, 1)[0] * 0.0 + 1.0, x])
         mean = ops.dot(stored, self.coefficients) + ops.take(self.class_shift, rows.top)
         # The last column is a class's own variance, the others its covariance with the coefficients.
         with_class, of_class = ops.split(ops.take(self.class_covariance, rows.top), SIZE)
@@ -76,10 +77,11 @@ class LogTemperatureFormula(TemperatureFormula):
     def _link(self) -> Log:
         return Log(self.temperature_limits[0], self.temperature_limits[1])
 
-    def _temperatures(self, rows: RowFeatures) -> list[Array]:
-        """Return T of each row at the nodes of the quadrature."""
+    def _over_temperatures(self, number: Array, rows: RowFeatures) -> list[Array]:
+        """Return a number over T of each row, at each node of the quadrature."""
         (mean, std), ops = self._averaged(rows), rows.ops
-        return ops.columns(self._link().temperature(mean + ops.outer(std, NODES), ops), len(NODES))
+        temperatures = self._link().temperature(mean + ops.outer(std, NODES), ops)
+        return ops.columns(number / temperatures, len(NODES))
 
     def _averaged(self, rows: RowFeatures) -> tuple[Array, Array]:
         """Return mean and standard deviation of what is averaged over: the posterior."""
@@ -128,8 +130,7 @@ class FirstEditionFormula(LogTemperatureFormula):
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs averaged over the posterior of log T, by quadrature."""
-        betas = [1.0 / temperature for temperature in self._temperatures(rows)]
-        return rows.mixture(betas, NODE_WEIGHTS, self.bias, self.interactions)
+        return rows.mixture(self._over_temperatures(1.0, rows), NODE_WEIGHTS, self.bias, self.interactions)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,14 +154,16 @@ class BayesianFormula(LogTemperatureFormula):
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs averaged over the posterior of log T, with a little of the uniform."""
-        scales = [self.reference / temperature for temperature in self._temperatures(rows)]
-        weights = [*(weight * (1.0 - self.uniform_weight) for weight in NODE_WEIGHTS), self.uniform_weight]
-        output = rows.mapped_mixture(
-            self.reference, self.map_knots, self.map_slopes, [*scales, ALMOST_ZERO], weights
-        )
+        scales = [*self._over_temperatures(self.reference, rows), ALMOST_ZERO]
+        output = rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, self._weights)
         if self.bias is None:
             return output
         return rows.class_bias(output, self.bias_beta, self.bias, self.interactions, self.bias_weight)
+
+    @cached_property
+    def _weights(self) -> list[Array]:
+        """Weights of the nodes and of the uniform distribution."""
+        return [*(weight * (1.0 - self.uniform_weight) for weight in NODE_WEIGHTS), self.uniform_weight]
 
     def _averaged(self, rows: RowFeatures) -> tuple[Array, Array]:
         mean, std = self._log_temperature(rows)
