@@ -1,0 +1,90 @@
+"""A gate on work that can be counted, which is the same on every machine: calls, passes and bytes.
+
+A change that needs more than a limit fails here. Raise a limit only with a reason in the commit; lower it
+when a change has made something cheaper.
+"""
+
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from temperance import make_calibrator
+from temperance.data import simulate
+
+CALLS_FOR_ONE_ROW = {"ts": 31, "hts": 55, "bts": 58, "lts": 61, "mono": 62, "pts": 84, "bayes": 145}
+"""Calls of Python and of C functions that `predict_proba` of one row makes."""
+
+PASSES = {
+    "ts": (7, 6),
+    "hts": (14, 12),
+    "ets": (80, 60),
+    "lts": (55, 35),
+    "bayes": (34, 34),
+}
+"""Passes over the rows that a fit makes, on 200 and on 2000 rows of 10 classes."""
+
+TASK = simulate(n_rows=2000, n_classes=10, random_state=0)
+LOGITS = TASK.logits.astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return a method fitted to some of the rows, once."""
+    found = {}
+
+    def fit(key, n_rows=2000):
+        if (key, n_rows) not in found:
+            found[key, n_rows] = make_calibrator(key).fit(LOGITS[:n_rows], TASK.labels[:n_rows])
+        return found[key, n_rows]
+
+    return fit
+
+
+def calls_of(function, *arguments):
+    """Return how many functions a call runs, itself included."""
+    count = 0
+
+    def observe(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(observe)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(None)
+    return count - 1  # the end of the observation
+
+
+@pytest.mark.parametrize("key", CALLS_FOR_ONE_ROW)
+def test_one_row_takes_few_calls(key, fitted):
+    calibrator, row = fitted(key), LOGITS[:1].copy()
+    calibrator.predict_proba(row)  # computes what is kept
+    assert calls_of(calibrator.predict_proba, row) <= CALLS_FOR_ONE_ROW[key]
+
+
+@pytest.mark.parametrize("n_rows", [200, 2000])
+@pytest.mark.parametrize("key", PASSES)
+def test_a_fit_takes_few_passes(key, n_rows, fitted):
+    assert fitted(key, n_rows).solution_.passes <= PASSES[key][n_rows == 2000]
+
+
+@pytest.mark.parametrize("key", ["ts", "hts"])
+def test_a_fit_and_a_prediction_copy_no_array(key):
+    logits = np.tile(LOGITS, (20, 1)).repeat(20, axis=1)  # 40,000 x 200, 32 MB
+    labels = np.tile(TASK.labels * 20, 20)
+    calibrator = make_calibrator(key).fit(logits[:2000], labels[:2000])
+    assert peak_bytes(calibrator.fit, logits, labels) < 0.4 * logits.nbytes
+    assert peak_bytes(calibrator.predict_proba, logits) < 1.2 * logits.nbytes  # 1 is the result
+
+
+def peak_bytes(function, *arguments):
+    """Return the largest number of bytes that a call has allocated at once."""
+    tracemalloc.start()
+    try:
+        function(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
