@@ -58,7 +58,7 @@ def test_a_fit_that_fails_is_told(run, tasks):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("tasks", "-o", "study", "--sizes", "20,many"), "must be integers separated by commas"),
+        (("tasks", "-o", "study", "--sizes", "20,many"), "must be whole numbers separated by commas"),
         (("tasks", "-o", "study", "--sizes", ","), "sizes must name a number of rows"),
         (("tasks", "-o", "study", "-m", "tss"), "found 'tss'"),
         (("tasks", "-o", "study", "--draws", "0"), "--draws"),

@@ -259,7 +259,12 @@ FILES = [
         "val.tsv",
         text(lines("cat\tdog\towl\tlabel", "\t"), "utf-16", "\r\n"),
     ),
-    Made("a table separated by `|`", "classes by their headers", "val.csv", text(lines("cat|dog|owl|label", "|"))),
+    Made(
+        "a table separated by `|`",
+        "classes by their headers",
+        "val.csv",
+        text(lines("cat|dog|owl|label", "|")),
+    ),
     Made("`df.to_csv('val.csv.gz')`", "decompressed while reading", "val.csv.gz", csv(index=False)),
     Made(
         "decimal points and decimal commas in one file",

@@ -39,7 +39,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
         return [int(word) for word in value.split(",") if word.strip()]
     except ValueError:
         raise click.BadParameter(
-            f"must be integers separated by commas, as 200,500; found {value!r}"
+            f"must be whole numbers separated by commas, as 200,500; found {value!r}"
         ) from None
 
 

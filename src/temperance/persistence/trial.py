@@ -1,4 +1,4 @@
-"""The last check of a calibrator file: that what it holds predicts, and can be described."""
+"""The last check of a calibrator file: it must predict, and have a summary."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def check_works(calibrator: Calibrator, document: Document) -> None:
     n_classes = calibrator.n_classes_
     rows = np.stack([np.zeros(n_classes), np.linspace(-_STEEPEST, _STEEPEST, n_classes)])
     try:
-        with np.errstate(all="ignore"):  # whatever goes wrong shows in the probabilities
+        with np.errstate(all="ignore"):  # any error shows in the probabilities
             probs = calibrator.predict_proba(rows)
             calibrator.summary()
-    except Exception as error:  # numbers that pass each check can fail together, in any way
+    except Exception as error:  # numbers that pass each check may still fail together
         what = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
         raise document.error(f"its numbers must work together; found {what}") from error
     if not (np.isfinite(probs).all() and np.allclose(probs.sum(axis=1), 1.0)):
