@@ -26,6 +26,7 @@ from bayes_tables import (
     by_dataset,
     dataset_groups,
     improvement_table,
+    markdown,
     ratio_table,
     read_scores,
     summary_table,
@@ -50,8 +51,8 @@ def tables(data: pd.DataFrame) -> dict[str, str]:
     """Return every table by the name that a page's block asks for it."""
     return {
         "aims": aims_table(data),
-        "summary": summary_table(data),
-        "improvement": improvement_table(data),
+        **{f"summary-{metric}": summary_table(data, metric) for metric in ("nll", "ece15")},
+        **{f"improvement-{name}": improvement_table(data, name) for name in (*MAIN_METRICS, "accuracy")},
         **{f"win-rates-{metric}": win_rate_table(data, metric) for metric in MAIN_METRICS},
         **{f"ratios-{size}": ratio_table(data, size) for size in sorted(data.rows.unique())},
         **{f"beaten-{method}": better_rivals_table(data, method) for method in ("bayes", "bayes-bias")},
@@ -60,19 +61,19 @@ def tables(data: pd.DataFrame) -> dict[str, str]:
 
 def protocol(data: pd.DataFrame) -> str:
     """Return how the scores were measured."""
-    slow = "; ".join(f"`{name}` {limits_in_words(name)}" for name in LIMITS)
+    slow = markdown(["slow method", "draws"], [[f"`{name}`", limits_in_words(name)] for name in LIMITS])
     return (
         f"Made by `make bayes-evaluation` from {data.task.nunique()} tasks of {data.dataset.nunique()} data "
-        f"sets. In each of {data.draws.max()} draws, all methods are fitted to the same N validation rows, "
-        "and at most 5000 test rows judge them (2500 with more than 300 classes). N = 5000 stands for all "
-        "rows of tasks with 4000 rows or more: one draw, or three draws of 5000 where there are more rows. "
-        "The prior of the methods that have one was learned without the task's family of data sets. Limits "
-        f"of slow methods: {slow}.\n\n"
-        "A ratio is the mean over draws of a method's score over that of TS on the same rows. Averages are "
+        f"sets. In each of {data.draws.max()} draws, all methods are fitted to the same N validation rows "
+        "and scored on at most 5000 test rows (2500 with more than 300 classes). N = 5000 means all rows of "
+        "tasks with 4000 rows or more: one draw, or three draws of 5000 if there are more rows. Priors were "
+        "learned without the task's family of data sets. Slow methods have fewer draws:\n\n"
+        f"{slow}\n\n"
+        "A ratio is a method's score over that of TS on the same rows, averaged over draws. Averages are "
         "over the tasks of a data set first, then over data sets. A method that gives probability 0 to a "
-        "class that occurs has an NLL of inf; scikit-learn's methods do so for classes without calibration "
+        "class that occurs has an NLL of inf. scikit-learn's methods do so for classes without calibration "
         "rows, and isotonic regression for others too. A method that cannot be fitted has inf in all scores; "
-        "`sklearn-temperature` fails where all calibration rows have the same class (spkrverif)."
+        "`sklearn-temperature` fails if all calibration rows have the same class (spkrverif)."
     )
 
 
@@ -90,9 +91,12 @@ def page(data: pd.DataFrame, named: Mapping[str, str]) -> str:
         parts += [f"### {METRICS[metric]}", named[f"win-rates-{metric}"]]
     parts += [
         "## Improvement over no calibration",
-        "NLL / Brier score / ECE (15 bins) in percent: the mean over data sets of 1 - score / score without "
-        "calibration. Then the difference in accuracy, in percentage points.",
-        named["improvement"],
+        "The mean over data sets of 1 - score / score without calibration, in percent; for the accuracy, the "
+        "difference in percentage points.",
+    ]
+    for metric, title in {**{m: METRICS[m] for m in MAIN_METRICS}, "accuracy": "Accuracy"}.items():
+        parts += [f"### Improvement: {title}", named[f"improvement-{metric}"]]
+    parts += [
         "## Ratios to TS",
         "Means over the data sets on which a method was run. The lowest among the methods that were run on "
         "all data sets is in bold; means over different numbers of data sets cannot be compared.",
@@ -100,7 +104,8 @@ def page(data: pd.DataFrame, named: Mapping[str, str]) -> str:
     for size in sorted(data.rows.unique()):
         parts += [f"### N = {size}", named[f"ratios-{size}"]]
     parts += ["## Where another method has the lower NLL", named["beaten-bayes"], named["beaten-bayes-bias"]]
-    parts += ["## NLL / ECE15 over those of TS, by group of data sets", named["summary"]]
+    parts += ["## NLL over that of TS, by group of data sets", named["summary-nll"]]
+    parts += ["## ECE15 over that of TS, by group of data sets", named["summary-ece15"]]
     return "\n\n".join(parts) + "\n"
 
 

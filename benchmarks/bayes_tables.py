@@ -112,21 +112,18 @@ def win_rate_table(data: pd.DataFrame, metric: str) -> str:
     return markdown(["method", *(f"N = {size}" for size in sizes_in(data))], lines)
 
 
-def improvement_table(data: pd.DataFrame) -> str:
-    """Return the improvement over no calibration: three scores in percent, accuracy in points."""
+def improvement_table(data: pd.DataFrame, metric: str) -> str:
+    """Return the improvement of a score over no calibration in percent; of the accuracy, in points."""
     methods = [method for method in methods_in_order(data) if method != "none"]
     columns = []
     for size in sizes_in(data):
-        gains = [improvement(by_task(data, metric, size)) for metric in MAIN_METRICS]
-        points = accuracy_gain(by_task(data, "accuracy", size))
-        columns.append(
-            [
-                " / ".join([*(number(100 * gain[m], 1) for gain in gains), f"{100 * points[m]:+.2f}"])
-                if m in points
-                else ""
-                for m in methods
-            ]
-        )
+        scores = by_task(data, metric, size)
+        gains = accuracy_gain(scores) if metric == "accuracy" else improvement(scores)
+        shown = {
+            m: f"{100 * gain:+.2f}" if metric == "accuracy" else number(100 * gain, 1)
+            for m, gain in gains.items()
+        }
+        columns.append([shown.get(m, "") for m in methods])
     lines = [list(line) for line in zip(methods, *columns, strict=True)]
     return markdown(["method", *(f"N = {size}" for size in sizes_in(data))], lines)
 
@@ -173,18 +170,15 @@ def better_rivals_table(data: pd.DataFrame, method: str) -> str:
     return markdown(["N", "data sets", f"NLL of {method} over that of the best other method"], lines)
 
 
-def summary_table(data: pd.DataFrame) -> str:
-    """Return NLL and ECE over those of TS, for CIFAR-10, CIFAR-100 and all data sets, for a few methods."""
+def summary_table(data: pd.DataFrame, metric: str) -> str:
+    """Return a score over that of TS, for CIFAR-10, CIFAR-100 and the other data sets, for a few methods."""
     shown = ("hts", "ets", "probmetrics-svs", "probmetrics-sms", *OURS)
     methods = [method for method in methods_in_order(data) if method in shown]
     lines = []
     for title, part in dataset_groups(data).items():
         for size in sizes_in(part):
-            cells = [title, str(size)]
-            for method in methods:
-                means = [by_dataset(part, method, size, f"{m}_ratio").mean() for m in ("nll", "ece15")]
-                cells.append(" / ".join(number(value) for value in means) if not np.isnan(means[0]) else "")
-            lines.append(cells)
+            means = [by_dataset(part, method, size, f"{metric}_ratio").mean() for method in methods]
+            lines.append([title, str(size), *map(number, means)])
     return markdown(["data sets", "N", *methods], lines)
 
 

@@ -150,8 +150,8 @@ def page(results, draws):
         "",
         "`make coverage-study` writes this page. It draws rows with known probabilities, evaluates them",
         f"with {draws} resamples, and counts how often a 95 % interval contains the true value, in",
-        f"{number} simulations for each cell. Each entry is the coverage in percent; behind it, in",
-        "brackets, how often the interval lay above and below the truth. Entries outside 93 to 97 % are",
+        f"{number} simulations for each cell. Each entry is the coverage in percent; in brackets, how",
+        "often the interval was above and below the truth, in percent. Entries outside 93 to 97 % are",
         "bold. The standard error of an entry is about "
         f"{100 * np.sqrt(0.05 * 0.95 / counts[0]):.1f} with {counts[0]} simulations.",
         "",
@@ -159,11 +159,11 @@ def page(results, draws):
         "|---|---|",
         *(f"| {name} | {words} |" for name, words in SCENARIOS.items()),
         "",
-        "Logits are normal with standard deviation 2. The truth of `ece`, `debiased_ece` and",
-        "`classwise_ece` is that of the same 15 bins. The truth of the calibration and refinement parts is",
-        "that of the best recalibrator; `evaluate` says that their intervals hold the fitted recalibrators",
-        "fixed, so that with few rows and many classes they need not cover it. `mce` has no interval.",
-        "`nll difference` is the paired difference of two classifiers, as `compare` shows it.",
+        "Logits are normal with standard deviation 2. The true values of `ece`, `debiased_ece` and",
+        "`classwise_ece` use the same 15 bins. Those of the calibration and refinement parts use the best",
+        "recalibrator. Their intervals keep the fitted recalibrators fixed, as `evaluate` says, so with few",
+        "rows and many classes they need not contain the truth. `mce` has no interval. `nll difference` is",
+        "the paired difference of two classifiers, as `compare` shows it.",
         "",
     ]
     keys = list(results)

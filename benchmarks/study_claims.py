@@ -53,7 +53,7 @@ def bad_draws(results: Results, method: str, n: int, metric: str) -> float:
 
 
 def robustness(results: Results, n: int, metric: str) -> str:
-    """Return, for each method, how it does against TS with n rows, and on how many tasks it does harm.
+    """Return, for each method, its ratios to TS with n rows, and on how many tasks it does harm.
 
     Means are over the tasks on which no draw of the method is infinite.
     """
@@ -83,8 +83,8 @@ def _finite_mean(values: np.ndarray) -> float:
 
 
 def gain_by_classes(results: Results, n: int) -> str:
-    """Return what is gained over TS by the number of classes."""
-    chosen, rows, words = ("hts", "pts", "bayes"), [], []
+    """Return the ratios to TS by number of classes, and their rank correlation with it."""
+    chosen, rows = ("hts", "pts", "bayes"), []
     for low, high in ((2, 2), (3, 9), (10, 10), (20, 99), (100, 150), (176, 1000)):
         tasks = [task for task in results.tasks if low <= task.classes <= high]
         means = [ratios(results, m, n, metric, tasks).mean() for metric in ("nll", "ece") for m in chosen]
@@ -95,23 +95,22 @@ def gain_by_classes(results: Results, n: int) -> str:
         "tasks",
         *(f"{name}: {method_style(m).label}" for name in ("NLL", "ECE") for m in chosen),
     ]
-    classes = np.log([task.classes for task in results.tasks])
+    classes, tests = np.log([task.classes for task in results.tasks]), []
     for metric in ("nll", "ece"):
         for method in chosen:
             found = spearmanr(classes, ratios(results, method, n, metric, results.tasks))
-            words.append(
-                f"{metric.upper()} of {method_style(method).label} "
-                f"{found.statistic:+.2f} (p = {found.pvalue:.2f})"
-            )
-    heading = "Rank correlation of the ratio with the number of classes"
-    return f"{table(head, rows)}\n\n{heading}: {', '.join(words)}."
+            score = f"{metric.upper()} of {method_style(method).label}"
+            tests.append([score, f"{found.statistic:+.2f}", f"{found.pvalue:.2f}"])
+    heading = "Rank correlation of the ratio with the number of classes:"
+    correlations = table(["score", "correlation", "p"], tests)
+    return f"{table(head, rows)}\n\n{heading}\n\n{correlations}"
 
 
 def entropy_fit(task: TaskFile, degree: int) -> tuple[float, float]:
     """Fit T = softplus(polynomial of the log entropy) to test rows; return twice the log loss, and the slope.
 
-    To the rows themselves: bins in which all rows are right have no best temperature, and those that are left
-    are the ones with an error, which would bend any line through them.
+    The fit uses rows, not bins: a bin without an error has no best temperature, and leaving such bins out
+    would bend any line through the others.
     """
     test = load_task(task).test
     rows = LogitRows(np.asarray(test.logits, np.float64), test.labels)
@@ -129,7 +128,7 @@ def entropy_fit(task: TaskFile, degree: int) -> tuple[float, float]:
 
 
 def entropy_line(results: Results) -> str:
-    """Return, for each task, whether T depends on the log entropy, which way, and if a line is enough."""
+    """Return, for each task, whether T depends on the log entropy, its slope, and if a line is enough."""
     rows, found = [], []
     for task in results.tasks:
         (flat, _), (line, slope), (bent, _) = (entropy_fit(task, degree) for degree in range(3))
@@ -158,7 +157,7 @@ def temperatures(task: TaskFile, method: str, seed: int = 0) -> np.ndarray:
 
 
 def same_temperatures(results: Results) -> str:
-    """Return how far the temperatures of PTS go with those of HTS, and how far two of PTS with each other."""
+    """Return the rank correlations of the temperatures of PTS and HTS, and of two fits of PTS."""
     rows, ranks = [], []
     for task in results.tasks:
         hts = temperatures(task, "hts")
@@ -169,10 +168,13 @@ def same_temperatures(results: Results) -> str:
         ranks.append((np.mean(with_hts), plain, np.mean(among)))
         spreads = [f"{np.std(t) / np.mean(t):.1%}" for t in (hts, networks[0])]
         rows.append([task.name, *(f"{value:+.2f}" for value in ranks[-1]), *spreads])
-    names = ("HTS and PTS", "HTS and PTS without its prior", "two starts of PTS")
-    words = []
+    names = ("HTS and PTS", "HTS and PTS without its prior", "two random seeds of PTS")
+    quartiles = []
     for name, values in zip(names, np.array(ranks).T, strict=True):
-        quartiles = " / ".join(f"{value:.2f}" for value in np.nanquantile(values, [0.25, 0.5, 0.75]))
-        words.append(f"{name} {quartiles}, above 0.5 on {np.sum(values > 0.5)} of {len(values)} tasks")
+        found = [f"{value:.2f}" for value in np.nanquantile(values, [0.25, 0.5, 0.75])]
+        quartiles.append([name, *found, f"{np.sum(values > 0.5)} of {len(values)}"])
+    summary = table(
+        ["rank correlation", "lower quartile", "median", "upper quartile", "tasks above 0.5"], quartiles
+    )
     head = ["task", *names, "spread of T by HTS", "by PTS"]
-    return f"Rank correlation, quartiles over tasks: {'; '.join(words)}.\n\n{table(head, rows)}"
+    return f"{summary}\n\n{table(head, rows)}"

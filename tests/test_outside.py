@@ -130,7 +130,7 @@ def test_the_report_says_what_a_method_from_outside_does(stranger, rows, tmp_pat
     result.save_report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert result.results["sure"].changed_share == 0
-    assert "It may change decisions, but changes none of the rows judged." in page
+    assert "It may change decisions, but changes none on the test rows." in page
     assert "broken failed: RuntimeError: not today" in page
     assert "temperance fit" not in page  # which could not save it
 

@@ -58,7 +58,7 @@ def test_a_gain_whose_interval_includes_0_is_only_probable():
     verdict = verdict_of(none=result(0.4), ts=result(0.385, noise=0.01))
     assert verdict.outcome == "probably better"
     assert verdict.gain_in_words.startswith("Probably better: the NLL falls by 0.0150")
-    assert "includes 0; more labelled rows to judge on would tell." in verdict.gain_in_words
+    assert "includes 0; more labelled test rows would help to decide." in verdict.gain_in_words
 
 
 def test_a_gain_within_one_standard_error_is_no_difference():
@@ -110,7 +110,7 @@ def test_a_class_bias_says_what_it_changes():
     assert verdict.headline.endswith("calibrated, it says 88.0 % and is right 88.0 % of the time.")
     assert verdict.sentences[-1] == "It changes 12.0 % of decisions; accuracy 83.0 -> 88.0 %."
     unchanged = verdict_of("b", keeps_class=False, none=result(0.4), b=result(0.3))
-    assert unchanged.sentences[-1] == "It may change decisions, but changes none of the rows judged."
+    assert unchanged.sentences[-1] == "It may change decisions, but changes none on the test rows."
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ comparison = temperance.compare(
 print(comparison)
 
 # %%
-# NLL decides: it is the mean of -log(probability of the right class). The figure shows the differences.
+# Methods are ranked by NLL, the mean of -log(probability of the right class). The figure shows differences.
 ScoresDisplay.from_comparison(comparison).plot()
 plt.show()
 

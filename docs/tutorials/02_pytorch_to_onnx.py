@@ -7,8 +7,8 @@ from images to calibrated probabilities. The service needs neither PyTorch nor t
 """
 
 # %%
-# A network that is too sure
-# --------------------------
+# An overconfident network
+# ------------------------
 # The images are scikit-learn's handwritten digits with noise added. The network learns its 500 training
 # images by heart, which makes it overconfident.
 import tempfile
@@ -71,7 +71,7 @@ calibrator = temperance.BayesianTemperatureScaling().fit(val_logits, val_labels)
 print(calibrator.summary())
 
 # %%
-# In PyTorch, put the calibrator behind the network as a module.
+# In PyTorch, add the calibrator after the network, as a module.
 calibrated = nn.Sequential(network, calibrator.to_torch()).eval()
 with torch.no_grad():
     print(torch.softmax(calibrated(images[:1]), dim=1).numpy().round(3))

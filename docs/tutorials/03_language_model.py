@@ -8,8 +8,8 @@ classes.
 """
 
 # %%
-# What the model gives
-# --------------------
+# What the model returns
+# ----------------------
 # ``lm_eval --log_samples`` of lm-evaluation-harness writes one JSON record for each question. We write such a
 # file from a simulated model: 600 questions, a third of them with three options, the others with four.
 import json

@@ -73,5 +73,5 @@ for ax, (key, cal) in zip(axes, fitted.items(), strict=True):
 plt.show()
 
 # %%
-# Decide with care: if predicted classes are part of a contract, or were tested on their own, keep them
-# and use ``bayes``.
+# Decide with care: if predicted classes are part of a contract, or were tested separately, keep them and
+# use ``bayes``.

@@ -2,13 +2,13 @@
 A million rows with Dask
 ========================
 
-Logits that do not fit in memory, or that live on a cluster, stay where they are: a fit sends parameters
-to the blocks and adds up the sums that come back.
+Logits that do not fit in memory, or that are stored on a cluster, stay where they are. A fit sends
+parameters to the blocks and adds up the sums that come back.
 """
 
 # %%
-# A million rows that nobody holds
-# --------------------------------
+# A million rows, never all in memory
+# -----------------------------------
 # Each block of 50,000 rows is computed when it is needed, as if read from a file. With files, use
 # ``da.from_zarr("logits.zarr")`` or ``dask.dataframe.read_parquet``.
 import dask.array as da
@@ -21,7 +21,7 @@ ROWS, CLASSES, BLOCK = 1_000_000, 10, 50_000
 
 
 def make_logits(block_info):
-    """Return the logits of one block: those of a classifier whose log-odds are twice too large."""
+    """Return the logits of one block, of a classifier whose log-odds are twice as large as they should be."""
     start, stop = block_info[None]["array-location"][0]
     return np.random.default_rng(start).normal(scale=3, size=(stop - start, CLASSES)).astype(np.float32)
 

@@ -57,7 +57,7 @@ def test_a_warning_is_told_in_both_ways(run, cal, judged):
     [
         ((), "adapt takes ROWS or --priors; found neither"),
         (("test.npz", "--priors", "0.1,0.7,0.1,0.1"), "found both"),
-        (("--priors", "0.1,much"), "must be numbers with commas between them"),
+        (("--priors", "0.1,much"), "must be numbers separated by commas"),
         (("--priors", "0.5,0.5"), "priors must be 4 class frequencies"),
         (("missing.npz",), "missing.npz"),
     ],
@@ -73,7 +73,7 @@ def test_a_file_is_overwritten_only_if_told_and_never_an_input(run, cal):
     run(*words, "new.json").failed(2, "new.json exists already", "--force")
     assert Path("new.json").read_text() == "old"
     run(*words, "new.json", "--force").succeeded()
-    run(*words, "cal.json", "--force").failed(2, "another file than the input")
+    run(*words, "cal.json", "--force").failed(2, "must not be an input file")
 
 
 def test_a_file_without_class_counts_must_be_fitted_again(run, cal):

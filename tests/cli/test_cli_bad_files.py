@@ -346,7 +346,7 @@ WRITTEN = {
         "out: must be one of .npz, .npy, .csv",
     ),
     "unknown method": (GOOD, (*FIT, "-m", "best"), *CALIBRATORS, "found 'best'"),
-    "unknown setting": (GOOD, (*FIT, "-m", "bts", "--set", "bin=3"), "one of: ", "bins", "'bin=3'"),
+    "unknown setting": (GOOD, (*FIT, "-m", "bts", "--set", "bin=3"), "one of these names", "bins", "'bin=3'"),
     "setting without a value": (GOOD, (*FIT, "-m", "bts", "--set", "bins"), "NAME=VALUE", "'bins'"),
     "setting of another kind": (GOOD, (*FIT, "-m", "bts", "--set", "bins=many"), "bins", "'many'"),
     "setting out of range": (GOOD, (*FIT, "-m", "bts", "--set", "bins=0"), "bins", "0"),

@@ -77,7 +77,7 @@ def test_labels_that_are_wrong_are_an_error_and_not_left_out(week, run):
 
 
 def test_a_history_must_be_apart_and_of_this_calibrator(week, run):
-    run("check", "cal.json", "same.npz", "--history", "cal.json").failed(2, "another file than the input")
+    run("check", "cal.json", "same.npz", "--history", "cal.json").failed(2, "must not be an input file")
     run("check", "cal.json", "same.npz", "--history", "checks.jsonl").succeeded()
     cal = load("cal.json").adapt(priors=[0.4, 0.2, 0.2, 0.2])
     cal.save("other.json")

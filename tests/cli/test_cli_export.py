@@ -57,7 +57,7 @@ def test_a_pytorch_program_gives_probabilities_of_any_batch(run, files, fitted, 
 def test_it_is_appended_to_a_classifier(run, calibrator):
     weights = linear_classifier("classifier.onnx", n_classes=4)
     done = run("export", "cal.json", "all.onnx", "--append", "classifier.onnx").succeeded()
-    assert "ts: from what classifier.onnx takes to probabilities (batch, 4)\n" in done.out
+    assert "ts: from the inputs of classifier.onnx to probabilities (batch, 4)\n" in done.out
     x = np.random.default_rng(1).standard_normal((9, 3)).astype(np.float32)
     np.testing.assert_allclose(serve("all.onnx", x), calibrator.predict_proba(x @ weights), rtol=0, atol=1e-5)
 
@@ -114,7 +114,7 @@ def test_a_file_is_overwritten_only_if_told(out, run, calibrator, folder):
 def test_neither_the_calibrator_nor_the_classifier_is_overwritten(run, calibrator):
     linear_classifier("classifier.onnx", 4)
     words = ("export", "cal.json", "classifier.onnx", "--append", "classifier.onnx", "--force")
-    run(*words).failed(2, "the output must be another file than the input")
+    run(*words).failed(2, "the output must not be an input file")
     onnx.load("classifier.onnx")
 
 

@@ -72,9 +72,7 @@ def test_a_name_that_no_file_can_have(name, run, files, calibrator, folder):
 def test_probabilities_never_take_the_place_of_their_logits(run, files, calibrator):
     before = Path("test.npz").read_bytes()
     for force in ((), ("--force",)):
-        run("apply", "cal.json", "test.npz", "-o", "test.npz", *force).failed(
-            2, "another file than the input"
-        )
+        run("apply", "cal.json", "test.npz", "-o", "test.npz", *force).failed(2, "must not be an input file")
     assert Path("test.npz").read_bytes() == before
 
 
@@ -82,8 +80,9 @@ def test_no_calibrator_or_report_takes_the_place_of_its_rows(run, files):
     before = Path("val.npz").read_bytes()
     Path("same.npz").symlink_to("val.npz")
     for out in ("val.npz", "same.npz", "../" + Path.cwd().name + "/val.npz"):
-        run("fit", "val.npz", "-m", "ts", "-o", out, "-f").failed(2, "another file than the input")
-        run("compare", "test.npz", "val.npz", "-m", "ts", "--report", out, "-f").failed(2, "another file")
+        run("fit", "val.npz", "-m", "ts", "-o", out, "-f").failed(2, "must not be an input file")
+        compared = run("compare", "test.npz", "val.npz", "-m", "ts", "--report", out, "-f")
+        compared.failed(2, "must not be an input file")
     assert Path("val.npz").read_bytes() == before
 
 
@@ -108,7 +107,7 @@ def test_a_folder_that_may_not_be_written_in(run, files, calibrator, monkeypatch
 
 @pytest.mark.parametrize("methods", ["", ",", " , "])
 def test_a_list_of_no_methods(methods, run, files):
-    run("compare", "val.npz", "-m", methods).failed(2, "-m", "must name at least one", repr(methods))
+    run("compare", "val.npz", "-m", methods).failed(2, "-m", "must have at least one name", repr(methods))
 
 
 ODD = {

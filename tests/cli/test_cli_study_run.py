@@ -30,12 +30,12 @@ def test_a_study_is_run_told_and_gone_on_with(run, tasks, monkeypatch):
     monkeypatch.setattr("temperance.cli.study_run._EVERY", float("inf"))  # a slow machine says no more
     first = run("study", "run", "tasks", "--out", "study", *QUICK)
     assert first.code == 0
-    assert first.err == "temperance: 3 fits to make\n"
+    assert first.err == "temperance: 3 fits to do\n"
     assert "1 task, N = 20, seed 0" in first.out
     assert " ts " in first.out
     assert "Next: temperance study table study --metric nll --n 20" in first.out
     more = run("study", "run", "tasks/cats__net.npz", "-o", "study", *QUICK[:-4], "--draws", "3", "--json")
-    assert more.err == "temperance: 1 fits to make\n"
+    assert more.err == "temperance: 1 fits to do\n"
     assert more.json["methods"][0] | {"fit_seconds": 0, "apply_seconds": 0} == {
         "method": "ts", "fits": 3, "failed": 0, "unconverged": 0, "fit_seconds": 0, "apply_seconds": 0,
     }  # fmt: skip
@@ -52,13 +52,13 @@ def test_a_fit_that_fails_is_told(run, tasks):
     np.savez("tasks/cats__net.npz", **data)
     done = run("study", "run", "tasks", "-o", "study", *QUICK[2:], "-m", "lts")
     assert done.code == 0
-    assert "2 fits gave no scores, the first lts on cats__net with 20 rows: InputError" in done.err
+    assert "2 fits failed. The first: lts on cats__net with 20 rows: InputError" in done.err
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("tasks", "-o", "study", "--sizes", "20,many"), "must be whole numbers with commas"),
+        (("tasks", "-o", "study", "--sizes", "20,many"), "must be whole numbers separated by commas"),
         (("tasks", "-o", "study", "--sizes", ","), "sizes must name a number of rows"),
         (("tasks", "-o", "study", "-m", "tss"), "found 'tss'"),
         (("tasks", "-o", "study", "--draws", "0"), "--draws"),

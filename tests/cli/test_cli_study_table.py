@@ -99,7 +99,7 @@ def test_csv_has_every_digit(table):
     [
         (("--n", 7), "200, 1000; found 7"),
         (("-m", "lts"), "some of the study, ts, bayes; found 'lts'. Run the study with it"),
-        (("-m", ","), "must name at least one"),
+        (("-m", ","), "must have at least one name"),
         (("--metric", "ece15", "--paper"), "one of the paper's, ece, nll, brier; found 'ece15'"),
         (("--metric", "accuracy"), "accuracy"),
         (("--format", "html"), "html"),

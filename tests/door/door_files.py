@@ -169,7 +169,7 @@ FILES = [
     ),
     Made(
         "columns `logit_0`, `logit_1`, ..., and others",
-        "by number; others are left alone",
+        "classes by number; other columns are ignored",
         "val.csv",
         text(
             lines(
@@ -196,7 +196,7 @@ FILES = [
         lambda path: frame().rename(columns={"label": "Target"}).to_csv(path, index=False),
     ),
     Made(
-        "labels in a column of another name",
+        "labels in a column with another name",
         "`--label-column truth`",
         "val.csv",
         lambda path: frame().rename(columns={"label": "truth"}).to_csv(path, index=False),
@@ -204,7 +204,7 @@ FILES = [
         refused=("column 'truth' must hold numbers; found 'cat'",),
     ),
     Made(
-        "two columns that may be labels",
+        "two columns that could be the labels",
         "`--label-column label`, if scores are named `logit_...`",
         "val.csv",
         lambda path: frame(columns=[f"logit_{n}" for n in NAMES], y=0).to_csv(path, index=False),
@@ -212,7 +212,7 @@ FILES = [
         refused=("must have one column of labels; found 'label' and 'y'. Pass label_column='label' or",),
     ),
     Made(
-        "ids of text in a column of their own",
+        "text ids in a column",
         "`--id-column image`",
         "val.csv",
         lambda path: frame(image=IDS).to_csv(path, index=False),
@@ -222,13 +222,13 @@ FILES = [
     ),
     Made(
         "R, `write.csv(d, path)`",
-        "row names as ids; quotes, also around commas, are no part of a cell",
+        "row names as ids; quotes are removed, also around commas",
         "val.csv",
         text(lines(R_HEAD, rows=quoted_rows())),
         ids=IDS,
     ),
     Made(
-        'R, `write.table(d, path, sep = "\\t")`, a head with one cell less',
+        'R, `write.table(d, path, sep = "\\t")`, a header with one cell fewer',
         "row names as ids",
         "val.tsv",
         text(lines('"cat"\t"dog"\t"owl"\t"label"', "\t", quoted_rows())),
@@ -243,24 +243,29 @@ FILES = [
     ),
     Made(
         "Excel, CSV UTF-8: a byte order mark, CRLF",
-        "as ever",
+        "classes by their headers",
         "val.csv",
         text(lines("cat,dog,owl,label"), "utf-8-sig", "\r\n"),
     ),
     Made(
         "Excel in a language with decimal commas",
-        "semicolons separate, commas stand before decimals",
+        "semicolons as separators, decimal commas",
         "val.csv",
         text(lines("cat;dog;owl;label", ";", decimal=","), "utf-8-sig", "\r\n"),
     ),
     Made(
         'Excel, "Unicode text": tabs in UTF-16',
-        "as ever, under the name .tsv",
+        "classes by their headers; name it `.tsv`",
         "val.tsv",
         text(lines("cat\tdog\towl\tlabel", "\t"), "utf-16", "\r\n"),
     ),
-    Made("a table separated by `|`", "as ever", "val.csv", text(lines("cat|dog|owl|label", "|"))),
-    Made("`df.to_csv('val.csv.gz')`", "unpacked as it is read", "val.csv.gz", csv(index=False)),
+    Made(
+        "a table separated by `|`",
+        "classes by their headers",
+        "val.csv",
+        text(lines("cat|dog|owl|label", "|")),
+    ),
+    Made("`df.to_csv('val.csv.gz')`", "decompressed while reading", "val.csv.gz", csv(index=False)),
     Made(
         "decimal points and decimal commas in one file",
         "refused",
@@ -278,7 +283,7 @@ FILES = [
         classes=None,
     ),
     Made(
-        "a table without a head",
+        "a table without a header",
         "refused: add a line that names the columns",
         "val.csv",
         text("a.png,0.5,2\nb.png,1.5,0\n"),
@@ -286,7 +291,7 @@ FILES = [
         classes=None,
     ),
     Made(
-        "`df.to_parquet(path)`, the index text or named",
+        "`df.to_parquet(path)`, with a text index or a named one",
         "the index as ids",
         "val.parquet",
         parquet(lambda: frame().set_index(pandas.Index(IDS, name="image"))),
@@ -323,7 +328,7 @@ FILES = [
         lambda path: frame().to_feather(path),
     ),
     Made(
-        "a stream of Arrow with lists, as datasets keep it",
+        "an Arrow stream with lists, as the datasets package stores it",
         "lists in `logits`",
         "val.arrow",
         arrow_stream,
@@ -336,7 +341,7 @@ FILES = [
         "val.xlsx",
         lambda path: frame().to_excel(path, index=False),
     ),
-    Made("h5py, datasets `logits`, `labels`, `classes`", "labels by number, names", "val.h5", hdf5, {}),
+    Made("h5py, datasets `logits`, `labels`, `classes`", "labels by number, class names", "val.h5", hdf5, {}),
     Made(
         "`torch.save({'logits': ..., 'labels': ...}, path)`",
         "by key",
@@ -354,7 +359,7 @@ FILES = [
     ),
     Made("safetensors, `save_file`", "by key", "val.safetensors", safetensors, {}, classes=None),
     Made(
-        "a record with a list in each line",
+        "a record with a list on each line",
         "by key",
         "val.jsonl",
         json_lines(lambda row, label: {"logits": row, "label": label}),
@@ -362,7 +367,7 @@ FILES = [
         classes=None,
     ),
     Made(
-        "a record with a score by class in each line",
+        "a record with a score for each class on each line",
         "classes by their names",
         "val.jsonl",
         json_lines(lambda row, label: {"logits": dict(zip(NAMES, row, strict=True)), "label": NAMES[label]}),
@@ -384,7 +389,7 @@ FILES = [
         {},
     ),
     Made(
-        "`np.savez` with labels of text and no `classes`",
+        "`np.savez` with text labels and no `classes`",
         "`--classes cat,dog,owl`, in the order of the columns, or `--classes @names.txt`",
         "val.npz",
         lambda path: np.savez(path, logits=LOGITS, labels=np.array(WORDS)),

@@ -175,7 +175,7 @@ def test_no_output_takes_the_place_of_an_input(run, frame, link):
     link(Path("cal.json").resolve(), "cal.npz")
     before = Path("new.npz").read_bytes(), Path("cal.json").read_bytes()
     for out in ("new.npz", "link.npz", "cal.npz"):
-        assert "the output must be another file" in run(
+        assert "the output must not be an input file" in run(
             "apply", "cal.json", "new.npz", "-o", out, "-f", code=2
         )
     assert (Path("new.npz").read_bytes(), Path("cal.json").read_bytes()) == before

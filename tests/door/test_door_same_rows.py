@@ -91,5 +91,5 @@ def test_the_command_line_says_both(tmp_path, monkeypatch):
     mixed = CliRunner().invoke(cli, ["compare", "val.npz", "mixed.npz", "-m", "ts"])
     assert mixed.exit_code == 0
     assert (
-        "temperance: warning: test rows must be others than those fitted to; found 50 of 150" in mixed.stderr
+        "temperance: warning: test rows must differ from the validation rows; found 50 of 150" in mixed.stderr
     )

@@ -63,4 +63,4 @@ def test_an_alarm_of_earlier_checks_is_told_as_such(calibrator, tmp_path):
         found = monitoring.check(calibrator, TASK.logits[rows], TASK.labels[rows], history=history)
     assert found.alarm
     assert found.log_e < np.log(20)
-    assert found.sentences[0].startswith("Act: an earlier check raised the alarm, which stays.")
+    assert found.sentences[0].startswith("Act: an earlier check raised the alarm, which remains.")

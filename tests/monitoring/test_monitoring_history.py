@@ -65,7 +65,7 @@ def test_a_torn_line_is_told_skipped_and_left(world, path, share):
     calibrator, logits, labels = world
     found = monitoring.check(calibrator, logits[200:300], labels[200:300], history=path)
     assert found.torn_lines == (2,)
-    assert "Line 2 of the history was cut off and is skipped." in found.words
+    assert "Line 2 of the history is incomplete and was skipped." in found.words
     assert found.labelled_checks == 2
     lines = path.read_bytes().split(b"\n")
     assert lines[1] == torn
@@ -110,7 +110,7 @@ def test_another_calibrator_tolerance_or_alpha_is_refused(world, path):
     other = make_calibrator("ts").fit(logits, labels)
     with pytest.raises(InputError, match="must be a history of this calibrator; found checks of another"):
         monitoring.check(other, logits, labels, history=path)
-    with pytest.raises(InputError, match=r"was begun with 0\.02; found 0\.05.*Pass tolerance=0\.02"):
+    with pytest.raises(InputError, match=r"began with 0\.02; found 0\.05.*Pass tolerance=0\.02"):
         daily(world, path, 1, tolerance=0.05)
     with pytest.raises(InputError, match=r"Pass alpha=0\.05"):
         daily(world, path, 1, alpha=0.01)

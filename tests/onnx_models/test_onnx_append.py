@@ -380,7 +380,7 @@ def test_a_calibrated_model_is_not_calibrated_again(calibrator_of, classifier, t
 
 
 def test_the_classifier_is_not_replaced(calibrator_of, classifier):
-    with pytest.raises(InputError, match="another file than the classifier"):
+    with pytest.raises(InputError, match="must not be the classifier file"):
         calibrator_of("ts").to_onnx(classifier, model=classifier, overwrite=True)
     onnx.load(classifier)
 

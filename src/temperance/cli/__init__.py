@@ -1,8 +1,7 @@
 """The command line: one file for each command, and `main`, which turns every failure into a sentence.
 
-click and rich do the parsing and the drawing. Not typer: it now brings pydantic and its compiled core to
-parse a dozen options, where click is one small package of pure Python that does the same and completes in
-the shell.
+click parses the options and rich draws the tables. typer is not used: it requires pydantic and its compiled
+core, while click is one small package of pure Python that does the same and supports shell completion.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import NoReturn
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with its code; an interruption while it loads is one, too."""
+    """Run the command line and exit with its code. Ctrl-C while it loads counts as an interruption."""
     try:
         from temperance.cli.program import main as run
     except KeyboardInterrupt:

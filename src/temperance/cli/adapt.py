@@ -32,8 +32,8 @@ Examples:
 
 \b
 For rows whose class frequencies differ from those of the calibration rows,
-while each class looks as it did. Best with a calibrator that has a class
-bias: temperance fit val.npz -m bayes-bias -o cal.json
+while the rows of each class look the same. Works best with a class bias:
+temperance fit val.npz -m bayes-bias -o cal.json
 """
 
 
@@ -43,7 +43,7 @@ def _split_numbers(context: click.Context, option: click.Parameter, value: str |
     try:
         return [float(number) for number in value.split(",")]
     except ValueError:
-        raise click.BadParameter(f"must be numbers with commas between them; found {value!r}") from None
+        raise click.BadParameter(f"must be numbers separated by commas; found {value!r}") from None
 
 
 @click.command(epilog=EXAMPLES, short_help="Adapt a calibrator to other class frequencies.")
@@ -54,7 +54,7 @@ def _split_numbers(context: click.Context, option: click.Parameter, value: str |
     "--priors",
     callback=_split_numbers,
     metavar="NUMBERS",
-    help="The class frequencies, with commas, instead of rows.",
+    help="Class frequencies, separated by commas, instead of ROWS.",
 )
 @input_options("test", with_labels=False)
 @from_probs_option

@@ -30,9 +30,9 @@ Examples:
   temperance apply cal.json logits.npy --input logits -o probs.npy
 
 \b
-The output may be .npz, .npy, .csv or .parquet. Labels, where there are any,
-go along, so that `temperance evaluate probs.npz` works, and so do the names
-of classes and rows. Files larger than memory are no trouble.
+The output may be .npz, .npy, .csv or .parquet. Labels, class names and row
+names are copied to it, so that `temperance evaluate probs.npz` works. Files
+may be larger than memory.
 """
 
 
@@ -65,7 +65,7 @@ def apply(
     check_output(out, overwrite=force)
     rows = matching.open_for_calibrator(logits, row_options, fitted, output, from_probs=from_probs)
     shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
-    carried = {} if out.suffix.lower() == ".npy" else _carried(rows, fitted)  # one array is all that it holds
+    carried = {} if out.suffix.lower() == ".npy" else _carried(rows, fitted)  # .npy holds one array only
     with (
         output.telling_warnings(),
         output.progress("Calibrating") as report,
@@ -89,10 +89,10 @@ def apply(
 
 
 def _carried(rows: RowFile, fitted: Calibrator) -> dict[str, Any]:
-    """Return what goes along with the probabilities."""
+    """Return what is written beside the probabilities."""
     from temperance.data.formats.columns import LABEL_NAMES
 
-    # Ids under a name of labels would be taken for these when the file is read.
+    # An id column named like a label column would be read back as labels.
     id_column = "id" if (rows.id_column or "").lower() in LABEL_NAMES else rows.id_column
     return {
         "labels": rows.labels,

@@ -34,29 +34,31 @@ Examples:
   temperance check cal.json week42.npz --history h.jsonl --report page.html
 
 \b
-With a history, one may check as often as one likes: over all checks, a false
-alarm has a probability of at most 5 %. Rows without labels are compared with
-the predictions at the fit; how often these are right takes labels.
+With a history, check as often as you like: the probability of a false alarm
+over all checks is at most 5 %. Rows without labels are compared with the
+predictions at the fit; a change in accuracy can only be seen with labels.
 Exit codes: 0 keep the calibrator, 3 act, 2 bad usage or input, 1 failed.
 """
 
 ACT = 3
-"""Exit code of a check that says to do something."""
+"""Exit code of a check that advises to act."""
 
-MOST_PRIORS = 20  # that are written on a command line
+MOST_PRIORS = 20  # more would not fit on a command line
 WIDTH = 78
 
 
-@click.command(epilog=EXAMPLES, short_help="Say whether a calibrator is still right.")
+@click.command(epilog=EXAMPLES, short_help="Check whether a calibrator is still right.")
 @click.argument("calibrator", type=FILE)
 @click.argument("rows", type=FILE)
-@click.option("--history", type=FILE, help="File of all checks, JSON lines: begun, continued and added to.")
+@click.option(
+    "--history", type=FILE, help="JSON Lines file of all checks; created if missing, then appended to."
+)
 @click.option("--report", type=FILE, help="Write a page of all checks to FILE, HTML.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 0.5),
     default=0.02,
-    help="Tolerated difference of confidence or class frequency: 0.02 is 2 percentage points.",
+    help="Tolerated change of confidence or class frequency: 0.02 is 2 percentage points.",
 )
 @click.option(
     "--alpha",
@@ -80,9 +82,9 @@ def check(
     force: bool,
     output: Output,
 ) -> None:
-    """Say whether the calibrator file CALIBRATOR is still right on the rows in ROWS.
+    """Check whether the calibrator file CALIBRATOR is still right on the rows in ROWS.
 
-    Labels are used if ROWS has some.
+    Labels are used if ROWS has them.
     """
     from temperance import monitoring
     from temperance.persistence import load
@@ -123,7 +125,7 @@ def check(
 
 
 def _check_outputs(history: Path | None, report: Path | None, inputs: list[Path | None], force: bool) -> None:
-    """Raise before the work if a file could not be written after it."""
+    """Raise before the work begins if an output cannot be written."""
     from temperance.files import check_writable
 
     if history is not None:
@@ -137,7 +139,7 @@ def _check_outputs(history: Path | None, report: Path | None, inputs: list[Path 
 def _open(
     path: Path, row_options: RowOptions, fitted: Calibrator, output: Output, from_probs: bool
 ) -> RowFile:
-    """Open the rows with their labels; without, only if there are none: wrong labels are an error."""
+    """Open the rows with their labels, or without if there are none. Invalid labels are an error."""
     from temperance.errors import InputError, Remedy
 
     no_labels = (Remedy("labels", ("FILE",)), Remedy("label_column", ("NAME",)))
@@ -169,7 +171,7 @@ def _command(
 
 
 def _reading(row_options: RowOptions, from_probs: bool) -> list[str]:
-    """Return the options with which the rows were read, but for those about labels."""
+    """Return the options with which the rows were read, except those about labels."""
     classes = row_options.table.classes
     given = {
         "part": row_options.part,
@@ -184,7 +186,7 @@ def _reading(row_options: RowOptions, from_probs: bool) -> list[str]:
 
 
 def _shown(found: Check, command: str | None) -> str:
-    """Return the result in lines for a terminal; a command stays on one line, to be pasted."""
+    """Return the result wrapped for a terminal. A command stays on one line, so that it can be pasted."""
     verdict, *rest = (on_one_line(sentence) for sentence in found.sentences)
     lines = textwrap.wrap(verdict, WIDTH)
     if command is not None:

@@ -1,4 +1,4 @@
-"""`temperance compare`: which calibrator, how much better, and a report to send to a colleague."""
+"""`temperance compare`: which calibrator to use, how much it improves, and a report to share."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ EXAMPLES = """\b
 Examples:
   temperance compare val.npz test.npz
   temperance compare val.npz test.npz -m ts,hts,bayes --report report.html
-  temperance compare val.npz                    judged by cross-validation
+  temperance compare val.npz                    uses cross-validation
   temperance compare task.npz                   a task file has both parts
   temperance compare val.npz test.npz --json | jq .recommended
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Say which method to take, and write a report.")
+@click.command(epilog=EXAMPLES, short_help="Recommend a method, and write a report.")
 @click.argument("val", type=inputs.FILE)
 @click.argument("test", type=inputs.FILE, required=False)
 @inputs.method_names_option("all")
@@ -64,9 +64,9 @@ def compare(
     force: bool,
     output: Output,
 ) -> None:
-    """Fit every method to VAL, judge them on TEST, and say which one to take.
+    """Fit every method to VAL, evaluate each on TEST, and recommend one.
 
-    Without TEST the judgement is by cross-validation on VAL.
+    Without TEST, methods are evaluated by cross-validation on VAL.
     """
     from temperance import comparison
     from temperance.data import parts
@@ -105,7 +105,7 @@ def _title(files: dict[str, RowFile]) -> str:
 
 
 def _open_test(path: Path, row_options: inputs.RowOptions) -> RowFile:
-    """Open the test rows, whose labels have an option of their own."""
+    """Open the test rows, whose labels have a separate option."""
     from temperance.errors import InputError, Remedy
 
     try:
@@ -124,7 +124,7 @@ def _with_floor_of(val: RowFile, test: RowFile, output: Output) -> RowFile:
 
 
 def _class_names(files: dict[str, RowFile]) -> tuple[str, ...] | None:
-    """Return the names of the classes, which all files must agree on; none may be calibrated already."""
+    """Return the class names, which must be the same in all files. No file may be calibrated already."""
     names = None
     for file in files.values():
         matching.refuse_calibrated(file)
@@ -134,10 +134,10 @@ def _class_names(files: dict[str, RowFile]) -> tuple[str, ...] | None:
 
 
 def _checked(file: RowFile) -> tuple[Any, Any]:
-    """Return logits and labels; what is wrong with them is said with the name of their file."""
+    """Return logits and labels; errors name their file."""
     from temperance.comparison import LabelledRows
 
-    assert file.labels is not None  # they were asked for
+    assert file.labels is not None  # labels are required here
     logits = file.logits()
     with file.stored.naming_file():
         LabelledRows.open(logits, file.labels).has_masks()
@@ -145,7 +145,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 
 
 def _labels(file: RowFile) -> Any:
-    """Return the labels; as text where numbers could be the names of classes or of columns."""
+    """Return the labels; as text if numbers could be class names or column indices."""
     from temperance.labels import whole_numbers
 
     names = file.class_names
@@ -174,7 +174,7 @@ def show_comparison(
     output: Output, comparison: Comparison, report: Path | None, about: dict[str, Any], *, force: bool,
     columns: Sequence[dict[str, Any]] = (),
 ) -> None:  # fmt: skip
-    """Print the table and the verdict, and write the report, with what `about` says of its data."""
+    """Print the table and the verdict, and write the report; `about` describes its data."""
     from temperance.cli.tables import comparison_table
 
     output.show(*comparison_table(comparison))

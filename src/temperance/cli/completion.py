@@ -1,4 +1,4 @@
-"""`temperance completion`: the script that makes TAB work."""
+"""`temperance completion`: the script for shell completion."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Print the script that makes TAB work in a shell.")
+@click.command(epilog=EXAMPLES, short_help="Print the script for shell completion.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print the script that completes commands, options and methods in a shell."""
     kind = get_completion_class(shell)
-    assert kind is not None  # the choice is of those that click has
+    assert kind is not None  # every choice is a shell that click supports
     click.echo(kind(context.find_root().command, {}, "temperance", COMPLETE).source())

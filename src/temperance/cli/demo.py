@@ -18,7 +18,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Do the whole job on a built-in network.")
+@click.command(epilog=EXAMPLES, short_help="Run a comparison on a built-in network.")
 @click.option(
     "--report",
     type=FILE,
@@ -30,7 +30,7 @@ Examples:
 def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
     """Compare all methods on a built-in network and write a report.
 
-    The network was trained on CIFAR-10 by this project; it is over-confident, as networks are.
+    The network was trained on CIFAR-10 by this project. It is overconfident, as networks usually are.
     """
     from temperance import comparison
     from temperance.data import demo_task
@@ -41,7 +41,7 @@ def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
     task = demo_task()
     output.say(
         "A small convolutional network, trained on CIFAR-10 for this demonstration: each method is fitted to "
-        f"{len(task.val_labels)} validation images and judged on {len(task.test_labels)} test images.\n"
+        f"{len(task.val_labels)} validation images and evaluated on {len(task.test_labels)} test images.\n"
         "With your own files: temperance compare val.npz test.npz --report page.html\n"
     )
     with output.progress("Comparing") as progress:
@@ -53,7 +53,7 @@ def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
 
 
 def _about_the_task() -> dict[str, Any]:
-    """Return what the report says of the built-in task, and how to fit to it."""
+    """Return what the report says about the built-in task, and how to fit to it."""
     from temperance.report import Shipping
 
     setup = (
@@ -67,7 +67,7 @@ def _about_the_task() -> dict[str, Any]:
 
 
 def _free_name() -> Path:
-    """Return a name that no file has: the demonstration is often run twice."""
+    """Return an unused file name: the demonstration is often run twice."""
     path, number = Path("temperance-demo.html"), 2
     while path.exists():
         path, number = Path(f"temperance-demo-{number}.html"), number + 1

@@ -20,9 +20,7 @@ Examples:
 
 @click.command(epilog=EXAMPLES, short_help="Score outputs, calibrated or not, with intervals.")
 @click.argument("logits", type=inputs.FILE)
-@click.option(
-    "-c", "--calibrator", type=inputs.FILE, help="A calibrator file; without it the outputs as they are."
-)
+@click.option("-c", "--calibrator", type=inputs.FILE, help="Calibrator file to apply first.")
 @inputs.bins_option
 @inputs.confidence_option
 @inputs.draws_option
@@ -41,7 +39,7 @@ def evaluate(
     from_probs: bool,
     output: Output,
 ) -> None:
-    """Score the outputs in LOGITS, calibrated or as they are, with intervals."""
+    """Score the outputs in LOGITS, calibrated or not, with intervals."""
     from temperance import metrics
     from temperance.persistence import load
     from temperance.streaming import probabilities_of_file
@@ -53,7 +51,7 @@ def evaluate(
         rows = matching.open_for_calibrator(
             logits, row_options, fitted, output, from_probs=from_probs, need_labels=True
         )
-    assert rows.labels is not None  # they were asked for
+    assert rows.labels is not None  # labels are required here
     with output.telling_warnings(), output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
         report("intervals", 0.3)

@@ -21,27 +21,29 @@ Examples:
 
 \b
 .onnx is for onnxruntime, .pt2 for torch.export.load. Both take float32 logits
-(batch, K) and give probabilities (batch, K). With --append the result takes
-what the classifier takes.
+(batch, K) and return probabilities (batch, K). With --append, the model has
+the inputs of the classifier.
 """
 
 
 @click.command(epilog=EXAMPLES, short_help="Write a calibrator as an ONNX or PyTorch model.")
 @click.argument("calibrator", type=FILE)
 @click.argument("out", type=FILE)
-@click.option("--append", type=FILE, metavar="CLASSIFIER", help="An ONNX classifier to put it behind.")
+@click.option(
+    "--append", type=FILE, metavar="CLASSIFIER", help="ONNX classifier to append the calibrator to."
+)
 @click.option(
     "--output", "name", metavar="NAME", help="The classifier's output with the logits, if it has several."
 )
 @click.option(
     "--from-probs/--no-from-probs",
     default=None,
-    help="Whether that output holds probabilities, where the classifier does not tell.",
+    help="Whether that output holds probabilities, if the classifier does not say.",
 )
 @click.option(
     "--floor",
     type=click.FloatRange(0, 1, max_open=True),
-    help="What smaller probabilities are raised to.  [default: that of the fit]",
+    help="Raise smaller probabilities to this value.  [default: that of the fit]",
 )
 @force_option
 @output_options("export")
@@ -63,7 +65,7 @@ def export(
     fitted = load(calibrator)
     check_apart(out, calibrator, append)
     gives = _write(fitted, out, append, about_classifier, force=force)
-    takes = f"what {on_one_line(append)} takes" if append else f"logits (batch, {fitted.n_classes_})"
+    takes = f"the inputs of {on_one_line(append)}" if append else f"logits (batch, {fitted.n_classes_})"
     output.say(f"{fitted.key}: from {takes} to {gives} (batch, {fitted.n_classes_})")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
@@ -86,13 +88,13 @@ def _check_usage(out: Path, append: Path | None, about_classifier: dict[str, Any
             f"--append is for .onnx; found {out}. In PyTorch: Sequential(model, cal.to_torch())."
         )
     if append is None and any(value is not None for value in about_classifier.values()):
-        raise InputError("--output, --from-probs and --floor are about a classifier. Name it with --append.")
+        raise InputError("--output, --from-probs and --floor need a classifier. Name it with --append.")
 
 
 def _write(
     fitted: Calibrator, out: Path, append: Path | None, about_classifier: dict[str, Any], *, force: bool
 ) -> str:
-    """Write the model and return the name of what it gives."""
+    """Write the model and return the name of its output."""
     if out.suffix.lower() == ".pt2":
         from temperance.torch.program import save_program
 

@@ -62,7 +62,7 @@ def fit(
     inputs.check_apart(out, val, row_options.labels)
     check_writable(out, overwrite=force)
     rows = with_own_floor(row_options.open(val), output)
-    assert rows.labels is not None  # they were asked for
+    assert rows.labels is not None  # labels are required here
     matching.refuse_calibrated(rows)
     logits = rows.logits()
     with output.progress(f"Fitting {method}") as report, warnings.catch_warnings(record=True) as caught:
@@ -91,7 +91,7 @@ def fit(
 
 
 def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
-    """Read NAME=VALUE: values as JSON writes them, else as words."""
+    """Read NAME=VALUE: values as JSON, else as text."""
     from temperance.calibrators import make_calibrator
     from temperance.errors import InputError, excerpt
 
@@ -102,7 +102,8 @@ def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
         if not equals or name not in known:
             names = ", ".join(known) or "none"
             raise InputError(
-                f"--set must be NAME=VALUE, with NAME for {method} one of: {names}; found {excerpt(setting)}."
+                f"--set must be NAME=VALUE, with one of these names for {method}: {names}; "
+                f"found {excerpt(setting)}."
             )
         options[name] = _value(value)
         if isinstance(options[name], list):
@@ -111,7 +112,7 @@ def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _metadata(notes: tuple[str, ...]) -> dict[str, Any] | None:
-    """Read KEY=VALUE: values as JSON writes them, else as words."""
+    """Read KEY=VALUE: values as JSON, else as text."""
     from temperance.errors import InputError, excerpt
 
     metadata = {}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def with_own_floor(rows: RowFile, output: Output) -> RowFile:
-    """Return rows that know the floor of their own probabilities; logits as they are."""
+    """Return rows whose probabilities are raised to their own floor; logits unchanged."""
     if rows.kind != "probs":
         return rows
     end = rows.low_end()
@@ -22,7 +22,7 @@ def with_own_floor(rows: RowFile, output: Output) -> RowFile:
 
 
 def with_given_floor(rows: RowFile, floor: float, output: Output, whose: str) -> RowFile:
-    """Return rows whose probabilities are raised to the floor of other rows; logits as they are."""
+    """Return rows whose probabilities are raised to the floor of other rows; logits unchanged."""
     if rows.kind != "probs":
         return rows
     kept = "kept as impossible classes" if floor == 0 else f"raised to {floor:.3g}"
@@ -31,9 +31,9 @@ def with_given_floor(rows: RowFile, floor: float, output: Output, whose: str) ->
 
 
 def with_floor_of(fitted: Calibrator, rows: RowFile, output: Output) -> RowFile:
-    """Return rows with the floor that a calibrator was fitted with; their own, if that was to logits.
+    """Return rows with the floor of a calibrator's fit; with their own, if it was fitted to logits.
 
-    Calibrator files written before there was a floor have none: there, 0 was the logit -inf.
+    Older calibrator files have no floor: there, a probability of 0 was the logit -inf.
     """
     fitted_on = fitted.model_.record.fitted_on
     if fitted_on is None or fitted_on.kind != "probabilities":

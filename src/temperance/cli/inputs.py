@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path)
 CLASSES_AS_GIVEN = "temperance.classes"  # in the context of a command
-_LARGEST_LIST = 1 << 26  # bytes of a file with the names of classes
+_LARGEST_LIST = 1 << 26  # bytes of a file with class names
 
 
 kind_option = click.option(
     "--input",
     "kind",
     type=click.Choice(["logits", "probs"]),
-    help="What the numbers are, where a file does not say it.",
+    help="What the numbers are, if the file does not say.",
 )
 
 
 def _read_classes(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> tuple[str, ...] | None:
-    """Return names given with commas, or the lines of a file whose name follows an @."""
+    """Return names separated by commas, or the lines of a file whose name follows an @."""
     if value is None:
         return None
     context.meta[CLASSES_AS_GIVEN] = value
@@ -47,21 +47,21 @@ def _read_classes(
 
 _TABLE_OPTIONS = (
     click.option(
-        "--label-column", metavar="NAME", help="The column of a table with the labels, if not named as such."
+        "--label-column", metavar="NAME", help="Column of a table with the labels, if it has another name."
     ),
-    click.option("--id-column", metavar="NAME", help="The column of a table that names the rows."),
+    click.option("--id-column", metavar="NAME", help="Column of a table with the row names."),
     click.option(
         "--classes",
         callback=_read_classes,
         metavar="NAMES",
-        help="Names of the classes, with commas, or @FILE with one in each line.",
+        help="Class names, separated by commas, or @FILE with one on each line.",
     ),
 )
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What the user has said of the columns of a table, and of the classes."""
+    """What the user has said about the columns of a table and the classes."""
 
     label_column: str | None = None
     id_column: str | None = None
@@ -94,7 +94,7 @@ class RowOptions:
     """How the rows of a file are read."""
 
     usual_part: str
-    """Of a task file, unless another is asked for."""
+    """The part of a task file that is read by default."""
     part: str | None = None
     kind: str | None = None
     labels: Path | None = None
@@ -117,10 +117,10 @@ class RowOptions:
         )
 
     def open_with_any_labels(self, path: Path) -> RowFile:
-        """Open the rows with their labels, if there are any that can be used: nothing depends on them."""
+        """Open the rows with their labels if these are usable; the command does not need them."""
         from temperance.validation import InputError
 
-        if self.table.label_column is not None:  # who names it wants it
+        if self.table.label_column is not None:  # the user asked for this column
             return self.open(path)
         try:
             return self.open(path)
@@ -134,12 +134,12 @@ def input_options(usual_part: str, *, with_labels: bool = True) -> Callable[...,
     They are --input, --part, --length-normalised, those of tables and, if wanted, --labels.
     """
     labels_option = click.option(
-        "--labels", type=FILE, help="A file with the labels, if they are not beside the logits."
+        "--labels", type=FILE, help="File with the labels, if they are not in the file of logits."
     )
     part = click.option(
         "--part",
         type=click.Choice(["val", "test"]),
-        help=f"Which rows of a task file, with keys as logits_val and logits_test.  [default: {usual_part}]",
+        help=f"Which rows of a task file (logits_val or logits_test).  [default: {usual_part}]",
     )
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,7 +177,9 @@ draws_option = click.option(
     default=1000,  # metrics.resamples.DRAWS, which would be slow to import here
     help="Bootstrap resamples.",
 )
-bins_option = click.option("--bins", type=click.IntRange(1, 10_000), default=15, help="Of the binned errors.")
+bins_option = click.option(
+    "--bins", type=click.IntRange(1, 10_000), default=15, help="Number of bins of the calibration errors."
+)
 confidence_option = click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -199,27 +201,27 @@ def methods_option(name: str, **settings: Any) -> Callable[..., Any]:
 
 
 def split_names(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
-    """Return names given with commas. A module in the folder of the command can be named as well."""
+    """Return names separated by commas. They may refer to modules in the current folder."""
     if value is None:
         return None
     names = [name.strip() for name in value.split(",") if name.strip()]
     if not names:
-        raise click.BadParameter(f"must name at least one; found {value!r}")
+        raise click.BadParameter(f"must have at least one name; found {value!r}")
     if ":" in value and "" not in sys.path:
         sys.path.insert(0, "")
     return names
 
 
 def method_names_option(default: str) -> Callable[..., Any]:
-    """Add -m/--methods: names with commas become a list."""
-    words = f"Keys, or package.module:Class for a method of yours, with commas.  [default: {default}]"
+    """Add -m/--methods: names separated by commas become a list."""
+    words = f"Keys, or package.module:Class for your own method, separated by commas.  [default: {default}]"
     return methods_option("--methods", callback=split_names, metavar="METHODS", help=words)
 
 
 def check_apart(out: Path, *inputs: Path | None) -> None:
-    """Raise if an output would take the place of what it is made from: --force is not meant for that."""
+    """Raise if an output would overwrite its input: --force does not allow this."""
     from temperance.validation import InputError
 
     for path in inputs:
         if path is not None and path.exists() and out.exists() and path.samefile(out):
-            raise InputError(f"the output must be another file than the input; found {out} for both.")
+            raise InputError(f"the output must not be an input file; found {out} for both.")

@@ -1,4 +1,4 @@
-"""Whether a file of rows is what a calibrator, or another file, is about; and what a command says of it."""
+"""Whether a file of rows matches a calibrator or another file, and what a command reports about it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reading_probs(row_options: RowOptions, from_probs: bool) -> RowOptions:
 
 
 def refuse_calibrated(rows: RowFile) -> None:
-    """Raise if the rows are the output of a calibrator: calibrated twice, they would be wrong."""
+    """Raise if the rows are already calibrated: calibrating twice gives wrong probabilities."""
     if rows.calibrated_by is not None:
         raise rows.stored.file_error(
             f"must hold the classifier's own outputs; found probabilities already calibrated by "
@@ -47,7 +47,7 @@ def open_for_calibrator(
     from_probs: bool,
     need_labels: bool = False,
 ) -> RowFile:
-    """Open the rows that a calibrator is to be used on, with the floor of its fit."""
+    """Open the rows to be calibrated, with the floor of the calibrator's fit."""
     from temperance.errors import InputError, Remedy
 
     options = reading_probs(row_options, from_probs)
@@ -62,7 +62,7 @@ def open_for_calibrator(
 
 
 def check_for_calibrator(rows: RowFile, fitted: Calibrator, *, from_probs: bool) -> None:
-    """Raise unless the calibrator was fitted to such rows: of the same kind, with the same classes."""
+    """Raise unless the calibrator was fitted to rows of the same kind with the same classes."""
     refuse_calibrated(rows)
     _check_kind(rows, fitted, from_probs)
     names = getattr(fitted, "class_names_", None)
@@ -78,7 +78,7 @@ def _check_kind(rows: RowFile, fitted: Calibrator, from_probs: bool) -> None:
         return
     fact = f"must hold {fitted_on.kind}, which the calibrator was fitted to; found {kind}."
     if kind == "probabilities":
-        said = "If they are the classifier's own, say so."
+        said = "If they are the classifier's own probabilities, say so."
         raise rows.stored.file_error(f"{fact} {said}", Remedy("from_probs", (True,)))
     raise rows.stored.file_error(f"{fact} Save their softmax under the name probs.")
 
@@ -94,7 +94,7 @@ def check_same_kind(rows: RowFile, others: RowFile) -> None:
 
 
 def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -> None:
-    """Raise if the classes of the rows have other names than elsewhere, or another order."""
+    """Raise if the class names of the rows, or their order, differ from those given."""
     from temperance.data.formats.columns import joined, listed
     from temperance.errors import Remedy
 
@@ -111,7 +111,7 @@ def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -
 
 
 def describe_columns(rows: RowFile) -> str:
-    """Say which columns of a table are what, or the names of the classes; nothing if they are numbered."""
+    """Say how the columns of a table are used, or the class names; nothing if classes are numbered."""
     from temperance.data.formats.columns import listed
 
     if not rows.stored.columns:
@@ -129,7 +129,7 @@ def describe_columns(rows: RowFile) -> str:
 
 
 def say_columns(output: Output, rows: RowFile) -> None:
-    """Tell a person which columns were taken for what, before the work on them begins."""
+    """Print how the columns are used, before the work begins."""
     if words := describe_columns(rows):
         output.say(on_one_line(words))
 
@@ -139,7 +139,7 @@ def _are_named_after(columns: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def columns_for_json(rows: RowFile) -> dict[str, Any]:
-    """Return the same for a machine."""
+    """Return the same for the JSON output."""
     if not rows.stored.columns:
         return {} if rows.class_names is None else {"class_names": list(rows.class_names)}
     return {

@@ -1,6 +1,6 @@
 """What a command says: tables for people, JSON for machines, progress while it works.
 
-Results go to standard output and everything else to standard error, so that a pipe carries results alone.
+Results go to standard output and everything else to standard error, so a pipe carries only results.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _WIDTH = 80
 
 
 class _Console(Console):
-    """A console that leaves a broken pipe to whoever prints: by itself it would end the program."""
+    """A console that raises on a broken pipe; rich's own would end the program."""
 
     def on_broken_pipe(self) -> None:
-        raise  # it is being handled
+        raise  # re-raise the error that rich is handling
 
 
 class Output:
@@ -40,7 +40,7 @@ class Output:
         self._out, self._err = _Console(highlight=False), _Console(stderr=True, highlight=False)
 
     def say(self, words: str) -> None:
-        """Tell a person something, unless asked to be quiet."""
+        """Print a line for people, unless --quiet or --json is set."""
         if not (self.quiet or self.as_json):
             self._print(words, soft_wrap=False)
 
@@ -50,17 +50,17 @@ class Output:
         return self._err.is_terminal
 
     def tell(self, words: str) -> None:
-        """Say how far the work is, where there is no bar; for a log, unless asked to be quiet."""
+        """Print a line of progress to standard error, for logs without a progress bar."""
         if not self.quiet:
             click.echo(f"temperance: {words}", err=True)
 
     def warn(self, words: str) -> None:
-        """Say what a fit was not happy with."""
+        """Print a warning."""
         click.echo(f"temperance: warning: {words}", err=True)
 
     @contextmanager
     def telling_warnings(self) -> Iterator[None]:
-        """Say the warnings of the library in sentences, once each, when the context ends."""
+        """Print the warnings of the library, once each, when the context ends."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
@@ -68,30 +68,30 @@ class Output:
             self.warn(sentence)
 
     def show(self, heading: str, table: Table) -> None:
-        """Show a table; it is the result, so that also a quiet command shows it."""
+        """Show a table. It is the result, so --quiet shows it too."""
         if not self.as_json:
             self._print(heading)
             self._print(table)
 
     def text(self, lines: str) -> None:
-        """Show a result in words, its lines as they are: also a quiet command shows it."""
+        """Show a result in words, without wrapping; --quiet shows it too."""
         if not self.as_json:
             self._print(lines, soft_wrap=True)
 
     def result(self, **fields: Any) -> None:
-        """Give a machine the result, as one JSON object."""
+        """Print the result as one JSON object, with --json."""
         if self.as_json:
             about = {"temperance": temperance.__version__, "command": self.command}
             click.echo(json.dumps(about | _finite(fields), indent=1, allow_nan=False))
 
     def _print(self, what: Any, **options: Any) -> None:
-        # A pipe has no width of its own; a wide terminal makes no table easier to read.
+        # A pipe has no width, and a wide terminal does not make a table easier to read.
         width = min(self._out.width, _WIDTH) if self._out.is_terminal else _WIDTH
         self._out.print(what, width=width, markup=False, **options)
 
     @contextmanager
     def progress(self, title: str) -> Iterator[Report]:
-        """Show a bar on a terminal while the context lasts; (what is being done, share done) moves it."""
+        """Show a progress bar on a terminal; call the result with (what is being done, share done)."""
         columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %")
         hidden = self.quiet or not self.is_live
         with Progress(
@@ -104,7 +104,7 @@ class Output:
 
 
 def _finite(value: Any) -> Any:
-    """Write what JSON has no number for as null: an infinite loss, the missing end of an interval."""
+    """Write numbers that JSON lacks as null: an infinite loss, the missing end of an interval."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""`temperance`: the group of commands, and what becomes of an error.
+"""`temperance`: the group of commands, and how errors become messages and exit codes.
 
 Exit codes: 0 done, 2 bad usage or bad input, 1 the work failed, 130 interrupted; of `check` also 3, act.
 """
@@ -48,7 +48,7 @@ Files: .npz with logits (or probs) and labels; also .npy, .csv, .tsv,
 Exit codes: 0 done, 2 bad usage or input, 1 failed; check also 3, act.
 """
 
-# What the system says of a path that the user chose.
+# Errors of the operating system about a path that the user chose.
 USAGE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -76,19 +76,19 @@ def cli(context: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code."""
-    for name in ("SIGTERM", "SIGHUP"):  # the second, of a terminal that is closed, not on Windows
+    for name in ("SIGTERM", "SIGHUP"):  # SIGHUP, of a closed terminal, does not exist on Windows
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as nohup asks
             signal.signal(number, _stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a sign it has no byte for is no failure
+            stream.reconfigure(errors="backslashreplace")  # characters that the encoding lacks
     sys.exit(_run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
-    # Not cli.main: it takes a broken pipe for a failure, and a file that ends too soon for an interruption.
+    # Not cli.main: it treats a broken pipe as a failure, and a truncated file as an interruption.
     try:
         if instruction := os.environ.get(COMPLETE):
             return shell_complete(cli, {}, "temperance", COMPLETE, instruction)
@@ -101,7 +101,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         return _complain("interrupted; no file was left half-written", 130)
     except BrokenPipeError:
-        # Whoever read our output has read enough. What is left in the buffer has nowhere to go.
+        # The reader of our output has closed it. Discard the rest of the buffer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except click.exceptions.Exit as done:
@@ -112,7 +112,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _stop(signal_number: int, frame: FrameType | None) -> None:
-    """Leave through the usual way out, which removes unfinished files."""
+    """Exit by an exception, so that unfinished files are removed."""
     sys.exit(128 + signal_number)
 
 
@@ -123,7 +123,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _explain(error: Exception) -> tuple[str, int]:
-    """Return what to tell of an error: the user's are sentences already, ours say what they are."""
+    """Return the message of an error. Input errors are sentences already; bugs show their type."""
     from temperance.errors import InputError, OutputExistsError
 
     if isinstance(error, (InputError, OutputExistsError)):
@@ -134,7 +134,7 @@ def _explain(error: Exception) -> tuple[str, int]:
         is_usage = isinstance(error, USAGE_ERRORS) or error.errno == errno.ENAMETOOLONG
         return _file_trouble(error), 2 if is_usage else 1
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this; apply and evaluate read a file block by block", 1
+        return "there is not enough memory; apply and evaluate read a file block by block", 1
     return f"this should not have happened ({type(error).__name__}: {error}); please report it", 1
 
 

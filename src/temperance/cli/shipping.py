@@ -1,4 +1,4 @@
-"""The commands that ship the recommended method, with the files and options that it was found with."""
+"""The commands that ship the recommended method, with the files and options of the comparison."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ComparedFiles:
     options: RowOptions
     test_labels: Path | None
     classes: str | None
-    """As the user wrote them: names with commas, or @FILE."""
+    """As the user wrote them: names separated by commas, or @FILE."""
     from_probs: bool
 
     def shipping(self, method: str) -> Shipping:

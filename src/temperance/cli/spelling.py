@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from warnings import WarningMessage
 
-# The options that are not called as the arguments of the library that they set.
+# Options whose names differ from the library arguments that they set.
 OPTIONS = {"kind": "--input", "overwrite": "--force"}
 
 
@@ -24,7 +24,7 @@ def as_option(argument: str, value: object) -> str:
 
 
 def in_words(caught: Sequence[WarningMessage]) -> list[str]:
-    """Return warnings as sentences, each once, with the options that mend what they are about."""
+    """Return warnings as sentences, each once, naming options instead of arguments."""
     from temperance.errors import InputWarning
 
     messages = [warning.message for warning in caught]

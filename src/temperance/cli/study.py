@@ -20,7 +20,7 @@ Examples:
 
 @click.group(epilog=EXAMPLES, short_help="All methods, few rows and many, on a folder of tasks.")
 def study() -> None:
-    """Judge every method on a folder of tasks, fitted to few rows and to many."""
+    """Evaluate every method on a folder of tasks, fitted to few rows and to many."""
 
 
 for command in (run, table, figure, export):

@@ -21,9 +21,9 @@ Examples:
 \b
 Of the whole study:
   avg_ECE    ECE of each method and size relative to TS, mean over tasks
-  avg_NLL    the same of the NLL
+      avg_NLL    the same for the NLL
   cd_ECE     mean ranks by ECE, with Nemenyi's critical difference
-  cd_NLL     the same of the NLL
+      cd_NLL     the same for the NLL
 Of one task:
   class_LTS  temperature of LTS, and the best one, by true class
   h_HTS      temperature of HTS, and the best one, by entropy
@@ -40,14 +40,12 @@ NAMES = (
 @click.command(epilog=EXAMPLES, short_help="Draw a figure of the study or of a task.")
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.argument("name", metavar="NAME", type=click.Choice(NAMES))
-@click.option(
-    "--task", metavar="TASK", help="For a figure of one task.  [default: the paper's, or the first]"
-)
+@click.option("--task", metavar="TASK", help="Task of the figure.  [default: the paper's, or the first]")
 @method_names_option("all; reliability: ts,bayes")
 @click.option(
     "--n", type=int, help="Rows fitted to, for cd_... and reliability.  [default: fewest; all of the task]"
 )
-@click.option("--over", type=click.Choice(["tasks", "datasets"]), help="What counts once in mean ranks.")
+@click.option("--over", type=click.Choice(["tasks", "datasets"]), help="What mean ranks are averaged over.")
 @click.option("-o", "--out", type=FILE, help="A .png, .svg or .pdf file.  [default: NAME.png in DIR]")
 @force_option
 @quiet_option("study figure")

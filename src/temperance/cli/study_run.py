@@ -27,32 +27,34 @@ Examples:
 A task file is an .npz (.safetensors, .pt, .h5) with logits_val, labels_val,
 logits_test and labels_test, named DATASET__MODEL. Samples of
 lm-evaluation-harness, samples_*.jsonl, are tasks too: questions 1, 3, 5 and
-so on are fitted to, and the others judged on. Stop the study whenever you
-like: the same command goes on where it was.
+so on are used to fit, the others to test. Stop the study whenever you like:
+the same command continues where it stopped.
 """
 
-_EVERY = 60.0  # seconds between lines where there is no terminal
+_EVERY = 60.0  # seconds between progress lines without a terminal
 
 
 def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
     try:
         return [int(word) for word in value.split(",") if word.strip()]
     except ValueError:
-        raise click.BadParameter(f"must be whole numbers with commas, as 200,500; found {value!r}") from None
+        raise click.BadParameter(
+            f"must be whole numbers separated by commas, as 200,500; found {value!r}"
+        ) from None
 
 
-@click.command(epilog=EXAMPLES, short_help="Fit and judge: goes on where it was stopped.")
+@click.command(epilog=EXAMPLES, short_help="Fit and evaluate; continues where it stopped.")
 @click.argument("tasks", type=FILE, nargs=-1, required=True)
-@click.option("-o", "--out", type=FILE, required=True, help="The folder of the study, made if it is new.")
+@click.option("-o", "--out", type=FILE, required=True, help="Folder of the study; created if missing.")
 @method_names_option("all but pts-plain and ...-sgd")
 @click.option(
     "--metrics",
     callback=split_names,
-    help="Functions of (probs, labels) to score by as well, as package.module:name, with commas.",
+    help="Additional metrics: functions of (probs, labels) as package.module:name, separated by commas.",
 )
 @length_option
-@click.option("--sizes", callback=_numbers, default="200,500,1000,5000", help="Rows to fit to.")
-@click.option("--draws", type=click.IntRange(min=1), default=50, help="Subsamples of a size.")
+@click.option("--sizes", callback=_numbers, default="200,500,1000,5000", help="Numbers of rows to fit to.")
+@click.option("--draws", type=click.IntRange(min=1), default=50, help="Subsamples of each size.")
 @seed_option
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]")
 @click.option("--scheduler", metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
@@ -70,7 +72,7 @@ def run(
     scheduler: str | None,
     output: Output,
 ) -> None:
-    """Fit every method to subsamples of each task in TASKS, and judge it on the task's test rows.
+    """Fit every method to subsamples of each task in TASKS, and evaluate it on the task's test rows.
 
     TASKS are task files, or folders of them. All methods are fitted to the same subsamples.
     """
@@ -91,12 +93,12 @@ def run(
 
 @contextmanager
 def _countdown(output: Output) -> Iterator[Callable[[int, int], None]]:
-    """Show how far a study is and when it will be done: a bar, or without a terminal a line each minute."""
+    """Show progress and the time left: a bar on a terminal, otherwise a line each minute."""
     told = began = time.monotonic()
 
     def words(made: int, to_make: int) -> str:
         if not made:
-            return f"{to_make} fits to make"
+            return f"{to_make} fits to do"
         left = (time.monotonic() - began) * (to_make - made) / made
         return f"{made} of {to_make} fits, {_duration(left)} left"
 
@@ -127,7 +129,7 @@ def _finish(output: Output, results: Results) -> None:
     if failures := results.failures():
         first = failures[0]
         output.warn(
-            f"{len(failures)} fits gave no scores, the first {first.fit.method} on {first.fit.task} with "
+            f"{len(failures)} fits failed. The first: {first.fit.method} on {first.fit.task} with "
             f"{first.fit.n} rows: {first.message}"
         )
     output.say(

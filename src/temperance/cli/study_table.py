@@ -23,10 +23,10 @@ Examples:
   temperance study table study --kind improvements --to none --format csv
 
 \b
-  scores        a row for each task; averages are of scores divided by the
-                uncalibrated one
+  scores        a row for each task; averages are relative to the
+                uncalibrated classifier
   ranks         mean ranks, Friedman test, Nemenyi's critical difference
-  wins          on what share of tasks a method beats another
+  wins          share of tasks on which a method beats another
   improvements  geometric mean of scores relative to --to, with intervals
 
 \b
@@ -48,17 +48,17 @@ _ONLY_FOR = {
     "--kind",
     type=click.Choice(["scores", "ranks", "wins", "improvements"]),
     default="scores",
-    help="What the table has: see below.",
+    help="Content of the table, see below.",
 )
 @click.option(
     "--metric",
     default="nll",
-    help="nll, ece (50 bins, as the paper's), ece15, brier, or one of the study's own.",
+    help="nll, ece (50 bins, as in the paper), ece15, brier, or one of your own.",
 )
 @click.option(
     "--better",
     type=click.Choice(["lower", "higher"]),
-    help="Which scores are better, for a metric of the study's own.",
+    help="Which scores are better, for a metric of your own.",
 )
 @click.option("--n", "size", type=int, help="Rows fitted to.  [default: the fewest of the study]")
 @click.option(
@@ -69,13 +69,13 @@ _ONLY_FOR = {
     help="Markdown, LaTeX, or CSV for programs.",
 )
 @click.option("--errors", is_flag=True, help="Add standard errors of the means over draws.")
-@click.option("--paper", is_flag=True, help="Put the paper's figures beside the tasks it has.")
+@click.option("--paper", is_flag=True, help="Add the paper's results to the tasks that it has.")
 @click.option(
     "--over",
     type=click.Choice(["tasks", "datasets"]),
-    help="What counts once in a mean.  [default: tasks]",
+    help="What means are taken over.  [default: tasks]",
 )
-@click.option("--to", metavar="METHOD", help="What improvements are over.  [default: ts]")
+@click.option("--to", metavar="METHOD", help="Reference method of improvements.  [default: ts]")
 @method_names_option("all with results")
 def table(
     folder: Path,

@@ -19,7 +19,7 @@ LONGEST_NAME = 40
 
 
 def comparison_table(comparison: Comparison) -> tuple[str, Table]:
-    """Return a heading, and methods by scores; the recommended one stands out."""
+    """Return a heading, and a table of methods and scores; the recommended one is highlighted."""
     heading, *_ = str(comparison).splitlines()
     table = _table("method", *comparison.shown(comparison.recommended))
     for name in comparison.results:
@@ -29,7 +29,7 @@ def comparison_table(comparison: Comparison) -> tuple[str, Table]:
 
 
 def metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
-    """Return a heading, and metrics by value and interval."""
+    """Return a heading, and a table of metrics with values and intervals."""
     heading, *_ = str(evaluation).splitlines()
     table = _table("metric", "value", "low", "high")
     for name, estimate in evaluation.items():
@@ -38,7 +38,7 @@ def metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
 
 
 def tests_table(evaluation: Evaluation) -> tuple[str, Table]:
-    """Return what the calibration slope says, and tests by statistic and p-value."""
+    """Return the calibration slope in words, and a table of tests with statistics and p-values."""
     table = _table("test of calibration", "statistic", "p-value")
     for row in evaluation.shown_tests():
         table.add_row(*row)
@@ -58,7 +58,7 @@ def frequencies_table(changes: Sequence[FrequencyChange], names: Sequence[object
 
 
 def times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Table]:
-    """Return a heading, and methods by the time that their fits took and how these ended."""
+    """Return a heading, and a table of methods: fits, failures and times."""
     tasks = f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}"
     heading = f"{tasks}, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
     table = _table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min")
@@ -76,7 +76,7 @@ def times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Tab
 
 
 def _table(first: str, *numbers: str) -> Table:
-    """Return a table without rows: a column of names, and columns of numbers."""
+    """Return an empty table: a column of names, and columns of numbers."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first, no_wrap=True)
     for name in numbers:

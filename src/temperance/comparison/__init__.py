@@ -1,7 +1,7 @@
-"""Fit many methods, judge them on rows that they were not fitted to, and say which one to take.
+"""Fit many methods, evaluate them on rows that they were not fitted to, and recommend one.
 
-With a test set the methods are judged there; without one, by cross-validation on the validation set. What
-"better" means, and when a simpler method is preferred, is in `recommendation`.
+With a test set the methods are evaluated there; without one, by cross-validation on the validation set.
+`recommendation` defines what "better" means, and when a simpler method is preferred.
 """
 
 from __future__ import annotations
@@ -80,32 +80,32 @@ def compare(
     metric_intervals: bool = False,
     progress: Progress = True,
 ) -> Comparison:
-    """Fit each method to the validation rows and judge it on the test rows.
+    """Fit each method to the validation rows and evaluate it on the test rows.
 
     Parameters
     ----------
     val_logits, val_labels
         Rows to fit to.
     test_logits, test_labels : optional
-        Rows to judge on. Without them the judgement is by cross-validation on the validation rows.
+        Rows to evaluate on. Without them, cross-validation on the validation rows is used.
     methods : sequence or mapping, optional
         Keys of `CALIBRATORS`, `package.module:Class`, calibrators, or any objects with `fit(logits, labels)`
-        and `predict_proba(logits)`; or a mapping of names to these. By default all methods that can take
-        the logits. The uncalibrated classifier always takes part. What was left out is in `failures`, with
-        the reason: a method from outside that raises; LTS, HnLTS and PTS where a class is masked by -inf;
-        bayes-bias where it was not named and cannot take so many classes.
+        and `predict_proba(logits)`; or a mapping of names to these. By default all methods that support
+        the logits. The uncalibrated classifier is always included. `failures` has the methods that were left
+        out, with the reason: a method from outside that raises; LTS, HnLTS and PTS if a class is masked by
+        -inf; bayes-bias if it was not named and does not support so many classes.
     metrics : sequence or mapping, optional
-        Functions of (probs, labels), or a mapping of names to these, beside the metrics of the package.
+        Functions of (probs, labels), or a mapping of names to these, in addition to the built-in metrics.
     sample_weight : (N,) numbers >= 0, optional
-        Of the validation rows.
+        Weights of the validation rows.
     classes : sequence of str or int, optional
-        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
+        Names of the columns, in their order, if labels are names. A DataFrame has its own.
     folds : int
-        Of the cross-validation.
+        Number of folds of the cross-validation.
     bins, confidence, draws, random_state
-        As for `metrics.evaluate`; the seed also deals the folds.
+        As for `metrics.evaluate`; the seed also assigns the folds.
     metric_intervals : bool
-        Whether `metrics` get bootstrap intervals as well: each is then called once for each draw.
+        Whether to compute bootstrap intervals of `metrics`: each is then called once for each draw.
     progress : bool, or function of (what, fraction done)
         By default a line on standard error, if that is a terminal or a notebook and the call takes longer
         than two seconds; False turns it off. A function is called before each method.
@@ -155,7 +155,7 @@ def compare(
 def _record_names(
     results: Mapping[str, MethodResult], logits: Any, given: Any, n_classes: int
 ) -> tuple[str, ...] | None:
-    """Give our calibrators the names of the classes, if there are any, and return these."""
+    """Pass the class names, if there are any, to our calibrators, and return them."""
     known = names_of(logits, given, n_classes)
     if known is None:
         return None
@@ -169,7 +169,7 @@ def _record_names(
 def _open_test(
     val: LabelledRows, val_logits: Any, test_logits: Any, test_labels: Any, classes: Any
 ) -> LabelledRows:
-    """Open the test rows, which must have the classes of the validation rows and be others than these."""
+    """Open the test rows, which must have the classes of the validation rows and differ from these rows."""
     names = column_names(val_logits)
     if names is not None:
         columns = "val_logits.column_names" if hasattr(val_logits, "column_names") else "val_logits.columns"
@@ -185,13 +185,13 @@ def _open_test(
 
 
 def _is_optional(method: Method, error: Exception, named: Methods | None) -> bool:
-    """Say whether a comparison goes on without a method: a class bias has limits that the others have not."""
+    """Say whether a comparison continues without a method: a class bias has limits that others do not."""
     return named is None and not method.keeps_class and isinstance(error, InputError)
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """What all methods of a comparison are fitted to and judged by."""
+    """What all methods of a comparison are fitted to and evaluated on."""
 
     val: LabelledRows
     test: LabelledRows
@@ -210,7 +210,7 @@ class _Judge:
         failures: dict[str, str],
         report: Report,
     ) -> dict[str, MethodResult]:
-        """Judge each method; add to `failures` why one was left out."""
+        """Evaluate each method; add to `failures` why one was left out."""
         results = {}
         for done, (key, method) in enumerate(chosen.items()):
             report(key, done / len(chosen))
@@ -223,14 +223,14 @@ class _Judge:
         return results
 
     def result(self, name: str, method: Method | None) -> MethodResult:
-        """Fit to all validation rows; score on the test rows, or fold by fold with fits of their own."""
+        """Fit to all validation rows; score on the test rows, or fold by fold with separate fits."""
         if method is not None and self.masked and not method.is_ours and not method.supports_masked_classes:
             raise InputError(
                 "rows with masked classes (-inf) need a method whose supports_masked_classes is true"
             )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            warnings.simplefilter("ignore", InputWarning)  # the comparison has said it once
+            warnings.simplefilter("ignore", InputWarning)  # the comparison has already warned once
             began = time.perf_counter()
             calibrator = None if method is None else rows.fit_method(method, self.val)
             seconds = time.perf_counter() - began
@@ -258,7 +258,8 @@ class _Judge:
         return rows.in_float64(self.test.logits)
 
     def _changed_share(self, method: Method | None, top: NDArray[np.intp]) -> float:
-        # Two probabilities that round to one number change no decision of a method that keeps the class.
+        # A method that keeps the class changes no decision, even if two probabilities round to the same
+        # number.
         if method is None or method.keeps_class:
             return 0.0
         return changed_share(self.own_class, top, self.test.weights)

@@ -1,7 +1,8 @@
-"""The reliability of single classes: of the rows with a probability p of class k, a share p should be of it.
+"""The reliability of single classes: among rows with probability p of class k, a share p should be of it.
 
-The top label tells nothing of the other probabilities. A page has room for a few classes, so that only those
-with the most judged rows are binned, and none with few: of two classes the second, the positive one.
+The top label says nothing about the other probabilities. A page has room for a few classes, so only those
+with the most test rows are binned, and none with few rows. Of two classes, the second one, the positive, is
+shown.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from temperance.metrics import Reliability
 from temperance.metrics.diagram import binned
 
 MOST_CLASSES = 10
-LEAST_ROWS = 30  # of a class: fewer make a diagram of noise
+LEAST_ROWS = 30  # of a class: a diagram of fewer rows is mostly noise
 _MOST_BINS = 10
 
 

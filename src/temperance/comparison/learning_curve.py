@@ -1,7 +1,7 @@
 """Would more labels help? Each method fitted to growing parts of the validation set.
 
-A draw is a random order of the validation rows; its first n are fitted to, so that the parts are nested.
-With a test set the judge is that; without one, the last fifth of each draw, which no fit of the draw sees.
+A draw is a random order of the validation rows. Fits use its first n rows, so the parts are nested. They are
+evaluated on the test set or, without one, on the last fifth of each draw, which no fit of the draw uses.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from temperance.validation import check_number
 
 _SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 _HELD_SHARE = 0.2
-_MOST_JUDGED = 5000  # the noise of the draws is far above that of so many rows
-_MOST_NUMBERS = 2_000_000  # in the rows judged: with many classes there are fewer rows
-_MOST_CLASSES = 200  # beyond it methods with a weight for each class take minutes, and want more rows anyway
+_MOST_JUDGED = 5000  # with so many rows, the noise of the draws dominates
+_MOST_NUMBERS = 2_000_000  # numbers in the test rows: with many classes there are fewer rows
+_MOST_CLASSES = 200  # beyond it, methods with a weight for each class take minutes, and need more rows anyway
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +37,11 @@ class LearningCurve:
     sizes : tuple of int
         Numbers of calibration rows.
     nll : dict from name to array of shape (sizes, draws)
-        Mean NLL of the judged rows.
+        Mean NLL of the test rows.
     uncalibrated : float
-        NLL of the classifier itself.
+        NLL of the uncalibrated classifier.
     n_judged : int
-        Number of judged rows.
+        Number of test rows.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class LearningCurve:
         return self.nll[method].std(axis=1, ddof=1) / np.sqrt(self.nll[method].shape[1])
 
     def ranking(self, size: int) -> list[str]:
-        """Return the methods from the lowest mean NLL up, at one of the sizes."""
+        """Return the methods sorted by mean NLL, lowest first, at one of the sizes."""
         at = self.sizes.index(size)
         return sorted(self.nll, key=lambda method: float(self.nll[method][at].mean()))
 
@@ -86,7 +86,7 @@ def learning_curve(
     Parameters
     ----------
     comparison : Comparison
-        Of the methods to fit.
+        The comparison whose methods are fitted.
     methods : sequence of str, optional
         By default all; beyond 200 classes without those that have a weight or a bias for each class.
     sizes : sequence of int, optional
@@ -128,7 +128,7 @@ def _curve(
     available = len(rows) - (max(1, int(_HELD_SHARE * len(rows))) if split else 0)
     steps = tuple(sizes if sizes is not None else _sizes_up_to(available))
     for size in steps:
-        wanted = f"from 1 to {available}, the rows that are not kept to judge"
+        wanted = f"from 1 to {available}, the rows that are not held out"
         check_number("sizes", size, wanted, lambda n: 1 <= n <= available, whole=True)
     nll = {key: np.empty((len(steps), draws)) for key in chosen}
     before = np.empty(draws)
@@ -151,7 +151,7 @@ def _curve(
 
 
 def _sizes_up_to(available: int) -> tuple[int, ...]:
-    """Return the usual sizes, and all rows unless that is about the last of them."""
+    """Return the default sizes, and the number of all rows unless it is close to the last of them."""
     usual = [size for size in _SIZES if size <= available]
     if available <= 1.25 * (usual[-1] if usual else 0) or available > _SIZES[-1]:
         return tuple(usual)
@@ -159,7 +159,7 @@ def _sizes_up_to(available: int) -> tuple[int, ...]:
 
 
 def _quick_methods(comparison: Comparison) -> list[str]:
-    """Return the methods that can be fitted a few dozen times."""
+    """Return the methods that are fast enough for a few dozen fits."""
     n_classes = comparison.fitted.logits.shape[1]
 
     def is_quick(key: str) -> bool:
@@ -170,7 +170,7 @@ def _quick_methods(comparison: Comparison) -> list[str]:
 
 
 def _judged_rows(comparison: Comparison, held: NDArray[np.intp] | None) -> NDArray[np.intp]:
-    """Return some of the rows that may judge, spread evenly."""
+    """Return some of the test rows, evenly spaced."""
     able = np.arange(len(comparison.judged)) if held is None else np.sort(held)
     most = min(_MOST_JUDGED, max(1, _MOST_NUMBERS // comparison.judged.logits.shape[1]))
     return able[np.linspace(0, len(able) - 1, min(len(able), most)).astype(np.intp)]
@@ -178,7 +178,7 @@ def _judged_rows(comparison: Comparison, held: NDArray[np.intp] | None) -> NDArr
 
 def _fit_and_judge(method: Method, part: LabelledRows, judged: LabelledRows) -> float:
     with warnings.catch_warnings():
-        # A method that has too few rows says so each time; here the curve says it.
+        # A method warns about too few rows in each fit; here the curve shows it.
         warnings.simplefilter("ignore")
         calibrator = fit_method(method, part)
     return _mean_nll(calibrator, judged)

@@ -1,4 +1,4 @@
-"""How one method of a comparison was judged."""
+"""The result of one method of a comparison."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from temperance.metrics import Evaluation, Reliability
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
-    """One method: the calibrator fitted to all validation rows, and how it was judged.
+    """One method: the calibrator fitted to all validation rows, and its scores.
 
-    No (N, K) array is kept: figures and paired comparisons need three numbers of each judged row.
+    No (N, K) array is kept: figures and paired comparisons need three numbers for each test row.
 
     Attributes
     ----------
@@ -28,18 +28,17 @@ class MethodResult:
     n_parameters : float
         How many parameters the rows have determined.
     scores : Evaluation
-        All metrics on the judged rows.
+        All metrics on the test rows, or out of fold.
     row_nll, confidence, correct : arrays of shape (N,)
-        Of the judged rows.
+        NLL, confidence, and whether the prediction is right, for each of these rows.
     changed_share : float
-        Share of the judged rows, by weight, whose predicted class is not the classifier's own.
+        Share of these rows, by weight, whose predicted class differs from the classifier's.
     seconds : float
         Time of the fit.
     warnings : tuple of str
-        Of the fit.
+        Warnings of the fit.
     class_reliability : mapping from column to Reliability
-        The bins of a few classes: how often rows to which a class was given some probability are of that
-        class.
+        Bins of a few classes: the frequency of the class by its predicted probability.
 
     Examples
     --------
@@ -66,10 +65,10 @@ class MethodResult:
 
     @property
     def accuracy(self) -> float:
-        """The share of the judged rows, by weight, whose predicted class is the label."""
+        """The share of the test rows, by weight, whose predicted class is the label."""
         return self.scores["accuracy"].value
 
     @property
     def changes_decisions(self) -> bool:
-        """Whether the predicted class of any judged row is not the classifier's own."""
+        """Whether the predicted class of any test row differs from the classifier's."""
         return self.changed_share > 0

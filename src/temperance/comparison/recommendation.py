@@ -1,10 +1,11 @@
-"""Which method to take, why, and what it gains.
+"""Which method to use, why, and what it gains.
 
-The judge is the NLL: a proper score, so it rewards true probabilities and nothing else. Among the methods
-that keep every decision, the simplest is taken whose NLL is within one standard error of the lowest; the
+Methods are compared by NLL, a proper score: it rewards true probabilities and nothing else. Among the methods
+that keep every decision, the simplest one whose NLL is within one standard error of the lowest is chosen. The
 error is that of the mean difference between the two methods, row by row, which is far smaller than that of
-either. Simpler means fewer parameters; a method with a prior counts those that its rows have determined.
-A method that changes decisions is taken only if its NLL is below that of this choice by more than one
+either method. Simpler means fewer parameters; with a prior, only parameters that the rows determine count.
+
+A method that changes decisions is chosen only if its NLL is below that of this choice by more than one
 standard error.
 """
 
@@ -21,21 +22,21 @@ from temperance.comparison.difference import Difference
 from temperance.comparison.method_result import MethodResult
 from temperance.core.arrays import Vector
 
-NEGLIGIBLE = 1e-6  # of the NLL: two solvers of one problem differ by more than their rows' error
+NEGLIGIBLE = 1e-6  # of the NLL: two solvers of the same problem may differ by more than the error over rows
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The method to take, and the reason in words.
+    """The method to use, and the reason in words.
 
     Attributes
     ----------
     method : str
-        The method to take; "none" if none is needed.
+        The method to use; "none" if none is needed.
     reason : str
         Why, in words.
     alternative : str, or None
-        Where the method changes decisions, the one to take if they must stay the same.
+        If the method changes decisions: the one to use if they must stay the same.
 
     Examples
     --------
@@ -66,7 +67,7 @@ def recommend(results: Mapping[str, MethodResult], weights: Vector | None) -> Re
 
 @dataclass(frozen=True)
 class _Choice:
-    """The results of a comparison with the share of each row, which sum to 1."""
+    """The results of a comparison, with row weights that sum to 1."""
 
     results: Mapping[str, MethodResult]
     share: Vector
@@ -94,14 +95,14 @@ class _Choice:
         return min(within, key=lambda name: (self.results[name].n_parameters, self.nll(name)))
 
     def candidates(self, names: Sequence[str]) -> Sequence[str]:
-        """Return those that beat the classifier as it is by more than one standard error; if none does, all.
+        """Return those that beat the uncalibrated classifier by more than one standard error, or else all.
 
-        A method with a lower NLL that is too noisy to tell must not hide one that is clearly better.
+        A method with a lower but noisy NLL must not hide one that is clearly better.
         """
         return [name for name in names if self.is_beyond_error(UNCALIBRATED, name)] or names
 
     def clearly_better_than(self, kept: str) -> list[str]:
-        """Return the methods that change decisions for an NLL that is lower beyond its standard error."""
+        """Return the methods that change decisions and lower the NLL by more than one standard error."""
         return [
             name
             for name, result in self.results.items()
@@ -109,7 +110,7 @@ class _Choice:
         ]
 
     def reason_to_keep(self, kept: str) -> str:
-        """Say why a method is taken, and why not one that changes decisions for a lower NLL."""
+        """Say why a method is chosen, and not one that changes decisions for a lower NLL."""
         keeping = [name for name, result in self.results.items() if not result.changes_decisions]
         candidates = self.candidates(keeping)
         best, lowest = self.lowest(candidates), self.lowest(self.results)

@@ -1,4 +1,4 @@
-"""What a comparison gives: each method's fit and scores, and which one to take."""
+"""The result of a comparison: each method's fit and scores, and which one to use."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Comparison:
     results : dict from name to MethodResult
         The classifier itself, "none", and each method.
     recommendation : Recommendation
-        What to take, and why.
+        Which method to use, and why.
     judged_on : str
         The test set or cross-validation, in words.
     fitted, judged : LabelledRows
         The rows, by reference; without a test set they are the same.
     settings : dict
-        Of the scores: bins, level of intervals, draws, random seed.
+        Settings of the scores: bins, level of intervals, draws, random seed.
     methods : mapping from name to Method
         What was compared.
     failures : mapping from name to str
@@ -69,7 +69,7 @@ class Comparison:
 
     @property
     def recommended(self) -> str:
-        """The key of the method to take; "none" if none is needed."""
+        """The key of the method to use; "none" if none is needed."""
         return self.recommendation.method
 
     @property
@@ -89,14 +89,14 @@ class Comparison:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What to do, and what it brings: an object that prints as sentences."""
+        """What to do, and what it gains: an object that prints as sentences."""
         method = self.methods.get(self.recommended)
         keeps_class = method is None or method.keeps_class
         return give_verdict(self.results, self.recommendation, self.judged.weights, keeps_class=keeps_class)
 
     @property
     def decision_changes(self) -> list[str]:
-        """A sentence for each method that changes decisions: how many, and what becomes of the accuracy."""
+        """A sentence for each method that changes decisions: how many, and how the accuracy changes."""
         before = self.results[UNCALIBRATED].accuracy
         return [
             f"{name} changes {share_in_words(result.changed_share)}; "
@@ -107,7 +107,7 @@ class Comparison:
 
     @property
     def outside_metrics(self) -> list[str]:
-        """The names of the metrics that were handed in."""
+        """The names of the additional metrics."""
         return [name for name in self.results[UNCALIBRATED].scores if name not in METRICS]
 
     def __str__(self) -> str:
@@ -151,10 +151,10 @@ class Comparison:
     ) -> None:
         """Write the whole comparison as one HTML page that opens offline.
 
-        The title is best the model and the data, which the comparison does not know; `progress` is as for
-        `compare`.
+        Name the model and the data in the title, since the comparison does not know them; `progress` is as
+        for `compare`.
         """
-        from temperance.comparison.learning_curve import learning_curve  # which rests on this module
+        from temperance.comparison.learning_curve import learning_curve  # which imports this module
 
         check_writable(path, overwrite=overwrite)  # before the fits of the curve
         curve = learning_curve(self, random_state=self.settings["random_state"], progress=progress)

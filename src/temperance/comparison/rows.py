@@ -29,7 +29,7 @@ class LabelledRows:
     labels : array of shape (N,)
         Column of the right class of each row.
     weights : array of shape (N,), or None
-        Of the rows.
+        Weights of the rows.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class LabelledRows:
     def open(
         cls, logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None, *, classes: Any = None
     ) -> LabelledRows:
-        """Open any container that a calibrator takes."""
+        """Open any container that a calibrator accepts."""
         opened = open_labelled(logits, labels, sample_weight, classes=classes)
         return cls(opened.values, opened.columns, opened.weights)
 
@@ -65,14 +65,14 @@ class LabelledRows:
 
 
 def deal_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
-    """Deal the rows to folds at random."""
+    """Assign the rows to folds at random."""
     wanted = f"from 2 to the number of rows, {n_rows}"
     check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
     return random_generator("random_state", random_state).permutation(n_rows) % folds
 
 
 def predict(calibrator: Any, logits: NDArray[Any] | BFloat16) -> Vector:
-    """Return probabilities in float64: in float32 those of a confident classifier's errors may be 0."""
+    """Return probabilities in float64: in float32, those of a confident classifier's errors may be 0."""
     wide = in_float64(logits)
     return np.asarray(LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide))
 
@@ -87,13 +87,13 @@ def _widened(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:
 
 
 def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | None = None) -> Any:
-    """Fit a method to rows, but for those that are held out."""
+    """Fit a method to all rows that are not held out."""
     calibrator = method()
     logits = rows.logits if method.is_ours else _widened(rows.logits)
     if held is None:
         return fit(calibrator, logits, rows.labels, rows.weights)
     if has_fit_parameter(calibrator, "sample_weight"):
-        # Rows of weight 0 are not seen by the fit, and none need be copied.
+        # The fit ignores rows of weight 0, so no row has to be copied.
         weights = np.ones(len(rows)) if rows.weights is None else rows.weights
         return fit(calibrator, logits, rows.labels, np.where(held, 0.0, weights))
     kept = np.flatnonzero(~held)
@@ -112,9 +112,9 @@ def predict_folds(method: Method | None, rows: LabelledRows, fold: NDArray[np.in
 
 
 def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
-    """Return the negative log probability of each row's label.
+    """Return the negative log-probability of each row's label.
 
-    Beyond the range of float64 a probability counts as its smallest number, not as 0.
+    A probability that underflows in float64 counts as the smallest float64 above 0.
     """
     at_label = probs[np.arange(len(probs)), labels]
     return -np.log(np.maximum(at_label, np.finfo(np.float64).tiny))

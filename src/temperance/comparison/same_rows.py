@@ -1,7 +1,7 @@
-"""Whether test rows were fitted to as well: rows whose logits are the same to the bit in both sets.
+"""Whether test rows were also used to fit: rows whose logits are the same to the bit in both sets.
 
-A network hardly ever gives two inputs the same logits. A forest of few trees often does, so rows that repeat
-within a set are not counted, and where many repeat, a warning needs as many shared rows.
+A network hardly ever gives two inputs the same logits. A forest of few trees often does. So rows that repeat
+within a set are not counted, and if many repeat, a warning needs as many shared rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from temperance.core.blocks import BFloat16, block_rows, read_blocks
 from temperance.errors import InputError, InputWarning, warn_user
 
 MANY = 0.1
-"""The share of test rows that may be among the validation rows without a word."""
+"""The share of test rows that may be among the validation rows without a warning."""
 
 Values = NDArray[Any] | BFloat16
 
@@ -25,8 +25,8 @@ def check_apart(val: Values, test: Values) -> None:
     val_prints, test_prints = _fingerprints(val), _fingerprints(test)
     if np.array_equal(val_prints, test_prints) and _equal_rows(val, test).all():
         raise InputError(
-            f"test rows must be others than those fitted to; found the same {len(test)} rows in both. Pass "
-            "other test rows, or none to judge by cross-validation."
+            f"test rows must differ from the validation rows; found the same {len(test)} rows in both. Pass "
+            "other test rows, or none to use cross-validation."
         )
     val_rows, test_rows = _rows_once(val_prints), _rows_once(test_prints)
     _, in_val, in_test = np.intersect1d(
@@ -39,15 +39,15 @@ def check_apart(val: Values, test: Values) -> None:
     if shared / len(test) > max(MANY, repeated):
         warn_user(
             InputWarning(
-                f"test rows must be others than those fitted to; found {shared} of {len(test)} test rows "
+                f"test rows must differ from the validation rows; found {shared} of {len(test)} test rows "
                 "among the validation rows, to the bit.",
-                "The scores flatter methods that fit closely: leave these rows out of one of the sets.",
+                "Scores on these rows are optimistic. Leave them out of one of the sets.",
             )
         )
 
 
 def _fingerprints(values: Values) -> NDArray[np.uint64]:
-    """Return a number for each row that depends on its logits alone, and hardly ever agrees by chance."""
+    """Return a number for each row that depends only on its logits; equal numbers by chance are rare."""
     factors = np.random.default_rng(0).integers(1 << 63, size=values.shape[1], dtype=np.uint64) * 2 + 1
     prints = np.empty(len(values), np.uint64)
     for block, start, end, _ in read_blocks(values):
@@ -64,7 +64,7 @@ def _rows_once(prints: NDArray[np.uint64]) -> NDArray[np.intp]:
 
 
 def _equal_rows(one: Values, other: Values) -> NDArray[np.bool_]:
-    """Say of which rows the logits are the same; both sets have the same number of rows."""
+    """Say which rows have the same logits in both sets, which have the same number of rows."""
     equal = np.empty(len(one), np.bool_)
     size = block_rows(one.shape[1], 8)
     blocks = zip(read_blocks(one, size), read_blocks(other, size), strict=True)

@@ -1,15 +1,15 @@
 """What a comparison found, in one object that the terminal, the page, the JSON output and Python show.
 
-The outcome is about the paired difference of the NLL between the classifier as it is and the method that is
-recommended; where none is, between it and the best method that was tried:
+The outcome describes the paired difference of the NLL between the uncalibrated classifier and the recommended
+method or, if none is recommended, the best method that was tried:
 
     better           the interval of the difference lies above 0
     probably better  the difference is above one standard error, but its interval includes 0
     no difference    neither, so these rows cannot show one
     worse            no method is recommended, and the interval of the best one lies below 0
 
-A calibration error in bins is a mean over rows as well: with g_b the mean residual of bin b, it is the mean
-of sign(g_b) (correct - confidence). Two methods can thus be compared row by row, with a standard error.
+A binned calibration error is also a mean over rows: with g_b the mean residual of bin b, it is the mean of
+sign(g_b) (correct - confidence). So two methods can be compared row by row, with a standard error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from temperance.metrics.bins import assign, bin_edges
 
 
 class Outcome(StrEnum):
-    """What calibration does to the NLL, as far as the judged rows can show. Each member is a str.
+    """The effect of calibration on the NLL, as far as the test rows can show it. Each member is a str.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Claim:
-    """How sure predictions are on average, and how often they are right."""
+    """The mean confidence of predictions, and how often they are right."""
 
     said: float
     right: float
@@ -71,19 +71,19 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do and what it brings: `print` it, or read its fields.
+    """What to do and what it gains: `print` it, or read its fields.
 
     Attributes
     ----------
     method : str
-        The method to take; "none" if the classifier is to be left as it is.
+        The method to use; "none" if the classifier should not be calibrated.
     tried : str or None
-        The method that `outcome`, `after` and the differences are about: `method`, or the best one that was
-        tried if that is "none". None if no method was tried.
+        The method that `outcome`, `after` and the differences describe: `method` or, if that is "none", the
+        best one that was tried. None if no method was tried.
     outcome : Outcome
         "better", "probably better", "no difference" or "worse".
     before, after : Claim
-        What the classifier said by itself and with the method, and how often each was right.
+        Mean confidence and accuracy of the classifier alone, and with the method.
     nll_before, nll_after, ece_before, ece_after : float
     nll_gain : Estimate
         How much the NLL falls, with its interval; paired over rows.
@@ -92,7 +92,7 @@ class Verdict:
     changed_share : float
         The share of decisions that the method changes.
     alternative : str or None
-        Where the method changes decisions, the one to take if they must stay the same.
+        If the method changes decisions: the one to use if they must stay the same.
     keeps_class : bool
         Whether the method cannot change a decision.
     confidence : float
@@ -153,7 +153,7 @@ class Verdict:
         change += f"{self.nll_after:.4f} ({self._interval()})"
         if self.outcome is Outcome.BETTER:
             return f"Better: {change}; {self._calibration_error()}."
-        doubt = "The interval of the NLL includes 0; more labelled rows to judge on would tell."
+        doubt = "The interval of the NLL includes 0; more labelled test rows would help to decide."
         if self.outcome is Outcome.PROBABLY_BETTER:
             return f"Probably better: {change}; {self._calibration_error()}. {doubt}"
         return f"No difference that these rows can show: {change}. {doubt}"
@@ -185,11 +185,11 @@ class Verdict:
 
     @property
     def decisions_in_words(self) -> str:
-        """What becomes of the predicted classes."""
+        """What happens to the predicted classes."""
         if self.method == UNCALIBRATED or self.keeps_class:
             return "Every decision stays the same."
         if self.changed_share == 0:
-            return "It may change decisions, but changes none of the rows judged."
+            return "It may change decisions, but changes none on the test rows."
         accuracy = accuracy_in_words(self.before.right, self.after.right)
         return f"It changes {share_in_words(self.changed_share)}; {accuracy}.{self._how_to_keep_them()}"
 
@@ -233,7 +233,7 @@ def give_verdict(
     *,
     keeps_class: bool,
 ) -> Verdict:
-    """Judge the recommended method, or the best one that was tried if none is recommended."""
+    """Return the verdict on the recommended method, or on the best one that was tried if none is."""
     own = results[UNCALIBRATED]
     share = np.ones(len(own.row_nll)) if weights is None else weights
     share = share / share.sum()
@@ -285,7 +285,7 @@ def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
 
 
 def _without_infinities(numbers: dict[str, float]) -> dict[str, float | None]:
-    """Write None for what is infinite, as the error of a single row is: JSON has no such number."""
+    """Return None for an infinite number, such as the standard error of a single row: JSON has none."""
     return {name: number if np.isfinite(number) else None for name, number in numbers.items()}
 
 

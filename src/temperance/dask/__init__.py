@@ -1,6 +1,6 @@
-"""Logits in Dask arrays and frames: a fit sends parameters out and gets sums back; the rest stays lazy.
+"""Logits in Dask arrays and frames: a fit sends parameters out and gets sums back; predictions are lazy.
 
-Nothing is kept between the passes of a fit but a thin sample of the rows, on the workers. Logits that fit
+Between the passes of a fit, only a small subsample of the rows is kept, on the workers. Logits that fit into
 their memory should be persisted (`logits.persist()`): then no pass reads them again.
 """
 

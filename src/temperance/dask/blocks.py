@@ -1,4 +1,4 @@
-"""Dask collections as blocks of rows: logits, labels and weights of the same rows side by side."""
+"""Dask collections as blocks of rows, with logits, labels and weights of the same rows together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_array(collection: Any) -> da.Array:
 
 
 def check_dask_shape(array: da.Array, dim: int = -1) -> None:
-    """Raise unless an array has rows of classes: blocks of other shapes would have to be cut anew."""
+    """Raise unless an array is (N, K): other shapes would need to be rechunked."""
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):
         raise InputError(
             "Dask logits must be an (N, K) array, a row for each prediction and a column for each class; "
@@ -40,7 +40,7 @@ def lengths_of(array: da.Array) -> list[int]:
 
 
 def row_blocks(array: da.Array) -> list[Any]:
-    """Return the blocks of rows, each to be computed by itself."""
+    """Return the blocks of rows, each computed separately."""
     return list(array.to_delayed().ravel())
 
 

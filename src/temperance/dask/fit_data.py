@@ -1,4 +1,4 @@
-"""Labelled rows in many parts: what a method asks of them is computed where they are, and summed.
+"""Labelled rows in many parts: sums are computed where the rows are, and added up.
 
 Partial sums are added in the order of the rows, so the same parts give the same bits on any scheduler.
 """
@@ -108,7 +108,7 @@ def _total_weight(weights: Sequence[Any], starts: Sequence[int], n_rows: int) ->
     if total:
         check_sample_weight(np.array([total]), 1)  # of ordinary size
     else:
-        check_sample_weight(np.zeros(n_rows), n_rows)  # which says what is wrong
+        check_sample_weight(np.zeros(n_rows), n_rows)  # raises, and says what is wrong
     return total
 
 
@@ -122,11 +122,11 @@ class DaskFitData:
 
     @property
     def thinning(self) -> int:
-        """How much smaller a subsample is at most: more than in memory, so that the workers can keep it."""
+        """The largest ratio of rows to subsample: larger than in memory, so that the workers can keep it."""
         return max(THINNING, math.ceil(self.shape.size * self.shape.dtype.itemsize / THIN_BYTES))
 
     def require_in_memory(self, what: str) -> None:
-        """Raise: the rows are not at hand."""
+        """Raise: the rows are not in memory."""
         raise InputError(
             f"{what}, so it needs them in memory; found a Dask collection. Use solver='exact', or pass "
             "logits.compute()."
@@ -156,7 +156,7 @@ class DaskFitData:
         return work.add_arrays(sums), [work.join_arrays(arrays) for arrays in zip(*sampled, strict=True)]
 
     def objective(self, build: Build, prior: Prior | None = None) -> DaskObjective:
-        """Return the mean over all rows of what `build` gives for a part."""
+        """Return the objective that `build` makes for each part, as a mean over all rows."""
         return DaskObjective(self, build, prior)
 
     def terms(self, build: Build, theta: Vector, with_fisher: bool) -> PartialSums:
@@ -171,7 +171,7 @@ class DaskFitData:
         if step == 1:
             return self
         starts = np.cumsum([0, *self.lengths])
-        bounds = -(-starts // step)  # the first row of each part among those taken
+        bounds = -(-starts // step)  # the position of each part's first row within the subsample
         lengths = np.diff(bounds)
         thin = self.tasks("thin", step, work.take_every)
         merged, merged_lengths = [], []
@@ -186,7 +186,7 @@ class DaskFitData:
         return DaskFitData(kept, merged_lengths, shape, float(weight))
 
     def transformed(self, transform: Transform) -> DaskFitData:
-        """Return rows of other numbers, which each pass computes again where the rows are."""
+        """Return rows with transformed logits, which each pass computes again where the rows are."""
         parts = self.tasks("transform", transform, work.transform)
         return DaskFitData(parts, self.lengths, self.shape, self.total_weight)
 
@@ -227,7 +227,7 @@ class DaskObjective(PenalisedMean):
         return self.sample.quantiles(partial(work.temperatures, self.build, theta), shares).values
 
     def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return value and derivatives, computed at once: reading the rows is what takes time."""
+        """Return value and derivatives in one pass: reading the rows takes most of the time."""
         value, gradient, fisher = self._derivatives(theta, len(theta) <= LARGEST_FISHER)
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
@@ -256,7 +256,7 @@ def _groups(lengths: NDArray[np.intp], row_bytes: int) -> list[list[int]]:
 
 
 def add_in_tree(tasks: list[Any], add: Callable[[Sequence[Any]], Any]) -> Any:
-    """Return one task that adds up all, a few at a time."""
+    """Return one task that adds up all parts, a few at a time."""
     adding = delayed(add, pure=False)
     while len(tasks) > 1:
         tasks = [adding(tasks[i : i + FAN_IN]) for i in range(0, len(tasks), FAN_IN)]

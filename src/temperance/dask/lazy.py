@@ -1,4 +1,4 @@
-"""A fitted calibrator on Dask collections: nothing is computed until it is asked for."""
+"""A fitted calibrator on Dask collections: nothing is computed until it is needed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of wh
 
 
 def apply(model: Model, method: str, logits: Any, dim: int = -1) -> da.Array:
-    """Return what `method` gives for these logits, as a Dask array in the same blocks of rows.
+    """Return the result of `method` for these logits, as a Dask array in the same blocks of rows.
 
-    The methods of a calibrator call it when they meet a Dask collection.
+    The methods of a calibrator call it for a Dask collection.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def _on_block(block: NDArray[Any], work: Callable[..., Any], block_info: Any = N
 
 
 def map_probabilities(function: Callable[..., Any], probs: Any, floor: float | None) -> da.Array:
-    """Return a function of each block of probabilities and of the floor, by default that of all blocks.
+    """Apply a function to each block of probabilities with one floor, by default that of all blocks.
 
-    `temperance.logits_from_probs` calls it when it meets a Dask collection.
+    `temperance.logits_from_probs` calls it for a Dask collection.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Calibrated probabilities of unlabelled rows in a Dask collection, computed anew in each pass."""
+"""Calibrated probabilities of unlabelled rows in a Dask collection, computed again in each pass."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ log = logging.getLogger("temperance")
 
 
 class DaskProbabilityRows:
-    """What a model gives for the blocks of a collection: only sums over rows leave the workers.
+    """The probabilities of a model for the blocks of a collection: only sums over rows leave the workers.
 
-    `adapt` uses it when it meets a Dask collection.
+    `adapt` uses it for a Dask collection.
 
     Parameters
     ----------

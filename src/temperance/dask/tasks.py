@@ -1,4 +1,4 @@
-"""What the workers do with one part of the rows: pure functions, which the engine may run again elsewhere."""
+"""What the workers do with one part of the rows: pure functions, which Dask may run again elsewhere."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def survey(wanted: tuple[Measure, Sequence[Sample]], part: Any, size: int) -> An
 
 
 def transform(change: Transform, part: Any, size: int) -> Any:
-    """Return the part with other numbers for its rows."""
+    """Return the part with transformed logits."""
     changed = run(lambda rows, weights: change(rows), part, size)
     return part if changed is None else (changed, *part[1:])
 
 
 def take_every(step: int, part: Any, size: int) -> Any:
-    """Return the rows whose numbers are multiples of `step`, all rows of the part checked before."""
+    """Return the rows whose indices are multiples of `step`, after checking all rows of the part."""
     run(lambda rows, weights: rows.check(), part, size)
     *arrays, start = part
     taken = slice(-start % step, None, step)
@@ -111,13 +111,13 @@ def take_every(step: int, part: Any, size: int) -> Any:
 
 
 def merge(parts: Sequence[Any], start: int) -> Any:
-    """Join neighbouring parts, so that a thin sample is not read in crumbs."""
+    """Join neighbouring parts, so that a small subsample is not split into tiny pieces."""
     *columns, _ = zip(*parts, strict=True)
     return (*(None if arrays[0] is None else np.concatenate(arrays) for arrays in columns), start)
 
 
 def weight_of(part: Any) -> float:
-    """Return the weight of a part that was taken out."""
+    """Return the total weight of a subsampled part."""
     _, labels, weights, _ = part
     return float(len(labels) if weights is None else np.sum(weights))
 
@@ -129,7 +129,7 @@ def add_arrays(results: Sequence[Any]) -> Any:
 
 
 def join_arrays(results: Sequence[Any]) -> tuple[NDArray[Any], ...]:
-    """Join tuples of arrays, in their order, those of parts without sampled rows left out."""
+    """Join tuples of arrays, in their order, without parts that have no sampled rows."""
     found = [result for result in results if result is not None]
     return tuple(np.concatenate(arrays) for arrays in zip(*found, strict=True))
 

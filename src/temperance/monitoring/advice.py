@@ -12,24 +12,24 @@ from temperance.monitoring.limits import Limits
 from temperance.monitoring.residuals import LabelledSums
 
 KEEP, ADAPT, REFIT, LABEL = "keep", "adapt", "refit", "label"
-"""Actions: nothing; other class frequencies alone; a new fit; labels first, to know more."""
+"""Actions: do nothing; adapt to other class frequencies; fit again; label rows first."""
 
-REMAINING = 3  # a new fit may leave a third of the change open
+REMAINING = 3  # a new fit may leave an uncertainty of a third of the change
 FEWEST_LABELS = 20
 
 
 @dataclass(frozen=True)
 class Labels:
-    """How many labels are worth having, and what they leave open.
+    """How many labels are needed, and the uncertainty that remains.
 
     Attributes
     ----------
     number : int
         Labelled rows.
     leaves : float
-        Two standard errors of a mean residual with so many rows.
+        Two standard errors of a mean residual with this number of rows.
     of : str
-        What the number follows from: "gap" or "class".
+        What determines the number: "gap" or "class".
 
     Examples
     --------
@@ -52,8 +52,8 @@ class Labels:
 def labels_to_refit(sums: LabelledSums, limits: Limits) -> Labels:
     """Return how many labels a new fit needs.
 
-    So many that two standard errors of the gap, and of the frequency of the class that changed most, are at
-    most the tolerance, or a third of the change if that is larger: more would not be seen in use.
+    Two standard errors of the gap, and of the frequency of the class that changed most, must be at most the
+    tolerance, or a third of the change if that is larger. More labels would make no visible difference.
     """
     mean = sums.residuals / sums.rows
     variance = np.maximum(sums.squares / sums.rows - mean**2, 1 / (4 * sums.rows))
@@ -77,7 +77,7 @@ def _labels(of: str, variance: float, change: float, tolerance: float) -> Labels
 
 
 def _rounded_up(number: float) -> int:
-    """Return the next larger number of two digits: more would pretend to know more."""
+    """Round up to two significant digits: more would suggest a false precision."""
     unit = 10 ** max(0, floor(log10(max(number, 1.0))) - 1)
     return ceil(number / unit) * unit
 

@@ -42,7 +42,7 @@ def summarise(model: Model, limits: Limits, logits: Any, labels: Any, dim: int) 
     opened = open_logits(logits, dim)
     check_columns(model, opened.axis.shape, opened.axis.dim)
     if not len(opened.values):
-        raise InputError("check needs rows; found none. Pass the logits of some.")
+        raise InputError("check needs rows; found none. Pass the logits of at least one row.")
     columns = None if labels is None else _columns(model, logits, labels, opened)
     baseline, groups = baseline_of(model), groups_of(model)
     warn_of_probabilities(opened.values)
@@ -62,7 +62,7 @@ def summarise(model: Model, limits: Limits, logits: Any, labels: Any, dim: int) 
 
 def groups_of(model: Model) -> Indices:
     """Return the group of each class whose joint change is estimated."""
-    assert model.class_counts is not None  # `baseline_of` has looked
+    assert model.class_counts is not None  # checked by `baseline_of`
     return class_groups(model.class_counts)
 
 

@@ -1,4 +1,4 @@
-"""Bets against the mean of residuals: by what factor a row multiplies the capital of each.
+"""Bets against the mean of residuals: the factor by which a row multiplies the capital of each bet.
 
 A row with residual r multiplies the capital of the bet lambda against means of at most m by
 
@@ -9,8 +9,8 @@ rows is at least
 
     exp(lambda sum xi - psi(lambda) sum xi^2),   psi(l) = -log(1 - l) - l
 
-(Fan, Grama and Liu, 2015), which takes two sums instead of one for each bet: for many classes, it is used
-instead. Bets on means of at least m are bets on -r and -m.
+(Fan, Grama and Liu, 2015), which needs two sums in total instead of one for each bet. With many classes, this
+bound is used. Bets against means of at least m are bets with -r and -m.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ BETS = np.geomspace(0.005, 0.8, 12)
 COSTS = -np.log1p(-BETS) - BETS  # psi
 
 MOST_EXACT = 1 + 32
-"""Residuals whose bets are summed; with more of them, only the gap's are."""
+"""Largest number of residuals whose bets are summed; with more, only those of the gap are."""
 
 Array = NDArray[np.float64]
 
 
 def summed_residuals(number: int) -> int:
-    """Return of how many residuals the bets are summed."""
+    """Return the number of residuals whose bets are summed."""
     return number if number <= MOST_EXACT else 1
 
 
@@ -50,7 +50,7 @@ def log_growth(residuals: Floats, low: Array, high: Array) -> Array:
 
 
 def log_bound(rows: Array, residuals: Array, squares: Array, low: Array, high: Array) -> Array:
-    """Return what the logarithm of the capitals is at least, (..., 2, bets, residuals), from sums of rows."""
+    """Return a lower bound of the log capitals, (..., 2, bets, residuals), from sums over rows."""
     bets, costs = BETS[:, None], COSTS[:, None]
     sides = []
     for r, mean in ((residuals, high), (-residuals, -low)):

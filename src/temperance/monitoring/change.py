@@ -1,8 +1,8 @@
 """What has changed, estimated from sums over labelled rows: confidence, class frequencies, or both.
 
 The model is softmax(beta log p + b), p the calibrated probabilities. Its maximum-likelihood estimate is one
-step of Fisher scoring from beta = 1 and the b that the fit itself left, so that sums over rows are enough.
-The rows of the fit were finite, too: with n rows now and m then, variances are larger by 1 + n / m.
+step of Fisher scoring from beta = 1 and the remaining b of the fit itself, so sums over rows are enough. The
+fit used a finite sample, too: with n rows now and m rows then, variances grow by a factor of 1 + n / m.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from temperance.monitoring.limits import Limits
 from temperance.monitoring.residuals import LabelledSums
 
 ADEQUATE = 0.01  # level at which a simpler explanation is rejected
-CONFIDENCE = 0.95  # of intervals
+CONFIDENCE = 0.95  # normal quantile of the 95 % intervals
 MOST_CLASSES_TOLD = 5
 
 
@@ -39,7 +39,7 @@ class ClassChange:
 
     Examples
     --------
-    A calibrator meets rows in which class 0 is rarer than at the fit:
+    In these rows, class 0 is rarer than at the fit:
 
     >>> import numpy as np
     >>> from temperance import TemperatureScaling, monitoring
@@ -63,7 +63,7 @@ class ClassChange:
 
 @dataclass(frozen=True)
 class Change:
-    """What labelled rows say of a calibrator.
+    """What labelled rows show about a calibrator.
 
     Attributes
     ----------
@@ -74,16 +74,16 @@ class Change:
     gap, gap_low, gap_high : float
         `right - said`, with a 95 % interval.
     log_temperature, log_temperature_error : float
-        Logarithm of the temperature that these rows would add, with its standard error, class frequencies
-        accounted for. Above 0: overconfident.
+        Logarithm of the additional temperature that fits these rows, with its standard error, adjusted for
+        class frequencies. Above 0: overconfident.
     classes : tuple of ClassChange
         Classes whose frequency differs significantly from the predicted one, the most significant first.
     explanation : {"confidence", "class frequencies", "both", "unclear"}
-        The simplest change that explains the rows; unclear if either of two alone could.
+        The simplest change that explains the rows; unclear if either change alone could.
 
     Examples
     --------
-    A calibrator meets rows in which class 0 is rarer than at the fit:
+    In these rows, class 0 is rarer than at the fit:
 
     >>> import numpy as np
     >>> from temperance import TemperatureScaling, monitoring
@@ -136,7 +136,7 @@ def estimate_change(sums: LabelledSums, limits: Limits, groups: Indices) -> Chan
 
 
 def gap_interval(rows: float, total: float, squares: float) -> tuple[float, float]:
-    """Return an interval of the mean of residuals; one row more, off by 1, keeps it wide for few rows."""
+    """Return an interval of the mean residual; an added row with residual 1 keeps it wide for few rows."""
     mean = total / rows
     variance = (max(squares - rows * mean**2, 0.0) + 1) / (rows + 1)
     half = float(norm.ppf((1 + CONFIDENCE) / 2)) * np.sqrt(variance / rows)
@@ -165,8 +165,8 @@ def _gap_is_allowed(low: float, high: float, limits: Limits) -> bool:
 def _explain(score: Vector, information: Vector, inflation: float, gap_is_allowed: bool) -> str:
     """Return the simplest change whose likelihood is not significantly below that of both.
 
-    While the gap is within its limits, classes suffice: one step of Fisher scoring takes a part of a large
-    change of their frequencies for one of the temperature.
+    While the gap is within its limits, class frequencies suffice: one step of Fisher scoring mistakes a part
+    of a large change of the frequencies for a change of the temperature.
     """
     both = _gain(score, information)
     without_confidence = (both - _gain(score[1:], information[1:, 1:])) / inflation

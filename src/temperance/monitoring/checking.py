@@ -1,4 +1,4 @@
-"""Is a calibrator still right? One look, and its place among earlier ones."""
+"""Is a calibrator still right? One check, combined with earlier ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from temperance.monitoring.result import Check
 from temperance.monitoring.shift import Shift, compare_with_baseline
 from temperance.validation import check_number
 
-FEWEST_RECOGNISED = 20  # rows that cannot be the same as earlier ones by chance
+FEWEST_RECOGNISED = 20  # fewer rows may equal earlier ones by chance
 ALPHA = 0.05
 """Probability of a false alarm over all checks."""
 
@@ -45,9 +45,9 @@ def check(
     dim: int = -1,
     name: str = "",
 ) -> Check:
-    """Say whether a calibrator is still right on new rows, and what to do if it is not.
+    """Check whether a calibrator is still right on new rows, and what to do if it is not.
 
-    With labels, the test is an e-process: one may check every day, and stop whenever one likes, and the
+    With labels, the test is an e-process: check as often as you like, and stop whenever you like; the
     probability of a false alarm over all checks is at most `alpha`. Without labels, the predictions are
     compared with those at the fit, which cannot show how often they are right.
 
@@ -56,15 +56,15 @@ def check(
     calibrator : Calibrator
         Fitted, or loaded from its file.
     logits : as for `Calibrator.fit`, in memory
-        What the classifier gave for the new rows.
+        The classifier's logits for the new rows.
     labels : (N,) integers or names, optional
         The true classes.
     history : path, optional
-        File of earlier checks, to which this one is added; begun if it does not exist. The evidence
-        continues from it.
+        File of earlier checks, to which this one is appended; created if missing. The evidence continues
+        from it.
     tolerance : float
-        By how much the gap between confidence and accuracy, and the frequency of a class, may differ from
-        those at the fit before it matters: 0.02 stands for 2 percentage points.
+        Largest change that does not matter, in the gap between confidence and accuracy and in the frequency
+        of a class: 0.02 is 2 percentage points.
     alpha : float
         Probability of a false alarm over all checks.
     dim : int
@@ -109,7 +109,7 @@ def calibrator_digest(model: Model) -> str:
 
 
 class _Look:
-    """One check before it is in a history."""
+    """One check that is not in a history yet."""
 
     def __init__(self, model: Model, limits: Limits, alpha: float, batch: Batch, name: str) -> None:
         self.model, self.limits, self.alpha, self.batch, self.name = model, limits, alpha, batch, name
@@ -143,8 +143,8 @@ class _Look:
             begun = getattr(record, argument)
             if begun != value:
                 raise InputError(
-                    f"{argument} must be the same in all checks of a history: {path} was begun with "
-                    f"{begun:g}; found {value:g}. Begin a new history for another one.",
+                    f"{argument} must be the same in all checks of a history: {path} began with "
+                    f"{begun:g}; found {value:g}. Another value needs a new history.",
                     remedy=Remedy(argument, (begun,)),
                 )
 
@@ -200,7 +200,7 @@ class _Look:
     def _advise(
         self, alarm: bool, window: LabelledSums | None, change: Change | None, shift: Shift | None
     ) -> tuple[str, Labels | None]:
-        """Return what to do, and how many labels it takes."""
+        """Return what to do, and how many labels it needs."""
         if change is not None and window is not None and alarm:
             action = action_of(alarm, change)
             return action, labels_to_refit(window, self.limits) if action == "refit" else None
@@ -217,9 +217,10 @@ class _Look:
 
 
 def _counted_before(records: Sequence[Record], batch: Batch, name: str) -> Record | None:
-    """Return the check that has the same rows: labels that come later are news, other labels are not.
+    """Return the check that has the same rows. Labels that arrive later are new; changed labels are not.
 
-    A few rows may be alike by chance, as those of a tree are; they are the same only under the same name.
+    A few rows may be equal by chance, as those of a tree are; they count as the same only under the same
+    name.
     """
     for record in records:
         same = record.rows_digest == batch.digest and (batch.labelled is None or record.labelled is not None)

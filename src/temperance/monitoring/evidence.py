@@ -1,4 +1,4 @@
-"""The evidence that a calibrator has changed: an e-process, at which one may look as often as one likes.
+"""The evidence that a calibrator has changed: an e-process, which may be checked as often as you like.
 
 The capital of a bet (`bets`) is a nonnegative supermartingale that starts at 1 while the means of the
 residuals are within their limits, given all earlier rows. So is an average over bets, over both sides, over
@@ -6,9 +6,9 @@ the gap and the classes, and over the check with which the window begins, each w
 By Ville's inequality such an average ever reaches 1 / alpha with probability alpha at most, however many
 checks there are, of whatever sizes.
 
-It depends on sums over the rows of each check alone: the order of rows within a check does not matter, and
-a history of sums continues it exactly. Windows that begin late keep the power against a change that comes
-late (Shin, Ramdas and Rinaldo, 2023).
+It depends only on sums over the rows of each check: the order of rows within a check does not matter, and a
+history of sums continues it exactly. Windows that begin late keep the power against late changes (Shin,
+Ramdas and Rinaldo, 2023).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from temperance.monitoring.bets import log_bound
 
 Array = NDArray[np.float64]
 
-ALL_STARTS = 16  # every one of the first checks may begin a window
-STARTS_PER_OCTAVE = 8  # and of later ones, so many of each doubling
+ALL_STARTS = 16  # each of the first checks begins a window
+STARTS_PER_OCTAVE = 8  # then this many checks of each doubling do
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class CheckSums:
     residuals, squares : (M, ..., 1 + K) arrays
         Sums of the residuals and their squares.
 
-    The axes in between are those of histories that are simulated side by side.
+    Axes in between are for histories that are simulated together.
     """
 
     rows: Vector
@@ -54,7 +54,7 @@ class CheckSums:
         return CheckSums(*(_cumulated(column) for column in vars(self).values()))
 
     def first(self, checks: int) -> CheckSums:
-        """Return the first of cumulated sums, those over up to so many checks."""
+        """Return the cumulated sums over the first checks, up to this number."""
         return CheckSums(*(column[: checks + 1] for column in vars(self).values()))
 
 
@@ -73,7 +73,7 @@ def evidence_of(sums: CheckSums, low: Vector, high: Vector) -> Evidence:
 
 
 def total(logs: Array) -> Array:
-    """Return the logarithm of the e-value: all windows, and those that have not begun yet, which are at 1."""
+    """Return the log e-value over all windows; a window that has not begun has capital 1."""
     result: Array = np.logaddexp(logsumexp(logs, axis=0), -np.log(len(logs) + 1.0))
     return result
 
@@ -95,7 +95,7 @@ def window_evidence(cumulated: CheckSums, low: Array, high: Array) -> Array:
 
 
 def window_starts(checks: int) -> Indices:
-    """Return how many checks may come before a window: all numbers at first, then fewer of each doubling.
+    """Return the numbers of checks before a window: all numbers at first, then fewer of each doubling.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-r"""A file of checks: JSON lines, one a check, only ever added to.
+r"""A file of checks: JSON Lines, one line for each check, appended only.
 
-A line is written in one piece and forced to the disk before the check reports. If the process is killed
-while it writes, the line that was cut off is recognised, told, and skipped; the next check begins a new line.
-Two checks at the same time wait for each other, from reading the file to adding to it.
+A line is written in one piece and flushed to disk before the check reports. If the process is killed while
+writing, the incomplete line is recognised, reported and skipped; the next check begins a new line. Two checks
+at the same time wait for each other, from reading the file to appending.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ except ImportError:  # pragma: no cover  not on Windows, where a line is still w
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The checks in a file, and the lines that were cut off."""
+    """The checks in a file, and its incomplete lines."""
 
     path: Path
     records: tuple[Record, ...]
@@ -36,7 +36,7 @@ class History:
     ends_within_line: bool
 
     def add(self, record: Record) -> None:
-        """Write a record behind the others, and wait until it is on the disk."""
+        """Append a record, and wait until it is on disk."""
         line = b"\n" * self.ends_within_line + write_record(record)
         while line:
             line = line[os.write(self.file.fileno(), line) :]
@@ -45,7 +45,7 @@ class History:
 
 @contextmanager
 def open_history(path: str | Path) -> Iterator[History]:
-    """Open a history, or begin one; until the end of the context no other check can."""
+    """Open or create a history, and lock it until the end of the context."""
     given = Path(path)
     check_writable(given, overwrite=True)
     is_new = not given.exists()
@@ -61,7 +61,7 @@ def open_history(path: str | Path) -> Iterator[History]:
 
 
 def _sync_folder(path: Path) -> None:
-    """Make sure that the name of a new file is on the disk, too."""
+    """Make sure that the directory entry of a new file is on disk, too."""
     if os.name == "posix":
         folder = os.open(path.resolve().parent, os.O_RDONLY)
         try:
@@ -71,7 +71,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ...]]:
-    """Return the records, and the numbers of lines that were cut off."""
+    """Return the records, and the numbers of incomplete lines."""
     records, torn = [], []
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
@@ -88,7 +88,7 @@ def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ..
 
 
 def _is_cut_off(line: bytes) -> bool:
-    """Say whether a line is the first part of a record, or a piece of the disk that was never written."""
+    """Say whether a line is the beginning of a record, or disk space that was never written."""
     if not line.strip(b"\0"):
         return True
     opening = OPENING.encode()

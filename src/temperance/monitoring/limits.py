@@ -1,12 +1,12 @@
 """How wrong a calibrator may be and still count as unchanged.
 
-Every fitted calibrator is a little wrong: by what its method cannot express, which its own rows show, and by
-what a finite number of rows leaves open. The allowed mean of a residual reaches from
+Every fitted calibrator is slightly wrong: its method cannot express everything, which its own rows show, and
+it was fitted to a finite sample. The allowed mean of a residual ranges from
 
     min(0, residual at the fit) - tolerance - MARGIN standard errors of the fit
 
-to the same on the other side. The tolerance is the user's. For a class rarer than 10 % it shrinks with the
-frequency of the class: else a class of 1 % could become three times as frequent unnoticed.
+to the same on the other side. The user sets the tolerance. For a class rarer than 10 % it shrinks with the
+frequency of the class. Otherwise a class of 1 % could become three times as frequent unnoticed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from temperance.formulas.model import Model
 from temperance.validation import check_number
 
 TOLERANCE = 0.02
-"""Of the gap between confidence and accuracy, and of the frequency of a class."""
+"""Default tolerance of the gap between confidence and accuracy, and of the frequency of a class."""
 
 MARGIN = 2.0  # standard errors of the fit
 RARE = 0.1  # frequency of a class below which its tolerance shrinks
@@ -38,7 +38,7 @@ class Limits:
     at_fit: Vector
     """The means of the residuals at the fit."""
     fit_rows: float
-    """The number of rows of the fit; fewer, if their weights differ."""
+    """The number of rows of the fit; the effective number, if their weights differ."""
 
 
 def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
@@ -67,7 +67,7 @@ def baseline_of(model: Model) -> Baseline:
     """Return the predictions at the fit, with which later ones are compared."""
     if model.record.baseline is None or model.class_counts is None:
         raise InputError(
-            f"check must know the predictions at the fit; this {model.name} comes from a file that does not "
+            f"check needs the predictions at the fit; found a {model.name} from a file that does not "
             "have them. Fit it again with this version."
         )
     return model.record.baseline
@@ -75,7 +75,7 @@ def baseline_of(model: Model) -> Baseline:
 
 def _frequencies(model: Model, baseline: Baseline) -> Vector:
     """Return the label frequencies at the fit, none of them 0."""
-    assert model.class_counts is not None  # `baseline_of` has looked
+    assert model.class_counts is not None  # checked by `baseline_of`
     counts = model.class_counts * (_effective_rows(model, baseline) / model.class_counts.sum())
     frequencies: Vector = (counts + 0.5) / (counts.sum() + 0.5 * len(counts))
     return frequencies
@@ -95,8 +95,8 @@ def _residuals_at_fit(frequencies: Vector, baseline: Baseline) -> Vector:
 def _errors_at_fit(model: Model, baseline: Baseline, frequencies: Vector) -> Vector:
     """Return the standard errors of the mean residuals of as many rows as the fit had.
 
-    The variance of a row's gap is c (1 - c), c its confidence. Those of the classes are not recorded: they
-    sum to 1 - sum p^2, at most 1 - c^2, and are shared out as those of the frequencies are.
+    The variance of a row's gap is c (1 - c), c its confidence. The variances of the classes are not recorded.
+    They sum to 1 - sum p^2, at most 1 - c^2, and are divided in proportion to those of the frequencies.
     """
     c = baseline.confidence_quantiles
     gap = _mean_of(c * (1 - c))

@@ -11,7 +11,7 @@ from temperance.core.arrays import Floats, Vector
 from temperance.formulas.fit_record import Baseline
 from temperance.monitoring.sums import Sums
 
-SLACK = 1e-6  # relative: a value that rounding has raised above a quantile still counts as tied with it
+SLACK = 1e-6  # relative: a value that exceeds a quantile by rounding still counts as tied with it
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from temperance.monitoring.residuals import LabelledSums
 
 VERSION = 1
 OPENING = f'{{"temperance_history": {VERSION},'
-"""With which every line begins: also one that was cut off is recognised."""
+"""The beginning of every line, by which an incomplete one is recognised."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +26,13 @@ class Record:
     calibrator : str
         Digest of the calibrator.
     date : str
-        Of the check, ISO 8601 in UTC.
+        Date of the check, ISO 8601 in UTC.
     name : str
-        Of the rows, such as that of their file.
+        Name of the rows, such as their file name.
     rows_digest : str
-        Of the logits.
+        Digest of the logits.
     tolerance, alpha : float
-        With which the evidence was computed.
+        Settings of the evidence.
     predictions : PredictionSums
         Counts of what needs no labels.
     labelled : LabelledSums or None

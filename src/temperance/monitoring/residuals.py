@@ -1,12 +1,12 @@
-"""What labels add to predictions: by how much each row was wrong, and in what direction.
+"""What labels add to predictions: how wrong each row was, and in which direction.
 
 The residuals of a row with probabilities p, predicted class t and label y:
 
     gap        1[y = t] - p_t
     class k    1[y = k] - p_k
 
-All lie in [-1, 1] and have mean 0 where the probabilities are right. Everything that monitoring says of
-labelled rows is computed from sums over rows, so that checks add up whatever their sizes.
+All lie in [-1, 1] and have mean 0 if the probabilities are right. Monitoring computes everything about
+labelled rows from sums over rows, so checks of any size can be added up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from temperance.monitoring.limits import Limits
 from temperance.monitoring.sums import Sums
 
 MOST_GROUPS = 32
-"""Of classes whose joint change is estimated; rarer classes form the last group."""
+"""Largest number of groups of classes whose joint change is estimated; rarer classes form the last group."""
 
 LEAST_PROBABILITY = 1e-8  # whose logarithm enters the score of the temperature
 
@@ -36,11 +36,11 @@ class LabelledSums(Sums):
     rows : int
         Number of rows.
     confidence : float
-        Of the largest probability.
+        Sum of the largest probabilities.
     probabilities, labels : (K,) arrays
-        Of the probabilities and of the indicators of the labels, by class.
+        Sums of the probabilities and of the label indicators, by class.
     residuals, squares : (1 + K,) arrays
-        Of the residuals and their squares: the gap first, then the classes.
+        Sums of the residuals and their squares: the gap first, then the classes.
     capitals : (2, bets, F) array
         Logarithms of the capitals of bets against the first F residuals, see `bets.log_growth`.
     score, information : (1 + G,) and (1 + G, 1 + G) arrays
@@ -65,7 +65,7 @@ class LabelledSums(Sums):
 
 
 def class_groups(class_counts: Vector) -> Indices:
-    """Return the group of each class: the most frequent ones at the fit alone, the others together."""
+    """Return the group of each class: one for each of the most frequent at the fit, one for all others."""
     order = np.argsort(-class_counts, kind="stable")
     group = np.empty(len(order), np.intp)
     group[order] = np.minimum(np.arange(len(order)), MOST_GROUPS - 1)
@@ -103,8 +103,8 @@ def sum_labelled(probs: Floats, labels: Indices, groups: Indices, limits: Limits
 def _score(probs: Floats, labels: Indices, groups: Indices) -> tuple[Vector, Matrix]:
     """Return the score and the information of (log beta, b).
 
-    Logarithms of probabilities below `LEAST_PROBABILITY` are those of it: the score keeps mean 0, and one
-    label of an impossible class does not decide alone.
+    Smaller probabilities count as `LEAST_PROBABILITY` in the logarithm: the score keeps mean 0, and one label
+    of an impossible class does not dominate.
     """
     at, one_hot = np.arange(len(labels)), np.eye(groups.max() + 1)[groups]
     p = probs.astype(np.float64)

@@ -24,19 +24,19 @@ class Check:
     Attributes
     ----------
     action : {"keep", "adapt", "refit", "label"}
-        What to do: nothing; adapt to other class frequencies; fit again; label rows, to know more.
+        What to do: nothing; adapt to other class frequencies; fit again; label rows.
     rows : int
         Number of rows of this check.
     labelled : bool
         Whether they have labels.
     labelled_rows, labelled_checks : int
-        Number of labelled rows and checks, this one included, on which the evidence rests.
+        Number of labelled rows and checks behind the evidence, including this one.
     log_e, highest_log_e : float
         Logarithm of the e-value now, and the highest of all checks, which raises the alarm.
     alpha, tolerance : float
-        Of the test: probability of a false alarm over all checks, and tolerated difference.
+        Probability of a false alarm over all checks, and tolerated difference.
     gap_limits : tuple of two floats
-        The allowed gap: tolerance, gap at the fit, and what the rows of the fit leave open.
+        The allowed gap: tolerance, gap at the fit, and uncertainty of the fit.
     change : Change or None
         What labelled rows say, since the check at which the change is most visible; None without labels.
     since : str or None
@@ -44,13 +44,13 @@ class Check:
     frequencies : (K,) array or None
         Label frequencies in these rows, none of them 0.
     labels : Labels or None
-        How many labels are worth having, if some are.
+        How many labels are needed, if any.
     shift : Shift or None
         Comparison of predictions with those at the fit; None for a calibrator that was adapted since.
     counted_before : str or None
         Date at which the same rows were checked before: they are not counted again.
     torn_lines : tuple of int
-        Lines of the history that were cut off, and are skipped.
+        Incomplete lines of the history, which are skipped.
     class_names : tuple of str
         Names of the classes.
     limits : Limits

@@ -1,10 +1,10 @@
-"""Whether predictions without labels look as they did at the fit: three tests, corrected for every look.
+"""Whether predictions without labels look as they did at the fit: three tests, corrected for repeated looks.
 
-Confidence and entropy: the Kolmogorov-Smirnov test of two samples, the rows and those of the baseline, at the
-quantiles that the calibrator file keeps, which can only make it more conservative. Predicted classes:
-Fisher's exact test of each class. The rows of this check are tested, and those of the last 2, 4, 8, ...
-checks. Bonferroni's correction covers the tests; look number s has a share 1 / (s (s + 1)) of the level, so
-that all looks together raise a false alarm with at most its probability.
+Confidence and entropy: the two-sample Kolmogorov-Smirnov test of the rows against the baseline, evaluated
+only at the quantiles in the calibrator file, which makes it conservative. Predicted classes: Fisher's exact
+test for each class. The rows of this check are tested, and those of the last 2, 4, 8, ... checks.
+Bonferroni's correction covers the tests. Look number s uses a share 1 / (s (s + 1)) of the level, so the
+probability of a false alarm over all looks is at most the level.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from temperance.monitoring.limits import RARE
 from temperance.monitoring.predictions import PredictionSums
 
 LEAST_SHIFT = 0.05
-"""Of the distribution: a smaller difference is no reason to act, however significant."""
+"""A smaller difference of the distributions is no reason to act, however significant."""
 
 TESTS = 3
 
@@ -41,11 +41,11 @@ class ShiftTest:
         The largest difference between the distribution functions, or between the shares of a class. Above 0:
         higher than at the fit, or more frequent.
     p_value : float
-        Corrected for the tests and windows of this check, not for the looks.
+        Corrected for the tests and windows of this check, not for repeated looks.
     column : int or None
-        The class, of predicted classes.
+        The class, for predicted classes.
     checks : int
-        How many checks, this one the last, have the rows that differ most.
+        Number of checks, up to this one, whose rows differ most.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Shift:
     Attributes
     ----------
     tests : tuple of ShiftTest
-        Of confidence, entropy and predicted classes.
+        Tests of confidence, entropy and predicted classes.
     level : float
         The largest p-value that can be an alarm at this look.
     alarm : bool

@@ -1,4 +1,4 @@
-"""Sums over rows: those of two sets of rows add up to those of both."""
+"""Sums over rows, which can be added up over sets of rows."""
 
 from __future__ import annotations
 

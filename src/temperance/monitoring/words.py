@@ -14,19 +14,19 @@ from temperance.monitoring.shift import ShiftTest
 if TYPE_CHECKING:
     from temperance.monitoring.result import Check
 
-CANNOT_TELL = "A change in how often it is right cannot be seen without labels."
+CANNOT_TELL = "A change in accuracy cannot be seen without labels."
 CHANGED = {
     "confidence": "the confidence is no longer right",
     "both": "confidence and class frequencies have changed",
-    "unclear": "it is wrong beyond the tolerance, and the rows do not tell yet how",
+    "unclear": "it is wrong beyond the tolerance, and the rows do not show yet how",
     "class frequencies": "the class frequencies have changed",
 }
-LARGEST_E = 1e6  # that is written as a number
-LARGEST_FACTOR = 1.35  # of the logits that is told as a number
+LARGEST_E = 1e6  # larger e-values are not written as numbers
+LARGEST_FACTOR = 1.35  # larger factors of the logits are not written as numbers
 
 
 def sentences(check: Check) -> list[str]:
-    """Return the verdict, then what it rests on."""
+    """Return the verdict, then the evidence for it."""
     return [_verdict(check), *_of_labels(check), *_of_predictions(check), *_of_history(check)]
 
 
@@ -45,7 +45,7 @@ def e_value(log_e: float) -> str:
 
 def _verdict(check: Check) -> str:
     if check.action == KEEP and not check.labelled:
-        return f"Keep the calibrator, as far as {_rows(check.rows)} without labels can tell."
+        return f"Keep the calibrator, as far as {_rows(check.rows)} without labels can show."
     if check.action == KEEP:
         over = f" of {check.labelled_checks} checks" if check.labelled_checks > 1 else ""
         rows = f"{check.labelled_rows:,} labelled row{'s' * (check.labelled_rows != 1)}"
@@ -60,12 +60,12 @@ def _verdict(check: Check) -> str:
     assert check.change is not None
     if check.log_e < -np.log(check.alpha) and check.labels is not None:
         return (
-            "Act: an earlier check raised the alarm, which stays. Fit the calibrator again, with about "
+            "Act: an earlier check raised the alarm, which remains. Fit the calibrator again, with about "
             f"{check.labels.number:,} labels."
         )
     changed = CHANGED[check.change.explanation]
     if check.labels is None:
-        return f"Act: {changed}, the confidence has not. Adapt the calibrator to the new frequencies."
+        return f"Act: {changed}, but not the confidence. Adapt the calibrator to the new frequencies."
     return f"Act: {changed}. Fit the calibrator again, with about {check.labels.number:,} labels."
 
 
@@ -80,18 +80,19 @@ def _of_labels(check: Check) -> Iterator[str]:
         yield from _confidence(change)
         yield from _classes(check, change.classes)
     yield (
-        f"Evidence of a change: e-value {_evidence(check)}, alarm at {1 / check.alpha:.3g}. Over all checks, "
-        f"a false alarm has a probability of at most {100 * check.alpha:.3g} %."
+        f"Evidence of a change: e-value {_evidence(check)}, alarm at {1 / check.alpha:.3g}. The "
+        f"probability of a false alarm over all checks is at most {100 * check.alpha:.3g} %."
     )
     yield (
-        f"Allowed is what the fit left ({_rows(round(check.limits.fit_rows))}, two standard errors) and "
+        "The allowed range covers the gap at the fit, its uncertainty "
+        f"({_rows(round(check.limits.fit_rows))}, two standard errors), and "
         f"{100 * check.tolerance:.3g} points of tolerance."
     )
     if check.labels is not None:
         what = "the gap" if check.labels.of == "gap" else "the frequency of the class that changed most"
         yield (
-            f"{check.labels.number:,} labels determine {what} within {100 * check.labels.leaves:.1f} points "
-            "(two standard errors): the tolerance, or a third of the change."
+            f"{check.labels.number:,} labels determine {what} to within {100 * check.labels.leaves:.1f} "
+            "points (two standard errors): the tolerance, or a third of the change."
         )
 
 
@@ -143,14 +144,14 @@ def _classes(check: Check, changes: tuple[ClassChange, ...]) -> Iterator[str]:
 def _of_predictions(check: Check) -> Iterator[str]:
     if check.shift is None:
         yield (
-            "The predictions are not compared with those at the fit: the calibrator was adapted to other "
-            "class frequencies since."
+            "The predictions are not compared with those at the fit, because the calibrator has since been "
+            "adapted to other class frequencies."
         )
     elif check.shift.alarm:
         shown = min(check.shift.tests, key=lambda test: test.p_value)
         yield f"Difference from the predictions at the fit: {_difference(check, shown)}."
     elif not check.labelled:
-        yield "Confidence, entropy and predicted classes are as at the fit."
+        yield "Confidence, entropy and predicted classes look as they did at the fit."
     if not check.labelled:
         yield CANNOT_TELL
 
@@ -167,7 +168,7 @@ def _of_history(check: Check) -> Iterator[str]:
     if check.counted_before is not None:
         yield f"These rows were checked on {check.counted_before[:10]} and are not counted again."
     for line in check.torn_lines:
-        yield f"Line {line} of the history was cut off and is skipped."
+        yield f"Line {line} of the history is incomplete and was skipped."
 
 
 def _rows(number: int) -> str:

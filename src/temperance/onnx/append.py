@@ -163,9 +163,7 @@ def _read(path: Path) -> ModelProto:
 def _check_folder(model: ModelProto, source: Path, target: Path) -> None:
     """Raise if the weights that lie beside the classifier would not be found from the new place."""
     if target.exists() and target.samefile(source):
-        raise InputError(
-            f"the calibrated model must be another file than the classifier; found {target} for both."
-        )
+        raise InputError(f"the calibrated model must not be the classifier file; found {target} for both.")
     beside = sorted(side_files(model.graph))
     if beside and source.resolve().parent != target.resolve().parent:
         raise InputError(

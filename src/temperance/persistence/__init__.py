@@ -1,7 +1,7 @@
 """The calibrator file: one JSON object, versioned, exact to the bit, and data only.
 
-Fields and formulas are described in docs/file-format.md. Numbers are written with as many digits as it
-takes to read the same float64 back. Reading runs no code: the method's name is looked up in the registry,
+Fields and formulas are described in docs/file-format.md. Numbers are written with enough digits to read back
+the same float64. Reading runs no code: the method's name is looked up in the registry,
 and every field is checked before it is used.
 
 Changing the format: a new optional field needs no new version, since readers keep fields they do not know.
@@ -37,13 +37,13 @@ def save(
     Parameters
     ----------
     calibrator : Calibrator
-        A fitted one.
+        A fitted calibrator.
     path : path
         The JSON file to write.
     metadata : mapping, optional
-        Your own notes, in place of those that the calibrator has: any JSON.
+        Your own notes, any JSON; they replace those of the calibrator.
     overwrite : bool
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -60,9 +60,9 @@ def save(
 
 
 def load(path: str | Path) -> Calibrator:
-    """Read a calibrator back; what it computes is the same to the bit.
+    """Read a calibrator back; its predictions are the same to the bit.
 
-    Files of all versions of the format are read. Fields that are not known are kept, and saved again.
+    Files of all format versions are read. Unknown fields are kept, and saved again.
 
     Parameters
     ----------

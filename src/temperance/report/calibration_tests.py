@@ -16,7 +16,7 @@ _NAMES = {
 
 
 def calibration_tests(comparison: Comparison) -> Markup:
-    """Return statistic and p-value of each test, and what Cox's regression says in words."""
+    """Return statistic and p-value of each test, and the result of Cox's regression in words."""
     tried = comparison.verdict.tried
     shown = {"before": UNCALIBRATED} | ({} if tried is None else {f"with {tried}": tried})
     scores = {when: comparison.results[name].scores for when, name in shown.items()}
@@ -24,8 +24,8 @@ def calibration_tests(comparison: Comparison) -> Markup:
     rows = [[_NAMES[name], *(_cell(*column[name]) for column in columns)] for name in columns[0]]
     intro = (
         "The null hypothesis is that the confidence of every row is the probability that it is right. A "
-        "small p-value rejects it. With many rows an error too small to matter is significant, too: the "
-        "calibration error above tells its size."
+        "small p-value rejects it. With many rows, even an error too small to matter is significant: the "
+        "calibration error above shows its size."
     )
     told = [
         element("p", f"Cox, {when}: {score.tests['cox'].words}")

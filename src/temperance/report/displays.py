@@ -1,4 +1,4 @@
-"""The displays of a report: all that it takes fits to know, computed before the page is rendered."""
+"""The displays of a report: everything that needs fits, computed before the page is rendered."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from temperance.display.map import has_map
 
 @dataclass(frozen=True, eq=False)
 class ReportDisplays:
-    """The pictures of the page.
+    """The figures of the page.
 
-    `map` is None if no method has one, `labels` if there is no learning curve of two sizes or more.
+    `map` is None if no method has a map; `labels` is None if no learning curve has two sizes or more.
     """
 
     n_classes: int
@@ -28,7 +28,7 @@ class ReportDisplays:
 
     @classmethod
     def of(cls, comparison: Comparison, curve: LearningCurve | None) -> ReportDisplays:
-        """Compute them; the best temperature of each bin and class is fitted here."""
+        """Compute all displays, including fits of the best temperature of each bin and class."""
         every = [*comparison.results]
         with_map = any(has_map(result.calibrator) for result in comparison.results.values())
         own = comparison.results[UNCALIBRATED]

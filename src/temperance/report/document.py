@@ -1,4 +1,4 @@
-"""A whole HTML page: style and script are inside, so it opens anywhere and asks the network for nothing."""
+"""A whole HTML page: style and script are inline, so it opens anywhere and needs no network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from temperance.report.markup import element
 
 
 def html_document(title: str, *body: Markup, script: str | None = None) -> str:
-    """Return the page as text; `script` is the name of the one that it runs."""
+    """Return the page as text; `script` is the name of its script."""
     code = None if script is None else read_asset(script)
     head = [
         element("meta", charset="utf-8"),
@@ -33,7 +33,7 @@ def read_asset(name: str) -> Markup:
 
 
 def _policy(code: Markup | None) -> str:
-    """Allow the page's own script and nothing else, so that a browser refuses to load anything."""
+    """Allow only the page's own script, so that a browser loads nothing else."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     if code is None:
         return policy

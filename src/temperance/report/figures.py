@@ -16,7 +16,7 @@ from temperance.report.svg import colour_of_mark, draw_svg
 def figure(
     name: str, chart: Chart, numbers: str = "", *, title: str = "", panel: str = "", by_method: bool = False
 ) -> Markup:
-    """Frame a chart. A panel is shown while its method is chosen; `by_method`, each mark while its is."""
+    """Frame a chart. A panel is shown if its method is selected; with `by_method`, so is each mark."""
     title = title or chart.title
     picture = draw_svg(chart, f"picture-{name}", title, by_method=by_method)
     entries = list(_legend(chart, by_method))
@@ -41,7 +41,7 @@ def _legend(chart: Chart, by_method: bool) -> Iterable[Markup]:
 
 
 def _symbol(mark: Mark) -> str:
-    """Return how the legend shows a mark: dashed and hollow ones are so in the chart."""
+    """Return how the legend shows a mark: dashed or hollow, as in the chart."""
     if isinstance(mark, Rule) or (isinstance(mark, Line) and not mark.method):
         return "dash"
     return "swatch" if mark.method else "swatch hollow"
@@ -74,7 +74,7 @@ def class_reliability_figure(shown: display.ClassReliabilityDisplay) -> Markup:
 
 
 def confidence_figure(shown: display.ConfidenceDisplay, method: str, title: str) -> Markup:
-    """How sure one method is, and how often right."""
+    """Return the confidences of one method, and how often it is right."""
     return figure(f"confidence-{method}", shown.chart([method]), title=title, panel=method)
 
 
@@ -94,7 +94,7 @@ def temperature_figure(shown: display.TemperatureDisplay) -> Markup:
 
 
 def map_figure(shown: display.MapDisplay) -> Markup:
-    """Return what maps make of probabilities."""
+    """Return the maps of probabilities."""
     before = np.geomspace(1e-6, 0.1, 6)
     columns = [one.apply(before) for one in shown.maps.values()]
     rows = [[f"{p:g}", *(f"{column[i]:.2g}" for column in columns)] for i, p in enumerate(before)]

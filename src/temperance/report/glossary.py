@@ -1,4 +1,4 @@
-"""The words of the page and what they mean."""
+"""The terms on the page and their meaning."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from temperance.report.markup import element
 
 _MEANINGS = {
     "NLL": "negative log-likelihood: the mean of -log of the probability given to the true class. A proper "
-    "score, lowest for true probabilities; methods are judged by it",
+    "score, lowest for true probabilities; methods are ranked by it",
     "Brier": "mean squared distance between the probabilities and the outcome, summed over classes",
-    "ECE": "expected calibration error: the distance between confidence and accuracy, in bins, on average",
+    "ECE": "expected calibration error: the mean distance between confidence and accuracy, over bins",
     "smooth ECE": "the same without bins",
     "class-wise ECE": "the same for the probability of every class, not only of the predicted one",
     "confidence": "the probability of the predicted class",
-    "temperature T": "what the logits are divided by: above 1 where the classifier is overconfident",
-    "log entropy": "how unsure a row is: 0 if all classes are equally probable, far below if one is certain",
+    "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
+    "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",
     "one standard error": "of the mean difference of two methods over the same rows. Within it, a simpler "
     "method is preferred, and one that keeps every decision",
     "decision": "the class with the highest probability",
@@ -25,7 +25,7 @@ _MEANINGS = {
 
 
 def glossary() -> Markup:
-    """Return the words of the page, and the methods by their keys."""
+    """Return the terms on the page, and the methods by their keys."""
     words = {
         **_MEANINGS,
         **{key: method.summary for key, method in CALIBRATORS.items() if method.in_comparison},

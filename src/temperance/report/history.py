@@ -1,4 +1,4 @@
-"""The checks of a calibrator over time, as one page that opens anywhere and asks the network for nothing."""
+"""The checks of a calibrator over time, as one page that opens anywhere and needs no network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_LISTED = 100  # checks in the table, the last ones
 def write_history(
     check: Check, path: str | Path, *, title: str = "Checks of a calibrator", overwrite: bool = False
 ) -> None:
-    """Write a check and all that came before it as one HTML file."""
+    """Write a check and all earlier ones as one HTML file."""
     check_writable(path, overwrite=overwrite)
     write_atomically(path, render_history(check, title=title).encode(), overwrite=overwrite)
 

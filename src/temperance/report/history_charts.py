@@ -1,4 +1,4 @@
-"""The pictures of a history: evidence, gap and predicted classes by check."""
+"""The figures of a history: evidence, gap and predicted classes by check."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from temperance.monitoring.change import gap_interval
 from temperance.monitoring.residuals import LabelledSums
 from temperance.monitoring.words import e_value, points
 
-HIGH, LOW = 1e9, 1e-6  # of e-values in the picture
-MOST_SHARES = 5  # classes in the picture
-COLOURS = tuple(CALIBRATORS)  # whose colours are told apart also by the colour-blind
+HIGH, LOW = 1e9, 1e-6  # of e-values in the figure
+MOST_SHARES = 5  # classes in the figure
+COLOURS = tuple(CALIBRATORS)  # whose colours can be distinguished with colour blindness
 SIZE = (WIDE, 3.2)
 MOST_DATES = 6  # on the axis
 
@@ -42,7 +42,7 @@ def evidence_chart(check: Check) -> Chart | None:
     ends = (min(float(values.min()), 0.1) / 1.5, max(float(values.max()), 2 * alarm) * 1.5)
     return Chart(
         "Evidence of a change",
-        f"{state}: the e-value must reach {alarm:.3g}, which happens to an unchanged calibrator with a "
+        f"{state}: the alarm is at an e-value of {alarm:.3g}, which an unchanged calibrator reaches with a "
         f"probability of at most {100 * check.alpha:.3g} % over all checks.",
         _dates(check),
         Axis("e-value", ends, log=True),
@@ -52,7 +52,7 @@ def evidence_chart(check: Check) -> Chart | None:
 
 
 def gap_chart(check: Check) -> Chart | None:
-    """Return how often it is right minus what it says, with intervals and limits; None without labels."""
+    """Return accuracy minus confidence, with intervals and limits; None without labels."""
     at = _labelled(check)
     if not at.size:
         return None
@@ -69,8 +69,8 @@ def gap_chart(check: Check) -> Chart | None:
     limit = max(1.5 * max(-low, high), min(float(np.abs(gaps[:, 0]).max()) * 1.5, 100.0))
     return Chart(
         "Right minus said",
-        "How often the calibrator is right minus its mean confidence, in percentage points, with 95 % "
-        "intervals of the rows of each check. Below 0 it is overconfident.",
+        "Accuracy minus mean confidence, in percentage points, with 95 % "
+        "intervals for the rows of each check. Below 0 the calibrator is overconfident.",
         _dates(check),
         Axis("gap, points", (-limit, limit)),
         marks,
@@ -116,9 +116,9 @@ def _told(check: Check, number: int) -> str:
 
 
 def _dates(check: Check) -> Axis:
-    """Return an axis with a place for each check, and the dates of some."""
+    """Return an axis with a position for each check, and the dates of some."""
     number = len(check.records)
     shown = np.unique(np.linspace(0, number - 1, min(number, MOST_DATES)).round().astype(int))
     ticks = tuple((float(i + 1), check.records[i].date[:10]) for i in shown)
-    margin = 0.5 + 0.05 * number  # in which the first and the last date find room
+    margin = 0.5 + 0.05 * number  # room for the first and the last date
     return Axis("check", (1 - margin, number + margin), ticks=ticks)

@@ -1,4 +1,4 @@
-"""HTML and SVG as text: elements from names, attributes and children; what is not markup yet is escaped."""
+"""HTML and SVG as text: elements from names, attributes and children; plain text is escaped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from temperance.errors import on_one_line
 
-_LAYOUT = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{SOFT HYPHEN}"  # which our own words have
+_LAYOUT = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{SOFT HYPHEN}"  # used in our own text
 _VOID = frozenset({"meta", "input", "br"})
 
 
@@ -36,22 +36,22 @@ def element(name: str, *children: str, **attributes: str | float | bool | None) 
 
 
 def unbroken(words: str) -> str:
-    """Return words in which no line breaks between a number and its per cent sign."""
+    """Return text without line breaks between a number and its per cent sign."""
     return words.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def joined(parts: Iterable[str]) -> Markup:
-    """Return the parts one after the other, those that are not `Markup` escaped."""
+    """Join the parts, and escape those that are not `Markup`."""
     return Markup("").join(part if isinstance(part, Markup) else _visible(part) for part in parts)
 
 
 def _visible(text: str) -> str:
-    """Return text without control characters, which a file's names may have and a page may not."""
+    """Return text without control characters, which file names may have and a page must not."""
     return "".join(sign if sign.isprintable() or sign in _LAYOUT else on_one_line(sign) for sign in text)
 
 
 def table(head: list[str], rows: list[list[str]], caption: str) -> Markup:
-    """Return a plain table of words; the first of each row is its heading."""
+    """Return a plain table; the first cell of each row is its heading."""
     headings = (element("th", words, scope="col") for words in head)
     body = (
         element("tr", element("th", row[0], scope="row"), *(element("td", words) for words in row[1:]))

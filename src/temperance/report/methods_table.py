@@ -19,7 +19,7 @@ _COLUMNS = (
 
 
 def methods_table(comparison: Comparison) -> Markup:
-    """Return the table with what it is about; the page's script sorts it by any column."""
+    """Return the table and its description; the page's script sorts it by any column."""
     whole = element(
         "table",
         element("caption", "Methods and their scores", class_="unseen"),
@@ -39,7 +39,7 @@ def _about(comparison: Comparison) -> str:
     first = comparison.results[UNCALIBRATED].scores
     return (
         f"{first.n_rows} rows, {first.n_classes} classes, judged on {comparison.judged_on}, {first.bins} "
-        f"bins. Below each value its {100 * first.confidence:g} % interval."
+        f"bins. Below each value: its {100 * first.confidence:g} % interval."
     )
 
 

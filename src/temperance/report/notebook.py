@@ -1,7 +1,7 @@
 """How calibrators, comparisons and evaluations show themselves in a notebook.
 
-Each is complete in itself: its styles touch nothing outside, and translucent colours on whatever ground the
-notebook has make it readable in light and dark themes, without a script that would have to ask which it is.
+Each output is self-contained: its styles affect nothing outside. Translucent colours make it readable on the
+background of light and dark themes, without a script that detects the theme.
 """
 
 from __future__ import annotations

@@ -38,13 +38,13 @@ def write_report(
     Parameters
     ----------
     comparison : Comparison
-        What is reported.
+        The comparison to report.
     path : path
         The file to write.
     curve, title, sources, shipping
         As for `render_report`.
     overwrite : bool
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -76,15 +76,15 @@ def render_report(
     Parameters
     ----------
     comparison : Comparison
-        What is reported.
+        The comparison to report.
     curve : LearningCurve, optional
         From `comparison.learning_curve`; without it the page has no section "Would more labels help?".
     title : str
-        Heading of the page: best the model and the data.
+        Heading of the page, such as the model and the data.
     sources : sequence of Source
         The files that the comparison was made from.
     shipping : Shipping, optional
-        The commands that ship the recommended method from these files; without it they are in Python.
+        Commands that ship the recommended method from these files; by default, lines of Python.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _section(key: str, title: str, content: Markup) -> Markup:
 
 
 def _aside(comparison: Comparison, parts: Sections) -> Markup:
-    """Return what the reader steers with: beside the sections, or below the verdict on a narrow screen."""
+    """Return the controls: beside the sections, or below the verdict on a narrow screen."""
     links = [element("li", element("a", name, href=f"#{key}")) for key, (name, _) in parts.items()]
     theme = element("button", "Dark or light", type="button", id="theme", class_="needs-script")
     nav = element("nav", element("ol", *links), aria_label="Sections")
@@ -133,7 +133,7 @@ def _aside(comparison: Comparison, parts: Sections) -> Markup:
 
 
 def _method_switch(comparison: Comparison) -> Markup:
-    """Return the boxes that choose the methods of all pictures, and the choice of what is "after"."""
+    """Return the boxes that select the methods in all figures, and the choice of what is "after"."""
     shown = shown_at_first(comparison)
     boxes, options = [], []
     for name in comparison.results:
@@ -146,18 +146,18 @@ def _method_switch(comparison: Comparison) -> Markup:
     choose = element("label", "After: ", element("select", *options, id="after"))
     return element(
         "form",
-        element("fieldset", element("legend", "Methods in the pictures"), *boxes, choose),
+        element("fieldset", element("legend", "Methods in the figures"), *boxes, choose),
         class_="switch needs-script",
         aria_label="Choose methods",
     )
 
 
 def shown_at_first(comparison: Comparison) -> set[str]:
-    """Return the methods in the pictures until the reader chooses.
+    """Return the methods that the figures show at first.
 
     They are the recommended one (or the best one, if none is), the alternative that keeps every decision, the
-    one with the lowest NLL, the one with the fewest parameters, and the best one with a map: without it,
-    the picture of maps would be empty.
+    one with the lowest NLL, the one with the fewest parameters, and the best one with a map, so that the
+    figure of maps is not empty.
     """
     methods = {name: result for name, result in comparison.results.items() if name != UNCALIBRATED}
     if not methods:

@@ -21,7 +21,7 @@ class Source:
     Attributes
     ----------
     name : str
-        Of the file.
+        Name of the file.
     role : str
         What its rows were used for.
     rows : int
@@ -42,7 +42,7 @@ class Source:
 
 
 def provenance(comparison: Comparison, curve: LearningCurve | None, sources: Sequence[Source]) -> Markup:
-    """Return the files, and all that it takes to make the same report again."""
+    """Return the files, and everything needed to make the same report again."""
     files = [[source.name, source.role, str(source.rows), source.sha256] for source in sources]
     listed = table(["file", "used as", "rows", "SHA-256"], files, "Files") if files else Markup("")
     made = [["temperance", temperance.__version__], ["Python", platform.python_version()]]
@@ -54,5 +54,5 @@ def provenance(comparison: Comparison, curve: LearningCurve | None, sources: Seq
         ["methods", ", ".join(comparison.results)],
     ]
     if curve is not None:
-        made.append(["rows judged in the learning curve", str(curve.n_judged)])
+        made.append(["test rows of the learning curve", str(curve.n_judged)])
     return listed + table(["what", "value"], made, "Versions, seeds and settings")

@@ -1,4 +1,4 @@
-"""The sections of the page, in their order: each a function from what was measured to HTML."""
+"""The sections of the page, in order: each is a function from results to HTML."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sections(
     sources: Sequence[Source],
     shipping: Shipping,
 ) -> Sections:
-    """Return title and content of each section, by its anchor; without content there is none."""
+    """Return title and content of each section by its anchor, without empty sections."""
     parts = {
         "verdict": ("Verdict", _verdict(comparison)),
         "ship": ("What to ship", shipping_section(comparison, shipping)),
@@ -63,7 +63,7 @@ def _verdict(comparison: Comparison) -> Markup:
 
 def _reliability(comparison: Comparison, displays: ReportDisplays) -> Markup:
     intro = (
-        "Rows are binned by their confidence. A bin on the dashed line is right as often as it says; below "
+        "Rows are binned by their confidence. In a bin on the dashed line, confidence equals accuracy; below "
         "the line it is overconfident. Bands are 95 % intervals; the bars below show the share of the rows "
         "in each bin."
     )
@@ -92,13 +92,13 @@ def _class_reliability(displays: ReportDisplays) -> tuple[str, Markup]:
     """Return the diagrams of single classes; of two classes, that of the positive one."""
     shown, title = displays.class_reliability, "Reliability by class"
     if not shown:
-        few = f"No class has {LEAST_ROWS} judged rows: too few for a diagram of its own."
+        few = f"No class has {LEAST_ROWS} test rows: too few for a diagram."
         return title, element("p", few)
-    intro = "Of the rows to which a class is given some probability, how many are of that class?"
+    intro = "Among rows with a given probability of a class, how many are of that class?"
     if displays.n_classes == 2:
         title = f"Reliability of the positive class, {shown[0].name}"
     elif len(shown) < displays.n_classes:
-        why = "have the most judged rows" if len(shown) == MOST_CLASSES else f"have {LEAST_ROWS} judged rows"
+        why = "have the most test rows" if len(shown) == MOST_CLASSES else f"have {LEAST_ROWS} test rows"
         intro += f" Of {displays.n_classes} classes, these {len(shown)} {why}."
     intro += f" Bins of fewer than {FEWEST_IN_BIN} rows are left out."
     panels = element("div", *map(figures.class_reliability_figure, shown), class_="panels many")
@@ -122,7 +122,7 @@ def _labels(comparison: Comparison, curve: LearningCurve | None, displays: Repor
     if curve is None:
         return Markup("")
     if displays.labels is None:
-        return element("p", "There are too few rows to fit to parts of them.")
+        return element("p", "There are too few rows to fit to subsets of them.")
     return element("p", labels_in_words(comparison, curve)) + figures.learning_figure(displays.labels)
 
 

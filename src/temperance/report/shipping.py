@@ -1,4 +1,4 @@
-"""What to ship, as commands that can be pasted: a block for the shell and one for Python."""
+"""What to ship, as commands to paste: a block for the shell and one for Python."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from temperance.calibrators import UNCALIBRATED, Calibrator
 from temperance.comparison import Comparison
 from temperance.report.markup import element
 
-_FEW_CLASSES = 10  # whose names fit into a line
-_PLAIN = (str, int, float, bool, tuple, type(None))  # what an option can be written as
+_FEW_CLASSES = 10  # more names would not fit into a line
+_PLAIN = (str, int, float, bool, tuple, type(None))  # types of options that can be written as code
 _FILE = "cal.json"
 _EXPORT = (
     'calibrator.to_onnx("cal.onnx")  # for onnxruntime',
@@ -33,7 +33,7 @@ class Shipping:
     export : sequence of str
         Commands that write cal.json as a model that other programs run.
     from_probs : bool
-        Whether the files hold probabilities, so that a service has these to calibrate.
+        Whether the files hold probabilities, so that a service calibrates probabilities too.
     setup : sequence of str
         Lines of Python that define `val_logits` and `val_labels`.
 
@@ -56,7 +56,7 @@ class Shipping:
 
 
 def shipping_section(comparison: Comparison, shipping: Shipping) -> Markup:
-    """Return the blocks of commands; nothing if the classifier is to be left as it is."""
+    """Return the blocks of commands; nothing if no calibration is recommended."""
     if comparison.recommended == UNCALIBRATED:
         return Markup("")
     blocks = [_block("Shell", shipping.shell)] if shipping.shell else []
@@ -73,7 +73,7 @@ def _block(title: str, lines: Sequence[str]) -> Markup:
 
 
 def python_lines(comparison: Comparison, shipping: Shipping) -> list[str]:
-    """Return the lines that fit, save and use the recommended method; only use it if the shell has fitted."""
+    """Return the lines that fit, save and use the recommended method; only use it if the shell fits it."""
     calibrator = comparison.calibrator
     if not isinstance(calibrator, Calibrator):
         return [*_outside(comparison), "probs = calibrator.predict_proba(logits)"]
@@ -99,7 +99,7 @@ def _use(from_probs: bool) -> list[str]:
 
 
 def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
-    """Return the lines that fit it as the comparison did, or take its fit if an option is no plain value."""
+    """Return the lines that repeat the comparison's fit, or reuse it if an option is not a plain value."""
     changed = _changed_options(calibrator)
     if not all(type(value) in _PLAIN for value in changed.values()):
         return ["calibrator = comparison.calibrator  # fitted to all validation rows"]
@@ -126,7 +126,7 @@ def _changed_options(calibrator: Calibrator) -> dict[str, Any]:
 
 
 def _outside(comparison: Comparison) -> list[str]:
-    """Return the lines that fit a method from outside: by its name, if that is one that Python can import."""
+    """Return the lines that fit a method from outside, by its name if Python can import it."""
     found = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)", comparison.recommended)
     if found is None:
         return ["calibrator = comparison.calibrator  # fitted to all validation rows"]

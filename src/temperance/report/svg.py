@@ -1,7 +1,7 @@
-"""Charts as SVG that needs no script, no font file and no picture file.
+"""Charts as SVG that needs no script, no font file and no image file.
 
-matplotlib is not used here: its SVG does not follow the page into the dark, cannot show and hide a method,
-and would make a plotting library necessary for a page that two hundred lines can draw.
+matplotlib is not used here: its SVG does not follow the dark theme of the page, cannot show and hide a
+method, and would require a plotting library for a page that two hundred lines can draw.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _MANY_TICKS = 5  # more of them: a narrow screen shows every other one
 
 @dataclass(frozen=True)
 class _Size:
-    """The width of a picture in its own pixels, and the largest lettering it is shown with.
+    """The width of a figure in its own pixels, and the largest lettering it is shown with.
 
-    A wide picture is scaled down on a narrow screen, where the style sheet makes its lettering larger: there
-    has to be room for it. The class names the rules of the style sheet.
+    A wide figure is scaled down on a narrow screen, where the style sheet makes its lettering larger, so
+    there must be room for it. The class names the rules of the style sheet.
     """
 
     width: float
@@ -60,7 +60,7 @@ class _Size:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the picture takes the width of the page: the label of y is then above the axes."""
+        """Whether the figure has the width of the page: the label of y is then above the axes."""
         return self.class_ == "wide"
 
     def top(self, label: str) -> float:
@@ -68,7 +68,7 @@ class _Size:
         return _ABOVE * self.lettering if self.is_wide and label else _TOP
 
     def left(self, letters: int, label: str) -> float:
-        """Room for ticks of so many letters, and for a label beside them."""
+        """Room for ticks of this many letters, and for a label beside them."""
         ticks = _LETTER_WIDTH * self.lettering * letters + 14
         return max(2.5 * self.lettering, ticks + (1.5 * self.lettering if label and not self.is_wide else 0))
 
@@ -86,7 +86,7 @@ class Scale:
     stop: float
 
     def place(self, values: Vector | float) -> Vector:
-        """Return where values are drawn; far beyond the axis they stay a little outside of it."""
+        """Return where values are drawn; values far beyond the axis are drawn just outside it."""
         ends, x = np.array(self.axis.limits), np.asarray(values, np.float64)
         if self.axis.log:
             ends, x = np.log(ends), np.log(np.maximum(x, np.finfo(np.float64).tiny))
@@ -97,7 +97,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where the axes of a chart of some size are."""
+    """The positions of the axes in a chart of a given size."""
 
     x: Scale
     y: Scale
@@ -105,7 +105,7 @@ class _Frame:
 
     @property
     def box(self) -> dict[str, float]:
-        """The axes with a little around them, so that marks on the edge are whole."""
+        """The axes with a small margin, so that marks on the edge are complete."""
         width, height = self.x.stop - self.x.start, self.y.start - self.y.stop
         return {"x": self.x.start - 4, "y": self.y.stop - 4, "width": width + 8, "height": height + 8}
 
@@ -121,12 +121,12 @@ def _size_of(chart: Chart) -> _Size:
 
 
 def colour_of_mark(mark: Mark) -> str:
-    """Return the colour of a mark: without a method, that of the text around it."""
+    """Return the colour of a mark: without a method, the text colour."""
     return method_style(mark.method).colour if mark.method else "var(--ink)"
 
 
 def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) -> Markup:
-    """Draw a chart; the name is unique in the page, and marks say whose they are if `by_method`."""
+    """Draw a chart; the name is unique in the page. With `by_method`, marks name their method."""
     size = _size_of(chart)
     width, height = size.width, size.width * chart.size[1] / chart.size[0]
     bottom = height - size.bottom
@@ -168,7 +168,7 @@ def _drawn(chart: Chart, frame: _Frame, name: str, by_method: bool) -> Markup:
 
 def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
     left, right, top, bottom = frame.x.start, frame.x.stop, frame.y.stop, frame.y.start
-    below = bottom + 0.5 * frame.size.lettering  # out of the way of the lowest tick of y
+    below = bottom + 0.5 * frame.size.lettering  # avoids the lowest tick of y
     for value, words in chart.y.tick_labels():
         y, weight = float(frame.y.place(value)), "bold" if words == chart.bold else None
         yield element("line", class_="grid", x1=left, x2=right, y1=y, y2=y)
@@ -290,6 +290,6 @@ def _tips(mark: Mark, points: int) -> list[Markup]:
 
 
 def _runs(there: NDArray[np.bool_]) -> list[slice]:
-    """Return the stretches without a gap."""
+    """Return the segments without a gap."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]]).astype(np.int8)))
     return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

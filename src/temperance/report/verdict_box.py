@@ -1,4 +1,4 @@
-"""The verdict as the page and a notebook show it: what to do, and what it brings."""
+"""The verdict as the page and a notebook show it: what to do, and what it gains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SYMBOLS = {
     Outcome.NO_DIFFERENCE: "=",
     Outcome.WORSE: "\N{MULTIPLICATION X}",
 }
-"""Beside the word: colour alone does not reach every reader, nor every printer."""
+"""Symbols beside the word: colour alone does not reach every reader, nor every printer."""
 
 
 def verdict_box(verdict: Verdict) -> Markup:
@@ -34,7 +34,7 @@ def verdict_box(verdict: Verdict) -> Markup:
 
 
 def key_numbers(verdict: Verdict) -> Markup:
-    """Return the numbers behind the verdict: before, after, and how much lower with which certainty."""
+    """Return the numbers behind the verdict: before, after, and the difference with its interval."""
     before, after = verdict.before, verdict.after
     rows = [
         ["mean confidence", _percent(before.said), _percent(after.said), ""],

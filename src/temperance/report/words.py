@@ -1,4 +1,4 @@
-"""What a comparison found beside the verdict: what to watch, and whether more labels would help."""
+"""What a comparison found besides the verdict: what to watch, and whether more labels would help."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 
 
 def cautions(comparison: Comparison) -> list[str]:
-    """Say what a reader should know before relying on the recommended method, beside the verdict."""
+    """Say what else a reader should know before relying on the recommended method."""
     result = comparison.results[comparison.recommended]
     error = result.scores["ece"]
     sentences = [
-        f"What remains: a confidence is off by {100 * error.value:.2f} % on average "
-        f"({100 * error.low:.2f} to {100 * error.high:.2f} %, with the noise of the bins)."
+        f"Remaining error: a confidence is off by {100 * error.value:.2f} % on average "
+        f"({100 * error.low:.2f} to {100 * error.high:.2f} %, including the noise of the bins)."
     ]
     if comparison.judged is comparison.fitted:
         sentences.append(
-            "There was no test set: each row was judged by a fit to the other folds. That is fair, but rows "
-            "from where the classifier will be used are better."
+            "There was no test set: each row was evaluated by a fit to the other folds. That is fair, but "
+            "rows from where the classifier will be used are better."
         )
     sentences.extend(f"Warning of the fit: {warning}" for warning in result.warnings)
     if comparison.recommended != UNCALIBRATED:
         sentences.append(
-            "It holds for rows like these. Fit again when the classifier or the source of its rows changes."
+            "This holds for rows like these. Fit again when the classifier or the source of its rows changes."
         )
     return sentences
 

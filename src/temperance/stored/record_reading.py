@@ -1,4 +1,4 @@
-"""The optional fields of a calibrator file: what it tells of its fit, and what this version does not know."""
+"""The optional fields of a calibrator file: the record of its fit, and fields unknown to this version."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _KNOWN: dict[str, Collection[str]] = {
     "adaptation": ADAPTATION_FIELDS,
     "baseline": BASELINE_FIELDS,
 }
-"""The objects that may have fields this version does not know, and those it knows."""
+"""The objects that may have unknown fields, and the fields that are known."""
 
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """How the class frequencies differ from those of the fit, how many rows told it, and how exactly."""
+    """The change of the class frequencies since the fit, the rows it was estimated from, and its errors."""
 
     log_prior_ratio: Vector | None = None
     rows: int | None = None
@@ -122,7 +122,9 @@ class RecordReader:
     def _data_hash(self, fit: dict[str, Any]) -> str:
         value = self.document.text(fit["data_hash"], "fit.data_hash")
         if not re.fullmatch(r"[a-z0-9-]+:[0-9a-f]+", value):
-            raise self.document.error(f"fit.data_hash must be as sha256:0a1b...; found {excerpt(value)}")
+            raise self.document.error(
+                f"fit.data_hash must have the form sha256:0a1b...; found {excerpt(value)}"
+            )
         return value
 
     def _date(self, fit: dict[str, Any]) -> str:
@@ -133,7 +135,9 @@ class RecordReader:
             is_utc = False
         if not is_utc:
             example = datetime(2026, 1, 31, 12, tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            raise self.document.error(f"fit.date must be a time in UTC, as {example}; found {excerpt(value)}")
+            raise self.document.error(
+                f"fit.date must be a time in UTC, such as {example}; found {excerpt(value)}"
+            )
         return value
 
     def _library_version(self, fit: dict[str, Any]) -> str:
