@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from temperance.core.arrays import Floats, Indices, Vector
+from temperance.core.blocks import Scratch, for_each_block
 from temperance.core.fisher import lbfgs, solve
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
@@ -60,15 +61,15 @@ def losses_of_parts(log_label: Floats, squares: Vector) -> tuple[Vector, Vector]
 
 def log_probabilities(probs: Floats, dtype: DTypeLike) -> Floats:
     """Return log p less its row maximum; a probability of 0 counts as the smallest of its dtype."""
-    if probs.dtype.itemsize == 2:
-        probs, tiny = probs.astype(np.float32), 2.0**-24
-    else:
-        tiny = float(np.finfo(probs.dtype).tiny)
+    tiny = 2.0**-24 if probs.dtype.itemsize == 2 else float(np.finfo(probs.dtype).tiny)
     logs = scratch_array(probs.shape, dtype)
-    for block in cached_slices(*probs.shape):
-        part = np.maximum(probs[block], tiny, dtype=probs.dtype)
+
+    def work(p: Floats, i: int, j: int, scratch: Scratch) -> None:
+        part = np.maximum(p, p.dtype.type(tiny))
         np.log(part, out=part)
-        np.subtract(part, part.max(axis=1, keepdims=True), out=logs[block], casting="same_kind")
+        np.subtract(part, part.max(axis=1, keepdims=True), out=logs[i:j], casting="same_kind")
+
+    for_each_block(probs, work)
     return logs
 
 
