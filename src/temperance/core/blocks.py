@@ -200,7 +200,7 @@ def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: Blo
 
 
 class _OneBlasThread:
-    """Hold the linear algebra library to one thread while any pass runs, in whatever thread it was called.
+    """Hold the linear algebra library to one thread inside the context, whatever thread that is entered in.
 
     The limit is the process's: the first to enter sets it, the last to leave takes it off.
     """
@@ -229,7 +229,7 @@ class _OneBlasThread:
                 self._limit.restore_original_limits()
 
 
-_one_blas_thread = _OneBlasThread()
+one_blas_thread = _OneBlasThread()
 
 
 def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
@@ -269,7 +269,7 @@ def sum_blocks(
     Without `threads` where the work holds Python's lock most of the time: two would wait for each other.
     """
     totals: list[NDArray[np.float64]] = []
-    with _one_blas_thread:
+    with one_blas_thread:
         for partial in _in_order(values, work, size, number_of_threads() if threads else 1):
             if not totals:
                 totals = list(partial)

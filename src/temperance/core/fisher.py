@@ -22,6 +22,7 @@ from scipy.linalg import cho_solve, cholesky
 from scipy.optimize import minimize
 
 from temperance.core.arrays import Matrix, Vector
+from temperance.core.blocks import one_blas_thread
 from temperance.core.objective import ObjectivePoint
 from temperance.core.solution import Solution, Solver, Status
 
@@ -273,9 +274,10 @@ def lbfgs(
 
     options = {"ftol": 1e-12, "gtol": tolerance, "maxiter": 1000}
     box = None if bounds is None else list(zip(*(bound / scale for bound in bounds), strict=True))
-    result = minimize(
-        value_and_gradient, start / scale, jac=True, method="L-BFGS-B", bounds=box, options=options
-    )
+    with one_blas_thread:  # on vectors this short, threads of the library cost more than they save
+        result = minimize(
+            value_and_gradient, start / scale, jac=True, method="L-BFGS-B", bounds=box, options=options
+        )
     stuck = Status.STALLED if reason is Solver.LBFGS_KINKS else Status.LINE_SEARCH_FAILED
     return Solution(
         parameters=np.asarray(result.x * scale),

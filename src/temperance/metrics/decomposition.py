@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
 from temperance.labels import Names
-from temperance.metrics.predictions import Predictions, cached_slices, check_integer, check_rows
-from temperance.metrics.recalibration import Recalibration, Recalibrator, log_probabilities
+from temperance.metrics.predictions import Predictions, check_integer, check_rows
+from temperance.metrics.recalibration import log_probabilities
+from temperance.metrics.vocabulary import open_recalibration
 from temperance.validation import check_choice, random_generator
 
 
@@ -206,17 +207,15 @@ def recalibrated_losses(rows: Predictions, folds: int, generator: np.random.Gene
     nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
     fold = generator.permutation(n_rows) % folds
     logs = log_probabilities(rows.probs, np.float32)
-    recalibration = Recalibration(logs, rows.labels, rows.class_totals)
-    models = (Recalibrator(1.0, np.zeros(logs.shape[1])),) * 2
+    recalibration = open_recalibration(logs, rows.labels, rows.class_totals)
+    models, fits = recalibration.start, []
     for held in range(folds):
         # Starting from the last fold's fit saves passes. Both fits are convex and run to convergence, so
         # that the start, which has seen the held rows, leaves no trace that matters.
         # With nothing to learn from, as for a single row, a fit returns its start, the identity.
         weight = np.where(fold == held, 0.0, rows.weight)
         models = recalibration.fit(weight, models) if weight.any() else models
-        index = np.flatnonzero(fold == held)
-        for block in cached_slices(len(index), logs.shape[1]):
-            chosen = index[block]
-            for which, model in enumerate(models, start=1):
-                nll[which, chosen], brier[which, chosen] = model.losses(logs[chosen], rows.labels[chosen])
+        fits.append(models)
+    for which, of_folds in enumerate(zip(*fits, strict=True), start=1):
+        nll[which], brier[which] = recalibration.losses(of_folds, fold)
     return {"nll": nll, "brier": brier}

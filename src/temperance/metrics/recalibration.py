@@ -4,15 +4,11 @@ With l = log p of a row, less its largest, the recalibrated probabilities are q 
 b this is temperature scaling. Each bias has a unit normal prior, which decides for classes with few rows and
 vanishes for others. The objectives and their solvers are those of `core`. All runs on l in float32, several
 times faster and exact far beyond standard errors; sums over classes and rows are in float64.
-
-A class that is no row's label, and whose probabilities add up to less than 1/4 of a row, would get a bias
-between -1/4 and 0 by its prior: it gets 0. Where these are most classes, as in a vocabulary, a fit of biases
-sees them as one class, which has their probability at the best temperature: it reads N rows of the other
-classes, not of all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +16,7 @@ from numpy.typing import DTypeLike
 
 from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.biased_rows import Inputs, exponentiate
+from temperance.core.blocks import Scratch, for_each_block
 from temperance.core.fisher import lbfgs, solve
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
@@ -32,8 +29,6 @@ from temperance.metrics.predictions import cached_slices
 
 _LOG_TEMPERATURES = -np.log([100.0]), -np.log([0.01])  # separable rows would drive beta to infinity
 _RIDGE = 1.0
-_LEAST_TOTAL = 0.25  # of the probabilities of a class that is no label, for a bias of its own
-_TINY = float(np.finfo(np.float32).tiny)
 _LOSS_TOLERANCE = 1e-9  # of the mean loss, whose last digits nobody reads
 _GRADIENT_TOLERANCE = 3e-2  # in standard errors of each parameter, see `fit_bias`
 
@@ -47,25 +42,35 @@ class Recalibrator:
 
     def losses(self, logs: Floats, labels: Indices) -> tuple[Vector, Vector]:
         """Return the negative log-likelihood and the Brier score of each row of a block."""
+        at_label, log_sums, squares = self.parts(logs, labels)
+        return losses_of_parts(at_label - log_sums, squares)
+
+    def parts(self, logs: Floats, labels: Indices) -> tuple[Floats, Vector, Vector]:
+        """Return u of the label, log sum exp u, and the sum of the squares of softmax(u), u = beta l + b."""
         odds = np.float32(self.beta) * logs
         odds += self.bias.astype(np.float32)
         at_label = odds[np.arange(len(odds)), labels]
         sums, log_sums = exponentiate(odds)
-        nll = np.maximum(log_sums - at_label, 0)  # rounding
-        squares = np.einsum("ij,ij->i", odds, odds).astype(np.float64) / sums**2
-        return nll, np.maximum(squares - 2 * np.exp(-nll) + 1, 0)
+        return at_label, log_sums, np.einsum("ij,ij->i", odds, odds).astype(np.float64) / sums**2
+
+
+def losses_of_parts(log_label: Floats, squares: Vector) -> tuple[Vector, Vector]:
+    """Return both losses of rows with the log probability of the label and the sum of all squares."""
+    nll = np.maximum(-log_label, 0)  # rounding
+    return nll, np.maximum(squares - 2 * np.exp(-nll) + 1, 0)
 
 
 def log_probabilities(probs: Floats, dtype: DTypeLike) -> Floats:
     """Return log p less its row maximum; a probability of 0 counts as the smallest of its dtype."""
-    if probs.dtype.itemsize == 2:
-        probs, tiny = probs.astype(np.float32), 2.0**-24
-    else:
-        tiny = float(np.finfo(probs.dtype).tiny)
+    tiny = 2.0**-24 if probs.dtype.itemsize == 2 else float(np.finfo(probs.dtype).tiny)
     logs = scratch_array(probs.shape, dtype)
-    for block in cached_slices(*probs.shape):
-        part = np.log(np.maximum(probs[block], tiny, dtype=probs.dtype))
-        logs[block] = part - part.max(axis=1, keepdims=True)
+
+    def work(p: Floats, i: int, j: int, scratch: Scratch) -> None:
+        part = np.maximum(p, p.dtype.type(tiny))
+        np.log(part, out=part)
+        np.subtract(part, part.max(axis=1, keepdims=True), out=logs[i:j], casting="same_kind")
+
+    for_each_block(probs, work)
     return logs
 
 
@@ -84,44 +89,33 @@ def bias_objective(rows: LogitRows, weight: Vector) -> OffsetLogLikelihood:
     return OffsetLogLikelihood(rows, predictor, Log(), Inputs(K, None), weight, prior, rows.dtype.type)
 
 
-class Recalibration:
-    """The log probabilities to recalibrate, and which classes have a bias of their own."""
+Recalibrators = tuple[Recalibrator, Recalibrator]
+"""Temperature scaling, and temperature scaling with biases."""
 
-    def __init__(self, logs: Floats, labels: Indices, totals: Vector) -> None:
-        own = totals >= _LEAST_TOTAL
-        own[labels] = True
+
+class Recalibration:
+    """The log probabilities to recalibrate, by models in which every class has a bias."""
+
+    def __init__(self, logs: Floats, labels: Indices) -> None:
         self.logs, self.labels, self.n_classes = logs, labels, logs.shape[1]
         self.rows = LogitRows(logs, labels)
-        self.own = np.flatnonzero(own) if 2 * own.sum() < self.n_classes else None
-        if self.own is not None:
-            self.place = np.searchsorted(self.own, labels)
+        self.start = (Recalibrator(1.0, np.zeros(self.n_classes)),) * 2
 
-    def fit(
-        self, weight: Vector, start: tuple[Recalibrator, Recalibrator]
-    ) -> tuple[Recalibrator, Recalibrator]:
+    def fit(self, weight: Vector, start: Recalibrators) -> Recalibrators:
         """Return temperature scaling, and temperature scaling with biases, for these weights."""
         beta = fit_temperature(self.rows, weight, start[0].beta)
         scaled = Recalibrator(beta, start[0].bias)
-        if self.own is None:
-            return scaled, fit_bias(self.rows, weight, Recalibrator(beta, start[1].bias))
-        merged = LogitRows(self._merged(beta), self.place)
-        before = Recalibrator(1.0, np.append(start[1].bias[self.own], 0.0))
-        found = fit_bias(merged, weight, before, last_is_fixed=True)
-        bias = np.zeros(self.n_classes)
-        bias[self.own] = found.bias[:-1]
-        return scaled, Recalibrator(beta * found.beta, bias)
+        return scaled, fit_bias(self.rows, weight, Recalibrator(beta, start[1].bias))
 
-    def _merged(self, beta: float) -> Floats:
-        """Return beta l of the classes with biases, and the log of the sum of exp(beta l) of all others."""
-        assert self.own is not None
-        merged = np.empty((len(self.logs), len(self.own) + 1), np.float32)
-        for block in cached_slices(*self.logs.shape):
-            odds = np.float32(beta) * self.logs[block]
-            merged[block, :-1] = odds[:, self.own]
-            np.exp(odds, out=odds)
-            others = odds.sum(axis=1, dtype=np.float64) - odds[:, self.own].sum(axis=1, dtype=np.float64)
-            merged[block, -1] = np.log(np.maximum(others, _TINY))
-        return merged
+    def losses(self, models: Sequence[Recalibrator], fold: Indices) -> tuple[Vector, Vector]:
+        """Return the negative log-likelihood and the Brier score of each row by the model of its fold."""
+        nll, brier = np.empty((2, len(fold)))
+        for held, model in enumerate(models):
+            index = np.flatnonzero(fold == held)
+            for block in cached_slices(len(index), self.n_classes):
+                rows = index[block]
+                nll[rows], brier[rows] = model.losses(self.logs[rows], self.labels[rows])
+        return nll, brier
 
 
 def fit_bias(

@@ -1,0 +1,145 @@
+"""Recalibration of a vocabulary: what comes from shared passes is what its definition says."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, logsumexp
+
+from temperance.metrics import vocabulary
+from temperance.metrics.decomposition import recalibrated_losses
+from temperance.metrics.predictions import check_rows
+from temperance.metrics.recalibration import Recalibration, Recalibrator, fit_temperature
+from temperance.metrics.series_rows import SeriesRows
+
+N_ROWS, N_CLASSES = 60, 2000
+
+
+@pytest.fixture(scope="module")
+def task():
+    """Return log probabilities, less the largest of each row, and labels of a cooler distribution."""
+    rng = np.random.default_rng(0)
+    logits = 3 * rng.standard_normal((N_ROWS, N_CLASSES))
+    labels = (0.7 * logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    return (logits - logits.max(axis=1, keepdims=True)).astype(np.float32), labels
+
+
+@pytest.fixture
+def rows(task):
+    return SeriesRows(*task, np.unique(task[1]))
+
+
+def split_sums(rows, beta, power):
+    """Return the sums of l^power exp(beta l) over own classes and over all others, in float64."""
+    logs = rows.values.astype(np.float64)
+    terms = logs**power * np.exp(beta * logs)
+    own = terms[:, np.unique(rows.labels)].sum(axis=1)
+    return own, terms.sum(axis=1) - own
+
+
+@pytest.mark.parametrize("centre", [0.05, 0.6, 1.0, 4.0, 20.0])
+@pytest.mark.parametrize("share", [-1.0, -0.5, 0.0, 1.0])
+def test_the_sums_within_the_radius_are_those_of_the_definition(rows, centre, share):
+    rows.sums_near(centre)
+    ((_, radius),) = rows._known
+    beta = centre + share * 0.999 * radius
+    found = rows.sums_near(beta)
+    assert len(rows._known) == 1
+    total, _, _ = sum(found)
+    for power, tolerance in enumerate((5e-7, 1e-5, 2e-4)):
+        for sums, exact in zip(found, split_sums(rows, beta, power), strict=True):
+            if power == 0:
+                np.testing.assert_allclose(sums[0], exact, atol=tolerance * total.min())
+            else:  # a fit uses their means
+                assert np.mean(sums[power] / total) == pytest.approx(np.mean(exact / total), rel=tolerance)
+
+
+def test_a_beta_beyond_the_radius_is_read(rows):
+    rows.sums_near(1.0)
+    ((_, radius),) = rows._known
+    rows.sums_near(1 + 1.01 * radius)
+    assert len(rows._known) == 2
+
+
+def test_the_moments_are_those_of_plain_rows(rows, task):
+    plain = Recalibration(*task).rows
+    rows.moments(0.7)
+    for beta in (0.7, 0.72, np.full(N_ROWS, 0.69), np.linspace(0.5, 1, N_ROWS)):
+        near, exact = rows.moments(beta), plain.moments(beta)
+        np.testing.assert_allclose(near.log_s, exact.log_s, rtol=2e-6)
+        np.testing.assert_allclose(near.mu, exact.mu, rtol=2e-6)
+        np.testing.assert_allclose(near.v, exact.v, rtol=2e-5)
+
+
+def test_the_temperature_minimises_the_loss(rows, task):
+    logs, labels = task
+    weight = np.random.default_rng(1).uniform(0.5, 2, N_ROWS)
+
+    def loss(beta):
+        return weight @ -log_softmax(beta * logs.astype(float), axis=1)[np.arange(N_ROWS), labels]
+
+    best = minimize_scalar(loss, bounds=(0.2, 2), method="bounded", options={"xatol": 1e-9}).x
+    assert fit_temperature(rows, weight) == pytest.approx(best, rel=1e-5)
+
+
+def models(n_biases, seed=2):
+    rng = np.random.default_rng(seed)
+    return [Recalibrator(beta, rng.normal(0, 2, n_biases)) for beta in (0.3, 1.0, 2.5)]
+
+
+def test_the_losses_are_those_of_a_model_with_biases_of_zero(task):
+    logs, labels = task
+    own = np.unique(labels)
+    compact = vocabulary.VocabularyRecalibration(logs, labels, own)
+    fold = np.arange(N_ROWS) % 3
+    for loss in range(2):
+        found = compact.losses(models(len(own)), fold)[loss]
+        for held, model in enumerate(models(len(own))):
+            log_q = model.beta * logs.astype(float)
+            log_q[:, own] += model.bias
+            log_q = log_softmax(log_q, axis=1)
+            error = np.exp(log_q)
+            error[np.arange(N_ROWS), labels] -= 1
+            exact = -log_q[np.arange(N_ROWS), labels], (error**2).sum(axis=1)
+            np.testing.assert_allclose(found[fold == held], exact[loss][fold == held], rtol=2e-6, atol=1e-7)
+
+
+def test_classes_with_a_bias_that_are_far_below_the_top_overflow_nothing():
+    logs = np.full((4, 10), -700.0, np.float32)
+    logs[:, 5:7] = 0  # neither is a label
+    labels = np.array([0, 1, 0, 1])
+    compact = vocabulary.VocabularyRecalibration(logs, labels, np.array([0, 1]))
+    nll, brier = compact.losses([Recalibrator(100.0, np.zeros(2))], np.zeros(4, int))
+    np.testing.assert_allclose(nll, 70_000 + np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(brier, 1.5)
+
+
+def test_the_others_are_one_class_with_the_log_of_their_sum(rows, task):
+    logs, labels = task
+    own = np.unique(labels)
+    merged = vocabulary.VocabularyRecalibration(logs, labels, own)._merged(0.8)
+    others = np.delete(0.8 * logs.astype(float), own, axis=1)
+    np.testing.assert_allclose(merged[:, -1], logsumexp(others, axis=1), rtol=2e-6)
+    np.testing.assert_allclose(merged[:, :-1], 0.8 * logs[:, own], rtol=1e-6)
+
+
+def test_most_classes_without_a_bias_make_a_vocabulary(task):
+    logs, labels = task
+    totals = np.exp(log_softmax(logs.astype(float), axis=1)).sum(axis=0)
+    found = vocabulary.open_recalibration(logs, labels, totals)
+    assert isinstance(found, vocabulary.VocabularyRecalibration)
+    assert set(labels) <= set(found.rows._columns)
+    assert isinstance(vocabulary.open_recalibration(logs[:, :9], labels % 9, totals[:9]), Recalibration)
+
+
+def test_five_folds_read_the_rows_about_as_often_as_one_fit(task, monkeypatch):
+    logs, labels = task
+    opened = []
+
+    def remember(*arguments):
+        opened.append(vocabulary.open_recalibration(*arguments))
+        return opened[-1]
+
+    monkeypatch.setattr("temperance.metrics.decomposition.open_recalibration", remember)
+    probs = np.exp(log_softmax(logs.astype(float), axis=1))
+    recalibrated_losses(check_rows(probs, labels), 5, np.random.default_rng(0))
+    assert opened[0].rows.passes <= 7  # the tops, three or four betas for the fits, one for each loss
