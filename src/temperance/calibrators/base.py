@@ -23,6 +23,7 @@ from sklearn.utils import TransformerTags
 
 from temperance import loaders
 from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
+from temperance.calibrators.descriptions import name_with_options
 from temperance.calibrators.fit_record import Baseline, FittedOn
 from temperance.calibrators.model import Formula, Model, Shape, model_of
 from temperance.calibrators.opening import open_fit_data
@@ -37,7 +38,6 @@ from temperance.validation import InputError
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
 """Shares of the rows of a fit at which its temperatures are kept."""
-
 
 _SET_BY_FIT = ("model_", "n_features_in_", "feature_names_in_")
 
@@ -208,7 +208,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
         """Return the model of a fit with the options of this estimator."""
         return Model(
             self.key,
-            repr(self).removesuffix("()"),
+            name_with_options(self),
             formula,
             self.get_params(),
             data.n_classes,

@@ -119,8 +119,8 @@ def _softmax(z: Any, peak: Any, beta: Any, out: Any) -> None:  # pragma: no cove
 
 
 def moments(z: Any, top: Any, peak: Any, beta: Any, r: Any, mu: Any, v: Any, scratch: Any) -> None:
-    """Write r, mu and v of each row at its inverse temperature; the scratch is not needed."""
-    _moments(z, top, peak, beta, r, mu, v)
+    """Write r, mu and, unless it is None, v of each row; the scratch is not needed."""
+    _moments(z, top, peak, beta, r, mu, np.empty_like(r) if v is None else v)
 
 
 def softmax(z: Any, top: Any, peak: Any, beta: Any, out: Any, scratch: Any) -> None:

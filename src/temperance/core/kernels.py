@@ -53,37 +53,60 @@ def locate(z: Floats, top: Indices, peak: Floats) -> None:
     peak[:] = z[np.arange(len(z)), top]
 
 
-def _exponentials(z: Floats, peak: Floats, beta: Floats, scratch: Scratch) -> tuple[Floats, Floats]:
-    """Return d = z - m and e = exp(beta d), in the scratch."""
-    d, e = scratch.d[: len(z)], scratch.e[: len(z)]
-    np.subtract(z, peak[:, None], out=d)
-    np.maximum(d, LOWEST[d.itemsize], out=d)
+def _write_gaps(z: Floats, peak: Floats, out: Floats) -> None:
+    """Write d = z - m."""
+    np.subtract(z, peak[:, None], out=out)
+    np.maximum(out, LOWEST[out.itemsize], out=out)
+
+
+def _exponentials(d: Floats, beta: Floats, scratch: Scratch) -> Floats:
+    """Return exp(beta d), in the scratch."""
+    e = scratch.e[: len(d)]
     np.multiply(d, beta[:, None], out=e)
     np.exp(e, out=e)
-    return d, e
+    return e
+
+
+def _gaps_of_others(z: Floats, top: Indices, peak: Floats, scratch: Scratch) -> Floats:
+    """Return d, with the top as far below itself as a masked class is: its exponential is 0, too."""
+    if scratch.gaps is not None:
+        return scratch.gaps
+    d = (scratch.buffer() if scratch.keeps_gaps else scratch.d)[: len(z)]
+    _write_gaps(z, peak, d)
+    d[np.arange(len(z)), top] = LOWEST[d.itemsize]
+    scratch.gaps = d if scratch.keeps_gaps else None
+    return d
 
 
 def moments(
-    z: Floats, top: Indices, peak: Floats, beta: Floats, r: Floats, mu: Floats, v: Floats, scratch: Scratch
+    z: Floats,
+    top: Indices,
+    peak: Floats,
+    beta: Floats,
+    r: Floats,
+    mu: Floats,
+    v: Floats | None,
+    scratch: Scratch,
 ) -> None:
-    """Write r, mu and v of each row at its inverse temperature."""
-    d, e = _exponentials(z, peak, beta, scratch)
-    e[np.arange(len(z)), top] = 0
+    """Write r, mu and, unless it is None, v of each row at its inverse temperature."""
+    d = _gaps_of_others(z, top, peak, scratch)
+    e = _exponentials(d, beta, scratch)
     r[:] = scratch.row_sums(scratch.e, len(z))
-    np.multiply(e, d, out=e)
-    mu[:] = scratch.row_sums(scratch.e, len(z))
-    np.multiply(e, d, out=e)
-    v[:] = scratch.row_sums(scratch.e, len(z))
     s = 1 + r
-    mu /= s
-    v /= s
-    v -= mu * mu
-    np.maximum(v, 0, out=v)
+    e *= d
+    np.divide(scratch.row_sums(scratch.e, len(z)), s, out=mu)
+    if v is not None:
+        e *= d
+        np.divide(scratch.row_sums(scratch.e, len(z)), s, out=v)
+        v -= mu * mu
+        np.maximum(v, 0, out=v)
 
 
 def softmax(z: Floats, top: Indices, peak: Floats, beta: Floats, out: Floats, scratch: Scratch) -> None:
     """Write the probabilities softmax(beta z)."""
-    _, e = _exponentials(z, peak, beta, scratch)
+    d = scratch.d[: len(z)]
+    _write_gaps(z, peak, d)
+    e = _exponentials(d, beta, scratch)
     np.multiply(e, (1 / scratch.row_sums(scratch.e, len(z)))[:, None], out=out)
 
 

@@ -1,5 +1,6 @@
 """What a temperature may depend on: a = a(row; theta), the predictor that a link turns into T.
 
+    Constant   a = theta, one number for all rows
     Linear     a = Phi theta, of features stored for each row and, on request, the logits less their mean
     Grouped    a = theta[group of the row]
     ByClass    a = Phi theta + shift[class of the row]
@@ -28,7 +29,7 @@ class Predictor(Protocol):
     n_parameters: int
 
     def predict(self, theta: Vector) -> Vector:
-        """Return a of each row."""
+        """Return a of each row, or one number that they share."""
         ...
 
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
@@ -38,6 +39,24 @@ class Predictor(Protocol):
     def take(self, index: Index, rows: LogitRows) -> Predictor:
         """Return the same for every `step`-th row; `rows` holds these rows."""
         ...
+
+
+class Constant:
+    """a = theta: what depends on a alone is computed once, not for each row."""
+
+    n_parameters = 1
+
+    def predict(self, theta: Vector) -> Vector:
+        """Return the a that all rows share, (1,)."""
+        return theta
+
+    def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
+        """Return J' da and J' diag(w) J."""
+        return np.array([np.sum(da)]), None if w is None else np.array([[np.sum(w)]])
+
+    def take(self, index: Index, rows: LogitRows) -> Constant:
+        """Return the same for some rows."""
+        return self
 
 
 class Linear:
