@@ -29,6 +29,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import KNOTS, MapLikelihood
 from temperance.core.objective import Prior
 from temperance.core.ops import Array
+from temperance.core.solution import Solution
 from temperance.validation import check_temperatures
 
 STEP_DEVIATION = 0.3  # of neighbouring slopes from each other
@@ -107,7 +108,7 @@ class MonotoneScaling(Calibrator):
             data,
             formula,
             solution,
-            standard_errors={"map_slopes": _errors(objective(solution.parameters), data)},
+            standard_errors={"map_slopes": _errors(solution, objective, data)},
         )
 
     def _shapes(self, n_classes: int) -> dict[str, Shape]:
@@ -147,6 +148,9 @@ def _precision() -> Matrix:
     return precision
 
 
-def _errors(point: Any, data: FitData) -> Vector:
-    _, hessian = point.derivatives
-    return np.sqrt(np.linalg.inv(hessian).diagonal() / data.total_weight)
+def _errors(solution: Solution, objective: Any, data: FitData) -> Vector:
+    variances = np.zeros(1) if solution.covariance is None else solution.covariance.diagonal()
+    if not (variances > 0).all():  # the solver has none for a slope at its bound
+        _, hessian = objective(solution.parameters).derivatives
+        variances = np.linalg.inv(hessian).diagonal() / data.total_weight
+    return np.sqrt(variances)

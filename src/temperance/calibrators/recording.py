@@ -88,8 +88,8 @@ def _digest(n_rows: int, counts: AnyArray, labels: AnyArray, logits: AnyArray) -
     shape = np.array([n_rows, len(counts)])
     digest = hashlib.sha256()
     for whole_numbers in (shape, counts, labels):
-        digest.update(np.ascontiguousarray(whole_numbers, "<i8"))
-    digest.update(np.ascontiguousarray(logits + 0.0, "<f8"))  # -0.0 + 0.0 = 0.0
+        digest.update(np.ascontiguousarray(whole_numbers, "<i8").data)
+    digest.update(np.ascontiguousarray(logits + 0.0, "<f8").data)  # -0.0 + 0.0 = 0.0
     return f"sha256:{digest.hexdigest()}"
 
 

@@ -24,10 +24,11 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import Scratch
+from temperance.core.blocks import Scratch, row_slices
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
-SEGMENT_SCRATCH = 16  # numbers that sums over segments take for each class: blocks are smaller by that
+SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time: what is computed stays in the cache
+MOST_COMPARED = 64  # knots; a number is compared with each, and their count is one byte
 SEGMENTS_IN_THREADS = False  # sorting numbers into segments holds Python's lock
 FARTHEST = 1e15  # stands for the negative log-probability of a masked class
 
@@ -119,12 +120,23 @@ def _mapped(
     e *= -beta
     e += log_s[:, None]
     np.minimum(e, FARTHEST, out=e)
-    segment = np.searchsorted(table.knots[1:], e.reshape(-1), side="right").reshape(e.shape)
+    segment = _segments(e, table.knots)
     e -= table.knots.take(segment)
     u = table.slopes.take(segment)
     u *= e
     u += table.values.take(segment)
     return segment, e, u
+
+
+def _segments(e: Matrix, knots: Vector) -> Indices:
+    """Return how many knots, the first left out, each number has reached: vector loops, unlike a search."""
+    if len(knots) > MOST_COMPARED:
+        return np.searchsorted(knots[1:], e.reshape(-1), side="right").reshape(e.shape)
+    count, reached = np.zeros(e.shape, np.uint8), np.empty(e.shape, np.bool_)
+    for knot in knots[1:]:
+        np.greater_equal(e, knot, out=reached)
+        count += reached.view(np.uint8)
+    return count.astype(np.intp)
 
 
 def segment_sums(
@@ -137,14 +149,29 @@ def segment_sums(
     scale: Vector,
     sums: Matrix,
 ) -> None:
-    """Write the sums of p, p r and p r^2 over each segment, (3, rows, segments)."""
+    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows)."""
+    for at in row_slices(len(z), max(1, SEGMENT_NUMBERS // z.shape[1])):
+        _segment_sums(z[at], top[at], peak[at], log_s[at], beta, table, scale[at], sums[:, :, at])
+
+
+def _segment_sums(
+    z: Floats,
+    top: Indices,
+    peak: Floats,
+    log_s: Vector,
+    beta: float,
+    table: MapTable,
+    scale: Vector,
+    sums: Matrix,
+) -> None:
     each, shape = np.arange(len(z)), sums.shape[1:]
     segment, r, u = _mapped(z, peak, log_s, beta, table)
     u -= u[each, top][:, None]
     u *= -scale[:, None]
     p = np.exp(u, out=u)
     p[each, top] = 0
-    segment += (each * shape[1])[:, None]
+    segment *= len(z)
+    segment += each[:, None]
     for power in range(3):
         sums[power] = np.bincount(segment.reshape(-1), p.reshape(-1), sums[0].size).reshape(shape)
         p *= r

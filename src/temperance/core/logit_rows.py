@@ -29,7 +29,7 @@ IMPOSSIBLE = 2e4
 GRAM_SIZE = 1 << 20
 SEGMENT_COST = 8  # of sums over segments, relative to moments, in NumPy
 MIXED_NUMBERS = 1 << 15  # that a mixture holds at a time: its nodes times some rows, within the cache
-ROW_SCRATCH = 2048  # numbers that the moments of a row of segments take
+ROW_SCRATCH = 1024  # numbers that the moments of a row of segments take
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
 """From rows and their sums of p, p r and p r^2 over segments to arrays that add up."""
@@ -214,13 +214,12 @@ class LogitRows:
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
             at = slice(i, j)
-            sums = np.empty((3, j - i, len(table.knots)))
+            sums = np.empty((3, len(table.knots), j - i))
             row = self._top[at], self._peak[at], log_s[at]
             kernels.segment_sums(z, *row, beta, table, scale[at], sums)
             return use(at, sums)
 
-        width = max(kernels.SEGMENT_SCRATCH * self.n_classes, ROW_SCRATCH)
-        return self.sum(work, width, threads=kernels.SEGMENTS_IN_THREADS)
+        return self.sum(work, ROW_SCRATCH, threads=kernels.SEGMENTS_IN_THREADS)
 
     def mapped_mixture(
         self, beta: float, table: MapTable, scales: Matrix, weights: Vector, *, log: bool

@@ -12,6 +12,7 @@ J' diag(w) J, where J is the Jacobian of a with respect to theta.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -145,14 +146,20 @@ class ByClass:
         cross = by_feature[self.n_stored :]
         return gradient, np.block([[by_feature[: self.n_stored], cross.T], [cross, groups]])
 
-    def gather(self, columns: Matrix, at: slice = slice(None)) -> Matrix:
-        """Return J' columns, for the rows `at`."""
-        totals = np.stack([self._total(column, at) for column in columns.T], axis=1)
-        return np.concatenate([self.features[at].T @ columns, totals])
+    def gather(self, columns: Matrix) -> Matrix:
+        """Return J' columns."""
+        return np.concatenate([self.features.T @ columns, self._members @ columns])
 
-    def _total(self, values: Vector, at: slice = slice(None)) -> Vector:
-        totals: Vector = np.bincount(self.group[at] + 1, values, self.n_groups + 1)[1:].astype(np.float64)
+    def _total(self, values: Vector) -> Vector:
+        totals: Vector = self._members @ values
         return totals
+
+    @cached_property
+    def _members(self) -> csr_array:
+        """1 where a row (the second axis) is in a group (the first)."""
+        grouped = np.flatnonzero(self.group >= 0)
+        ones, shape = np.ones(len(grouped)), (self.n_groups, len(self.group))
+        return csr_array((ones, (self.group[grouped], grouped)), shape=shape)
 
     def jacobian(self, start: int, stop: int) -> csr_array:
         """Return the rows start..stop of J."""
