@@ -223,16 +223,16 @@ def test_both_kernels_give_the_same_sums(n_classes, dtype):
     found, scale = {}, RNG.uniform(0.3, 2, size=N)
     for name in ("numpy", "compiled"):
         with backend.kernel(name):
-            sums = np.empty((3, N, MAP_SEGMENTS))
+            sums = np.empty((3, MAP_SEGMENTS, N))
 
             def keep(at, part, sums=sums):
-                sums[:, at] = part
+                sums[:, :, at] = part
                 return (np.zeros(1),)
 
             LogitRows(z.astype(dtype)).sum_segments(1 / T0, MapTable.of(KNOTS, SLOPES), scale, keep)
             found[name] = sums
     # Only the top class can have a probability above 1/2: no other is in the first two segments.
-    assert found["numpy"][0].sum(axis=0)[2:].min() > 0, "every segment has classes"
+    assert found["numpy"][0].sum(axis=1)[2:].min() > 0, "every segment has classes"
     # The compiled sums are differences between what lies beyond two knots: rounded as their total is.
     rtol = 1e-11 if dtype == np.float64 else 2e-5
     for compiled, plain in zip(found["compiled"], found["numpy"], strict=True):

@@ -23,6 +23,7 @@ from sklearn.utils import TransformerTags
 
 from temperance import loaders
 from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
+from temperance.calibrators.descriptions import name_with_options
 from temperance.calibrators.fitted import model_of
 from temperance.calibrators.opening import open_fit_data
 from temperance.calibrators.predicting import PredictMixin
@@ -38,7 +39,6 @@ from temperance.validation import InputError
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
 """Shares of the rows of a fit at which its temperatures are kept."""
-
 
 _SET_BY_FIT = ("model_", "n_features_in_", "feature_names_in_")
 
@@ -206,7 +206,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
         """Return the model of a fit with the options of this estimator."""
         return Model(
             self.key,
-            repr(self).removesuffix("()"),
+            name_with_options(self),
             formula,
             self.get_params(),
             data.n_classes,

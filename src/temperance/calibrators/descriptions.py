@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
+
+
+def name_with_options(calibrator: Any) -> str:
+    """Return the name of a method, with its options if any is not the default."""
+    kind = type(calibrator)
+    # scikit-learn's repr takes as long as the fit of a few hundred rows.
+    default = calibrator.get_params() == kind().get_params()
+    return kind.__name__ if default else repr(calibrator).removesuffix("()")
 
 
 def estimate(value: float, error: Vector | float | None) -> str:

@@ -25,6 +25,7 @@ from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import MapLikelihood
 from temperance.core.objective import Prior
+from temperance.core.solution import Solution
 from temperance.formulas.model import Model
 from temperance.formulas.monotone import MonotoneFormula
 
@@ -83,7 +84,7 @@ class MonotoneScaling(Calibrator):
             data,
             formula,
             solution,
-            standard_errors={"map_slopes": _errors(objective(solution.parameters), data)},
+            standard_errors={"map_slopes": _errors(solution, objective, data)},
         )
 
     def temperature(self, logits: Any, *, dim: int = -1) -> Any:
@@ -120,6 +121,9 @@ def _precision() -> Matrix:
     return precision
 
 
-def _errors(point: Any, data: FitData) -> Vector:
-    _, hessian = point.derivatives
-    return np.sqrt(np.linalg.inv(hessian).diagonal() / data.total_weight)
+def _errors(solution: Solution, objective: Any, data: FitData) -> Vector:
+    variances = np.zeros(1) if solution.covariance is None else solution.covariance.diagonal()
+    if not (variances > 0).all():  # the solver has none for a slope at its bound
+        _, hessian = objective(solution.parameters).derivatives
+        variances = np.linalg.inv(hessian).diagonal() / data.total_weight
+    return np.sqrt(variances)

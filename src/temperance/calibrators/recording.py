@@ -81,15 +81,15 @@ def _labels(rows: LogitRows) -> AnyArray:
 
 def _labelled(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
     blocks = [block.astype(np.float64) for block, *_ in read_blocks(rows.values)]
-    return _labels(rows), np.concatenate(blocks)
+    return _labels(rows), blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def _digest(n_rows: int, counts: AnyArray, labels: AnyArray, logits: AnyArray) -> str:
     shape = np.array([n_rows, len(counts)])
     digest = hashlib.sha256()
     for whole_numbers in (shape, counts, labels):
-        digest.update(whole_numbers.astype("<i8").tobytes())
-    digest.update((logits + 0.0).astype("<f8").tobytes())  # -0.0 + 0.0 = 0.0
+        digest.update(np.ascontiguousarray(whole_numbers, "<i8").data)
+    digest.update(np.ascontiguousarray(logits + 0.0, "<f8").data)  # -0.0 + 0.0 = 0.0
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -141,8 +141,9 @@ def _baseline(
     counted = weights > 0
     if not counted.any():
         return None
-    columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
-    confidence, entropy, predicted, right, weights = columns
+    if not counted.all():
+        columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
+        confidence, entropy, predicted, right, weights = columns
     share = weights / weights.max()  # whose squares neither overflow nor vanish
     confidence_quantiles, confidence_shares = _distribution(confidence, share)
     entropy_quantiles, entropy_shares = _distribution(entropy, share)
@@ -163,13 +164,16 @@ def _baseline(
 
 def _mean(values: Vector, weights: Vector) -> float:
     # Rounding must not take the mean of ones above 1.
-    return float(np.clip(weights @ values / weights.sum(), values.min(), values.max()))
+    return float(min(max(weights @ values / weights.sum(), values.min()), values.max()))
 
 
 def _distribution(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
     """Return the quantiles of the baseline, and the share of the weight up to each."""
-    order = np.argsort(values)
-    ordered, cumulated = values[order], np.cumsum(weights[order])
+    if (weights == weights[0]).all():
+        ordered, cumulated = np.sort(values), np.cumsum(weights)
+    else:
+        order = np.argsort(values)
+        ordered, cumulated = values[order], np.cumsum(weights[order])
     at = np.searchsorted(cumulated, BASELINE_SHARES * cumulated[-1] * (1 - SLACK))
     up_to = np.searchsorted(ordered, ordered[at], side="right") - 1
     return ordered[at], cumulated[up_to] / cumulated[-1]

@@ -20,7 +20,7 @@ from temperance.core.fit_data import FitData
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Linear
+from temperance.core.predictors import Constant
 from temperance.core.solution import Solution
 
 # Rows that give a first guess of the scale, and a start for methods that refine it.
@@ -75,7 +75,7 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
 
 def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
     """Return the likelihood as a function of the log of one temperature for all rows."""
-    return LogLikelihood(rows, Linear(np.ones((rows.n_rows, 1))), Log(), weights)
+    return LogLikelihood(rows, Constant(), Log(), weights)
 
 
 def _degenerate_reason(n_rows: int, right: int, wrong: int, solution: Solution) -> str | None:

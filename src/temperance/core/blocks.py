@@ -92,11 +92,18 @@ class BFloat16:
 
 
 class Scratch:
-    """The (rows, classes) buffers of one thread, each allocated when first needed."""
+    """The (rows, classes) buffers of one thread, each allocated when first needed.
 
-    def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
+    With `keeps_gaps` it serves the same rows at every pass, and their gaps to the top are computed once.
+    """
+
+    def __init__(
+        self, n_rows: int, n_classes: int, dtype: np.dtype[Any], *, keeps_gaps: bool = False
+    ) -> None:
         self._shape = (max(n_rows, FEWEST_ROWS), n_classes)
         self._dtype = dtype
+        self.keeps_gaps = keeps_gaps
+        self.gaps: Floats | None = None
         # Not cached properties, whose lock takes longer than a row of few classes.
         self._read: Floats | None = None
         self._d: Floats | None = None
@@ -106,17 +113,18 @@ class Scratch:
     def d(self) -> Floats:
         """The gaps to the top of each row."""
         if self._d is None:
-            self._d = self._buffer()
+            self._d = self.buffer()
         return self._d
 
     @property
     def e(self) -> Floats:
         """Their exponentials."""
         if self._e is None:
-            self._e = self._buffer()
+            self._e = self.buffer()
         return self._e
 
-    def _buffer(self) -> Floats:
+    def buffer(self) -> Floats:
+        """Return a new buffer in the layout in which its rows are added up."""
         n_rows, n_classes = self._shape
         if n_classes < FEW_CLASSES:
             return np.zeros((n_classes, n_rows), self._dtype).T
@@ -232,16 +240,26 @@ class _OneBlasThread:
 one_blas_thread = _OneBlasThread()
 
 
-def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
+def kept_scratch(values: Floats | BFloat16) -> Scratch | None:
+    """Return the scratch for all passes over these values, if they are one block; None if they are more."""
+    n_rows, n_classes = values.shape
+    dtype = working_dtype(values)
+    if n_rows > block_rows(n_classes, dtype.itemsize):
+        return None
+    return Scratch(n_rows, n_classes, dtype, keeps_gaps=True)
+
+
+def for_each_block(values: Floats | BFloat16, work: BlockWork, kept: Scratch | None = None) -> None:
     """Call `work(block, start, stop, scratch)` for every block; it writes its results row by row.
 
-    It must not use the linear algebra library, whose threads would be beside ours.
+    `kept` is the scratch of a single block. The work must not use the linear algebra library, whose threads
+    would be beside ours.
     """
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = block_rows(n_classes, dtype.itemsize)
     if n_rows <= size:  # with as little Python as can be: one row is what a service asks for
-        scratch = Scratch(n_rows, n_classes, dtype)
+        scratch = kept or Scratch(n_rows, n_classes, dtype)
         with np.errstate(all="ignore"):
             work(scratch.block(values, 0, n_rows), 0, n_rows, scratch)
         return

@@ -22,7 +22,6 @@ from temperance.core.kernels import map_logits as map_logits
 
 _LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
 _LN2_LOW = 1.4286068203094172e-06
-SEGMENT_SCRATCH = 1  # as in `kernels`: what the loops need stays in the cache
 SEGMENTS_IN_THREADS = True
 PIECE = 1024  # classes whose numbers stay in the first cache
 _LOG2_E = 1.4426950408889634
@@ -119,8 +118,8 @@ def _softmax(z: Any, peak: Any, beta: Any, out: Any) -> None:  # pragma: no cove
 
 
 def moments(z: Any, top: Any, peak: Any, beta: Any, r: Any, mu: Any, v: Any, scratch: Any) -> None:
-    """Write r, mu and v of each row at its inverse temperature; the scratch is not needed."""
-    _moments(z, top, peak, beta, r, mu, v)
+    """Write r, mu and, unless it is None, v of each row; the scratch is not needed."""
+    _moments(z, top, peak, beta, r, mu, np.empty_like(r) if v is None else v)
 
 
 def softmax(z: Any, top: Any, peak: Any, beta: Any, out: Any, scratch: Any) -> None:
@@ -166,17 +165,17 @@ def _segment_sums(
 ) -> None:  # pragma: no cover
     e, p = np.empty(PIECE, z.dtype), np.empty(PIECE, z.dtype)
     for i in range(len(z)):
-        sums[:, i] = 0
+        sums[:, :, i] = 0
         for part in (z[i, : top[i]], z[i, top[i] + 1 :]):
             for k in range(0, len(part), PIECE):
                 piece = part[k : k + PIECE]
-                _add_beyond(piece, peak[i], log_s[i], beta, table, scale[i], at_top[i], e, p, sums[:, i])
+                _add_beyond(piece, peak[i], log_s[i], beta, table, scale[i], at_top[i], e, p, sums[:, :, i])
 
 
 def segment_sums(
     z: Any, top: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, sums: Any
 ) -> None:
-    """Write the sums of p, p r and p r^2 over each segment, (3, rows, segments)."""
+    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows)."""
     real = z.dtype.type
     widths = np.append(np.diff(table.knots), np.inf)
     segment = np.searchsorted(table.knots[1:], log_s, side="right")
@@ -186,7 +185,7 @@ def segment_sums(
     _segment_sums(z, *row, sums)
     # What lies beyond a segment is less far beyond its upper knot than beyond its lower one, by its width.
     p, q, r = sums
-    closed = widths[:-1]
-    r[:, :-1] -= r[:, 1:] + closed * (2 * q[:, 1:] + closed * p[:, 1:])
-    q[:, :-1] -= q[:, 1:] + closed * p[:, 1:]
-    p[:, :-1] -= p[:, 1:]
+    closed = widths[:-1, None]
+    r[:-1] -= r[1:] + closed * (2 * q[1:] + closed * p[1:])
+    q[:-1] -= q[1:] + closed * p[1:]
+    p[:-1] -= p[1:]

@@ -74,7 +74,7 @@ class _HeldRows(LogitRows):
         assert self.labels is not None
         return _HeldRows(self._gaps[index], self.labels[index], self._top[index])
 
-    def moments(self, beta: Vector | float) -> Moments:
+    def moments(self, beta: Vector | float, *, variance: bool = False) -> Moments:
         """Return the moments but for the variance, which a gradient does not need."""
         e = np.exp(np.reshape(beta, (-1, 1)) * self._gaps)
         s = e.sum(axis=1)

@@ -24,10 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import Scratch
+from temperance.core.blocks import Scratch, row_slices
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
-SEGMENT_SCRATCH = 16  # numbers that sums over segments take for each class: blocks are smaller by that
+SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time: what is computed stays in the cache
+FEWEST_COMPARED = 4096  # numbers from which on comparisons take less time than a search
+MOST_COMPARED = 64  # knots; a number is compared with each, and their count is one byte
 SEGMENTS_IN_THREADS = False  # sorting numbers into segments holds Python's lock
 FARTHEST = 1e15  # stands for the negative log-probability of a masked class
 
@@ -56,37 +58,60 @@ def locate(z: Floats, top: Indices, peak: Floats) -> None:
     peak[:] = z[np.arange(len(z)), top]
 
 
-def _exponentials(z: Floats, peak: Floats, beta: Floats, scratch: Scratch) -> tuple[Floats, Floats]:
-    """Return d = z - m and e = exp(beta d), in the scratch."""
-    d, e = scratch.d[: len(z)], scratch.e[: len(z)]
-    np.subtract(z, peak[:, None], out=d)
-    np.maximum(d, LOWEST[d.itemsize], out=d)
+def _write_gaps(z: Floats, peak: Floats, out: Floats) -> None:
+    """Write d = z - m."""
+    np.subtract(z, peak[:, None], out=out)
+    np.maximum(out, LOWEST[out.itemsize], out=out)
+
+
+def _exponentials(d: Floats, beta: Floats, scratch: Scratch) -> Floats:
+    """Return exp(beta d), in the scratch."""
+    e = scratch.e[: len(d)]
     np.multiply(d, beta[:, None], out=e)
     np.exp(e, out=e)
-    return d, e
+    return e
+
+
+def _gaps_of_others(z: Floats, top: Indices, peak: Floats, scratch: Scratch) -> Floats:
+    """Return d, with the top as far below itself as a masked class is: its exponential is 0, too."""
+    if scratch.gaps is not None:
+        return scratch.gaps
+    d = (scratch.buffer() if scratch.keeps_gaps else scratch.d)[: len(z)]
+    _write_gaps(z, peak, d)
+    d[np.arange(len(z)), top] = LOWEST[d.itemsize]
+    scratch.gaps = d if scratch.keeps_gaps else None
+    return d
 
 
 def moments(
-    z: Floats, top: Indices, peak: Floats, beta: Floats, r: Floats, mu: Floats, v: Floats, scratch: Scratch
+    z: Floats,
+    top: Indices,
+    peak: Floats,
+    beta: Floats,
+    r: Floats,
+    mu: Floats,
+    v: Floats | None,
+    scratch: Scratch,
 ) -> None:
-    """Write r, mu and v of each row at its inverse temperature."""
-    d, e = _exponentials(z, peak, beta, scratch)
-    e[np.arange(len(z)), top] = 0
+    """Write r, mu and, unless it is None, v of each row at its inverse temperature."""
+    d = _gaps_of_others(z, top, peak, scratch)
+    e = _exponentials(d, beta, scratch)
     r[:] = scratch.row_sums(scratch.e, len(z))
-    np.multiply(e, d, out=e)
-    mu[:] = scratch.row_sums(scratch.e, len(z))
-    np.multiply(e, d, out=e)
-    v[:] = scratch.row_sums(scratch.e, len(z))
     s = 1 + r
-    mu /= s
-    v /= s
-    v -= mu * mu
-    np.maximum(v, 0, out=v)
+    e *= d
+    np.divide(scratch.row_sums(scratch.e, len(z)), s, out=mu)
+    if v is not None:
+        e *= d
+        np.divide(scratch.row_sums(scratch.e, len(z)), s, out=v)
+        v -= mu * mu
+        np.maximum(v, 0, out=v)
 
 
 def softmax(z: Floats, top: Indices, peak: Floats, beta: Floats, out: Floats, scratch: Scratch) -> None:
     """Write the probabilities softmax(beta z)."""
-    _, e = _exponentials(z, peak, beta, scratch)
+    d = scratch.d[: len(z)]
+    _write_gaps(z, peak, d)
+    e = _exponentials(d, beta, scratch)
     np.multiply(e, (1 / scratch.row_sums(scratch.e, len(z)))[:, None], out=out)
 
 
@@ -99,12 +124,23 @@ def _mapped(
     e *= -beta
     e += log_s[:, None]
     np.minimum(e, FARTHEST, out=e)
-    segment = table.knots[1:].searchsorted(e, side="right")
+    segment = _segments(e, table.knots)
     e -= table.knots.take(segment)
     u = table.slopes.take(segment)
     u *= e
     u += table.values.take(segment)
     return segment, e, u
+
+
+def _segments(e: Matrix, knots: Vector) -> Indices:
+    """Return how many knots, the first left out, each number has reached: vector loops, unlike a search."""
+    if len(knots) > MOST_COMPARED or e.size < FEWEST_COMPARED:
+        return knots[1:].searchsorted(e, side="right")
+    count, reached = np.zeros(e.shape, np.uint8), np.empty(e.shape, np.bool_)
+    for knot in knots[1:]:
+        np.greater_equal(e, knot, out=reached)
+        count += reached.view(np.uint8)
+    return count.astype(np.intp)
 
 
 def segment_sums(
@@ -117,14 +153,29 @@ def segment_sums(
     scale: Vector,
     sums: Matrix,
 ) -> None:
-    """Write the sums of p, p r and p r^2 over each segment, (3, rows, segments)."""
+    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows)."""
+    for at in row_slices(len(z), max(1, SEGMENT_NUMBERS // z.shape[1])):
+        _segment_sums(z[at], top[at], peak[at], log_s[at], beta, table, scale[at], sums[:, :, at])
+
+
+def _segment_sums(
+    z: Floats,
+    top: Indices,
+    peak: Floats,
+    log_s: Vector,
+    beta: float,
+    table: MapTable,
+    scale: Vector,
+    sums: Matrix,
+) -> None:
     each, shape = np.arange(len(z)), sums.shape[1:]
     segment, r, u = _mapped(z, peak, log_s, beta, table)
     u -= u[each, top][:, None]
     u *= -scale[:, None]
     p = np.exp(u, out=u)
     p[each, top] = 0
-    segment += (each * shape[1])[:, None]
+    segment *= len(z)
+    segment += each[:, None]
     for power in range(3):
         sums[power] = np.bincount(segment.reshape(-1), p.reshape(-1), sums[0].size).reshape(shape)
         p *= r

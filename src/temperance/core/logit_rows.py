@@ -29,7 +29,7 @@ IMPOSSIBLE = 2e4
 GRAM_SIZE = 1 << 20
 SEGMENT_COST = 8  # of sums over segments, relative to moments, in NumPy
 MIXED_NUMBERS = 1 << 15  # that a mixture holds at a time: its nodes times some rows, within the cache
-ROW_SCRATCH = 2048  # numbers that the moments of a row of segments take
+ROW_SCRATCH = 1024  # numbers that the moments of a row of segments take
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
 """From rows and their sums of p, p r and p r^2 over segments to arrays that add up."""
@@ -75,6 +75,7 @@ class LogitRows:
         self._size = kernels_for_size or self.n_rows * self.n_classes
         self._kernels = backend.kernels_for(self._size)
         self._located = False
+        self._scratch = blocks.kept_scratch(values)
         self._top = np.empty(self.n_rows, np.intp)
         self._peak = np.empty(self.n_rows, self.dtype)
         self._label_gap = np.empty(self.n_rows if labels is not None else 0)
@@ -119,7 +120,7 @@ class LogitRows:
         """Run `work` over all blocks; on the first pass, find the top of each row on the way."""
         self.passes += 1
         if self._located:
-            blocks.for_each_block(self.values, work)
+            blocks.for_each_block(self.values, work, self._scratch)
             return
 
         def locate_then_work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
@@ -129,7 +130,7 @@ class LogitRows:
                 self._label_gap[i:j] = at_label - self._peak[i:j]
             work(z, i, j, scratch)
 
-        blocks.for_each_block(self.values, locate_then_work)
+        blocks.for_each_block(self.values, locate_then_work, self._scratch)
         self._located = True
         if self._inspect is not None:
             self._inspect(self)
@@ -139,17 +140,18 @@ class LogitRows:
         column[:] = beta
         return column
 
-    def moments(self, beta: Vector | float) -> Moments:
-        """Return log s, mu and v of each row at inverse temperature `beta`."""
+    def moments(self, beta: Vector | float, *, variance: bool = True) -> Moments:
+        """Return log s, mu and, with `variance`, v of each row at inverse temperature `beta`."""
         b = self._column(beta)
         r, mu, v = np.empty((3, self.n_rows), self.dtype)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
-            top, peak = self._top[i:j], self._peak[i:j]
-            self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], v[i:j], scratch)
+            row = self._top[i:j], self._peak[i:j], b[i:j]
+            self._kernels.moments(z, *row, r[i:j], mu[i:j], v[i:j] if variance else None, scratch)
 
         self.visit(work)
-        return Moments(np.log1p(r, dtype=np.float64), mu.astype(np.float64), v.astype(np.float64))
+        log_s, mu = np.log1p(r, dtype=np.float64), mu.astype(np.float64)
+        return Moments(log_s, mu, v.astype(np.float64) if variance else np.empty(0))
 
     def _keep(self, key: Any, compute: Callable[[], Any]) -> Any:
         """Return what was computed before under this key: a fit asks for the features of its rows again."""
@@ -164,12 +166,12 @@ class LogitRows:
 
     def _uncertainty(self) -> Uncertainty:
         one = self._column(1.0)
-        r, mu, v = np.empty((3, self.n_rows), self.dtype)
+        r, mu = np.empty((2, self.n_rows), self.dtype)
         entropy = np.empty(self.n_rows)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             top, peak = self._top[i:j], self._peak[i:j]
-            self._kernels.moments(z, top, peak, one[i:j], r[i:j], mu[i:j], v[i:j], scratch)
+            self._kernels.moments(z, top, peak, one[i:j], r[i:j], mu[i:j], None, scratch)
             entropy[i:j] = log_entropy(z, top, peak, r[i:j], mu[i:j])
 
         self.visit(work)
@@ -182,12 +184,12 @@ class LogitRows:
 
     def _shape_at(self, beta: float) -> RowShape:
         b = self._column(beta)
-        r, mu, v = np.empty((3, self.n_rows), self.dtype)
+        r, mu = np.empty((2, self.n_rows), self.dtype)
         gaps = np.empty((2, self.n_rows))
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             top, peak = self._top[i:j], self._peak[i:j]
-            self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], v[i:j], scratch)
+            self._kernels.moments(z, top, peak, b[i:j], r[i:j], mu[i:j], None, scratch)
             gaps[:, i:j] = _gaps(z, top, peak, scratch, IMPOSSIBLE / beta)
 
         self.visit(work)
@@ -212,13 +214,12 @@ class LogitRows:
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
             at = slice(i, j)
-            sums = np.empty((3, j - i, len(table.knots)))
+            sums = np.empty((3, len(table.knots), j - i))
             row = self._top[at], self._peak[at], log_s[at]
             kernels.segment_sums(z, *row, beta, table, scale[at], sums)
             return use(at, sums)
 
-        width = max(kernels.SEGMENT_SCRATCH * self.n_classes, ROW_SCRATCH)
-        return self.sum(work, width, threads=kernels.SEGMENTS_IN_THREADS)
+        return self.sum(work, ROW_SCRATCH, threads=kernels.SEGMENTS_IN_THREADS)
 
     def mapped_mixture(
         self, beta: float, table: MapTable, scales: Matrix, weights: Vector, *, log: bool

@@ -10,6 +10,10 @@ by how small it is, which no temperature can. With q = length - length of the to
 come from sums over the classes of each segment (`kernels`), since q_i q_j = q_j times a constant for i < j:
 
     gradient of w:  q_label - E_p q            Hessian: Cov_p q, positive semi-definite: convex in w
+    Cov(q_i, q_j) = (rest_i - E q_i) E q_j     for i < j; rest_i: q_i of a class beyond segment i
+
+So a covariance is never written out for a row: sums over rows of such products are products of matrices, and
+sums along a row of it are running sums. Arrays are (segments, rows), so that both run along the rows.
 
 `RowMapLikelihood` lets the slopes of a row be w / (T(z) / T0), with log w and log T linear in parameters.
 """
@@ -34,8 +38,7 @@ from temperance.core.top_label import EMPHASIS, LEAST
 STEEPEST = 12.0  # of the log of a slope, up or down: beyond, a class is as good as certain or impossible
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)
-_CLOSED = np.append(np.diff(KNOTS), 0.0)  # the last segment has no end, and nothing lies beyond it
-_ABOVE = np.triu(np.ones((MAP_SEGMENTS, MAP_SEGMENTS), bool), 1)
+_CLOSED = np.diff(KNOTS)[:, None]  # the last segment has no end, and nothing lies beyond it
 
 
 def lengths(e: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -45,30 +48,55 @@ def lengths(e: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _RowMoments:
-    """What some rows tell of their slopes: log-probabilities, E q, Cov q, and q of the label."""
+    """What some rows tell of their slopes: log-probabilities, q of the label, E q, rest - E q, Var q."""
 
     log_sum: Vector  # of p over p of the top class
-    mean: Matrix
-    covariance: NDArray[np.float64]
     label: Matrix
+    mean: Matrix
+    ahead: Matrix
+    variance: Matrix
+
+    def times(self, slopes: Matrix) -> _RowMoments:
+        """Return the moments of q times the slopes."""
+        label, mean, ahead = self.label * slopes, self.mean * slopes, self.ahead * slopes
+        return _RowMoments(self.log_sum, label, mean, ahead, self.variance * slopes**2)
+
+    def sum_of_covariances(self, share: Vector) -> Matrix:
+        """Return the sum over rows of share times Cov q."""
+        upper = np.triu((self.ahead * share) @ self.mean.T, 1)
+        return upper + upper.T + np.diag(self.variance @ share)
+
+    def row_sums_of_covariances(self) -> Matrix:
+        """Return of each row the sums along the rows of its Cov q, (segments, rows)."""
+        result = self.variance.copy()
+        result[:-1] += self.ahead[:-1] * np.cumsum(self.mean[:0:-1], axis=0)[::-1]
+        result[1:] += self.mean[1:] * np.cumsum(self.ahead[:-1], axis=0)
+        return result
+
+
+def _lengths_of_rows(e: Vector) -> Matrix:
+    """Return the same, on a new first axis."""
+    return np.minimum(np.maximum(e - KNOTS[:, None], 0.0), _WIDTHS[:, None])
 
 
 def _moments(e_top: Vector, e_label: Vector, sums: Matrix) -> _RowMoments:
     """Turn the sums over segments of all classes but the top into moments of q."""
     P, Q, R = sums
-    top = lengths(e_top)
-    beyond = np.zeros(P.shape)
-    beyond[:, :-1] = np.cumsum(P[:, :0:-1], axis=1)[:, ::-1]
-    rest = np.where(_CLOSED > 0, _CLOSED - top, 0.0)  # q of a class beyond the segment
-    total = 1 + P.sum(axis=1, keepdims=True)
-    mean = (Q - top * P + rest * beyond) / total
-    squares = (R - 2 * top * Q + top**2 * P + rest**2 * beyond) / total
-    # E q_i q_j = rest_i E q_j for i < j
-    upper = (rest[:, :, None] - mean[:, :, None]) * mean[:, None, :]
-    second = np.where(_ABOVE, upper, upper.transpose(0, 2, 1))
-    each = np.arange(P.shape[1])
-    second[:, each, each] = np.maximum(squares - mean**2, 0.0)
-    return _RowMoments(np.log1p(P.sum(axis=1)), mean, second, lengths(e_label) - top)
+    top = _lengths_of_rows(e_top)
+    mean = Q - top * P
+    squares = R - top * (Q + mean)
+    ahead = np.zeros_like(top)
+    rest = np.subtract(_CLOSED, top[:-1], out=ahead[:-1])
+    of_others = rest * np.cumsum(P[:0:-1], axis=0)[::-1]
+    mean[:-1] += of_others
+    squares[:-1] += rest * of_others
+    total = P.sum(axis=0)
+    mean /= 1 + total
+    squares /= 1 + total
+    squares -= mean**2
+    ahead -= mean
+    label = _lengths_of_rows(e_label) - top
+    return _RowMoments(np.log1p(total), label, mean, ahead, np.maximum(squares, 0.0, out=squares))
 
 
 class _MapObjective(RowObjective):
@@ -102,8 +130,8 @@ class MapLikelihood(_MapObjective):
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
             m, share = self._row_moments(at, sums), self.share[at]
-            value = share @ (m.log_sum + m.label @ theta)
-            return np.array([value]), share @ (m.label - m.mean), np.tensordot(share, m.covariance, 1)
+            value = share @ (m.log_sum + theta @ m.label)
+            return np.array([value]), (m.label - m.mean) @ share, m.sum_of_covariances(share)
 
         ones = np.ones(self.rows.n_rows)
         value, gradient, hessian = self.rows.sum_segments(
@@ -153,20 +181,19 @@ class RowMapLikelihood(_MapObjective):
         scale = beta.value * self.reference
         relative = beta.first / beta.value  # of the slopes of a row, by its predictor
         da, curvature = np.empty((2, self.rows.n_rows))
+        crossed = np.empty((self.rows.n_rows, basis.shape[1]))
         right = self.rows.top == self.rows.labels
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
-            m, share = self._row_moments(at, sums), self.share[at]
-            value, gradient, fisher = _with_top_label(m, right[at], scale[at, None] * w)
-            by_scale = gradient.sum(axis=1)
-            row_cross = fisher.sum(axis=2)
-            da[at] = by_scale * relative[at] * share
-            curvature[at] = row_cross.sum(axis=1) * relative[at] ** 2 * share
-            mixed = self.predictor.gather(row_cross @ basis * (relative[at] * share)[:, None], at)
-            total = np.tensordot(share, fisher, 1)
-            return np.array([share @ value]), share @ gradient @ basis, basis.T @ total @ basis, mixed
+            share, by_row = self.share[at], relative[at] * self.share[at]
+            m = self._row_moments(at, sums).times(w[:, None] * scale[at])
+            value, gradient, along_rows, total = _with_top_label(m, right[at], share)
+            da[at] = gradient.sum(axis=0) * by_row
+            curvature[at] = along_rows.sum(axis=0) * relative[at] * by_row
+            crossed[at] = ((along_rows * by_row).T) @ basis
+            return np.array([share @ value]), gradient @ share @ basis, basis.T @ total @ basis
 
-        value, of_map, map_fisher, mixed = self.rows.sum_segments(
+        value, of_map, map_fisher = self.rows.sum_segments(
             1 / self.reference, MapTable.of(KNOTS, w), scale, use
         )
 
@@ -175,24 +202,29 @@ class RowMapLikelihood(_MapObjective):
             gradient = np.concatenate([of_own, of_map])
             if fisher is None:
                 return gradient, None
+            mixed = self.predictor.gather(crossed)
             return gradient, np.block([[fisher, mixed], [mixed.T, map_fisher]])
 
         return float(value[0]), derive
 
 
 def _with_top_label(
-    m: _RowMoments, right: NDArray[np.bool_], slopes: Matrix
-) -> tuple[Vector, Matrix, NDArray[np.float64]]:
-    """Return value, gradient and Fisher matrix of each row by the logs of its slopes."""
+    m: _RowMoments, right: NDArray[np.bool_], share: Vector
+) -> tuple[Vector, Matrix, Matrix, Matrix]:
+    """Return value and derivatives by the logs of the slopes, from the moments of q times the slopes.
+
+    These are of each row its value, its gradient, and the sums along the rows of its Fisher matrix; and the
+    sum over all rows of share times that matrix. `mean` is the derivative of the log confidence.
+    """
     confidence = np.exp(-m.log_sum)
     doubt = np.maximum(-np.expm1(-m.log_sum), LEAST)
-    value = m.log_sum + np.sum(m.label * slopes, axis=1)
+    value = m.log_sum + m.label.sum(axis=0)
     value += EMPHASIS * np.where(right, m.log_sum, -np.log(doubt))
-    mean = m.mean * slopes  # the derivative of the log confidence
-    gradient = m.label * slopes - (1 + EMPHASIS * (right - confidence) / doubt)[:, None] * mean
-    fisher = m.covariance * slopes[:, :, None] * slopes[:, None, :]
-    fisher += (EMPHASIS * confidence / doubt)[:, None, None] * mean[:, :, None] * mean[:, None, :]
-    return value, gradient, fisher
+    gradient = m.label - (1 + EMPHASIS * (right - confidence) / doubt) * m.mean
+    emphasis = EMPHASIS * confidence / doubt
+    along_rows = m.row_sums_of_covariances() + emphasis * m.mean.sum(axis=0) * m.mean
+    total = m.sum_of_covariances(share) + (m.mean * (emphasis * share)) @ m.mean.T
+    return value, gradient, along_rows, total
 
 
 def slopes_of(basis: Matrix, increments: Vector) -> tuple[Vector, Matrix]:
@@ -208,7 +240,7 @@ def slope_weights(rows: LogitRows, reference: float, weights: Vector | None) -> 
 
     def use(at: slice, sums: Matrix) -> tuple[Vector]:
         log_s = rows.log_sum_at(1 / reference)[at]
-        return (share[at] @ _moments(log_s, log_s, sums).covariance.sum(axis=2),)
+        return (_moments(log_s, log_s, sums).sum_of_covariances(share[at]).sum(axis=1),)
 
     straight = MapTable.of(KNOTS, np.ones(len(KNOTS)))
     return (rows.sum_segments(1 / reference, straight, np.ones(rows.n_rows), use)[0],)

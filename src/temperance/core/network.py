@@ -2,22 +2,24 @@
 
     h_0 = x,   h_l = max(0, h_{l-1} W_l + b_l),   a = h_L . w + b
 
-The parameters are one vector: for each layer its weights, row by row, then its biases.
+The parameters are one vector: for each layer its weights, row by row, then its biases. What goes into a layer
+is held as (units, rows), so that all loops run along the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.blocks import row_products
+from temperance.core.blocks import row_slices
 from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.numpy_ops import SILENT
 
-JACOBIAN_ROWS = 4096  # rows whose Jacobian is held at once
+JACOBIAN_ROWS = 512  # rows whose Jacobian is held at once, in the cache
 
 
 class Network:
@@ -28,6 +30,7 @@ class Network:
         self.hidden = hidden
         self.shapes = list(pairwise((inputs.shape[1], *hidden, 1)))
         self.n_parameters = sum((n_in + 1) * n_out for n_in, n_out in self.shapes)
+        self._last_theta, self._last_inputs = np.empty(0), list[Matrix]()
 
     def layers(self, theta: Vector) -> Iterator[tuple[Matrix, Vector]]:
         """Yield the weights and biases of each layer, as views."""
@@ -71,53 +74,66 @@ class Network:
 
     def predict(self, theta: Vector) -> Vector:
         """Return a of each row."""
-        return self._forward(theta, self.inputs)[-1][:, 0]
+        return self._layer_inputs(theta)[-1][0]
 
-    def _forward(self, theta: Vector, x: Matrix) -> list[Matrix]:
-        activations = [x]
+    def _layer_inputs(self, theta: Vector) -> list[Matrix]:
+        """Return what goes into each layer, and at last a: (units, rows). The last theta is remembered."""
+        if not np.array_equal(self._last_theta, theta):
+            self._last_inputs, self._last_theta = self._forward(theta), theta.copy()
+        return self._last_inputs
+
+    def _forward(self, theta: Vector) -> list[Matrix]:
+        passed = [self._columns]
         for weights, biases in self.layers(theta):
-            if len(activations) > 1:
-                activations[-1][activations[-1] < SILENT] = 0
-            activations.append(row_products(activations[-1], weights) + biases)
-        return activations
+            if len(passed) > 1:
+                np.putmask(passed[-1], passed[-1] < SILENT, 0.0)
+            passed.append(weights.T @ passed[-1])
+            passed[-1] += biases[:, None]
+        return passed
 
-    def _backwards(self, theta: Vector, x: Matrix) -> Iterator[tuple[Matrix, Matrix]]:
-        """Yield the weights of each layer and what went into it, from the last to the first."""
-        went_in = self._forward(theta, x)[:-1]
+    @cached_property
+    def _columns(self) -> Matrix:
+        return np.ascontiguousarray(self.inputs.T)
+
+    def _backwards(
+        self, theta: Vector, delta: Matrix, rows: slice = slice(None)
+    ) -> Iterator[tuple[Matrix, Matrix]]:
+        """Yield what went into each layer and the derivative by what came out, from the last to the first."""
         layers = [weights for weights, _ in self.layers(theta)]
-        return zip(reversed(layers), reversed(went_in), strict=True)
-
-    def jacobian(self, theta: Vector, x: Matrix) -> Matrix:
-        """Return da/dtheta of each row."""
-        delta = np.ones((len(x), 1))
-        parts: list[Matrix] = []
-        for weights, h in self._backwards(theta, x):
-            outer = h[:, :, None] * delta[:, None, :]
-            parts[:0] = [outer.reshape(len(x), -1), delta]
-            delta = (delta @ weights.T) * (h > 0)
-        return np.concatenate(parts, axis=1)
+        went_in = [h[:, rows] for h in self._layer_inputs(theta)[:-1]]
+        for weights, h in zip(reversed(layers), reversed(went_in), strict=True):
+            yield h, delta
+            delta = (weights @ delta) * (h > 0)
 
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
         """Return J' da and J' diag(w) J."""
-        if w is None:
-            return self._backpropagate(theta, da), None
-        gradient = np.zeros(self.n_parameters)
-        fisher = np.zeros((self.n_parameters, self.n_parameters))
-        for i in range(0, len(da), JACOBIAN_ROWS):
-            part = slice(i, i + JACOBIAN_ROWS)
-            jacobian = self.jacobian(theta, self.inputs[part])
-            gradient += jacobian.T @ da[part]
-            jacobian *= np.sqrt(w[part, None])
-            fisher += jacobian.T @ jacobian
-        return gradient, fisher
+        return self._backpropagate(theta, da), None if w is None else self._gram(theta, w)
 
     def _backpropagate(self, theta: Vector, da: Vector) -> Vector:
-        delta = da[:, None]
         parts: list[Vector] = []
-        for weights, h in self._backwards(theta, self.inputs):
-            parts[:0] = [(h.T @ delta).ravel(), delta.sum(axis=0)]
-            delta = (delta @ weights.T) * (h > 0)
+        for h, delta in self._backwards(theta, da[None, :]):
+            parts[:0] = [(h @ delta.T).ravel(), delta.sum(axis=1)]
         return np.concatenate(parts)
+
+    def _gram(self, theta: Vector, w: Vector) -> Matrix:
+        gram, root = np.zeros((self.n_parameters, self.n_parameters)), np.sqrt(w)
+        buffer = np.empty(self.n_parameters * min(JACOBIAN_ROWS, len(w)))
+        for rows in row_slices(len(w), JACOBIAN_ROWS):
+            weighted = root[None, rows]
+            jacobian = buffer[: self.n_parameters * weighted.size].reshape(self.n_parameters, -1)
+            self._write_jacobian(theta, weighted, rows, jacobian)
+            gram += jacobian @ jacobian.T
+        return gram
+
+    def _write_jacobian(self, theta: Vector, weight: Matrix, rows: slice, out: Matrix) -> None:
+        """Write da/dtheta of some rows, each times its weight, (parameters, rows)."""
+        stop = self.n_parameters
+        for h, delta in self._backwards(theta, weight, rows):
+            out[stop - len(delta) : stop] = delta
+            stop -= len(delta)
+            of_weights = out[stop - len(h) * len(delta) : stop]
+            np.multiply(h[:, None, :], delta, out=of_weights.reshape(len(h), len(delta), -1))
+            stop -= len(of_weights)
 
     def take(self, index: Index, rows: LogitRows) -> Network:
         """Return the same for some rows."""

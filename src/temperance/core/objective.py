@@ -215,7 +215,8 @@ class LogLikelihood(RowObjective):
 
     def temperatures(self, theta: Vector) -> Vector:
         """Return T of each row."""
-        return self.link.temperature(self.predictor.predict(theta[: self.predictor.n_parameters]))
+        predicted = self.predictor.predict(theta[: self.predictor.n_parameters])
+        return np.broadcast_to(self.link.temperature(predicted), self.rows.n_rows)
 
     def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
         """Return quantiles of T over the rows."""

@@ -1,5 +1,6 @@
 """What a temperature may depend on: a = a(row; theta), the predictor that a link turns into T.
 
+    Constant   a = theta, one number for all rows
     Linear     a = Phi theta, of features stored for each row and, on request, the logits less their mean
     Grouped    a = theta[group of the row]
     ByClass    a = Phi theta + shift[class of the row]
@@ -11,6 +12,7 @@ J' diag(w) J, where J is the Jacobian of a with respect to theta.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -28,7 +30,7 @@ class Predictor(Protocol):
     n_parameters: int
 
     def predict(self, theta: Vector) -> Vector:
-        """Return a of each row."""
+        """Return a of each row, or one number that they share."""
         ...
 
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
@@ -38,6 +40,24 @@ class Predictor(Protocol):
     def take(self, index: Index, rows: LogitRows) -> Predictor:
         """Return the same for every `step`-th row; `rows` holds these rows."""
         ...
+
+
+class Constant:
+    """a = theta: what depends on a alone is computed once, not for each row."""
+
+    n_parameters = 1
+
+    def predict(self, theta: Vector) -> Vector:
+        """Return the a that all rows share, (1,)."""
+        return theta
+
+    def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
+        """Return J' da and J' diag(w) J."""
+        return np.array([np.sum(da)]), None if w is None else np.array([[np.sum(w)]])
+
+    def take(self, index: Index, rows: LogitRows) -> Constant:
+        """Return the same for some rows."""
+        return self
 
 
 class Linear:
@@ -126,14 +146,20 @@ class ByClass:
         cross = by_feature[self.n_stored :]
         return gradient, np.block([[by_feature[: self.n_stored], cross.T], [cross, groups]])
 
-    def gather(self, columns: Matrix, at: slice = slice(None)) -> Matrix:
-        """Return J' columns, for the rows `at`."""
-        totals = np.stack([self._total(column, at) for column in columns.T], axis=1)
-        return np.concatenate([self.features[at].T @ columns, totals])
+    def gather(self, columns: Matrix) -> Matrix:
+        """Return J' columns."""
+        return np.concatenate([self.features.T @ columns, self._members @ columns])
 
-    def _total(self, values: Vector, at: slice = slice(None)) -> Vector:
-        totals: Vector = np.bincount(self.group[at] + 1, values, self.n_groups + 1)[1:].astype(np.float64)
+    def _total(self, values: Vector) -> Vector:
+        totals: Vector = self._members @ values
         return totals
+
+    @cached_property
+    def _members(self) -> csr_array:
+        """1 where a row (the second axis) is in a group (the first)."""
+        grouped = np.flatnonzero(self.group >= 0)
+        ones, shape = np.ones(len(grouped)), (self.n_groups, len(self.group))
+        return csr_array((ones, (self.group[grouped], grouped)), shape=shape)
 
     def jacobian(self, start: int, stop: int) -> csr_array:
         """Return the rows start..stop of J."""

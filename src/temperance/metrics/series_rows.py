@@ -70,11 +70,11 @@ class SeriesRows(LogitRows):
         self.own = np.take(logs, own, axis=1)
         self._known: list[tuple[PowerSums, float]] = []
 
-    def moments(self, beta: Vector | float) -> Moments:
+    def moments(self, beta: Vector | float, *, variance: bool = True) -> Moments:
         """Return log s, mu and v of each row at inverse temperature `beta`."""
         values = np.ravel(beta)
         if np.ptp(values) > 0:
-            return super().moments(beta)
+            return super().moments(beta, variance=variance)
         self.check()
         own, others = self.sums_near(float(values[0]))
         s, first, second = own + others
