@@ -133,9 +133,9 @@ def invalid(logits: np.ndarray, labels: np.ndarray) -> dict[str, HardInput]:
         "label -1": HardInput("invalid", logits, with_label(-1), words=LABELS),
         "label 2.5": HardInput("invalid", logits, with_label(2.5), words=f"{LABELS}|integer"),
         "fewer labels than rows": HardInput(
-            "invalid", logits, labels[:-1], words=r"label|length|samples|size|rows|inconsistent|batch"
+            "invalid", logits, labels[:-1], words=r"label|length|samples|rows|inconsistent|batch"
         ),
-        "no rows": HardInput("invalid", logits[:0], labels[:0], words=r"row|sample|empty|size 0"),
+        "no rows": HardInput("invalid", logits[:0], labels[:0], words=r"\brow|sample|empty"),
     }
 
 

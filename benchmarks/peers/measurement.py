@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from adapters import Fit, Fitted
 
-SECONDS, REPEATS = 4.0, 15
+SECONDS, REPEATS = 3.0, 15
 WARM_UP_ROWS = 200
 
 

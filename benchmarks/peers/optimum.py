@@ -32,18 +32,22 @@ def derivatives(
     return first, second
 
 
-def best_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
-    """Return the T at which the derivative is zero.
+def first_guess(logits: np.ndarray) -> float:
+    """Return a temperature at which the logits differ by no more than 1."""
+    finite = np.where(np.isfinite(logits), logits, logits.max(axis=1, keepdims=True))
+    return float(np.ptp(finite, axis=1).max())
+
+
+def best_temperature(logits: np.ndarray, labels: np.ndarray, guess: float | None = None) -> float:
+    """Return the T at which the derivative is zero; a good guess saves passes.
 
     Raises
     ------
     ArithmeticError
         If the NLL has no minimum: all rows are right, or classified worse than by chance.
     """
-    labels = np.asarray(labels)
-    spread = np.ptp(np.where(np.isfinite(logits), logits, logits.max(axis=1, keepdims=True)), axis=1).max()
     low, high = np.longdouble(0), np.longdouble(np.inf)
-    beta = np.longdouble(1) / np.longdouble(spread)
+    beta = 1 / np.longdouble(guess or first_guess(logits))
     for _ in range(200):
         slope, curvature = derivatives(logits, labels, beta)
         low, high = (low, beta) if slope > 0 else (beta, high)

@@ -2,7 +2,7 @@
 
     python run_peers.py FOLDER [--only LIBRARY ...]
 
-FOLDER holds an environment for each library, see contenders.py; tasks and results are added to it. Results
+FOLDER holds an environment for each library, see plan.py; tasks and results are added to it. Results
 that are there are kept, so that a run can be stopped and resumed: remove a file to measure it again. A crash
 or a time-out is a result.
 """
@@ -18,9 +18,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from contenders import CONTENDERS, Contender
-from grid import LARGEST, SIZES, name_of
 from hard_inputs import hard_inputs
+from plan import CONTENDERS, LARGEST, SIZES, Contender, name_of
 
 HERE = Path(__file__).resolve().parent
 THREADS = (1, 2)
@@ -120,7 +119,7 @@ def run(runner: Runner, contenders: Iterable[Contender], tasks: Path) -> None:
     """Run everything: the contenders take turns on each task."""
     able = [contender for contender in contenders if runner.probe(contender)]
     for contender in able:
-        if contender.n_classes is None:
+        if contender.single_temperature:
             runner.try_inputs(contender, hard_inputs())
     for size in SIZES:
         for contender in able:

@@ -35,8 +35,12 @@ def append(out: Path, result: dict[str, Any]) -> None:
 
 
 def versions(packages: tuple[str, ...]) -> dict[str, str]:
-    """Return the versions of what is measured."""
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in packages}
+    """Return the versions of what is measured; optional packages may be missing."""
+    found = {"python": platform.python_version()}
+    for name in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def ask(fit: Fit, hard: HardInput) -> Answer:
@@ -64,8 +68,8 @@ def try_inputs(fit: Fit, names: list[str], out: Path) -> None:
         append(out, {"input": name, "verdict": "started"})
         answer = ask(fit, known[name])
         words = answer.error or answer.said.strip()
-        result = {"temperature": answer.temperature, "words": words[:400]}
-        append(out, {"input": name, "verdict": verdict(known[name], answer), **result})
+        found = {"verdict": verdict(known[name], answer), "temperature": answer.temperature}
+        append(out, {"input": name, "kind": known[name].kind, **found, "words": words[:400]})
 
 
 def main(arguments: list[str]) -> None:

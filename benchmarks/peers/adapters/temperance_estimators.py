@@ -7,7 +7,7 @@ from adapters import Fitted
 
 import temperance
 
-PACKAGES = ("temperance", "scikit-learn", "scipy", "numpy")
+PACKAGES = ("temperance", "scikit-learn", "scipy", "numpy", "numba")
 
 
 def fit_ts(logits: np.ndarray, labels: np.ndarray) -> Fitted:

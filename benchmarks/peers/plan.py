@@ -1,6 +1,6 @@
-"""What is compared: each library's method, its adapter, and the environment that it is installed in.
+"""What is compared, and on what: each library's method, its adapter and environment, and the sizes of the tasks.
 
-`make bench-peers` makes the environment NAME in build/peers/NAME from requirements/NAME.txt.
+`make bench-peers` makes the environment of LIBRARY in build/peers/LIBRARY from requirements/LIBRARY.txt.
 """
 
 from __future__ import annotations
@@ -44,3 +44,11 @@ CONTENDERS = (
         "calibre", "NearlyIsotonicRegression", "calibre_isotonic", single_temperature=False, n_classes=2
     ),
 )
+
+SIZES = ((200, 10), (2_000, 2), (2_000, 10), (10_000, 10), (10_000, 100), (50_000, 1_000))
+LARGEST = SIZES[-1]  # fitted once, with one thread
+
+
+def name_of(size: tuple[int, int]) -> str:
+    """Return the name of a task's files."""
+    return f"{size[0]}x{size[1]}"
