@@ -1,4 +1,4 @@
-"""What is compared, and on what: each library's method, its adapter and environment, and the sizes of the tasks.
+"""What is compared, and on what: methods with their adapters and environments, and the sizes of the tasks.
 
 `make bench-peers` makes the environment of LIBRARY in build/peers/LIBRARY from requirements/LIBRARY.txt.
 """

@@ -58,7 +58,11 @@ class Runner:
     def lines(self, contender: Contender, job: str) -> list[dict[str, Any]]:
         """Return the results of a job so far."""
         path = self.path(contender, job)
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+        return (
+            [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            if path.exists()
+            else []
+        )
 
     def start(self, contender: Contender, job: str, arguments: Iterable[str], threads: int) -> str | None:
         """Run a worker; return what went wrong, if anything did."""
@@ -66,8 +70,6 @@ class Runner:
         out.parent.mkdir(parents=True, exist_ok=True)
         command = [self.python_of(contender), HERE / "worker.py", contender.adapter, contender.method, out]
         environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
-        # Without stored bytecode, the first call would compile what it imports.
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         try:
             done = subprocess.run(
                 [*command, *arguments], env=environment, capture_output=True, text=True, timeout=self.limit

@@ -1,8 +1,8 @@
 """What a library made of a hard input, in one word, decided by code.
 
-    right     T is within 1e-3 of the best temperature, relatively, and the probabilities are finite, not negative,
-              sum to 1 within 1e-3 and are within 1e-3 of those of the best temperature. Where there is none: a
-              finite T above 0, such probabilities, and a warning that names the reason.
+    right     T is within 1e-3 of the best temperature, relatively, and the probabilities are finite, not
+              negative, sum to 1 within 1e-3 and are within 1e-3 of those of the best temperature. Where there
+              is none: a finite T above 0, such probabilities, and a warning that names the reason.
     refused   an exception whose message names what is wrong
     unclear   an exception whose message does not
     silent    no best temperature, and probabilities without a word

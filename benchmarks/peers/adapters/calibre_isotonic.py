@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from adapters import Fitted
 from calibre import NearlyIsotonicRegression
 from scipy.special import softmax
+
+from adapters import Fitted
 
 PACKAGES = ("calibre", "cvxpy", "numpy")
 

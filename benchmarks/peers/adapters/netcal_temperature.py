@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from adapters import Fitted
 from netcal.scaling import TemperatureScaling
 from scipy.special import softmax
+
+from adapters import Fitted
 
 PACKAGES = ("netcal", "torch", "numpy")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from adapters import Fitted
 from probmetrics.calibrators import get_calibrator
 from probmetrics.distributions import CategoricalLogits
+
+from adapters import Fitted
 
 PACKAGES = ("probmetrics", "torch", "numpy")
 

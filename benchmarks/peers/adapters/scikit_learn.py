@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from adapters import Fitted
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+
+from adapters import Fitted
 
 PACKAGES = ("scikit-learn", "scipy", "numpy")
 
@@ -41,7 +42,7 @@ class LogitsAsScores(ClassifierMixin, BaseEstimator):
 
 
 def fit(logits: np.ndarray, labels: np.ndarray) -> Fitted:
-    """Fit the temperature; for two classes scikit-learn doubles the score, so that T is half as large there."""
+    """Fit the temperature; of two classes scikit-learn doubles the score, and so halves its `beta_`."""
     n_rows, n_classes = np.shape(logits)
     classifier = FrozenEstimator(LogitsAsScores(n_classes))
     every = np.arange(n_rows)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from adapters import Fitted
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
+
+from adapters import Fitted
 
 PACKAGES = ("scipy", "numpy")
 

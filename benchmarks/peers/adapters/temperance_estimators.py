@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from adapters import Fitted
 
 import temperance
+from adapters import Fitted
 
 PACKAGES = ("temperance", "scikit-learn", "scipy", "numpy", "numba")
 

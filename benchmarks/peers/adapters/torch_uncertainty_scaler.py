@@ -1,11 +1,12 @@
-"""torch-uncertainty: TemperatureScaler with its defaults, L-BFGS; it takes a DataLoader of logits and labels."""
+"""torch-uncertainty: TemperatureScaler with its defaults, L-BFGS; it takes a DataLoader of rows."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-from adapters import Fitted
 from torch.utils.data import DataLoader, TensorDataset
+
+from adapters import Fitted
 
 
 def declare_vision_operators() -> torch.library.Library:
