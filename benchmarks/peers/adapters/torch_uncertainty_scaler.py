@@ -39,7 +39,7 @@ def fit(logits: np.ndarray, labels: np.ndarray) -> Fitted:
     def predict_proba(new: np.ndarray) -> np.ndarray:
         return torch.softmax(scaler(torch.as_tensor(new)), dim=1).numpy()
 
-    return Fitted(float(scaler.temperature[0]), predict_proba)
+    return Fitted(scaler.temperature[0].item(), predict_proba)
 
 
 METHODS = {"TemperatureScaler": fit}
