@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task docs test test-slow test-browser fuzz check lint types coverage coverage-study wheel bench monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-browser fuzz check lint types coverage coverage-study wheel bench bench-peers monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -16,6 +16,7 @@ help:
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
 	@echo "coverage-study  how often intervals contain the truth (four hours), and docs/coverage.md from it"
 	@echo "bench  speed as ratios to np.exp, in one run"
+	@echo "bench-peers  other libraries beside ours (an hour, 6 GB), and docs/benchmarks from it"
 	@echo "monitoring  false alarms and power of temperance check, into docs/monitoring.md"
 	@echo "prior, bayes-evaluation: learn the population prior from the files in TASKS,"
 	@echo "       and judge it (an hour; scores of other methods that are there are kept)"
@@ -94,6 +95,20 @@ check: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py
+
+# Other libraries need versions that conflict, so that each has an environment of its own. Where one cannot be
+# installed, the page says so. Without stored bytecode, a first fit would compile what it
+# imports. Results that are there are kept: stop it, and go on later.
+PEERS := $(notdir $(basename $(wildcard benchmarks/peers/requirements/*.txt)))
+
+build/peers/%/ready: benchmarks/peers/requirements/%.txt constraints.txt
+	$(PYTHON) -m venv build/peers/$*
+	-build/peers/$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r $<
+	touch $@
+
+bench-peers: $(VENV)/ready $(PEERS:%=build/peers/%/ready)
+	$(BYTECODE) $(BIN)/python benchmarks/peers/run_peers.py build/peers
+	$(BIN)/python benchmarks/peers_report.py build/peers --out docs/benchmarks
 
 monitoring: $(VENV)/ready
 	$(BIN)/python benchmarks/monitoring.py --write
