@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task docs test test-slow test-browser fuzz check lint types coverage coverage-study wheel bench bench-peers monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-browser fuzz kill check lint types coverage coverage-study wheel bench bench-peers monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -11,6 +11,7 @@ help:
 	@echo "test-slow  the tests left out of that: statistics, stress, memory, clusters"
 	@echo "test-browser  open the report in Chromium, which is installed where that is possible"
 	@echo "fuzz   20,000 generated cases and 50,000 damaged files, from a random seed that it prints"
+	@echo "kill   kill every command that writes, 120 times and more, and let its storage fail (ten minutes)"
 	@echo "docs   build the documentation in build/docs, check its links"
 	@echo "check  lint, types, the built wheel on its own, the report in Chromium, docs, tests"
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
@@ -57,6 +58,10 @@ test-browser: $(VENV)/ready
 # What it finds becomes a test in tests/trust. SEED=... runs the same cases again.
 fuzz: $(VENV)/ready
 	$(WORKERS) $(BIN)/python tests/trust/fuzzing.py $(if $(SEED),--seed $(SEED))
+
+# Some faults need the rights of root, to mount a small disk; elsewhere their figure is 0.
+kill: $(VENV)/ready
+	$(WORKERS) $(BIN)/python tests/trust/killing.py $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON))
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

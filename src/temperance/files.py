@@ -11,7 +11,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -48,13 +48,38 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(target)
+            _put_in_place(temporary, target, Path(path), overwrite=overwrite)
     except OSError as error:
-        if error.filename is None and error.errno in _OF_WRITING:
+        if error.filename == str(temporary):
+            check_writable(path, overwrite=True)  # says so if the folder is gone
+            error.filename = str(path)
+        elif error.filename is None and error.errno in _OF_WRITING:
             error.filename = str(path)
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
+
+
+def _remove(temporary: Path) -> None:
+    with suppress(OSError):  # gone with its folder
+        try:
+            temporary.unlink(missing_ok=True)
+        except (KeyboardInterrupt, SystemExit):  # a signal at this very moment
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _put_in_place(temporary: Path, target: Path, given: Path, *, overwrite: bool) -> None:
+    """Give a file its name; unless `overwrite`, a file that another process wrote meanwhile stays."""
+    if not overwrite:
+        try:
+            os.link(temporary, target)
+            return
+        except FileExistsError:
+            raise OutputExistsError(given) from None
+        except OSError:  # a file system without hard links
+            check_writable(given)
+    temporary.replace(target)
 
 
 def check_writable(path: str | Path, *, overwrite: bool = False) -> None:

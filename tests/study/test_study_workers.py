@@ -149,7 +149,7 @@ def study_command(task_folder, out):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_folder, tmp_path):
     command = study_command(task_folder, tmp_path / "out")
-    # benchmarks/study_killed.py does this at twenty random moments
+    # `make kill` does this at many random moments
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0)
     wait_for_results(process, tmp_path / "out", more=12)
     assert process.poll() is None, "it is killed in the midst of its work"

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,11 +11,13 @@ import time
 
 import pytest
 
+from temperance.errors import OutputExistsError
 from temperance.files import atomic_file, write_atomically
 from temperance.unfinished import part_name
 
 KILLED = """
 import os, signal, sys
+from temperance.errors import OutputExistsError
 from temperance.files import atomic_file
 with atomic_file(sys.argv[1], overwrite=True) as file:
     file.write(b"half")
@@ -50,7 +53,7 @@ def test_the_next_write_removes_what_a_killed_process_has_left(tmp_path):
 
 def test_what_a_living_writer_holds_is_not_removed(tmp_path):
     target = tmp_path / "out.npz"
-    with atomic_file(target) as file:
+    with atomic_file(target, overwrite=True) as file:
         file.write(b"slow")
         file.flush()
         write_atomically(target, b"quick")
@@ -99,3 +102,54 @@ def test_a_full_disk_names_the_file(tmp_path):
         fail()
     assert caught.value.filename == str(tmp_path / "out.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+def write_slowly(target):
+    """Write a file while another process is quicker."""
+    with atomic_file(target) as file:
+        file.write(b"slow")
+        write_atomically(target, b"quick")
+
+
+def test_of_two_writers_without_overwrite_the_second_is_refused(tmp_path):
+    target = tmp_path / "out.npz"
+    with pytest.raises(OutputExistsError, match=r"out\.npz exists already"):
+        write_slowly(target)
+    assert (parts(tmp_path), target.read_bytes()) == ([], b"quick")
+
+
+def test_a_file_system_without_hard_links_still_writes_and_refuses(tmp_path, monkeypatch):
+    def refuse(source, target):
+        raise OSError(errno.EPERM, "no links", source, None, target)
+
+    monkeypatch.setattr(os, "link", refuse)
+    write_atomically(tmp_path / "alone.npz", b"x")
+    assert (tmp_path / "alone.npz").read_bytes() == b"x"
+    with pytest.raises(OutputExistsError):
+        write_slowly(tmp_path / "out.npz")
+    assert (parts(tmp_path), (tmp_path / "out.npz").read_bytes()) == ([], b"quick")
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_folder_that_vanishes_is_named(is_open, tmp_path, monkeypatch):
+    (folder := tmp_path / "gone").mkdir()
+
+    def write():
+        if not is_open:
+            monkeypatch.setattr("temperance.files.remove_abandoned", lambda target: shutil.rmtree(folder))
+        with atomic_file(folder / "out.npz"):
+            shutil.rmtree(folder)
+
+    with pytest.raises(FileNotFoundError, match=r"the folder .*gone does not exist\. Make it first"):
+        write()
+
+
+def test_a_file_taken_from_the_writer_names_the_target(tmp_path):
+    def write():
+        with atomic_file(tmp_path / "out.npz", overwrite=True):
+            for path in tmp_path.iterdir():
+                path.unlink()
+
+    with pytest.raises(FileNotFoundError) as caught:
+        write()
+    assert caught.value.filename == str(tmp_path / "out.npz")

@@ -50,6 +50,7 @@ Exit codes: 0 done, 2 bad usage or input, 1 failed; check also 3, act.
 
 # Errors of the operating system about a path that the user chose.
 USAGE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+USAGE_ERROR_NUMBERS = (errno.ENAMETOOLONG, errno.EROFS)
 
 
 class _InOrder(click.Group):
@@ -131,7 +132,7 @@ def _explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, ImportError):
         return str(error), 2
     if isinstance(error, OSError):
-        is_usage = isinstance(error, USAGE_ERRORS) or error.errno == errno.ENAMETOOLONG
+        is_usage = isinstance(error, USAGE_ERRORS) or error.errno in USAGE_ERROR_NUMBERS
         return _file_trouble(error), 2 if is_usage else 1
     if isinstance(error, MemoryError):
         return "there is not enough memory; apply and evaluate read a file block by block", 1

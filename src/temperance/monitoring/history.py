@@ -36,11 +36,18 @@ class History:
     ends_within_line: bool
 
     def add(self, record: Record) -> None:
-        """Append a record, and wait until it is on disk."""
+        """Append a record, all of it or nothing, and wait until it is on disk."""
         line = b"\n" * self.ends_within_line + write_record(record)
-        while line:
-            line = line[os.write(self.file.fileno(), line) :]
-        os.fsync(self.file.fileno())
+        number = self.file.fileno()
+        size = os.fstat(number).st_size
+        try:
+            while line:
+                line = line[os.write(number, line) :]
+            os.fsync(number)
+        except OSError as error:  # such as a full disk
+            os.ftruncate(number, size)
+            error.filename = str(self.path)
+            raise
 
 
 @contextmanager

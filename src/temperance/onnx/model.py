@@ -114,4 +114,8 @@ def write_model(model: ModelProto, path: str | Path, *, overwrite: bool, full_ch
     with atomic_file(path, overwrite=overwrite) as file:
         file.write(model.SerializeToString())
         file.flush()
-        checker.check_model(file.name, full_check=full_check)
+        try:
+            checker.check_model(file.name, full_check=full_check)
+        except checker.ValidationError:
+            Path(file.name).stat()  # raises if the file is gone with its folder: no fault of the model
+            raise
