@@ -1,6 +1,6 @@
-"""Writing a file: there is either the old one or the new one, never half of it. Room for large arrays.
+"""Atomic writing: there is either the old file or the new one, never a part. Scratch space for large arrays.
 
-And the digest by which a file is known again.
+Also the digest of a file.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from numpy.typing import DTypeLike, NDArray
 from temperance.errors import InputError, OutputExistsError
 from temperance.unfinished import hold, part_name, remove_abandoned
 
-# A scratch array of this many bytes or more lives on disk.
+# A scratch array of this many bytes or more is on disk.
 MEMORY_LIMIT = 1 << 30
-# Errors of writing, which do not say where.
+# Errors of writing, which do not name the file.
 _OF_WRITING = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
-    """Write `content` to `path`: to a temporary file beside it first, which then takes its name."""
+    """Write `content` to a temporary file in the same folder, then rename it to `path`."""
     with atomic_file(path, overwrite=overwrite) as file:
         file.write(content)
 
 
 @contextmanager
 def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path` that takes its name at the end, or goes if anything is raised."""
+    """Open a temporary file in the folder of `path`; rename it at the end, or remove it on an exception."""
     check_writable(path, overwrite=overwrite)
-    target = Path(path).resolve()  # a link stays a link, and what it leads to is written
+    target = Path(path).resolve()  # a link stays a link, and its target is written
     remove_abandoned(target)
-    # Named before it is made, so that there is no moment at which it would be left behind.
+    # Named before it is created, so that it can never be left behind.
     temporary = part_name(target)
     try:
         with ExitStack() as until_in_place:
@@ -58,10 +58,10 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
 
 
 def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
-    """Raise unless a file may be written at `path`: to be asked before the work whose result goes there."""
+    """Raise unless a file may be written at `path`: to call before the work begins."""
     given, target = Path(path), Path(path).resolve()
     if target.is_dir():
-        raise IsADirectoryError(f"{given} is a folder. Give the name of a file.")
+        raise IsADirectoryError(f"{given} is a folder. Pass the name of a file.")
     if target.exists() and not target.is_file():
         raise FileExistsError(f"{given} is a device or a pipe, not a file. Choose another name.")
     if target.exists() and not overwrite:
@@ -87,7 +87,7 @@ def read_regular_file(path: str | Path, *, most: int) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Raise for a pipe or a device, whose content may never come or never end."""
+    """Raise for a pipe or a device, whose content may never arrive or never end."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(
             "must be a file; found a device or a pipe. Save it to a file first.", where=str(path)
@@ -97,7 +97,7 @@ def check_regular(path: Path) -> None:
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Return an array to fill: in memory, or mapped to a file without a name if it is large.
 
-    The file goes with the array, also if the process is killed.
+    The file disappears with the array, even if the process is killed.
     """
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
@@ -109,7 +109,7 @@ def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def filled_array(shape: tuple[int, ...], dtype: DTypeLike, blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    """Return a scratch array of the rows that come block by block."""
+    """Return a scratch array filled with rows that arrive block by block."""
     out, start = scratch_array(shape, dtype), 0
     for block in blocks:
         out[start : start + len(block)] = block
@@ -118,7 +118,7 @@ def filled_array(shape: tuple[int, ...], dtype: DTypeLike, blocks: Iterable[NDAr
 
 
 def _reserve(file: int, size: int) -> None:
-    # Without its blocks reserved, a full disk would end the process at the first number that has no place.
+    # Reserve the blocks: otherwise a full disk would kill the process while the array is filled.
     try:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file, 0, size)
@@ -127,12 +127,12 @@ def _reserve(file: int, size: int) -> None:
     except OSError as error:
         raise OSError(
             error.errno,
-            f"{size / 1e9:.1f} GB of scratch space are needed in {tempfile.gettempdir()}, which has no room "
-            "for them. Free some, or name another folder in the environment variable TMPDIR",
+            f"{size / 1e9:.1f} GB of scratch space are needed in {tempfile.gettempdir()}, which has not "
+            "enough. Free some, or name another folder in the environment variable TMPDIR",
         ) from error
 
 
 def sha256(path: str | Path) -> str:
-    """Return the digest of a file, read in pieces."""
+    """Return the digest of a file, which is read in pieces."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -59,7 +59,7 @@ def test_a_fit_that_fails_is_told(run, tasks):
     ("words", "said"),
     [
         (("tasks", "-o", "study", "--sizes", "20,many"), "must be whole numbers separated by commas"),
-        (("tasks", "-o", "study", "--sizes", ","), "sizes must name a number of rows"),
+        (("tasks", "-o", "study", "--sizes", ","), "sizes must have at least one number of rows"),
         (("tasks", "-o", "study", "-m", "tss"), "found 'tss'"),
         (("tasks", "-o", "study", "--draws", "0"), "--draws"),
         (("tasks", "-o", "no/study", *QUICK), "no/study: no such file or directory"),
@@ -77,7 +77,7 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(run, tasks, words, said):
 
 def test_another_seed_is_refused(run, tasks):
     ResultStore.create("study", 0)
-    run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "begun with seed 0; found 1")
+    run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "began with seed 0; found 1")
 
 
 @pytest.mark.parametrize("line", examples("study", "run"))

@@ -32,7 +32,7 @@ def test_a_file_that_is_not_there():
 
 def test_a_folder():
     Path("val.npz").mkdir()
-    refused("val.npz: is a folder. Give the name of a file in it", path="val.npz")
+    refused("val.npz: is a folder. Pass the name of a file in it", path="val.npz")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet", ".safetensors", ".pt"])
@@ -85,7 +85,7 @@ def test_a_file_that_does_not_say_what_it_holds():
 def test_a_file_that_says_otherwise():
     np.savez("val.npz", logits=LOGITS, labels=LABELS)
     refused(
-        "val.npz, logits: must hold probs, as asked for; found logits. Leave kind out, or choose another",
+        "val.npz, logits: must hold probs, as requested; found logits. Leave kind out, or choose another",
         path="val.npz",
         kind="probs",
     )
@@ -134,7 +134,7 @@ def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
         (np.array(list("abcabc")), "labels that are names, 'a', 'b', 'c', need the names of the"),
         (
             np.array(list("abcdef"), object),
-            "only a pickle can hold and which could run code. Save text as labels.astype(str)",
+            "are stored as a pickle and could run code. Save text as labels.astype(str)",
         ),
     ],
 )
@@ -173,7 +173,7 @@ def test_a_file_of_labels_that_does_not_fit():
         (np.zeros(3, [("a", "f4")]), "must hold numbers"),
         (
             np.array([[1, None]]),
-            "holds Python objects, which only a pickle can hold and which could run code",
+            "holds Python objects, which are stored as a pickle and could run code",
         ),
     ],
 )

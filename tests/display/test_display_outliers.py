@@ -63,17 +63,17 @@ def test_one_diverged_draw_does_not_flatten_the_learning_curve(diverged):
         display = curve_of({**good, "hts": one})
     chart = display.chart()
     assert chart.y.limits[1] < 1
-    assert "Above the picture: HTS with 20 rows." in chart.caption
+    assert "Above the figure: HTS with 20 rows." in chart.caption
     band = next(mark for mark in chart.marks if isinstance(mark, Band) and mark.method == "hts")
     assert np.isnan(band.high).tolist() == [True, False, False], "a band would cover the others"
-    assert "Above the picture" not in curve_of(good).chart().caption
+    assert "Above the figure" not in curve_of(good).chart().caption
 
 
 def test_a_classifier_far_worse_than_its_calibrations_is_named_at_the_edge():
     display = curve_of({"ts": np.array([[0.52, 0.5], [0.5, 0.5], [0.49, 0.49]])}, uncalibrated=20.0)
     chart = display.chart()
     assert chart.y.limits[1] < 1
-    assert "The classifier itself, at 20.0000, is above the picture." in chart.caption
+    assert "The classifier itself, at 20.0000, is above the figure." in chart.caption
     assert any(isinstance(mark, Text) and "20.0000" in mark.words for mark in chart.marks)
 
 

@@ -271,7 +271,7 @@ FILES = [
         "refused",
         "val.tsv",
         text("cat\tdog\tlabel\n1.5\t2\tcat\n1,234\t0\tdog\n"),
-        refused=("line 3: decimals must stand behind a point, or all behind a comma",),
+        refused=("line 3: all decimal marks must be points, or all commas; found both",),
         classes=None,
     ),
     Made(

@@ -86,7 +86,7 @@ def test_the_classes_that_are_named_are_the_columns_in_that_order(csv):
 @pytest.mark.parametrize(("classes", "found"), [("a,a", "'a' more than once"), ("a,,b", "an empty one")])
 def test_names_of_classes_differ(csv, classes, found):
     path = csv("cat,dog\n1,2\n")
-    refused(path, f"classes must be names that differ, one for each class; found {found}", classes=classes)
+    refused(path, f"classes must be different names, one for each class; found {found}", classes=classes)
 
 
 def test_several_columns_of_text_name_the_classes_that_are_left(csv):
@@ -142,7 +142,7 @@ def test_columns_of_labels_in_a_file_of_their_own(csv, tmp_path):
 def test_a_damaged_gz(tmp_path):
     path = tmp_path / "val.csv.gz"
     path.write_bytes(b"logit_0,logit_1\n1,2\n")
-    refused(path, "is not a gzip file, or a damaged one", need_labels=False)
+    refused(path, "is not a gzip file, or is damaged", need_labels=False)
     FILES[-1].write(path.with_suffix(".npz"))
     next(made for made in FILES if made.name == "val.csv.gz").write(path)
     os.truncate(path, path.stat().st_size - 9)
@@ -168,7 +168,7 @@ def test_decimals_behind_points_and_commas_in_other_blocks(tmp_path, first):
     other = "1,5" if first == "1.5" else "1.5"
     path = text(tmp_path / "val.tsv", f"note\tlogit_0\tlogit_1\na,b.c\t{first}\t2\n\t3\t4\nx\t{other}\t2\n")
     rows = open_rows(path, need_labels=False)
-    with pytest.raises(InputError, match="line 4: decimals must stand behind a point, or all behind a comma"):
+    with pytest.raises(InputError, match="line 4: all decimal marks must be points, or all commas"):
         list(rows.blocks(1))
 
 

@@ -76,7 +76,7 @@ def test_what_is_no_table(path):
     with pytest.raises(InputError, match=r"must name the columns.* found no cells"):
         open_rows(save(path))
     path.write_bytes(path.read_bytes()[:-50])
-    with pytest.raises(InputError, match="is not an Excel workbook, or a damaged one"):
+    with pytest.raises(InputError, match="is not an Excel workbook, or is damaged"):
         open_rows(path)
 
 

@@ -153,7 +153,7 @@ def test_labels_may_stay_unread(path, samples):
     [
         (
             {"filtered_resps": ["The answer is 4."]},
-            "as tasks have that generate text. Take the samples of a mul",
+            "as tasks have that generate text. Use the samples of a mul",
         ),
         ({"filtered_resps": [["-3.0", "False"]]}, "found one, as in tasks without choices"),
         ({"filtered_resps": [["nan", "False"], ["-1.0", "True"]]}, "a number as the log-likelihood of each"),

@@ -134,7 +134,7 @@ def test_a_study_of_samples_by_length(run, folder, tmp_path):
     assert run(*words, "--length-normalised").code == 0  # it goes on
     refused = run(*words)
     assert refused.code == 2
-    assert "must be read as when the study was begun" in refused.err
+    assert "must be read as when the study began" in refused.err
 
 
 def test_a_study_without_samples_is_not_normalised_by_length(run, tmp_path):

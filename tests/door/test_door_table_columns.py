@@ -224,7 +224,7 @@ def test_too_few_columns_of_numbers_to_be_classes(table, suffix):
     message = refusal(path, need_labels=False, kind="logits")
     assert "column 'who' must hold numbers" in message
     assert message.endswith(
-        "Name a column of scores logit or prob, several logit_0, logit_1; others are left alone."
+        "Name a column of scores logit or prob, several logit_0, logit_1; others are ignored."
     )
     renamed = table(suffix, ["who", "where", "logit"], ["a", "b", 1])
     assert open_rows(renamed, need_labels=False).array().tolist() == [1]
@@ -241,7 +241,7 @@ def test_text_further_down_is_a_cell_to_correct(table):
 def test_the_place_of_a_column_without_a_name(csv, names, place):
     path = csv(f"{names}\n1,1,1,1\n")
     message = refusal(path, need_labels=False, kind="logits")
-    assert f"found none in column {place}. Name it, or drop it. Pass classes='cat,dog'." in message
+    assert f"found none for column {place}. Name it, or drop it. Pass classes='cat,dog'." in message
     assert open_rows(path, need_labels=False, kind="logits", classes="cat,dog").shape == (1, 2)
 
 

@@ -375,7 +375,7 @@ def test_an_output_that_cannot_be_logits_is_refused(output, words, calibrator_of
 
 def test_a_calibrated_model_is_not_calibrated_again(calibrator_of, classifier, target):
     calibrator_of("ts").to_onnx(target, model=classifier)
-    with pytest.raises(InputError, match="is calibrated already"):
+    with pytest.raises(InputError, match="is already calibrated"):
         calibrator_of("hts").to_onnx(target.with_name("twice.onnx"), model=target)
 
 

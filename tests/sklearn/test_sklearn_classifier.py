@@ -247,7 +247,7 @@ def test_rows_that_cannot_take_part_are_spoken_of_if_many(data):
     with_all, without_2 = np.r_[np.flatnonzero(y == 2), :100], np.flatnonzero(y[100:] < 2) + 100
     splits = [(with_all, without_2), (without_2, np.unique(with_all))]
     n_rows, n_left = len(np.unique(np.r_[with_all, without_2])), (y == 2).sum()
-    with pytest.warns(UserWarning, match=f"{n_left} of {n_rows} rows do not take part"):
+    with pytest.warns(UserWarning, match=f"{n_left} of {n_rows} rows are not used for calibration"):
         model = CalibratedClassifier(LogisticRegression(), "ts", cv=splits).fit(X, y)
     assert model.n_rows_ == n_rows - n_left
     zero, one = (np.flatnonzero(y == label) for label in (0, 1))

@@ -215,7 +215,7 @@ def test_folds_may_leave_rows_out_and_may_be_masks(data):
     [
         ([], "folds with rows to score; found none"),
         ([([0, 1], [])], "folds with rows to score; found none"),
-        ([([0, 1, 400], [2])], "numbers of rows from 0 to 399.* 400 is out of bounds"),
+        ([([0, 1, 400], [2])], "row indices from 0 to 399.* 400 is out of bounds"),
         ([(np.ones(7, bool), [2])], "or a mask of all rows"),
     ],
 )

@@ -146,7 +146,7 @@ def test_the_default_task_is_the_papers_or_the_first(results, task, monkeypatch)
 
 def test_a_study_that_has_not_begun_is_refused(tmp_path):
     ResultStore.create(tmp_path, 0)
-    with pytest.raises(InputError, match="there are none"):
+    with pytest.raises(InputError, match="found none"):
         figure_task(Results(tmp_path))
 
 
@@ -195,7 +195,8 @@ def test_without_ts_or_without_another_there_is_no_average(results):
         fewer = Results(results.folder)
         fewer.scores = [score for score in every if score.fit.method in methods]
         with pytest.raises(
-            InputError, match=f"ts and of another method; found those of {methods[0] if methods else 'none'}"
+            InputError,
+            match=f"ts and of another method; found results of {methods[0] if methods else 'none'}",
         ):
             averages(fewer, "nll")
 
@@ -339,7 +340,7 @@ def test_the_study_itself_stays_as_it_is(results, study_folder, tmp_path):
 def test_classes_without_enough_rows_are_refused(results, tmp_path):
     write_task(tmp_path, "many__classes", n_rows=30, n_classes=20)
     (few,) = find_tasks([tmp_path])
-    with pytest.raises(InputError, match="needs a class with 10 test rows; many__classes has none"):
+    with pytest.raises(InputError, match="needs a class with 10 test rows; found none in many__classes"):
         class_temperatures(results, few)
 
 

@@ -63,7 +63,7 @@ def test_the_scale_holds_the_bars():
 
 def test_averages_of_chosen_methods(results):
     assert averages(results, "nll", ["bayes", "ts"]).methods == ("bayes",)
-    with pytest.raises(InputError, match="ts and of another method; found those of ts"):
+    with pytest.raises(InputError, match="ts and of another method; found results of ts"):
         averages(results, "nll", ["ts"])
 
 

@@ -96,7 +96,7 @@ def test_a_folder_without_tasks_is_refused_and_so_are_two_of_one_name(tmp_path, 
         "a file that is given twice is one"
     )
     write_task(tmp_path, "dogs__net", n_rows=20)
-    with pytest.raises(InputError, match="two tasks must not have one name"):
+    with pytest.raises(InputError, match="two tasks must not have the same name"):
         find_tasks([task_folder, tmp_path / "dogs__net.npz"])
 
 

@@ -51,10 +51,10 @@ def test_results_of_a_cell_are_there_together_or_not_at_all(tmp_path):
 def test_the_same_command_goes_on_and_another_seed_or_version_does_not(tmp_path, monkeypatch):
     ResultStore.create(tmp_path, 0).add([ONE])
     assert ResultStore.create(tmp_path, 0).fits() == {ONE.fit}
-    with pytest.raises(InputError, match="begun with seed 0; found 1"):
+    with pytest.raises(InputError, match="began with seed 0; found 1"):
         ResultStore.create(tmp_path, 1)
     monkeypatch.setattr("temperance.__version__", "99.0")
-    with pytest.raises(InputError, match=r"begun with temperance .*; found 99\.0"):
+    with pytest.raises(InputError, match=r"began with temperance .*; found 99\.0"):
         ResultStore.create(tmp_path, 0)
 
 
@@ -102,7 +102,7 @@ def test_another_programs_database_is_left_alone(tmp_path):
         connection.execute("CREATE TABLE setting (x)")
     with pytest.raises(InputError, match="another program's database"):
         ResultStore.create(tmp_path, 0)
-    with pytest.raises(InputError, match="holds no results"):
+    with pytest.raises(InputError, match="found no results in it"):
         ResultStore(tmp_path)
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("setting",)]
     connection.close()
@@ -110,7 +110,7 @@ def test_another_programs_database_is_left_alone(tmp_path):
 
 def test_a_store_that_was_killed_at_birth_is_made_anew(tmp_path):
     (tmp_path / FILE_NAME).touch()
-    with pytest.raises(InputError, match="holds no results"):
+    with pytest.raises(InputError, match="found no results in it"):
         ResultStore(tmp_path)
     assert ResultStore.create(tmp_path, 4).seed == 4
 

@@ -252,7 +252,7 @@ def test_what_is_not_there_is_refused(results, options, words):
 
 def test_a_study_without_tasks_is_refused(tmp_path):
     ResultStore.create(tmp_path, 0)
-    with pytest.raises(InputError, match="must have tasks; it has none"):
+    with pytest.raises(InputError, match="must have tasks; found none"):
         make_table(Results(tmp_path))
 
 

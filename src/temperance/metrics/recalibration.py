@@ -1,14 +1,14 @@
 """Simple recalibrators, fitted by maximum likelihood.
 
-With l = log p of a row, less its largest, the recalibrated probabilities are q = softmax(beta l + b). Without
-b this is temperature scaling. Each bias has a unit normal prior, which decides for classes with few rows and
-vanishes for others. The objectives and their solvers are those of `core`. All runs on l in float32, several
-times faster and exact far beyond standard errors; sums over classes and rows are in float64.
+With l = log p of a row, minus its largest, the recalibrated probabilities are q = softmax(beta l + b).
+Without b this is temperature scaling. Each bias has a unit normal prior, which matters only for classes with
+few rows. The objectives and their solvers are those of `core`. l is float32, which is several times faster,
+with errors far below standard errors; sums over classes and rows are float64.
 
-A class that is no row's label, and whose probabilities add up to less than 1/4 of a row, would get a bias
-between -1/4 and 0 by its prior: it gets 0. Where these are most classes, as in a vocabulary, a fit of biases
-sees them as one class, which has their probability at the best temperature: it reads N rows of the other
-classes, not of all.
+A class that is not the label of any row, and whose probabilities add up to less than 1/4, would get a bias
+between -1/4 and 0 because of its prior: it gets 0. If most classes are of this kind, as in a vocabulary, a
+fit of biases treats them as one class with their total probability at the best temperature. It then reads
+only the other classes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from temperance.metrics.predictions import cached_slices
 
 _LOG_TEMPERATURES = -np.log([100.0]), -np.log([0.01])  # separable rows would drive beta to infinity
 _RIDGE = 1.0
-_LEAST_TOTAL = 0.25  # of the probabilities of a class that is no label, for a bias of its own
+_LEAST_TOTAL = 0.25  # smallest sum of probabilities for a bias, of a class that is no label
 _TINY = float(np.finfo(np.float32).tiny)
-_LOSS_TOLERANCE = 1e-9  # of the mean loss, whose last digits nobody reads
+_LOSS_TOLERANCE = 1e-9  # of the mean loss, whose last digits do not matter
 _GRADIENT_TOLERANCE = 3e-2  # in standard errors of each parameter, see `fit_bias`
 
 
@@ -56,7 +56,7 @@ class Recalibrator:
 
 
 def log_probabilities(probs: Floats, dtype: DTypeLike) -> Floats:
-    """Return log p less its row maximum; a probability of 0 counts as the smallest of its dtype."""
+    """Return log p minus its row maximum; a probability of 0 counts as the smallest of its dtype."""
     if probs.dtype.itemsize == 2:
         probs, tiny = probs.astype(np.float32), 2.0**-24
     else:
@@ -84,7 +84,7 @@ def bias_objective(rows: LogitRows, weight: Vector) -> OffsetLogLikelihood:
 
 
 class Recalibration:
-    """The log probabilities to recalibrate, and which classes have a bias of their own."""
+    """The log-probabilities to recalibrate, and the classes that have their own bias."""
 
     def __init__(self, logs: Floats, labels: Indices, totals: Vector) -> None:
         own = totals >= _LEAST_TOTAL
@@ -126,15 +126,15 @@ class Recalibration:
 def fit_bias(
     rows: LogitRows, weight: Vector, start: Recalibrator, *, last_is_fixed: bool = False
 ) -> Recalibrator:
-    """Return the best beta and class biases together, by L-BFGS from `start`; the last may stay as it is.
+    """Return the best beta and class biases together, by L-BFGS from `start`; the last bias may be fixed.
 
     Each parameter is measured in units of 1/sqrt(its second derivative at the start), about its standard
     error: this makes the Hessian nearly the identity, for rare and frequent classes alike, and gives the
     tolerance a meaning. The matrix itself, of K x K numbers, is never formed.
 
-    Whatever point the solver returns is a recalibrator no worse than its start on the training rows, and is
-    judged on others; should it stop early, the decomposition is a little less sharp but still valid. So
-    failure to converge is not an error here.
+    Any point that the solver returns is a recalibrator no worse than its start on the training rows, and it
+    is scored on other rows. If the solver stops early, the decomposition is slightly less sharp but still
+    valid. So failure to converge is not an error here.
     """
     objective = bias_objective(rows, weight)
     theta = np.concatenate([[-np.log(start.beta)], start.bias])
