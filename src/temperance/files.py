@@ -127,8 +127,8 @@ def _reserve(file: int, size: int) -> None:
     except OSError as error:
         raise OSError(
             error.errno,
-            f"{size / 1e9:.1f} GB of scratch space are needed in {tempfile.gettempdir()}, which has not "
-            "enough. Free some, or name another folder in the environment variable TMPDIR",
+            f"{size / 1e9:.1f} GB of scratch space are needed in {tempfile.gettempdir()}, which has too "
+            "little. Free some, or name another folder in the environment variable TMPDIR",
         ) from error
 
 

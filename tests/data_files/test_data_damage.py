@@ -43,7 +43,7 @@ def test_a_npy_cut_short_or_too_long():
     refused("val.npy: is not a .npy array, or is damaged", path="val.npy", kind="logits")
 
 
-def test_a_npy_whose_header_claims_what_cannot_be():
+def test_a_npy_with_an_impossible_header_is_refused():
     for shape in ("(9999999999999999, 3)", "(-6, 3)"):
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
         write("val.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + LOGITS.tobytes())
@@ -79,7 +79,7 @@ def test_a_npz_with_a_damaged_member_says_which():
     refused("val.npz, logits: is not a .npy array, or is damaged", path="val.npz")
 
 
-def test_a_npz_that_is_no_archive():
+def test_a_npz_that_is_not_an_archive_is_refused():
     np.save("val.npy", LOGITS)
     Path("val.npy").rename("val.npz")
     refused("val.npz: is not a zip archive, as a .npz is, or is damaged", path="val.npz")
@@ -268,7 +268,7 @@ def test_a_pt_with_numpy_arrays_says_how_to_save_them():
     refused("holds a pickled numpy.", "NumPy arrays become tensors by torch.from_numpy", path="val.pt")
 
 
-def test_a_pt_of_other_things():
+def test_a_pt_that_holds_other_objects_is_refused():
     torch.save([torch.zeros(2)] * 3, "val.pt")
     refused("must hold a dict of tensors, one tensor, or logits and labels; found a list", path="val.pt")
     torch.save({"logits": torch.eye(3).to_sparse()}, "val.pt")

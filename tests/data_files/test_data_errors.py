@@ -82,7 +82,7 @@ def test_a_file_that_does_not_say_what_it_holds():
     refused(f"val.npz, outputs: {says}", path="val.npz")
 
 
-def test_a_file_that_says_otherwise():
+def test_a_file_that_contradicts_the_options_is_refused():
     np.savez("val.npz", logits=LOGITS, labels=LABELS)
     refused(
         "val.npz, logits: must hold probs, as requested; found logits. Leave kind out, or choose another",
@@ -110,7 +110,7 @@ def test_a_file_without_labels():
     refused("must have labels_test; found logits_val, logits_test", path="val.npz", part="test")
 
 
-def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
+def test_a_task_file_needs_a_part_and_a_plain_file_has_none():
     np.savez("task.npz", logits_val=LOGITS, logits_test=LOGITS, labels_val=LABELS, labels_test=LABELS)
     refused("task.npz: has two sets of rows, val and test. Pass part='val' or part='test'.", path="task.npz")
     np.savez("val.npz", logits=LOGITS, labels=LABELS)
@@ -138,7 +138,7 @@ def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
         ),
     ],
 )
-def test_labels_that_do_not_fit(labels, words):
+def test_labels_that_do_not_match_are_refused(labels, words):
     np.savez("val.npz", logits=LOGITS, labels=labels)
     refused("val.npz, labels: ", words, path="val.npz")
 
@@ -177,14 +177,14 @@ def test_a_file_of_labels_that_does_not_fit():
         ),
     ],
 )
-def test_arrays_that_are_no_logits(array, words):
+def test_arrays_that_are_not_logits_are_refused(array, words):
     np.savez("val.npz", logits=array, labels=LABELS)
     refused("val.npz, logits: ", words, path="val.npz")
     np.save("val.npy", array)
     refused("val.npy: ", words, path="val.npy", kind="logits")
 
 
-def test_probabilities_that_are_none_are_named_with_file_key_and_row():
+def test_invalid_probabilities_are_named_with_file_key_and_row():
     probs = np.full((N, 2), 0.5)
     probs[4] = 3
     np.savez("val.npz", probs=probs)

@@ -1,4 +1,4 @@
-"""The reliability of single classes, against a computation of its own."""
+"""The reliability of single classes, against an independent computation."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_bins_of_few_rows_are_kept_but_not_drawn(comparison):
     assert len(line.x) == (counts >= 5).sum()
 
 
-def test_of_two_classes_the_second_is_shown(binary):
+def test_of_two_classes_the_second_one_is_shown(binary):
     result = compare(*binary, methods=["ts"], draws=5, classes=["no", "yes"])
     assert list(result.results["ts"].class_reliability) == [1]
     display = ClassReliabilityDisplay.from_comparison(result)

@@ -72,7 +72,7 @@ def test_a_score_of_a_binary_classifier_and_whole_labels(path):
     assert rows.labels.tolist() == [1, 0]
 
 
-def test_a_class_that_is_ruled_out_has_minus_infinity(path):
+def test_an_impossible_class_has_minus_infinity(path):
     save(path, ['{"logits": [0.5, -Infinity], "label": 0}'])
     assert open_rows(path).logits().tolist() == [[0.5, -np.inf]]
 
