@@ -1,7 +1,7 @@
 """What the Bayesian methods aim at, and what was measured.
 
-A ratio is the mean over draws of a method's score over that of TS fitted to the same rows, averaged over the
-tasks of a data set, and over data sets then. An aim holds if the ratio is at most its target.
+A ratio is a method's score over that of TS fitted to the same rows, averaged over draws, then over the tasks
+of a data set, then over data sets. An aim is met if the ratio is at most its target.
 """
 
 from __future__ import annotations

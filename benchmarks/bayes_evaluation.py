@@ -3,15 +3,15 @@
     python benchmarks/bayes_evaluation.py TASKS --out docs/bayesian [--groups rivals,package,ours]
         [--draws 10] [--jobs 1] [--again]
 
-A cell is a task and a number of rows N. In each draw all methods are fitted to the same N validation rows,
-and the test rows judge them. N = 5000 stands for all rows of a task that has 4000 or more; from tasks with
-more than 5000 rows, three draws of 5000 are taken. Tasks with more than 300 classes and fewer than 4000 rows
-also have a cell with all their rows.
+A cell is a task and a number of rows N. In each draw all methods are fitted to the same N validation rows and
+scored on the test rows. N = 5000 means all rows of a task that has 4000 or more; tasks with more than 5000
+rows have three draws of 5000. Tasks with more than 300 classes and fewer than 4000 rows also have a cell with
+all their rows.
 
-OUT/scores.csv.gz holds a line for each cell and method. It is written after each cell; lines that are there
-already are kept, so a run that was stopped goes on, and groups can be run one after the other. `--again`
-computes the lines of the groups anew. `bayes_report` makes tables and figures of the file. The rivals need
-`pip install "temperance[rivals]"`.
+OUT/scores.csv.gz holds a line for each cell and method. It is written after each cell; existing lines are
+kept, so a run that was stopped can continue, and groups can be run one after the other. `--again` computes
+the lines of the groups anew. `bayes_report` makes tables and figures of the file. The rivals need `pip
+install "temperance[rivals]"`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The methods that `bayes_evaluation` compares, in three groups that can be run apart.
+"""The methods that `bayes_evaluation` compares, in three groups that can be run separately.
 
 `package`: no calibration, and the methods of this package that need no prior. `rivals`: methods of
 scikit-learn and probmetrics. `ours`: the newer methods, with a prior learned from other data sets.

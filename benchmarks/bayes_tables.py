@@ -1,6 +1,6 @@
-"""What `bayes_report` shows, computed from the lines that `bayes_evaluation` wrote.
+"""The tables of `bayes_report`, computed from the lines that `bayes_evaluation` wrote.
 
-Averages are taken over the tasks of a data set first, and over data sets then. A method that fails, or gives
+Averages are taken first over the tasks of a data set, then over data sets. A method that fails, or gives
 probability 0 to a class that occurs, has the score inf, and so have the averages that it enters.
 """
 

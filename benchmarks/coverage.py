@@ -1,12 +1,12 @@
 """How often do the intervals contain the truth? Writes docs/coverage.md.
 
-Labels are drawn from known probabilities, so that the truth of every metric is known: it is computed from a
-large sample with the probabilities of the labels in place of labels. Each simulation draws rows, evaluates
-them, and asks which intervals contain the truth.
+Labels are drawn from known probabilities, so the true value of every metric is known: it is computed from a
+large sample with the probabilities of the labels instead of labels. Each simulation draws rows, evaluates
+them, and checks which intervals contain the truth.
 
     python benchmarks/coverage.py --simulations 2000 --jobs 2
 
-Cells that are done are kept in build/coverage.json; a cell with too few simulations gets the missing ones.
+Finished cells are kept in build/coverage.json; a cell with too few simulations gets the missing ones.
 """
 
 from __future__ import annotations

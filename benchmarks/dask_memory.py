@@ -2,9 +2,9 @@
 
     python benchmarks/dask_memory.py [--gigabytes 20] [--classes 1000] [--kill]
 
-Each pass makes the logits anew, as it would read them from files. Prints the parameters, the passes, the
-time, and the largest memory that each worker ever had. With --kill one worker is killed in the middle of the
-second pass over all rows, and the parameters are to be those of a run without.
+Each pass generates the logits again, as it would read them from files. Prints the parameters, the passes, the
+time, and the peak memory of each worker. With --kill one worker is killed during the second pass over all
+rows; the parameters must not change.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python benchmarks/import_graph.py             prints the graph as Mermaid
     python benchmarks/import_graph.py --write     puts it into docs/architecture.md
 
-A part is a module or a folder of the package. An arrow is an import, wherever it stands in a file; a dotted
-arrow is an entry of `temperance/loaders.py`, which a lower part reaches when it is used. An import by name
-anywhere else is an error, and so is one that does not point to a lower layer.
+A part is a module or a folder of the package. An arrow is an import, anywhere in a file; a dotted arrow is an
+entry of `temperance/loaders.py`, which a lower part loads on use. An import by name anywhere else is an
+error, and so is an import that does not point to a lower layer.
 """
 
 from __future__ import annotations

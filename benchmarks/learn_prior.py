@@ -2,10 +2,10 @@
 
     python benchmarks/learn_prior.py TASKS --out src/temperance/population.json --overwrite
 
-A task file is <dataset>__<model>.npz with `logits_val` and `labels_val`, which teach, and a test part, which
-is never read. Of a task with more rows than `MOST_ROWS`, evenly spaced ones teach. What stands before a
-hyphen in the data set's name is its family, and counts as one data set. The prior's file lists every task,
-with a hash of the rows that taught.
+A task file is <dataset>__<model>.npz with `logits_val` and `labels_val`, from which the prior is learned, and
+a test part, which is never read. From a task with more rows than `MOST_ROWS`, evenly spaced rows are used.
+The part before a hyphen in the data set's name is its family, which counts as one data set. The prior's file
+lists every task, with a hash of the rows that were used.
 """
 
 from __future__ import annotations

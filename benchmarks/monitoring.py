@@ -5,7 +5,7 @@
 
 A calibrator is fitted to 200 or 2000 rows, and then checked every day against labelled rows drawn from a
 large pool of the same classifier: the residuals, bets, windows and advice are those of the package, with many
-histories side by side. The calibrators have the errors of their fits, so that none is exactly right.
+histories in parallel. The calibrators have the errors of their fits, so none is exactly right.
 """
 
 from __future__ import annotations

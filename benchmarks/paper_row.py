@@ -1,8 +1,8 @@
-"""The paper's ResNet-50 / CIFAR-10 row: the table of the README, from the paper's own logits.
+"""The paper's ResNet-50 / CIFAR-10 row: the table of docs/explanation/paper.md, from the paper's own logits.
 
-    python benchmarks/paper_row.py ../shared/data/tasks/cifar10__resnet50-psrcal.npz [--sgd]
+    python benchmarks/paper_row.py TASKS/cifar10__resnet50-psrcal.npz [--sgd]
 
-Fitted on the 5000 validation rows, judged on the 10000 test rows. `--sgd` adds the paper's training, which
+Fitted to the 5000 validation rows, scored on the 10000 test rows. `--sgd` adds the paper's training, which
 takes minutes.
 """
 

@@ -1,6 +1,6 @@
-"""How the methods do with few calibration rows: test NLL as a ratio to TS, on a folder of task files.
+"""The methods with few calibration rows: test NLL relative to TS, on a folder of task files.
 
-    python benchmarks/small_sets.py ../shared/data/tasks --rows 200 --draws 10 --match cifar
+    python benchmarks/small_sets.py TASKS --rows 200 --draws 10 --match cifar
 
 A task file is an .npz with logits_val, labels_val, logits_test and labels_test. Each draw takes `rows` rows
 of the validation set, the same for all methods. Below 1 is better than TS.

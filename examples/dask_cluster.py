@@ -1,4 +1,4 @@
-"""Calibrate more logits than one machine holds: on a Dask cluster, here of two processes on this one.
+"""Calibrate more logits than one machine can hold, on a Dask cluster; here it has two local processes.
 
 The logits are made on the workers whenever they are needed, as files would be read. A fit sends parameters
 to them and gets sums back; the logits never leave their worker.

@@ -1,4 +1,4 @@
-"""The main job in a page: which calibrator, how much better, and how to ship it.
+"""The main workflow on one page: which calibrator to use, how much it improves, and how to ship it.
 
 The classifier is simulated, so its true probabilities are known.
 """
@@ -11,8 +11,8 @@ import numpy as np
 import temperance
 from temperance.data import simulate
 
-# A classifier that says more than it knows: what you hold are logits and labels of two sets of rows that it
-# was not trained on. Fit on one, judge on the other.
+# An overconfident classifier: you have logits and labels of two sets of rows that it was not trained on. Fit
+# to one, evaluate on the other.
 task = simulate(n_rows=6_000, n_classes=10, temperature=2.0, entropy_slope=0.15, random_state=1)
 val, test = slice(0, 2_000), slice(2_000, None)
 

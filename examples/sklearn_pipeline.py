@@ -1,6 +1,6 @@
-"""A pipeline of scikit-learn with calibrated probabilities: scaling, a classifier, and the calibrator chosen.
+"""A scikit-learn pipeline with calibrated probabilities: scaling, a classifier, and a choice of calibrator.
 
-Handwritten digits, a third of them kept to judge by.
+The data are handwritten digits, a third of them held out as a test set.
 """
 
 from sklearn.datasets import load_digits
@@ -17,7 +17,7 @@ train, test, train_labels, test_labels = train_test_split(
     images, digits, test_size=1 / 3, random_state=0, stratify=digits
 )
 
-# Naive Bayes takes the pixels for independent, and so is far too sure of itself.
+# Naive Bayes assumes independent pixels, and so is very overconfident.
 plain = make_pipeline(StandardScaler(), GaussianNB(var_smoothing=1e-2)).fit(train, train_labels)
 before = log_loss(test_labels, plain.predict_proba(test))
 print(f"naive Bayes: log loss {before:.3f}, accuracy {accuracy_score(test_labels, plain.predict(test)):.3f}")
@@ -29,7 +29,7 @@ after = log_loss(test_labels, model.predict_proba(test))
 print(f"calibrated:  log loss {after:.3f}, accuracy {accuracy_score(test_labels, model.predict(test)):.3f}\n")
 print(model[-1].calibrator_.summary())
 
-# The calibrator is a parameter like any other, by its key or with options of its own.
+# The calibrator is an ordinary parameter: a key, or an object with its own options.
 grid = {
     "calibratedclassifier__calibrator": ["ts", "bayes", make_calibrator("bts", bins=5)],
     "calibratedclassifier__estimator__var_smoothing": [1e-2, 1e-1],

@@ -4,4 +4,4 @@ from temperance import CALIBRATORS
 
 COMPARED = [key for key, method in CALIBRATORS.items() if method.in_comparison]
 CLASS_KEEPING = [key for key in COMPARED if CALIBRATORS[key].keeps_class]
-"""Of these the property tests say that no decision changes; `bayes-bias` has tests of its own."""
+"""Methods for which the property tests check that no decision changes; `bayes-bias` has its own tests."""

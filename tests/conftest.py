@@ -12,7 +12,7 @@ from compared import CLASS_KEEPING
 from temperance import make_calibrator
 from temperance.data import SimulatedTask, simulate
 
-# pytest loads these by itself; as modules with doctests they would all have the same name.
+# pytest loads these automatically; as modules with doctests they would all have the same name.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 SMALL = {"bts": {"bins": 5}}
@@ -40,7 +40,7 @@ def make() -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def fit(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Build and fit by key; with few rows a method may drift to its limits and say so, which is no fault."""
+    """Build and fit by key; with few rows a method may reach its limits and warn, which is allowed."""
 
     def fitted(key: str, logits: Any, labels: Any, sample_weight: Any = None, **options: Any) -> Any:
         with warnings.catch_warnings():
@@ -52,13 +52,13 @@ def fit(make: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def task() -> SimulatedTask:
-    """Return 300 rows of 4 classes of an over-confident classifier."""
+    """Return 300 rows of 4 classes of an overconfident classifier."""
     return simulate(n_rows=300, n_classes=4, random_state=3)
 
 
 @pytest.fixture(scope="session")
 def binary() -> tuple[np.ndarray, np.ndarray]:
-    """Return 200 logits of class 1 of two, over-confident, and their labels."""
+    """Return 200 logits of class 1 of two, overconfident, and their labels."""
     rng = np.random.default_rng(5)
     honest = 2 * rng.standard_normal(200)
     labels = (rng.random(200) < 1 / (1 + np.exp(-honest))).astype(int)

@@ -1,4 +1,4 @@
-"""Every operation that formulas are written in, with what it must give: for NumPy, PyTorch and ONNX alike."""
+"""Every operation that formulas use, with its expected result, for NumPy, PyTorch and ONNX."""
 
 import numpy as np
 

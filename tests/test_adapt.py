@@ -51,7 +51,7 @@ def uniform(n_classes):
 # ---- estimation
 
 
-def test_the_frequencies_of_a_resampled_task_are_recovered(honest, calibrator):
+def test_the_class_frequencies_of_a_resampled_task_are_recovered(honest, calibrator):
     adapted = calibrator.adapt(resample(honest, PRIORS, 10_000)[0])
     found, errors = frequencies_of(adapted), adapted.frequency_errors_
     assert np.abs(found - PRIORS).max() < 0.02
@@ -159,7 +159,7 @@ def test_a_hessian_of_fewer_rows_gives_the_same_optimum(honest, calibrator):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_few_rows_without_a_shift_cost_little(honest, calibrator, seed):
+def test_adapting_to_a_few_rows_without_a_shift_costs_little(honest, calibrator, seed):
     rows = np.random.default_rng(seed).choice(10_000, 20)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="20 rows do not determine")
@@ -169,7 +169,7 @@ def test_few_rows_without_a_shift_cost_little(honest, calibrator, seed):
     assert after - before < 0.02
 
 
-def test_few_rows_of_one_class_are_believed(honest, calibrator):
+def test_a_few_rows_of_one_class_shift_the_frequencies(honest, calibrator):
     logits = honest.logits[honest.labels == 2][:20]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -185,7 +185,7 @@ def biased(n_rows, seed):
     return task.logits + np.array([1.5, 0.0, 0.0, 0.0]), task.labels
 
 
-def test_what_a_method_gives_too_much_everywhere_is_not_taken_for_a_shift(tmp_path):
+def test_a_class_overpredicted_everywhere_is_not_mistaken_for_a_shift(tmp_path):
     calibrator, (logits, labels) = TemperatureScaling().fit(*biased(3000, 0)), biased(3000, 1)
     adapted = calibrator.adapt(logits)
     assert np.abs(adapted.log_prior_ratio_).max() < 0.3
@@ -197,7 +197,7 @@ def test_what_a_method_gives_too_much_everywhere_is_not_taken_for_a_shift(tmp_pa
     np.testing.assert_array_equal(loaded.adapt(logits).log_prior_ratio_, adapted.log_prior_ratio_)
 
 
-def test_a_thin_sample_of_the_fit_is_not_relied_on(monkeypatch):
+def test_a_small_subsample_of_the_fit_is_not_used(monkeypatch):
     """The mean probabilities of 5 rows for each class are worse than the counts of all labels."""
     for name in ("BASELINE_ROWS", "FEWEST_BASELINE_ROWS"):
         monkeypatch.setattr(recording, name, 20)
@@ -225,8 +225,8 @@ def test_equal_counts_are_smoothed_to_equal_frequencies_and_others_hardly():
     np.testing.assert_allclose(frequencies.label_frequencies(unequal).frequencies, unequal / 1000, atol=0.002)
 
 
-def test_a_class_without_labels_stays_as_it_is():
-    """Every row gives class 2 more than its share of no label: its frequency must not explode."""
+def test_a_class_without_labels_keeps_its_frequency():
+    """Class 2 has probability in every row but no label: its frequency must not explode."""
     task = simulate(4000, 3, random_state=2, **EXACT)
     seen = task.labels != 2
     calibrator = TemperatureScaling().fit(task.logits[seen], task.labels[seen])
@@ -300,7 +300,7 @@ def test_dask_rows_give_the_same(task, fitted, method):
     )
 
 
-def test_dask_rows_take_a_subsample_first(honest, calibrator, monkeypatch):
+def test_dask_rows_are_subsampled_first(honest, calibrator, monkeypatch):
     da = pytest.importorskip("dask.array")
     monkeypatch.setattr(frequencies, "SUBSAMPLE_ROWS", 500)
     logits = resample(honest, PRIORS, 4_000)[0]
@@ -342,7 +342,7 @@ def test_extreme_frequencies_and_sure_rows_give_no_nan():
 # ---- the estimator
 
 
-def test_the_calibrator_itself_is_not_changed_and_a_fit_forgets(task):
+def test_adapt_does_not_change_the_calibrator_and_a_fit_removes_the_adaptation(task):
     calibrator = TemperatureScaling().fit(task.logits, task.labels)
     before = calibrator.predict_proba(task.logits)
     adapted = calibrator.adapt(priors=PRIORS)
@@ -363,7 +363,7 @@ def test_adapting_again_starts_from_the_fit(task, fitted):
         )
 
 
-def test_the_summary_tells_the_largest_changes(honest, calibrator):
+def test_the_summary_lists_the_largest_changes(honest, calibrator):
     words = calibrator.adapt(resample(honest, PRIORS, 10_000)[0]).summary().replace("\n ", "")
     assert "adapted to class frequencies: 0 0.7" in words
     assert " \u00b1 0.00" in words
@@ -375,7 +375,7 @@ def test_the_summary_tells_the_largest_changes(honest, calibrator):
 # ---- warnings and errors
 
 
-def test_classes_that_the_classifier_cannot_tell_apart_are_named(honest):
+def test_classes_that_the_classifier_cannot_separate_are_named(honest):
     logits = honest.logits[:6000].copy()
     logits[:, 3] = logits[:, 1]
     labels = np.where(honest.labels[:6000] == 3, 1, honest.labels[:6000])
@@ -402,7 +402,7 @@ def test_of_many_classes_a_warning_names_a_few_and_counts_the_others():
         calibrator.adapt(priors=np.full(60, 1 / 60))
 
 
-def test_too_few_rows_are_told_where_they_leave_much_open(binary):
+def test_too_few_rows_give_a_warning_if_the_estimate_is_uncertain(binary):
     logits, labels = binary
     with pytest.warns(UserWarning, match=r"10 rows do not determine .* Pass more rows, or the frequencies"):
         TemperatureScaling().fit(logits, labels).adapt(logits[:10])
@@ -432,7 +432,7 @@ def test_it_takes_exactly_one_of_rows_and_priors(task, fitted):
         fitted("ts").adapt(task.logits, priors=PRIORS)
 
 
-def test_rows_must_be_there_and_fit_the_classifier(task, fitted):
+def test_rows_must_exist_and_match_the_classifier(task, fitted):
     with pytest.raises(InputError, match="needs unlabelled rows; found none"):
         fitted("ts").adapt(task.logits[:0])
     with pytest.raises(InputError, match="fitted on 4 classes"):

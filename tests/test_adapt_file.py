@@ -67,7 +67,7 @@ def test_another_adaptation_keeps_no_unknown_field_of_the_first(fitted, tmp_path
     assert again["fit"]["later"] == "text"
 
 
-def test_the_command_writes_what_the_library_gives(task, fitted, tmp_path, monkeypatch):
+def test_the_command_writes_the_same_as_the_library(task, fitted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fitted("ts").save(tmp_path / "cal.json")
     np.savez(tmp_path / "new.npz", logits=task.logits, labels=task.labels)

@@ -1,4 +1,4 @@
-"""Imports point one way, importing is light, and every public name is there and explained."""
+"""Imports point one way, importing is light, and every public name exists and is documented."""
 
 import ast
 import importlib.util
@@ -21,7 +21,7 @@ PACKAGE = Path(temperance.__file__).resolve().parent
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-# Two dashes that are no option of ours: a style sheet's variable, and an option of pip.
+# Two dashes that are not our options: a variable of a style sheet, and an option of pip.
 NO_OPTIONS = {"var(--ink)", ". Update it: pip install --upgrade onnx"}
 HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas", "sklearn.linear_model"]
 
@@ -52,7 +52,7 @@ def test_the_page_shows_the_graph_of_the_imports():
     assert graph.draw() in graph.PAGE.read_text(encoding="utf-8")
 
 
-def test_an_upward_import_is_seen_wherever_it_stands():
+def test_an_upward_import_is_detected_anywhere_in_a_module():
     tree = ast.parse("def f():\n    if True:\n        from temperance.cli import output\n    __import__('x')")
     assert graph.imported_names(tree) == ["temperance.cli"]
     assert graph.calls_by_name(tree) == [4]
@@ -80,8 +80,8 @@ def test_every_module_is_explained_and_short(path):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_the_command_line_speaks_of_its_options(path):
-    """Messages and docstrings of the library name arguments: whoever calls it has no options."""
+def test_only_the_command_line_names_its_options(path):
+    """Messages and docstrings of the library name arguments: its callers have no options."""
     if graph.part_of(path) != "cli":
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         texts = {
@@ -102,7 +102,7 @@ def added_by(code):
     ).stdout.strip()
 
 
-def test_fitting_comparing_and_computing_a_picture_import_no_framework():
+def test_fitting_comparing_and_computing_a_figure_import_no_framework():
     code = (
         "import temperance; temperance.CALIBRATORS\n"
         "task = temperance.data.simulate(100, 3)\n"
@@ -133,7 +133,7 @@ def test_a_key_is_the_same_method_everywhere(key):
     assert method.is_random == key.startswith("pts")
 
 
-def test_options_given_to_a_key_win():
+def test_options_given_with_a_key_override_its_own():
     assert CALIBRATORS["pts-ece"]().loss == "ece"
     assert CALIBRATORS["pts-ece"](loss="nll", top_k=3).get_params()["loss"] == "nll"
 
@@ -146,7 +146,7 @@ def test_every_calibrator_is_public_and_named_after_scaling():
 
 
 @pytest.mark.parametrize("name", temperance.__all__)
-def test_every_public_name_is_there_listed_and_explained(name):
+def test_every_public_name_exists_and_is_documented(name):
     value = getattr(temperance, name)
     assert name in dir(temperance)
     if name != "CALIBRATORS":
@@ -166,7 +166,7 @@ def test_a_public_function_or_class_shows_a_running_example():
             assert ">>>" in (inspect.getdoc(value) or ""), name
 
 
-def test_what_is_not_there_is_refused_by_name():
+def test_a_missing_item_is_refused_by_name():
     with pytest.raises(AttributeError, match="'temperance' has no attribute 'temper'"):
         _ = temperance.temper
 

@@ -62,7 +62,7 @@ def test_the_training_of_the_paper_needs_no_extra(key, rows, monkeypatch):
     assert cal.solution_.message.startswith("SGD")
 
 
-def test_one_sided_rows_give_a_warning_and_no_error(rows):
+def test_rows_that_are_all_right_or_all_wrong_give_a_warning_and_no_error(rows):
     val, _ = rows
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -79,7 +79,7 @@ def run(*arguments):
     return done.value.code
 
 
-def test_the_command_line_does_the_whole_job(rows, tmp_path, capsys):
+def test_the_command_line_runs_the_whole_workflow(rows, tmp_path, capsys):
     val, new = rows
     np.savez(tmp_path / "val.npz", logits=val.logits, labels=val.labels)
     np.savez(tmp_path / "new.npz", logits=new.logits, labels=new.labels)
@@ -93,20 +93,20 @@ def test_the_command_line_does_the_whole_job(rows, tmp_path, capsys):
     assert "</html>" in report.read_text(encoding="utf-8")
 
 
-def test_the_built_in_task_is_there():
+def test_the_built_in_task_can_be_read():
     task = temperance.data.demo_task()
     assert task.val_logits.shape == (5000, 10)
     assert task.test_logits.shape == (10_000, 10)
 
 
 def pretend_missing(package, monkeypatch):
-    """Make a package, and the part of ours that needs it, as if they had never been imported."""
+    """Remove a package, and our modules that need it, from the imported modules."""
     monkeypatch.setitem(sys.modules, package, None)
     for name in [name for name in sys.modules if name.startswith(f"temperance.{package}")]:
         monkeypatch.delitem(sys.modules, name)
 
 
-def test_modules_say_how_to_get_pytorch(rows, monkeypatch):
+def test_modules_say_how_to_install_pytorch(rows, monkeypatch):
     pretend_missing("torch", monkeypatch)
     val, _ = rows
     cal = make_calibrator("ts").fit(val.logits, val.labels)
@@ -114,7 +114,7 @@ def test_modules_say_how_to_get_pytorch(rows, monkeypatch):
         cal.to_torch()
 
 
-def test_onnx_models_say_how_to_get_onnx(rows, tmp_path, monkeypatch, capsys):
+def test_onnx_models_say_how_to_install_onnx(rows, tmp_path, monkeypatch, capsys):
     pretend_missing("onnx", monkeypatch)
     val, _ = rows
     cal = make_calibrator("ts").fit(val.logits, val.labels)
@@ -125,7 +125,7 @@ def test_onnx_models_say_how_to_get_onnx(rows, tmp_path, monkeypatch, capsys):
     assert 'pip install "temperance[onnx]"' in capsys.readouterr().err
 
 
-def test_pictures_say_how_to_get_matplotlib(rows, monkeypatch):
+def test_figures_say_how_to_install_matplotlib(rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     val, _ = rows

@@ -1,4 +1,4 @@
-"""The evaluation of the Bayesian methods: its protocol, and the file of scores that it goes on with."""
+"""The evaluation of the Bayesian methods: its protocol, and the file of scores that it continues."""
 
 import importlib
 import sys
@@ -37,7 +37,7 @@ def tasks(tmp_path):
     return tmp_path
 
 
-def test_all_rows_of_a_large_task_stand_at_5000(evaluation):
+def test_all_rows_of_a_large_task_are_shown_at_5000(evaluation):
     assert evaluation.sizes_of(4545, 2) == [200, 1000, 20, 50, 5000]
     assert evaluation.sizes_of(3999, 10) == [200, 1000, 20, 50]
     assert evaluation.sizes_of(312, 2) == [200, 20, 50]
@@ -51,7 +51,7 @@ def test_all_rows_are_one_draw_and_5000_of_more_are_three(evaluation):
     assert evaluation.draws_of(1000, 57036, 10) == 10
 
 
-def test_a_random_part_of_a_very_large_test_half_judges(evaluation):
+def test_of_a_very_large_test_half_a_random_part_is_used(evaluation):
     assert_allclose(evaluation.test_rows(12500, 2), np.arange(5000))
     assert_allclose(evaluation.test_rows(5000, 465), np.arange(2500))
     drawn = evaluation.test_rows(57036, 2)

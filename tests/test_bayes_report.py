@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 
 @pytest.fixture(scope="module")
 def scripts():
-    """Give the modules of benchmarks/ by name, importable during these tests alone."""
+    """Return the import function for modules of benchmarks/, which are importable only during these tests."""
     before = set(sys.modules)
     sys.path.insert(0, str(ROOT / "benchmarks"))
     yield importlib.import_module
@@ -90,7 +90,7 @@ def test_the_best_other_method_is_named_where_it_is_better(scripts):
     assert scripts("bayes_tables").better_rivals(data, "mono", 200).empty
 
 
-def test_a_failure_of_a_rival_is_no_ratio_of_zero_but_an_own_failure_counts(scripts):
+def test_a_failed_rival_has_no_ratio_but_an_own_failure_counts(scripts):
     pairwise = scripts("bayes_aims").pairwise
     data = lines({("x__1", "m"): 0.9, ("x__1", "r"): 1.8, ("y__1", "m"): 0.9, ("y__1", "r"): np.inf})
     assert pairwise(data, "m", "r", 200).to_dict() == {"x": 0.5}

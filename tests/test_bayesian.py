@@ -155,14 +155,14 @@ def test_the_decision_is_kept_on_any_rows(cal, seed):
     np.testing.assert_array_equal(cal.predict(logits), logits.argmax(axis=1))
 
 
-def test_more_rows_leave_less_open():
+def test_more_rows_reduce_the_uncertainty():
     task = simulate(3000, 5, random_state=2)
     few, many = (bayes(task, n).log_temperature_std(NEW) for n in (300, 3000))
     assert np.mean(many) < 0.8 * np.mean(few)
     assert (many < few).mean() > 0.9
 
 
-def test_a_class_never_predicted_is_the_least_known(large):
+def test_a_class_that_is_never_predicted_has_the_largest_standard_error(large):
     seen = large.logits.argmax(axis=1) != 3
     cal = BayesianTemperatureScaling().fit(large.logits[seen], large.labels[seen])
     assert cal.class_shift_[3] == 0
@@ -186,7 +186,7 @@ def test_weights_are_repetitions_and_so_have_a_unit(large):
     np.testing.assert_allclose(weighted.temperature_quantiles_, repeated.temperature_quantiles_, rtol=1e-7)
 
 
-def test_heavier_weights_leave_less_open(large):
+def test_larger_weights_reduce_the_uncertainty(large):
     z, y = large.logits[:200], large.labels[:200]
     times = np.random.default_rng(0).integers(0, 4, 200)
     weighted, heavier = (BayesianTemperatureScaling().fit(z, y, w) for w in (times, 10 * times))
@@ -237,14 +237,14 @@ def test_with_many_rows_it_finds_the_truth():
 
 
 @pytest.mark.parametrize("factor", [1e3, 1e-3])
-def test_absurd_confidence_is_a_matter_of_scale(large, factor):
+def test_extreme_confidence_is_only_a_matter_of_scale(large, factor):
     plain = bayes(large)
     scaled = BayesianTemperatureScaling().fit(factor * large.logits, large.labels)
     assert scaled.reference_ == pytest.approx(factor * plain.reference_, rel=0.02)
     np.testing.assert_allclose(scaled.predict_proba(factor * NEW), plain.predict_proba(NEW), atol=0.01)
 
 
-def test_temperatures_stay_within_a_factor_of_the_reference_on_any_row(cal):
+def test_temperatures_stay_within_a_factor_of_the_reference_for_any_row(cal):
     factor = bayes_design.RANGE_FACTOR_OF_BAYES
     limits = cal.reference_ / factor, cal.reference_ * factor
     np.testing.assert_allclose(cal.temperature_limits_, limits, rtol=1e-12)
@@ -257,7 +257,7 @@ def test_temperatures_stay_within_a_factor_of_the_reference_on_any_row(cal):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_2500_classes_are_no_obstacle(dtype):
+def test_2500_classes_work(dtype):
     task = simulate(80, 2500, random_state=3)
     cal = BayesianTemperatureScaling().fit(task.logits.astype(dtype), task.labels)
     probs = cal.predict_proba(task.logits.astype(dtype))
@@ -276,7 +276,7 @@ def test_only_the_classes_predicted_most_often_have_a_shift_of_their_own(large, 
 # Priors, options, words.
 
 
-def test_a_strong_prior_holds_and_a_weak_one_lets_go(large):
+def test_a_strong_prior_dominates_and_a_weak_one_does_not(large):
     shipped, weak = bayes(large, 30), bayes(large, 30, prior="weak")
     assert weak.log_temperature_std(NEW).mean() > 1.2 * shipped.log_temperature_std(NEW).mean()
     many = bayes(large), bayes(large, prior="weak")
@@ -297,7 +297,7 @@ def test_the_prior_of_a_file_is_used_saved_by_name_and_not_needed_afterwards(lar
     assert str(path) in "".join(loaded.summary().split())  # lines are wrapped
 
 
-def test_a_file_that_is_no_prior_is_refused(large, tmp_path):
+def test_a_file_that_is_not_a_prior_is_refused(large, tmp_path):
     (tmp_path / "prior.json").write_text("{}")
     with pytest.raises(InputError, match=r"prior.json: holds no prior that can be read"):
         bayes(large, 50, prior=str(tmp_path / "prior.json"))
@@ -328,7 +328,7 @@ def test_bad_options_are_refused(large, options, message):
         ("class_covariance", (-np.ones((5, 6))).tolist(), "variances must be >= 0"),
     ],
 )
-def test_a_file_with_numbers_that_cannot_be_is_refused(cal, tmp_path, name, value, message):
+def test_a_file_with_impossible_numbers_is_refused(cal, tmp_path, name, value, message):
     cal.save(tmp_path / "cal.json")
     content = json.loads((tmp_path / "cal.json").read_text())
     content["parameters"][name] = value
@@ -337,7 +337,7 @@ def test_a_file_with_numbers_that_cannot_be_is_refused(cal, tmp_path, name, valu
         temperance.load(tmp_path / "cal.json")
 
 
-def test_the_summary_tells_what_the_rows_added_to_the_prior(cal):
+def test_the_summary_says_what_the_rows_added_to_the_prior(cal):
     text = cal.summary()
     assert max(map(len, text.splitlines())) <= 80
     assert "tau widens its variance" in text.replace("\n  ", " ")
@@ -356,7 +356,7 @@ def test_the_summary_tells_what_the_rows_added_to_the_prior(cal):
     assert f"b: {cal.coefficients_[0]:+.3f} ± {cal.standard_errors_['coefficients'][0]:.2g}" in text
 
 
-def test_a_prior_that_is_no_file_names_the_choices(large):
+def test_a_prior_that_is_not_a_file_lists_the_choices(large):
     with pytest.raises(InputError, match=r"prior must be 'population', 'weak' or .* no file 'poplation'"):
         BayesianTemperatureScaling(prior="poplation").fit(large.logits, large.labels)
 
@@ -373,7 +373,7 @@ def test_the_unit_of_the_logits_hardly_matters_even_to_few_rows(scale):
 
 
 @pytest.mark.parametrize("step", [2, 16])
-def test_rows_without_weight_at_a_regular_distance_are_no_obstacle(step):
+def test_rows_of_weight_0_at_regular_distances_are_allowed(step):
     task = simulate(20000, 4, random_state=1)
     weights = (np.arange(20000) % step != 0).astype(float)
     for method in ("bayes", "ts"):
@@ -385,7 +385,7 @@ def test_rows_without_weight_at_a_regular_distance_are_no_obstacle(step):
 
 
 @pytest.mark.parametrize("mask", [-1e9, np.finfo(np.float32).min])
-def test_a_mask_that_is_a_low_number_gives_what_minus_infinity_gives(mask):
+def test_a_mask_that_is_a_low_number_gives_the_same_as_minus_infinity(mask):
     task = simulate(500, 6, random_state=2)
     cal = BayesianTemperatureScaling().fit(task.logits, task.labels)
     z = task.logits[:50].astype(np.float32)
@@ -422,7 +422,7 @@ def test_zeros_on_labels_that_no_calibration_row_had_cost_little():
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3])
-def test_wrong_labels_make_it_less_sure_and_no_worse_than_one_temperature(share):
+def test_wrong_labels_lower_the_confidence_and_do_no_worse_than_one_temperature(share):
     task = simulate(3000, 5, random_state=9)
     rng = np.random.default_rng(0)
     labels = np.where(rng.random(3000) < share, rng.integers(5, size=3000), task.labels)
@@ -434,7 +434,7 @@ def test_wrong_labels_make_it_less_sure_and_no_worse_than_one_temperature(share)
     assert loss[0] < loss[1]
 
 
-def test_the_uniform_part_is_what_a_fraction_of_a_row_would_add(large):
+def test_the_uniform_part_has_the_weight_of_a_fraction_of_a_row(large):
     for n_rows in (20, 300):
         assert bayes(large, n_rows).uniform_weight_ == pytest.approx(0.02 / (n_rows + 0.02))
 

@@ -54,7 +54,7 @@ def check_repair(task, fits):
     assert right[True] > right[False] + 0.01
 
 
-def test_a_known_bias_is_found_and_taken_off(six):
+def test_a_known_bias_is_found_and_removed(six):
     check_repair(*six)
 
 
@@ -104,7 +104,7 @@ def test_probabilities_are_a_distribution_whose_logarithm_is_the_transform(six):
     assert (cal.predict(logits) != logits.argmax(axis=1)).mean() > 0.02
 
 
-def test_the_bias_goes_behind_the_probabilities_without_one(six):
+def test_the_bias_is_applied_to_the_probabilities_without_one(six):
     (logits, *_), fits = six
     cal, base = fits[True], fits[False].transform(logits)
     offset = cal.bias_ + centred(base, np.isfinite(base)) @ cal.interactions_.T
@@ -158,7 +158,7 @@ def test_masked_classes_stay_impossible(six, class_bias):
 
 
 @pytest.mark.parametrize("class_bias", [True, "auto"])
-def test_more_than_2000_classes_are_no_obstacle(class_bias):
+def test_more_than_2000_classes_work(class_bias):
     task = simulate(30, 2001, random_state=0)
     cal = BayesianTemperatureScaling(class_bias=class_bias).fit(task.logits, task.labels)
     np.testing.assert_allclose(cal.predict_proba(task.logits).sum(axis=1), 1, atol=1e-9)
@@ -168,7 +168,7 @@ def test_more_than_2000_classes_are_no_obstacle(class_bias):
 # "auto"
 
 
-def test_auto_that_decides_against_a_bias_is_the_calibrator_without_one():
+def test_auto_with_weight_0_is_the_calibrator_without_a_bias():
     task = simulate(300, 5, random_state=8)
     auto, plain = (
         BayesianTemperatureScaling(class_bias=b).fit(task.logits, task.labels) for b in ("auto", False)
@@ -181,7 +181,7 @@ def test_auto_that_decides_against_a_bias_is_the_calibrator_without_one():
     assert "class bias: not used; rows left out of its fit are predicted no better" in words(auto)
 
 
-def test_auto_that_decides_for_a_bias_mixes_it_in(six):
+def test_auto_with_a_useful_bias_mixes_it_in(six):
     (logits, labels, *_), fits = six
     auto = BayesianTemperatureScaling(class_bias="auto").fit(logits[:2000], labels[:2000])
     weight = auto.bias_weight_
@@ -240,7 +240,7 @@ def test_probabilities_sum_to_one_whatever_the_gap(gap):
     np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-9)
 
 
-def test_a_rare_class_of_many_rows_is_not_lost_where_widths_are_chosen():
+def test_a_rare_class_among_many_rows_is_kept_when_widths_are_chosen():
     rng = np.random.default_rng(0)
     labels = (rng.random(10_000) < 0.015).astype(int)
     score = rng.normal(np.where(labels == 1, 14.0, -5.0), np.where(labels == 1, 2.5, 4.0))

@@ -1,4 +1,4 @@
-"""`bayes` on what the world contains: few rows, all of them right; wrong labels; zeros on labels; scales."""
+"""`bayes` on real-world cases: few rows, all of them right; wrong labels; zeros on labels; scales."""
 
 import numpy as np
 import pytest

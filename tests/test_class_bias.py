@@ -1,4 +1,4 @@
-"""A class bias behind calibrated log-probabilities: its fit, its leave-one-out, its use."""
+"""A class bias after calibrated log-probabilities: fit, leave-one-out and prediction."""
 
 from functools import partial
 
@@ -155,7 +155,7 @@ def loss_of_row(i, base, labels, theta, interacting):
     ("n_rows", "n_classes", "least", "most", "largest"),
     [(60, 3, -0.05, 0.05, 0.1), (80, 40, -0.3, -0.1, 0.4)],
 )
-def test_leaving_one_out_is_near_to_a_fit_without_it(n_rows, n_classes, least, most, largest):
+def test_leave_one_out_predictions_are_close_to_refits(n_rows, n_classes, least, most, largest):
     base, labels = task(n_rows, n_classes, size=1.5)
     widths = Widths(bias=1.0, bias_freedom=1e6, interaction=0.3, interaction_freedom=1e6)  # long levers
     data, interacting = InMemoryFitData(rows_of(base, labels)), n_classes <= stage.MOST_INTERACTING
@@ -172,7 +172,7 @@ def test_leaving_one_out_is_near_to_a_fit_without_it(n_rows, n_classes, least, m
 
 
 @pytest.mark.parametrize("n_classes", [5, 40])
-def test_a_bias_is_found_and_pays(n_classes):
+def test_a_bias_is_found_and_improves_the_score(n_classes):
     base, y = task(3000, n_classes)
     found = fit(base[:2000], y[:2000])
     assert found.weight > 0.8
@@ -233,7 +233,7 @@ def test_a_masked_class_stays_impossible_and_is_no_part_of_the_mean():
     np.testing.assert_allclose(x.sum(axis=1), 0, atol=1e-12)
 
 
-def test_very_small_probabilities_have_no_long_lever():
+def test_very_small_probabilities_have_little_leverage():
     base = np.array([[0.0, -15.0, -20.0], [0.0, -15.0, -2000.0]])
     x = centred(base, np.isfinite(base))
     np.testing.assert_array_equal(x[0], x[1])

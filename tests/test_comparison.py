@@ -1,4 +1,4 @@
-"""`compare` judges on rows that were not fitted to, and prefers the simplest method that is good enough."""
+"""`compare` evaluates on held-out rows, and prefers the simplest method that is good enough."""
 
 import json
 import warnings
@@ -29,7 +29,7 @@ def everything(task):
     return compare(task.logits, task.labels, test.logits, test.labels, **QUICK), test
 
 
-def test_every_method_and_the_classifier_itself_are_judged_on_the_test_rows(everything, task):
+def test_every_method_and_the_classifier_itself_are_evaluated_on_the_test_rows(everything, task):
     result, test = everything
     assert list(result.results) == ["none", *COMPARED]
     assert result.judged_on == "the test set"
@@ -67,7 +67,7 @@ def test_the_table_fits_80_columns_however_bad_the_classifier(task):
     assert max(map(len, str(result).splitlines())) <= 80
 
 
-def test_the_numbers_are_ready_for_json(everything):
+def test_the_numbers_can_be_written_as_json(everything):
     result, _ = everything
     content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert content["recommended"] == result.recommended
@@ -114,7 +114,7 @@ def test_the_recommendation_follows_the_rule_of_one_standard_error(seed):
     assert results.results[results.recommended].n_parameters == fewest
 
 
-def test_cross_validation_never_judges_a_row_by_a_fit_that_saw_it(plain, monkeypatch):
+def test_cross_validation_scores_each_row_by_a_fit_to_other_rows(plain, monkeypatch):
     seen, judged = [], []
     fit, predict = EntropyTemperatureScaling.fit, EntropyTemperatureScaling.predict_proba
 
@@ -140,7 +140,7 @@ def test_cross_validation_never_judges_a_row_by_a_fit_that_saw_it(plain, monkeyp
     ("method", "weighted"),
     [("ts", False), *((key, True) for key in ("ts", "lts", "hts", "hnlts", "ets", "bts"))],
 )
-def test_the_judgement_is_that_of_folds_fitted_by_hand(method, weighted, plain):
+def test_cross_validation_equals_folds_fitted_by_hand(method, weighted, plain):
     weights = np.random.default_rng(0).integers(1, 4, 2000).astype(float) if weighted else None
     result = compare(
         plain.logits, plain.labels, methods=[method], sample_weight=weights, folds=3, random_state=5, **QUICK
@@ -207,12 +207,12 @@ def test_warnings_of_a_method_are_collected_once_and_not_raised(task):
         ),
     ],
 )
-def test_what_cannot_be_compared_is_refused(task, change, message):
+def test_incomparable_input_is_refused(task, change, message):
     with pytest.raises(InputError, match=message):
         compare(task.logits, task.labels, **({"methods": ["ts"]} | QUICK | change))
 
 
-def test_what_pictures_need_of_each_row_is_kept_and_no_more(everything):
+def test_only_the_numbers_that_figures_need_are_kept_for_each_row(everything):
     result, test = everything
     for judged in result.results.values():
         assert judged.confidence.shape == judged.correct.shape == judged.row_nll.shape == (400,)
@@ -229,7 +229,7 @@ def test_a_prior_makes_a_method_simpler_than_its_number_of_coefficients(everythi
     assert results["bayes"].n_parameters < results["bayes"].calibrator.solution_.parameters.size
 
 
-def test_progress_is_told_before_each_method(task):
+def test_progress_is_reported_before_each_method(task):
     told, methods = [], ["ts", "hts"]
     compare(task.logits, task.labels, methods=methods, progress=lambda *step: told.append(step), **QUICK)
     assert told == [("none", 0), ("ts", 1 / 3), ("hts", 2 / 3)]
@@ -258,7 +258,7 @@ def test_a_class_bias_that_helps_is_recommended_with_what_it_changes(biased):
     assert f"below that of {result.recommendation.alternative}," in result.reason
 
 
-def test_what_a_method_changes_is_said_below_the_table_and_in_the_numbers(biased):
+def test_changed_decisions_are_reported_below_the_table_and_in_the_numbers(biased):
     result, _, _ = biased
     before, after = (100 * result.results[name].accuracy for name in ("none", "bayes-bias"))
     share = 100 * result.results["bayes-bias"].changed_share
@@ -273,7 +273,7 @@ def test_what_a_method_changes_is_said_below_the_table_and_in_the_numbers(biased
     assert content["methods"]["ts"]["changed_share"] == 0
 
 
-def test_nothing_is_said_of_decisions_that_stay(plain):
+def test_unchanged_decisions_are_not_mentioned(plain):
     result = compare(plain.logits, plain.labels, methods=["ts"], folds=2, **QUICK)
     assert result.decision_changes == []
     assert "decisions" not in str(result)
@@ -293,7 +293,7 @@ def limited_bias(monkeypatch):
     monkeypatch.setattr(BayesianTemperatureScaling, "fit", refuse)
 
 
-def test_a_class_bias_that_cannot_take_the_rows_is_left_out_with_a_sentence(task, limited_bias):
+def test_a_class_bias_that_does_not_support_the_rows_is_left_out_with_a_reason(task, limited_bias):
     test = simulate(n_rows=100, n_classes=4, random_state=8)
     result = compare(task.logits, task.labels, test.logits, test.labels, **QUICK)
     assert list(result.results) == ["none", *(key for key in COMPARED if key != "bayes-bias")]
@@ -304,7 +304,7 @@ def test_a_class_bias_that_cannot_take_the_rows_is_left_out_with_a_sentence(task
     assert max(map(len, str(result).splitlines())) <= 80
 
 
-def test_a_class_bias_that_was_asked_for_must_take_the_rows(task, limited_bias):
+def test_a_class_bias_that_was_named_raises_if_it_does_not_support_the_rows(task, limited_bias):
     with pytest.raises(InputError, match="at most 3 classes"):
         compare(task.logits, task.labels, methods=["ts", "bayes-bias"], **QUICK)
 

@@ -69,7 +69,7 @@ def test_the_logits_are_not_written_to(method, task, fit):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
-def test_narrow_types_are_used_as_precisely_as_they_are(method, dtype, new, fitted):
+def test_narrow_types_are_predicted_with_the_precision_of_float32(method, dtype, new, fitted):
     narrow = new.astype(dtype)
     exact = narrow.astype(np.float64)
     probs = fitted(method).predict_proba(narrow)
@@ -82,7 +82,7 @@ def test_narrow_types_are_used_as_precisely_as_they_are(method, dtype, new, fitt
 
 @pytest.mark.parametrize("method", SMOOTH)
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
-def test_narrow_types_are_fitted_as_precisely_as_they_are(method, dtype, task, new, fit):
+def test_narrow_types_are_fitted_with_the_precision_of_float64(method, dtype, task, new, fit):
     narrow = task.logits.astype(dtype)
     ours, exact = (fit(method, z, task.labels) for z in (narrow, narrow.astype(np.float64)))
     within = 5e-3 if method == "pts" else 2e-4  # the network ends where a step gains less than 1e-6
@@ -195,6 +195,6 @@ def test_probabilities_are_calibrated_as_the_logits_they_came_from(task, fit, fi
         )
 
 
-def test_a_sparse_matrix_is_refused_with_the_way_out(task):
+def test_a_sparse_matrix_is_refused_with_advice(task):
     with pytest.raises(InputError, match=r"dense array; found a sparse csr_array. Pass logits.toarray\(\)"):
         TemperatureScaling().fit(scipy.sparse.csr_array(task.logits), task.labels)

@@ -1,4 +1,4 @@
-"""Data that determine little or nothing: the result is finite, sane, and said to be a guess."""
+"""Data that determine little or nothing: the result is finite and moderate, and a warning is given."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from scipy.special import log_softmax, softmax
 from temperance import TemperatureScaling
 from temperance.calibrators import TemperatureCalibrator
 
-# Bayes has a prior of its own, so that rows all right are rows like others.
+# Bayes has a prior, so rows that are all right are not special.
 LIKELIHOOD_ALONE = pytest.mark.parametrize("method", [key for key in CLASS_KEEPING if key != "bayes"])
 
 
@@ -33,7 +33,7 @@ def assert_sane(cal, logits, unit=1.0):
 
 @LIKELIHOOD_ALONE
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
-def test_rows_that_are_all_right_give_a_warning_and_a_sane_temperature(method, fit, task, scale):
+def test_rows_that_are_all_right_give_a_warning_and_a_moderate_temperature(method, fit, task, scale):
     logits = scale * task.logits
     with pytest.warns(UserWarning, match="All 300 rows are classified right.*near 1"):
         cal = fit(method, logits, logits.argmax(axis=1))
@@ -42,7 +42,7 @@ def test_rows_that_are_all_right_give_a_warning_and_a_sane_temperature(method, f
 
 @pytest.mark.parametrize("class_bias", [False, True])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
-def test_rows_that_are_all_right_are_no_obstacle_to_bayes(fit, task, scale, class_bias):
+def test_bayes_fits_rows_that_are_all_right(fit, task, scale, class_bias):
     logits = scale * task.logits
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -52,7 +52,7 @@ def test_rows_that_are_all_right_are_no_obstacle_to_bayes(fit, task, scale, clas
 
 
 @pytest.mark.parametrize("scale", [0.1, 10.0])
-def test_rows_that_are_all_wrong_give_a_warning_and_a_sane_temperature(method, fit, task, scale):
+def test_rows_that_are_all_wrong_give_a_warning_and_a_moderate_temperature(method, fit, task, scale):
     logits = scale * task.logits
     with pytest.warns(UserWarning, match="All 300 rows are classified wrong"):
         cal = fit(method, logits, logits.argmin(axis=1))
@@ -100,7 +100,7 @@ def test_two_rows_one_right_one_wrong_fit(method, fit):
     np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
 
 
-def test_a_class_that_no_row_has_is_no_obstacle(method, fit, task):
+def test_a_class_without_rows_is_allowed(method, fit, task):
     kept = task.labels != 2
     cal = fit(method, task.logits[kept], task.labels[kept])
     probs = cal.predict_proba(task.logits)
@@ -167,7 +167,7 @@ def test_a_confident_classifier_keeps_its_order_where_probabilities_underflow(me
 )
 @pytest.mark.parametrize("seed", [0])
 def test_a_few_errors_in_many_rows_are_not_overlooked(method, seed, fit):
-    # A subsample, which large fits begin with, has few of them or none: it may send T of their rows to the
+    # A subsample, with which large fits begin, has few of them or none: it may drive T of their rows to the
     # lower limit, where nothing moves any more. Each method contains TS, so it must not end above it.
     rng = np.random.default_rng(seed)
     logits = 30 * rng.standard_normal((17_000, 4))

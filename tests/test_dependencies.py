@@ -75,12 +75,12 @@ for place, node in NODES:
 
 
 @pytest.mark.parametrize("name", sorted(IMPORTED))
-def test_what_is_imported_is_declared_once(name):
+def test_every_imported_package_is_declared_once(name):
     places = [group for group, declared in DECLARED.items() if name in declared]
     assert len(places) == 1, f"{IMPORTED[name]} imports {name}, declared in {places}"
 
 
-def test_what_is_declared_is_imported_or_explained():
+def test_every_declared_package_is_imported_or_explained():
     declared = set().union(*DECLARED.values())
     assert declared == IMPORTED.keys() | FOR_USERS.keys()
     assert not IMPORTED.keys() & FOR_USERS.keys()

@@ -1,4 +1,4 @@
-"""Errors carry facts: the rows at fault, the argument to change, the file. Their words follow from these."""
+"""Errors have facts: the invalid rows, the argument to change, the file. The message follows from these."""
 
 import pickle
 
@@ -46,12 +46,12 @@ def test_parts_of_parts_add_up():
         raise InputError("x", rows=[1])
 
 
-def test_what_is_not_about_rows_stays_as_it_is():
+def test_errors_not_about_rows_are_unchanged():
     with pytest.raises(InputError, match=r"^x must be 1\.$"), rows_from(4096):
         raise InputError("x must be 1.")
 
 
-def test_a_part_that_begins_nobody_knows_where_says_so():
+def test_an_error_in_a_part_of_unknown_position_says_so():
     words = r"\(first: row 7 of one part; how many rows come before that part is unknown\)"
     with pytest.raises(InputError, match=words), rows_from(float("nan")):
         raise InputError("x", rows=[7])
@@ -89,7 +89,7 @@ def test_errors_come_back_from_another_process_with_their_facts(error):
     assert vars(copy) == vars(error)
 
 
-def test_a_file_in_the_way_is_a_fact_of_its_error(tmp_path):
+def test_an_existing_file_is_a_fact_of_its_error(tmp_path):
     path = tmp_path / "a"
     path.write_text("old")
     with pytest.raises(FileExistsError) as caught:

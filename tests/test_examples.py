@@ -59,7 +59,7 @@ def test_fifty_thousand_tokens_are_calibrated_in_bounded_memory():
 
 
 @pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
-def test_the_pipeline_is_better_calibrated_and_decides_the_same(capsys):
+def test_the_pipeline_is_better_calibrated_and_predicts_the_same_classes(capsys):
     runpy.run_path(str(EXAMPLES / "sklearn_pipeline.py"), run_name="__main__")
     told = capsys.readouterr().out
     before, after, chosen = (float(number) for number in re.findall(r"log loss ([\d.]+)", told))
@@ -89,7 +89,7 @@ def test_a_cluster_calibrates(capsys, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
-def test_a_cluster_calibrates_what_it_never_sends():
+def test_a_cluster_calibrates_logits_that_it_never_sends():
     pytest.importorskip("distributed")
     ran = subprocess.run(
         [sys.executable, EXAMPLES / "dask_cluster.py"], capture_output=True, text=True, check=True

@@ -132,7 +132,7 @@ def quantile(pairs, q):
 
 
 @pytest.mark.parametrize(("version", "name"), BOTH)
-def test_a_reader_of_the_document_predicts_the_same(version, name):
+def test_the_document_is_enough_to_predict_the_same(version, name):
     content = json.loads((DATA / version / f"{name}.json").read_text())
     stored = json.loads((DATA / version / "predictions.json").read_text())
     got = [predict(content, z) for z in stored["logits"]]
@@ -141,7 +141,7 @@ def test_a_reader_of_the_document_predicts_the_same(version, name):
 
 @pytest.mark.parametrize("ratio", [[1.5, -0.5, 0.0, -3.0], [0.0, -800.0, -800.0, -800.0]])
 @pytest.mark.parametrize("name", [*NAMES, *NEW_NAMES])
-def test_a_reader_of_the_document_predicts_the_same_when_adapted(name, ratio, tmp_path):
+def test_the_document_is_enough_to_predict_the_same_when_adapted(name, ratio, tmp_path):
     content = json.loads((DATA / "v2" / f"{name}.json").read_text())
     content["adaptation"] = {"log_prior_ratio": ratio}
     (tmp_path / "cal.json").write_text(json.dumps(content))
@@ -152,7 +152,7 @@ def test_a_reader_of_the_document_predicts_the_same_when_adapted(name, ratio, tm
 
 
 @pytest.mark.parametrize("name", [*NAMES, *NEW_NAMES])
-def test_a_reader_of_the_document_finds_the_baseline(name):
+def test_the_document_is_enough_to_compute_the_baseline(name):
     content = json.loads((DATA / "v2" / f"{name}.json").read_text())
     task, weights = simulate(n_rows=400, n_classes=4, random_state=7), [i % 3 for i in range(400)]
     rows = [
@@ -175,7 +175,7 @@ def test_a_reader_of_the_document_finds_the_baseline(name):
         np.testing.assert_allclose(baseline[f"{what}_shares"], shares, rtol=1e-12)
 
 
-def test_the_complete_file_of_the_document_is_one(tmp_path):
+def test_the_complete_file_of_the_document_is_valid(tmp_path):
     (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "cal.json").write_text(text)
     cal = temperance.load(tmp_path / "cal.json")

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and large arrays find room."""
+"""Files appear complete or not at all, and large arrays use scratch space."""
 
 import gc
 import os
@@ -26,7 +26,7 @@ def test_the_file_has_the_content_and_the_usual_permissions(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_nothing_is_there_under_the_name_until_the_end(tmp_path):
+def test_the_file_appears_only_at_the_end(tmp_path):
     with atomic_file(tmp_path / "a.npz") as file:
         file.write(b"half")
         file.flush()
@@ -73,7 +73,7 @@ def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
     assert target.read_bytes() == b"old"
 
 
-def test_what_may_not_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
+def test_an_output_without_permission_is_refused_before_any_work(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"old")
     with pytest.raises(
         FileExistsError, match=r"a exists already\. Choose another name, or pass overwrite=True"
@@ -82,7 +82,7 @@ def test_what_may_not_be_written_is_refused_before_any_work(tmp_path, monkeypatc
     check_writable(tmp_path / "a", overwrite=True)
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist\. Make it first"):
         check_writable(tmp_path / "nowhere" / "a")
-    with pytest.raises(IsADirectoryError, match=r"is a folder\. Give the name of a file"):
+    with pytest.raises(IsADirectoryError, match=r"is a folder\. Pass the name of a file"):
         check_writable(tmp_path, overwrite=True)
     with pytest.raises(FileExistsError), atomic_file(tmp_path / "a"):
         pytest.fail("the work must not begin")
@@ -106,7 +106,7 @@ def test_a_scratch_array_is_in_memory_if_small_and_on_disk_if_large(monkeypatch,
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts the maps of the process")
-def test_the_room_of_a_scratch_array_is_freed_with_it(monkeypatch, tmp_path):
+def test_the_space_of_a_scratch_array_is_freed_with_it(monkeypatch, tmp_path):
     monkeypatch.setattr(files, "MEMORY_LIMIT", 1000)
     monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
 
@@ -120,7 +120,7 @@ def test_the_room_of_a_scratch_array_is_freed_with_it(monkeypatch, tmp_path):
     assert maps() == 0
 
 
-def test_no_room_for_a_scratch_array_is_said_at_once(monkeypatch):
+def test_missing_scratch_space_is_reported_at_once(monkeypatch):
     monkeypatch.setattr(files, "MEMORY_LIMIT", 1000)
     start = time.monotonic()
     with pytest.raises(OSError, match=r"GB of scratch space are needed in .*TMPDIR"):
@@ -128,7 +128,7 @@ def test_no_room_for_a_scratch_array_is_said_at_once(monkeypatch):
     assert time.monotonic() - start < 5
 
 
-def test_a_link_stays_a_link_and_what_it_leads_to_is_written(tmp_path):
+def test_a_link_stays_a_link_and_its_target_is_written(tmp_path):
     (tmp_path / "there.txt").write_bytes(b"old")
     (tmp_path / "link.txt").symlink_to(tmp_path / "there.txt")
     with pytest.raises(FileExistsError, match=r"link.txt exists already"):

@@ -1,4 +1,4 @@
-"""What a fit records of its rows: counts, digest, date, baseline."""
+"""What a fit records about its rows: counts, digest, date, baseline."""
 
 import hashlib
 import struct
@@ -16,7 +16,7 @@ from temperance.formulas.fit_record import Baseline, FittedOn
 
 @pytest.fixture
 def small_samples(monkeypatch):
-    """Take samples of a few dozen rows, and judge them a few at a time."""
+    """Use samples of a few dozen rows, read a few at a time."""
     monkeypatch.setattr(recording, "HASHED_ROWS", 40)
     monkeypatch.setattr(recording, "BASELINE_ROWS", 64)
     monkeypatch.setattr(recording, "FEWEST_BASELINE_ROWS", 8)
@@ -160,7 +160,7 @@ def test_a_large_fit_is_described_by_evenly_spaced_rows(method, fit, small_sampl
     assert baseline.accuracy == np.mean(cal.predict(task.logits[sample]) == task.labels[sample])
 
 
-def test_rows_that_are_judged_in_blocks_give_the_same_baseline(task, fit, monkeypatch):
+def test_rows_read_in_blocks_give_the_same_baseline(task, fit, monkeypatch):
     whole = fit("bayes", task.logits, task.labels)
     monkeypatch.setattr(recording, "JUDGED_LOGITS", 44)  # 11 rows at a time
     in_blocks = fit("bayes", task.logits, task.labels)

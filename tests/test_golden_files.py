@@ -1,4 +1,4 @@
-"""Calibrator files of every format version, one for every method, load and predict what they always did.
+"""Calibrator files of every format version, one for every method, load and predict the same as ever.
 
 Those of version 1 were written by version 0.1.0. No file is ever rewritten;
 `python tests/test_golden_files.py` writes those of version 2 that are missing. The last bits of `exp`

@@ -1,11 +1,11 @@
-"""Importing the package costs next to nothing, and the calibrators little more than what they stand on."""
+"""Importing the package takes almost no time, and the calibrators little more than their dependencies."""
 
 import subprocess
 import sys
 
 MOST_TURNS = 10
 
-# Both in one process and in CPU time: what else the machine does falls on both alike.
+# Both in one process and in CPU time: other work of the machine affects both equally.
 TIMED = """
 from time import process_time
 began = process_time()

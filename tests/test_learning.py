@@ -1,4 +1,4 @@
-"""Learning a prior: a population that is known is found again, and no single data set decides."""
+"""Learning a prior: a known population is recovered, and no single data set dominates."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ TASKS = [draw_task(i) for i in range(N_TASKS)]
 
 @pytest.fixture(scope="module")
 def learned():
-    """Return what the tasks teach."""
+    """Return the population learned from the tasks."""
     return learn_population(TASKS)
 
 
@@ -98,7 +98,7 @@ def test_a_known_population_is_found_again(learned):
 
 
 @pytest.mark.slow
-def test_the_width_is_that_of_the_truth_and_not_of_what_is_known_of_it():
+def test_the_width_is_that_of_the_truth_and_not_of_the_estimates():
     # Each task is known as well as tasks are alike: the noise neither adds to the width nor hides it.
     tasks = [draw_task(i, precision=25.0) for i in range(40)]
     learned = learn_population(tasks)
@@ -107,7 +107,7 @@ def test_the_width_is_that_of_the_truth_and_not_of_what_is_known_of_it():
 
 
 @pytest.mark.slow
-def test_tasks_that_say_little_count_for_little(learned):
+def test_uninformative_tasks_have_little_weight(learned):
     vague = [draw_task(i, precision=1e-3) for i in range(100, 115)]
     with_vague = learn_population([*TASKS, *vague])
     assert np.all(np.abs(learned.mean - with_vague.mean) < 0.01)
@@ -116,7 +116,7 @@ def test_tasks_that_say_little_count_for_little(learned):
 
 
 @pytest.mark.parametrize("where", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 3, 7))])
-def test_a_wild_data_set_hardly_moves_the_rest(learned, where):
+def test_an_outlying_data_set_hardly_changes_the_population(learned, where):
     wild = draw_task(99)
     far = np.linalg.solve(wild.information, wild.linear)
     far[where] += 20  # a hundred deviations
@@ -182,7 +182,7 @@ def test_a_summary_has_its_maximum_at_the_truth_within_its_errors(seed, temperat
     assert (summary.n_rows, summary.n_classes) == (4000, 5)
 
 
-def test_with_its_prior_put_back_a_summary_has_the_penalised_maximum():
+def test_a_summary_with_its_prior_has_the_penalised_maximum():
     task, weak = simulate(200, 4, temperature=12.0, random_state=5), weak_population()
     summary = summarise_task("a", "b", task.logits, task.labels)
     scales = [weak.intercept_scale**2, *weak.covariance.diagonal(), *4 * weak.map_covariance.diagonal()]
@@ -228,7 +228,7 @@ def test_the_hash_of_a_summary_is_that_of_its_rows_whatever_their_precision():
     assert len({one.data_hash, swapped.data_hash, relabelled.data_hash}) == 3
 
 
-def test_a_summary_refuses_what_is_no_task():
+def test_a_summary_refuses_a_task_whose_labels_determine_no_temperature():
     task = simulate(50, 3)
     with pytest.raises(InputError, match="labels"):
         summarise_task("a", "b", task.logits, task.labels[:49])

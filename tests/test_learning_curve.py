@@ -1,4 +1,4 @@
-"""The curve of labels: nested parts of the validation rows, judged on rows that no fit has seen."""
+"""The learning curve: nested parts of the validation rows, evaluated on rows that no fit has seen."""
 
 import sys
 
@@ -53,7 +53,7 @@ def test_a_point_is_the_fit_to_the_first_rows_of_the_draw(judged):
         assert curve.nll["ts"][0, draw] == pytest.approx(metrics.nll(probs, test.labels), rel=1e-6)
 
 
-def test_without_a_test_set_the_last_fifth_of_a_draw_judges(alone, monkeypatch):
+def test_without_a_test_set_the_last_fifth_of_a_draw_is_used(alone, monkeypatch):
     seen, judged = [], []
     kind = type(alone.results["ts"].calibrator)
     fit, predict = kind.fit, kind.predict_proba
@@ -85,7 +85,7 @@ def test_mean_error_and_ranking_are_over_the_draws(judged):
     assert curve.ranking(50)[0] == best
 
 
-def test_the_same_seed_gives_the_same_curve_and_progress_is_told(judged):
+def test_the_same_seed_gives_the_same_curve_and_progress_is_reported(judged):
     told = []
     first = learning_curve(
         judged[0], sizes=[50], draws=2, progress=lambda what, share: told.append((what, share))
@@ -102,7 +102,7 @@ def test_many_test_rows_are_thinned_evenly():
     assert learning_curve(result, sizes=[20], draws=2).n_judged == 5000
 
 
-def test_beyond_many_classes_methods_with_a_weight_for_each_are_left_out_and_fewer_rows_judge(monkeypatch):
+def test_with_many_classes_methods_with_class_weights_are_left_out_and_fewer_test_rows_are_used(monkeypatch):
     from temperance.comparison import learning_curve as function
     from temperance.report import render_report
 
@@ -120,6 +120,6 @@ def test_beyond_many_classes_methods_with_a_weight_for_each_are_left_out_and_few
 
 
 @pytest.mark.parametrize("sizes", [[401], [500], [0], [20.5]])
-def test_a_size_that_would_fit_the_rows_that_judge_is_refused(alone, sizes):
+def test_a_size_that_includes_held_out_rows_is_refused(alone, sizes):
     with pytest.raises(InputError, match=r"sizes must be a whole number from 1 to 400, .*; found"):
         learning_curve(alone, sizes=sizes)

@@ -68,7 +68,7 @@ def test_it_predicts_what_its_formula_says(which, task, request):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("which", ["cal", "steep"])
-def test_no_order_of_two_classes_is_inverted_and_ties_stay(which, dtype, request):
+def test_the_order_of_any_two_classes_and_ties_are_kept(which, dtype, request):
     cal = request.getfixturevalue(which)
     rng = np.random.default_rng(2)
     logits = (rng.integers(-6, 6, (400, 6)) * 10 ** rng.uniform(-2, 1, (400, 1))).astype(dtype)

@@ -1,4 +1,4 @@
-"""Methods and metrics of a package that is not ours, in everything that takes methods."""
+"""Methods and metrics of other packages, in everything that accepts methods."""
 
 import sys
 
@@ -52,7 +52,7 @@ ENTRY = "[temperance.calibrators]\nannounced = stranger:Shrunk\n"
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory):
-    """Return the module of a package that announces a calibrator."""
+    """Return the module of a package that registers a calibrator."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "stranger.py").write_text(STRANGER)
     about = folder / "stranger-1.0.dist-info"
@@ -135,7 +135,7 @@ def test_the_report_says_what_a_method_from_outside_does(stranger, rows, tmp_pat
     assert "temperance fit" not in page  # which could not save it
 
 
-def test_masked_rows_go_only_to_a_method_that_says_it_can(stranger, rows):
+def test_masked_rows_are_passed_only_to_a_method_that_supports_them(stranger, rows):
     val, test = rows
     logits = np.where(np.arange(4) == (val.labels[:, None] + 1) % 4, -np.inf, val.logits)
 
@@ -147,7 +147,7 @@ def test_masked_rows_go_only_to_a_method_that_says_it_can(stranger, rows):
     assert "masked classes" in result.failures["no"]
 
 
-def test_weights_go_only_to_a_fit_that_takes_them(stranger, rows):
+def test_weights_are_passed_only_to_a_fit_that_accepts_them(stranger, rows):
     val, test = rows
     given = {"plain": stranger.Shrunk(), "weighted": stranger.Weighted()}
     weights = np.arange(300.0)
@@ -155,7 +155,7 @@ def test_weights_go_only_to_a_fit_that_takes_them(stranger, rows):
     np.testing.assert_array_equal(result.results["weighted"].calibrator.weights, weights)
 
 
-def test_a_method_is_found_by_its_announcement_and_by_its_place(stranger):
+def test_a_method_is_found_by_its_entry_point_and_by_its_import_path(stranger):
     assert isinstance(find_method("announced")(), stranger.Shrunk)
     assert isinstance(find_method("stranger:Weighted")(), stranger.Weighted)
     assert find_method("stranger:Weighted").style.label == "Weighted"
@@ -175,7 +175,7 @@ def test_a_method_is_found_by_its_announcement_and_by_its_place(stranger):
         ({"ts": LogisticRegression()}, "'ts' is the key of another method"),
     ],
 )
-def test_what_is_no_method_is_refused_in_words(stranger, given, message):
+def test_an_invalid_method_is_refused_with_a_message(stranger, given, message):
     with pytest.raises(InputError, match=message):
         find_methods(given)
 
@@ -211,7 +211,7 @@ def test_a_study_fits_and_scores_what_comes_from_outside(stranger, task, tmp_pat
     assert 0 < shown["ts"].value == shown["none"].value < 1  # a temperature keeps every decision
 
 
-def test_the_command_line_takes_methods_and_metrics_by_their_place(stranger, task, tmp_path, monkeypatch):
+def test_the_command_line_accepts_methods_and_metrics_by_import_path(stranger, task, tmp_path, monkeypatch):
     from click.testing import CliRunner
 
     from temperance.cli.program import cli
@@ -246,7 +246,7 @@ def map_here(units):
     yield from map(run_work_unit, units)
 
 
-def test_a_calibrated_classifier_takes_any_method(stranger, rows):
+def test_a_calibrated_classifier_accepts_any_method(stranger, rows):
     val, test = rows
     for calibrator in (stranger.Shrunk(), "stranger:Shrunk"):
         model = CalibratedClassifier(LogisticRegression(), calibrator, cv=3).fit(val.logits, val.labels)
@@ -258,7 +258,7 @@ def test_a_calibrated_classifier_takes_any_method(stranger, rows):
 
 @pytest.mark.parametrize("key", ["sklearn-temperature", "sklearn-sigmoid", "sklearn-isotonic"])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_methods_of_scikit_learn_take_part(key, n_classes):
+def test_the_methods_of_scikit_learn_are_available(key, n_classes):
     val, test = simulate(400, n_classes, random_state=1), simulate(200, n_classes, random_state=2)
     result = compare(val.logits, val.labels, test.logits, test.labels, ["ts", key])
     assert not result.failures
@@ -276,14 +276,14 @@ def test_a_class_that_no_row_has_gets_a_probability_of_zero():
 
 
 @pytest.mark.parametrize("key", ["probmetrics-svs", "probmetrics-sms"])
-def test_the_methods_of_probmetrics_take_part(key, rows):
+def test_the_methods_of_probmetrics_are_available(key, rows):
     pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
     val, test = rows
     assert not compare(val.logits, val.labels, test.logits, test.labels, [key]).failures
 
 
 @pytest.mark.parametrize("method", ["ets", "vs"])
-def test_methods_that_probmetrics_has_no_name_for_take_part(method, rows):
+def test_unnamed_methods_of_probmetrics_are_available(method, rows):
     pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
     val, test = rows
     methods = {"theirs": ProbmetricsCalibration(method)}

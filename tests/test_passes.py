@@ -46,7 +46,7 @@ def test_the_usual_end_is_convergence_by_fisher_scoring(method, fitted):
     assert parse_message(solution.message, converged=solution.converged) == (solution.solver, solution.status)
 
 
-def test_prior_widths_that_do_not_settle_are_no_convergence(monkeypatch):
+def test_prior_widths_that_do_not_settle_are_reported_as_not_converged(monkeypatch):
     monkeypatch.setattr(evidence, "ROUNDS", 1)
     task = simulate(200, 4, random_state=1)
     with pytest.warns(ConvergenceWarning, match="the widths of the prior did not settle"):
@@ -55,7 +55,7 @@ def test_prior_widths_that_do_not_settle_are_no_convergence(monkeypatch):
     assert not cal.solution_.converged
 
 
-def test_a_message_that_is_not_known_has_the_plain_status():
+def test_an_unknown_message_has_the_default_status():
     assert parse_message("all well", converged=True) == (Solver.FISHER, Status.CONVERGED)
     assert parse_message("something else", converged=False) == (Solver.FISHER, Status.NOT_CONVERGED)
     assert parse_message("SGD: the learning rate reached its floor", converged=True)[0] is Solver.SGD

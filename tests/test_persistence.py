@@ -1,4 +1,4 @@
-"""A calibrator comes back from its file as it was, to the bit."""
+"""A calibrator that is saved and loaded is the same to the bit."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_a_loaded_calibrator_gives_the_same_bits(method, dtype, task, fit, tmp_p
         np.testing.assert_array_equal(loaded.standard_errors_[name], value)
 
 
-def test_a_loaded_calibrator_tells_the_same_of_itself(method, fitted, tmp_path):
+def test_a_loaded_calibrator_has_the_same_summary(method, fitted, tmp_path):
     fitted(method).save(tmp_path / "cal.json")
     loaded = temperance.load(str(tmp_path / "cal.json"))
     assert loaded.summary() == fitted(method).summary()
@@ -88,7 +88,7 @@ def test_options_that_are_numpy_numbers_are_saved_as_numbers(task, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(task.logits), cal.predict_proba(task.logits))
 
 
-def test_an_existing_file_is_kept_unless_told_otherwise(fitted, tmp_path):
+def test_an_existing_file_is_kept_by_default(fitted, tmp_path):
     path = tmp_path / "cal.json"
     path.write_text("precious")
     with pytest.raises(FileExistsError, match=r"cal.json exists already.*overwrite=True"):
@@ -136,7 +136,7 @@ def test_the_golden_file_gives_the_golden_probabilities():
     assert "fitted on 400 rows" in loaded.summary()
 
 
-def test_a_file_that_is_not_there_is_a_matter_for_the_operating_system(tmp_path):
+def test_a_missing_file_raises_the_error_of_the_operating_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         temperance.load(tmp_path / "nothing.json")
 
@@ -147,7 +147,7 @@ def test_clones_have_the_options_and_are_not_fitted(method, fitted):
     assert not hasattr(copy, "n_classes_")
 
 
-def test_a_fit_leaves_the_options_alone(method, make, fitted):
+def test_a_fit_does_not_change_the_options(method, make, fitted):
     assert fitted(method).get_params() == make(method).get_params()
 
 
@@ -171,7 +171,7 @@ def test_pickles_give_the_same_bits(method, fitted, task):
     np.testing.assert_array_equal(copy.predict_proba(task.logits), fitted(method).predict_proba(task.logits))
 
 
-def test_what_is_known_of_the_fit_comes_back(method, fitted, tmp_path):
+def test_the_record_of_the_fit_survives_saving(method, fitted, tmp_path):
     cal = fitted(method)
     cal.save(tmp_path / "cal.json")
     loaded = temperance.load(tmp_path / "cal.json")
@@ -186,7 +186,7 @@ def edit(path, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def test_fields_that_are_not_known_are_kept(fitted, tmp_path):
+def test_unknown_fields_are_kept(fitted, tmp_path):
     path = tmp_path / "cal.json"
     fitted("ts").save(path)
     content = json.loads(path.read_text())
@@ -230,7 +230,7 @@ def test_a_file_needs_none_of_the_optional_fields(method, fitted, task, tmp_path
 
 
 @pytest.mark.parametrize(("rows", "errors"), [(None, None), (250, np.array([0.1, 1 / 3, 0.0, 0.2]))])
-def test_an_adapted_model_comes_back(fitted, tmp_path, rows, errors):
+def test_an_adapted_model_survives_saving(fitted, tmp_path, rows, errors):
     ratio = np.array([0.25, -0.5, 0.0, 0.125])
     adapted = replace(
         fitted("hts").model_, log_prior_ratio=ratio, adaptation_rows=rows, frequency_errors=errors
@@ -272,7 +272,7 @@ def test_notes_that_json_cannot_hold_are_refused(fitted, tmp_path, notes, messag
     assert not list(tmp_path.iterdir())
 
 
-def test_notes_within_themselves_are_refused(fitted, tmp_path):
+def test_notes_that_contain_themselves_are_refused(fitted, tmp_path):
     notes = {}
     notes["self"] = notes
     with pytest.raises(temperance.InputError, match="must not be nested deeper than 32 levels"):

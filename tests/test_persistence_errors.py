@@ -1,4 +1,4 @@
-"""A file that is no calibrator is refused, with its name and what is wrong in it."""
+"""A file that is not a valid calibrator is refused, with its name and what is wrong."""
 
 import copy
 import json
@@ -77,7 +77,7 @@ def test_a_field_of_the_wrong_type_is_refused(method, saved, refused, wrong):
 
 
 @pytest.mark.parametrize("version", [True, 1.5, "1", None])
-def test_a_version_that_is_no_whole_number_is_refused(saved, refused, version):
+def test_a_version_that_is_not_a_whole_number_is_refused(saved, refused, version):
     refused(saved("ts") | {"version": version}, "version must be a whole number from 1 to 2")
 
 
@@ -181,7 +181,7 @@ def _with(content, name, value):
         ("bts", "edges", [0.5, 0.4, 0.6, 0.999], "edges must lie between 0 and 1 and not fall"),
     ],
 )
-def test_numbers_that_no_fit_gives_are_refused(saved, refused, method, name, value, message):
+def test_numbers_that_no_fit_can_give_are_refused(saved, refused, method, name, value, message):
     refused(_with(saved(method), name, value), message)
 
 
@@ -231,12 +231,12 @@ def test_a_file_cut_off_anywhere_is_refused(saved, refused):
     "content",
     [b"", b"\x80\x04\x95garbage", bytes(range(256)), b"\xff\xfe{\x00}\x00", b"not json", b"[" * 100_000],
 )
-def test_what_is_not_json_is_refused(refused, content):
+def test_invalid_json_is_refused(refused, content):
     refused(content, "must be JSON")
 
 
 @pytest.mark.parametrize("content", ["[]", "3", '"text"', "null", "{}"])
-def test_json_that_is_no_calibrator_is_refused(refused, content):
+def test_json_that_is_not_a_calibrator_is_refused(refused, content):
     refused(content, "JSON object|format")
 
 

@@ -43,7 +43,7 @@ def test_a_prior_is_a_distribution(population):
         assert np.isfinite(getattr(population, name))
 
 
-def test_the_shipped_prior_expects_over_confidence_of_the_sure_and_is_narrower_than_the_weak_one():
+def test_the_shipped_prior_expects_overconfidence_of_confident_rows_and_is_narrower_than_the_weak_one():
     shipped, weak = shipped_population(), weak_population()
     sure, unsure = shipped.intercept @ [1, -8], shipped.intercept @ [1, -1]
     assert sure > unsure
@@ -73,7 +73,7 @@ def test_the_shipped_prior_lists_50_tasks_each_with_a_hash_of_its_rows():
 
 @pytest.mark.skipif(not TASKS.is_dir(), reason="the task files are not here")
 @pytest.mark.parametrize("task", shipped_population().provenance["tasks"], ids=lambda task: task["task"])
-def test_the_shipped_prior_was_taught_by_validation_rows_alone(task):
+def test_the_shipped_prior_was_learned_from_validation_rows_only(task):
     with np.load(TASKS / f"{task['task']}.npz") as file:
         n_rows = len(file["labels_val"])
         step = -(-n_rows // MOST_ROWS)
@@ -100,7 +100,7 @@ def test_a_written_prior_is_read_back_to_the_bit(population, tmp_path):
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "prior.json").read_bytes()
 
 
-def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
+def test_an_existing_file_is_kept_by_default(tmp_path):
     path = tmp_path / "prior.json"
     path.write_text("precious")
     with pytest.raises(FileExistsError, match=r"prior.json exists already.*overwrite=True"):
@@ -134,7 +134,7 @@ def refused(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "not JSON", "{", '{"format": }'])
-def test_what_is_not_json_is_refused(refused, text):
+def test_invalid_json_is_refused(refused, text):
     refused(text, "it must be JSON")
 
 
@@ -145,7 +145,7 @@ def test_json_of_another_kind_is_refused(refused, text):
 
 @pytest.mark.parametrize("field", [item.name for item in fields(Population)])
 def test_a_missing_field_is_named(refused, field):
-    refused(lambda content: content.pop(field), f"a field is missing or no number ('{field}')")
+    refused(lambda content: content.pop(field), f"a field is missing or not a number ('{field}')")
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_arrays_of_another_shape_are_refused(refused, field, value):
     ("field", "value"),
     [("mean", ["a"] * 4), ("covariance", [[1.0, 2.0], [3.0]]), ("freedom", None), ("class_scale", "wide")],
 )
-def test_what_is_no_number_is_refused(refused, field, value):
-    refused(lambda content: content.update({field: value}), "a field is missing or no number")
+def test_input_that_is_not_a_number_is_refused(refused, field, value):
+    refused(lambda content: content.update({field: value}), "a field is missing or not a number")
 
 
 @pytest.mark.parametrize("field", NUMBERS)
@@ -209,7 +209,7 @@ def test_means_are_finite(refused, field):
 
 @pytest.mark.parametrize("field", COVARIANCES)
 @pytest.mark.parametrize("kind", ["negative", "zero", "singular", "not symmetric"])
-def test_a_covariance_that_is_none_is_refused(refused, field, kind):
+def test_an_invalid_covariance_is_refused(refused, field, kind):
     size = COVARIANCES[field]
     covariance = {
         "negative": np.diag([1.0] * (size - 1) + [-1e-3]),
@@ -223,7 +223,7 @@ def test_a_covariance_that_is_none_is_refused(refused, field, kind):
     )
 
 
-def test_a_prior_that_is_not_there_is_a_matter_for_the_operating_system(tmp_path):
+def test_a_missing_prior_raises_the_error_of_the_operating_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_population(tmp_path / "nothing.json")
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist"):

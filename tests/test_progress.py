@@ -1,4 +1,4 @@
-"""The line that a long call writes: late, to those who watch, and gone at the end."""
+"""The progress line of a long call: it appears late, only on a terminal, and is erased at the end."""
 
 import io
 
@@ -66,7 +66,7 @@ def test_the_line_is_erased_after_an_error():
 @pytest.mark.parametrize(
     ("progress", "stream"), [(False, Terminal()), (None, Terminal()), (True, io.StringIO())]
 )
-def test_nothing_is_written_where_nobody_asked_or_watches(progress, stream):
+def test_nothing_is_written_without_a_request_or_a_terminal(progress, stream):
     clock = Clock()
     with reporting("Comparing", progress, stream, clock) as report:
         clock.now = 100.0
@@ -74,7 +74,7 @@ def test_nothing_is_written_where_nobody_asked_or_watches(progress, stream):
     assert stream.getvalue() == ""
 
 
-def test_a_program_without_standard_error_is_not_watched():
+def test_a_program_without_standard_error_gets_no_progress_line():
     assert not is_watched(None)
     closed = Terminal()
     closed.close()

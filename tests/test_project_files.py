@@ -1,4 +1,4 @@
-"""Files of the project that no program reads until it is too late: they parse, agree and lead somewhere."""
+"""Files of the project that no other test reads: they parse, agree, and their links exist."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What every method of the registry promises for any logits."""
+"""What every method of the registry guarantees for any logits."""
 
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,7 @@ phases = (Phase.explicit, Phase.generate, Phase.shrink)
 few = settings(deadline=None, max_examples=4, derandomize=True, database=None, phases=phases)
 
 # The ECE loss jumps where a row changes bins, so a rounding error may end its descent elsewhere: PTSe is
-# held to what it promises at use, not to the same fit from sums in another order.
+# tested for what it guarantees at use, not for the same fit from sums in another order.
 SMOOTH = [key for key in CLASS_KEEPING if key != "pts-ece"]
 # The network ends where a step gains less than 1e-6, on a loss with kinks: rounding errors decide between
 # ends whose losses differ by that much, and whose probabilities differ by some of its square root.

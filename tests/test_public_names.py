@@ -1,4 +1,4 @@
-"""Every public name has a docstring, a description of what it takes, and an example that runs.
+"""Every public name has a docstring, a description of its parameters, and an example that runs.
 
 Public are the names in `__all__` of the package and of the modules directly below it. The examples are run as
 doctests, with those of all modules.
@@ -58,7 +58,7 @@ def names_in(text):
 
 
 def parameters_of(value):
-    """Return what a function or a class takes; the fields of a dataclass that others build are attributes."""
+    """Return the parameters of a function or class; fields of a dataclass that others build are attributes."""
     if inspect.isclass(value) and value.__init__ is object.__init__:
         return set()
     if inspect.isclass(value) and (inspect.isabstract(value) or issubclass(value, enum.Enum)):
@@ -95,7 +95,7 @@ def test_a_public_name_describes_what_it_takes(name):
     assert parameters_of(value) <= described, f"{name}: {sorted(parameters_of(value) - described)}"
 
 
-def test_a_dataclass_among_them_describes_its_fields():
+def test_a_public_dataclass_describes_its_fields():
     found = [value for value in DESCRIBED.values() if dataclasses.is_dataclass(value)]
     assert len(found) > 15
     for value in found:

@@ -42,7 +42,7 @@ def with_bias(nll, **settings):
     }
 
 
-def test_decisions_are_changed_for_a_gain_beyond_its_standard_error():
+def test_a_method_that_changes_decisions_is_chosen_for_a_gain_above_its_standard_error():
     chosen = recommend(with_bias(0.4 - 1.5 * ERROR), None)
     assert (chosen.method, chosen.alternative) == ("bayes-bias", "bayes")
     assert chosen.reason == (
@@ -51,7 +51,7 @@ def test_decisions_are_changed_for_a_gain_beyond_its_standard_error():
     )
 
 
-def test_decisions_are_kept_where_the_gain_is_within_its_standard_error():
+def test_decisions_are_kept_if_the_gain_is_within_its_standard_error():
     chosen = recommend(with_bias(0.4 - 0.5 * ERROR), None)
     assert (chosen.method, chosen.alternative) == ("bayes", None)
     assert chosen.reason == (
@@ -62,13 +62,13 @@ def test_decisions_are_kept_where_the_gain_is_within_its_standard_error():
 
 
 @pytest.mark.parametrize("nll", [0.4, 0.41])
-def test_nothing_is_said_of_a_change_that_gains_nothing(nll):
+def test_a_change_without_a_gain_is_not_mentioned(nll):
     chosen = recommend(with_bias(nll, noise=0.0), None)
     assert chosen.method == "bayes"
     assert chosen.reason == "Its NLL, 0.4000, is the lowest; no simpler one is within one standard error."
 
 
-def test_that_a_method_is_simple_is_no_reason_to_change_decisions():
+def test_simplicity_alone_is_no_reason_to_change_decisions():
     assert recommend(with_bias(0.4 - 0.5 * ERROR, n_parameters=0.5), None).method == "bayes"
 
 
@@ -100,7 +100,7 @@ def test_only_methods_that_change_decisions_have_to_be_clearly_better():
     assert (chosen.method, chosen.alternative) == ("ts", None)
 
 
-def test_of_several_that_change_decisions_the_simplest_clearly_better_one_is_taken():
+def test_of_several_methods_that_change_decisions_the_simplest_clearly_better_one_is_chosen():
     results = with_bias(0.3)
     results["simple"] = method(0.3 + 0.5 * ERROR, n_parameters=3, changed_share=0.2)
     results["complex"] = method(0.3 + 0.5 * ERROR, n_parameters=30, changed_share=0.1)
@@ -150,7 +150,7 @@ def test_the_decisions_of_a_method_from_outside_are_counted_by_weight(task):
     assert judged.results["ts"].changed_share == judged.results["none"].changed_share == 0
 
 
-def test_what_is_taken_beats_the_classifier_itself():
+def test_the_chosen_method_beats_the_classifier_itself():
     simple_but_uncertain = method(0.4 + 0.5 * ERROR, noise=30 * ERROR)
     results = {"none": method(0.5, n_parameters=0), "ts": simple_but_uncertain}
     results["bayes"] = method(0.4, n_parameters=8)

@@ -1,4 +1,4 @@
-"""On data whose truth is known, each method finds it, as closely as its standard errors say."""
+"""On data with a known truth, each method finds it within its standard errors."""
 
 from dataclasses import replace
 
@@ -40,14 +40,14 @@ def total_divergence(truth, probs):
 
 @pytest.mark.parametrize("method", LIKELIHOOD)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_calibrated_classifier_is_left_as_it_is(method, seed, make):
+def test_a_calibrated_classifier_is_not_changed(method, seed, make):
     # Twice the divergence of the fit from a truth inside the model is chi-squared, with as many degrees of
     # freedom as parameters (fewer at a boundary or with a prior): mean p, standard deviation sqrt(2 p).
     logits = simulate(20_000, 5, temperature=1, entropy_slope=0, class_spread=0, random_state=seed).logits
     truth = softmax(logits, axis=1)
     cal = make(method).fit(logits, draw_labels(truth, seed))
     p = sum(value.size for name, value in cal.parameters().items() if name != "temperature_limits")
-    if method == "bayes":  # it also keeps what is no parameter: the posterior, and how rows are described
+    if method == "bayes":  # it also stores what is not a parameter: the posterior, and how rows are described
         p = cal.coefficients_.size + cal.class_shift_.size
     assert 2 * total_divergence(truth, cal.predict_proba(logits)) <= p + 4 * np.sqrt(2 * p)
 

@@ -1,4 +1,4 @@
-"""Faults that a hostile reading once found, each with the case that showed it."""
+"""Bugs that a critical review once found, each with the case that showed it."""
 
 import threading
 
@@ -49,7 +49,7 @@ def test_ets_reaches_what_another_solver_finds_from_many_starts(loss, seed):
     assert cal.solution_.value <= min(found) + 1e-5
 
 
-def test_calls_from_several_threads_leave_the_linear_algebra_library_as_it_was():
+def test_calls_from_several_threads_do_not_change_the_threads_of_the_linear_algebra_library():
     task = simulate(20_000, 10)
     cal = make_calibrator("hts").fit(task.logits, task.labels)
     before = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
@@ -79,7 +79,7 @@ def test_bts_gives_a_row_the_same_temperature_in_any_batch():
     np.testing.assert_array_equal(whole, parts)
 
 
-def test_labels_that_are_always_second_have_a_temperature_and_a_warning():
+def test_labels_that_always_have_the_second_logit_give_a_temperature_and_a_warning():
     logits = 3 * np.random.default_rng(0).standard_normal((300, 5))
     with pytest.warns(UserWarning, match="All 300 rows are classified wrong.*labels and columns match"):
         cal = make_calibrator("ts").fit(logits, np.argsort(logits, axis=1)[:, -2])
@@ -92,7 +92,7 @@ def test_labels_that_are_always_second_have_a_temperature_and_a_warning():
     assert expected.mean() == pytest.approx(observed.mean(), abs=1e-5)
 
 
-def test_labels_no_better_than_chance_are_spoken_of():
+def test_labels_no_better_than_chance_give_a_warning():
     rng = np.random.default_rng(4)
     logits = rng.standard_normal((1000, 10))
     labels = np.where(rng.random(1000) < 0.9, logits.argmin(axis=1), logits.argmax(axis=1))
@@ -124,7 +124,7 @@ def test_numpy_masks_are_refused_and_not_lost():
         make_calibrator("ts").fit(masked, task.labels)
 
 
-def test_compare_leaves_out_the_methods_that_take_no_masked_class():
+def test_compare_leaves_out_methods_without_support_for_masks():
     task = simulate(400, 4)
     logits = task.logits.copy()
     hidden = (task.labels != 3) & (np.arange(400) % 5 == 0)
@@ -135,7 +135,7 @@ def test_compare_leaves_out_the_methods_that_take_no_masked_class():
         temperance.compare(logits, task.labels, methods=["lts"])
 
 
-def test_compare_speaks_of_nan_in_the_test_logits_as_such():
+def test_compare_reports_nan_in_the_test_logits():
     task = simulate(400, 4)
     test = task.logits.copy()
     test[7, 2] = np.nan
@@ -143,7 +143,7 @@ def test_compare_speaks_of_nan_in_the_test_logits_as_such():
         temperance.compare(simulate(400, 4, random_state=1).logits, task.labels, test, task.labels, draws=20)
 
 
-def test_weights_that_add_up_to_nothing_or_to_everything_are_refused():
+def test_weights_with_an_extreme_sum_are_refused():
     task = simulate(50, 3)
     for weight in (1e-310, 1e308):
         with pytest.raises(InputError, match="must have a sum from 1e-100 to 1e100; found"):

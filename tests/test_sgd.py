@@ -1,4 +1,4 @@
-"""The paper's own training is a reference: it goes down, and never below the exact optimum."""
+"""The paper's own training is a reference: it lowers the loss, and never below the exact optimum."""
 
 import warnings
 
@@ -30,7 +30,7 @@ def short(monkeypatch):
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("method", METHODS)
-def test_descent_lowers_the_loss_and_keeps_the_decision(method, task):
+def test_sgd_lowers_the_loss_and_keeps_the_decision(method, task):
     cal = make_calibrator(method, solver="sgd").fit(task.logits, task.labels)
     probs = cal.predict_proba(task.logits)
     assert cal.solution_.iterations > 3
@@ -62,7 +62,7 @@ def test_rows_of_weight_0_do_not_move_the_descent(method, task, monkeypatch):
 
 
 @pytest.mark.usefixtures("short")
-def test_a_batch_of_nothing_but_weight_0_is_passed_over(task, monkeypatch):
+def test_a_batch_with_only_weight_0_is_skipped(task, monkeypatch):
     monkeypatch.setattr(descent, "BATCH", 4)
     weights = np.zeros(300)
     weights[:20] = 1
@@ -72,7 +72,7 @@ def test_a_batch_of_nothing_but_weight_0_is_passed_over(task, monkeypatch):
 
 @pytest.mark.parametrize("method", ["hts", "lts"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_descent_approaches_the_exact_optimum_and_never_beats_it(method, weighted, monkeypatch):
+def test_sgd_approaches_the_exact_optimum_and_never_beats_it(method, weighted, monkeypatch):
     monkeypatch.setattr(descent, "LEARNING_RATE", 0.03)
     monkeypatch.setattr(descent, "LOWEST_RATE", 1e-4)
     monkeypatch.setattr(descent, "BATCH", 200)
@@ -174,7 +174,7 @@ def test_a_network_starts_as_pytorchs_layers_do():
 
 
 @pytest.mark.usefixtures("short")
-def test_inputs_of_a_network_that_descends_are_taken_as_they_are(task):
+def test_sgd_does_not_standardise_the_inputs_of_a_network(task):
     cal = make_calibrator("pts", solver="sgd").fit(task.logits, task.labels)
     assert (cal.input_mean_ == 0).all()
     assert (cal.input_scale_ == 1).all()

@@ -1,4 +1,4 @@
-"""What a fitted calibrator says of itself, in words that follow from its numbers."""
+"""The summary of a fitted calibrator: sentences that follow from its numbers."""
 
 import re
 from dataclasses import replace
@@ -28,7 +28,7 @@ def text(calibrator):
         (0.25, r"under-confident; its logits are (4|3\.9|4\.)\d* times too small"),
     ],
 )
-def test_ts_says_which_way_the_confidence_errs_and_how_far(factor, words):
+def test_ts_gives_the_direction_and_size_of_the_miscalibration(factor, words):
     task = simulate(20_000, 5, temperature=factor, entropy_slope=0.0, class_spread=0.0)
     assert re.search(words, text(TemperatureScaling().fit(task.logits, task.labels)))
 
@@ -58,7 +58,7 @@ def test_a_fitted_number_cannot_be_changed_by_hand():
         (0.0, "no clear relation"),
     ],
 )
-def test_hts_says_who_claims_too_much(slope, words):
+def test_hts_says_which_rows_are_overconfident(slope, words):
     task = simulate(5_000, 5, entropy_slope=slope, class_spread=0.0, random_state=2)
     calibrator = EntropyTemperatureScaling().fit(task.logits, task.labels)
     assert f": {words}" in text(calibrator)

@@ -35,7 +35,7 @@ def test_nan_and_infinite_logits_are_counted_and_located_at_use(method, fitted, 
         getattr(fitted(method), use)(spoiled(task.logits, value))
 
 
-def test_a_row_of_nothing_but_masks_is_refused_at_fit_and_at_use(method, make, fitted, task):
+def test_a_row_with_all_classes_masked_is_refused_at_fit_and_at_use(method, make, fitted, task):
     logits = task.logits.copy()
     logits[[4, 9, 10]] = -np.inf
     message = r"found -inf in every class in 3 rows \(first: row 4\)\. A row needs a possible class"
@@ -91,7 +91,7 @@ def test_a_class_masked_in_every_row_counts_as_absent(method, fit, task):
     np.testing.assert_array_equal(cal.predict(masked), masked.argmax(axis=1))
 
 
-def test_the_temperature_of_ts_does_not_see_a_masked_class(task):
+def test_a_masked_class_does_not_change_the_temperature_of_ts(task):
     masked = np.insert(task.logits, 0, -np.inf, axis=1)
     with_mask = TemperatureScaling().fit(masked, task.labels + 1).temperature_
     assert with_mask == pytest.approx(
@@ -119,7 +119,7 @@ def test_fit_refuses_no_rows(method, make):
         make(method).fit(np.empty((0, 3)), np.empty(0, int))
 
 
-def test_no_rows_at_use_give_no_rows(method, fitted):
+def test_predicting_no_rows_returns_no_rows(method, fitted):
     none = np.empty((0, 4))
     assert fitted(method).predict_proba(none).shape == (0, 4)
     assert fitted(method).transform(none).shape == (0, 4)
@@ -139,7 +139,7 @@ def test_no_rows_at_use_give_no_rows(method, fitted):
         (None, "floating point.*found object such as 'None'"),
     ],
 )
-def test_what_is_no_array_of_logits_is_refused(method, make, logits, message):
+def test_input_that_is_not_an_array_of_logits_is_refused(method, make, logits, message):
     with pytest.raises(InputError, match=message):
         make(method).fit(logits, np.zeros(5, int))
 

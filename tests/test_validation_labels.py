@@ -31,7 +31,7 @@ def replaced(labels, row, value):
         (lambda y: None, "0 dimensions|object"),
     ],
 )
-def test_labels_that_are_no_column_indices_are_refused(method, make, task, spoil, message):
+def test_labels_that_are_not_column_indices_are_refused(method, make, task, spoil, message):
     with pytest.raises(InputError, match=WANTED + f".*{message}"):
         make(method).fit(task.logits, spoil(task.labels))
 
@@ -58,7 +58,7 @@ def test_any_kind_of_integers_serves_as_labels(method, fit, task, kind):
         (lambda w: np.full(300, "heavy"), "heavy|<U5"),
     ],
 )
-def test_weights_that_are_no_counts_are_refused(method, make, task, spoil, message):
+def test_invalid_weights_are_refused(method, make, task, spoil, message):
     with pytest.raises(InputError, match=f"sample_weight must be one finite number >= 0.*{message}"):
         make(method).fit(task.logits, task.labels, spoil(np.ones(300)))
 
@@ -112,14 +112,14 @@ def test_an_unknown_option_is_refused():
 
 
 @pytest.mark.parametrize("use", ["transform", "predict_proba", "predict", "temperature"])
-def test_what_is_not_fitted_says_so(method, make, task, use):
+def test_an_unfitted_object_says_so(method, make, task, use):
     # ETS and mono say that they have no temperature of a row, fitted or not.
     error = AttributeError if method in ("ets", "mono") and use == "temperature" else NotFittedError
     with pytest.raises(error, match=r"not fitted yet. Call fit\(logits, labels\)|a row has no temperature"):
         getattr(make(method), use)(task.logits)
 
 
-def test_what_is_not_fitted_has_no_summary_parameters_or_file(method, make, tmp_path):
+def test_an_unfitted_calibrator_has_no_summary_parameters_or_file(method, make, tmp_path):
     cal = make(method)
     for use in (cal.summary, cal.parameters, lambda: cal.save(tmp_path / "cal.json")):
         with pytest.raises(NotFittedError, match="not fitted yet"):
@@ -132,7 +132,7 @@ def test_ets_says_why_it_has_no_temperature_of_a_row(task, fit):
         fit("ets", task.logits, task.labels).temperature(task.logits)
 
 
-def test_the_summary_tells_the_method_the_data_and_the_solver(method, fit, task):
+def test_the_summary_names_the_method_the_data_and_the_solver(method, fit, task):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lines = fit(method, task.logits, task.labels).summary().splitlines()

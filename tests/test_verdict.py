@@ -1,4 +1,4 @@
-"""The verdict: plain words, from numbers that can be checked, and the same words everywhere."""
+"""The verdict: sentences that follow from the numbers, the same everywhere."""
 
 import json
 
@@ -61,13 +61,13 @@ def test_a_gain_whose_interval_includes_0_is_only_probable():
     assert "includes 0; more labelled test rows would help to decide." in verdict.gain_in_words
 
 
-def test_a_gain_within_one_standard_error_is_no_difference():
+def test_a_gain_within_one_standard_error_is_reported_as_no_difference():
     verdict = verdict_of(none=result(0.4), ts=result(0.395, noise=0.01))
     assert verdict.outcome == "no difference"
     assert verdict.gain_in_words.startswith("No difference that these rows can show")
 
 
-def test_a_calibration_error_that_rises_is_not_said_to_fall():
+def test_a_rising_calibration_error_is_not_reported_as_falling():
     before, after = (
         result(0.4, said=0.91, calibration_error=0.01),
         result(0.3, said=0.99, calibration_error=0.09),
@@ -80,7 +80,7 @@ def test_a_calibration_error_that_rises_is_not_said_to_fall():
     assert "shows no difference" in verdict_of(none=before, ts=after).gain_in_words
 
 
-def test_where_nothing_is_recommended_the_best_that_was_tried_decides():
+def test_without_a_recommendation_the_verdict_is_about_the_best_method_tried():
     verdict = verdict_of("none", none=result(0.4), ts=result(0.41, noise=0.02), hts=result(0.5))
     assert (verdict.method, verdict.tried, verdict.outcome) == ("none", "ts", "no difference")
     assert verdict.sentences == (
@@ -91,18 +91,18 @@ def test_where_nothing_is_recommended_the_best_that_was_tried_decides():
     )
 
 
-def test_methods_that_all_do_harm_are_worse():
+def test_the_outcome_is_worse_if_all_methods_do_harm():
     verdict = verdict_of("none", none=result(0.4), ts=result(0.5, noise=0.01), hts=result(0.6))
     assert verdict.outcome == "worse"
     assert "the best, ts, by 0.1000 (95 % interval 0.0804 to 0.1196)" in verdict.gain_in_words
 
 
-def test_without_methods_there_is_nothing_to_say_but_that():
+def test_without_methods_the_verdict_says_only_that():
     verdict = verdict_of("none", none=result(0.4))
     assert (verdict.outcome, verdict.gain_in_words) == ("no difference", "No method was tried.")
 
 
-def test_a_class_bias_says_what_it_changes():
+def test_a_class_bias_reports_what_it_changes():
     biased = result(0.3, said=0.88, right=0.88, changed_share=0.12)
     verdict = verdict_of(
         "bayes-bias", keeps_class=False, none=result(0.4, right=0.83), **{"bayes-bias": biased}
@@ -173,14 +173,14 @@ def test_difference_of_equal_rows_is_0():
     assert Difference.of(np.zeros(3), np.full(3, 1 / 3)) == Difference(0.0, 0.0)
 
 
-def test_a_calibrated_classifier_is_left_as_it_is():
+def test_a_calibrated_classifier_is_not_changed():
     task = simulate(2000, 4, temperature=1, entropy_slope=0, class_spread=0, random_state=6)
     found = compare(task.logits, task.labels, methods=["ts"], draws=50)
     assert recommend(found.results, None).method == "none"
     assert found.verdict.advice == "Leave the classifier as it is."
 
 
-def test_one_row_shows_no_difference():
+def test_a_single_row_shows_no_difference():
     task = simulate(60, 3, random_state=1)
     rows = {"test_logits": task.logits[:1] + 1e-3, "test_labels": task.labels[:1]}
     found = compare(task.logits, task.labels, methods=["ts"], draws=5, **rows)

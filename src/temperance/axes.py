@@ -1,7 +1,7 @@
 """Logits of any shape as rows of classes, and back.
 
 Pixels have logits (N, K, H, W) with the classes in axis 1, tokens (N, T, K) with the classes last. Whatever
-the shape, a calibrator sees (rows, K); what it gives gets the shape of what it was given.
+the shape, a calibrator sees (rows, K), and its results get the shape of the input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from temperance.errors import InputError
 
 @dataclass(frozen=True)
 class ClassAxis:
-    """Which axis of an array has the classes, counted from the first, and the shape of the array."""
+    """The axis of the classes, counted from the first, and the shape of the array."""
 
     dim: int
     shape: tuple[int, ...]
@@ -30,11 +30,11 @@ class ClassAxis:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the array is (rows, classes) already, or (rows,) scores of a binary classifier."""
+        """Whether the array is already (rows, classes), or (rows,) scores of a binary classifier."""
         return len(self.shape) < 2 or (len(self.shape), self.dim) == (2, 1)
 
     def rows(self, values: NDArray[Any] | BFloat16) -> NDArray[Any] | BFloat16:
-        """Return the array as (rows, classes), without a copy if it is that already."""
+        """Return the array as (rows, classes), without a copy if it already is."""
         if self.is_plain:
             return values
         if isinstance(values, BFloat16):
@@ -46,7 +46,7 @@ class ClassAxis:
         return np.moveaxis(values, self.dim, -1).reshape(n_rows, n_classes)
 
     def restored(self, result: NDArray[Any]) -> NDArray[Any]:
-        """Return what belongs to rows, (rows, classes) or (rows,), in the shape that the array had."""
+        """Return results for rows, (rows, classes) or (rows,), in the original shape of the array."""
         if self.is_plain:
             return result
         if result.ndim == 1:
@@ -61,7 +61,7 @@ class ClassAxis:
             return values.reshape(-1)
         fitting = [dim for dim in range(len(self.shape)) if _without(self.shape, dim) == values.shape]
         if len(self.leading) == 1 and not fitting:
-            return values  # whose own check says what is wrong
+            return values  # their own check raises the error
         raise InputError(
             f"{name} must have the shape of the logits without the axis of the classes; found shape "
             f"{values.shape} for logits of shape {self.shape} with the classes in axis {self.dim}.",
@@ -70,7 +70,7 @@ class ClassAxis:
 
 
 def class_axis(shape: tuple[int, ...], dim: int) -> ClassAxis:
-    """Return where the classes are; raise if the array has no such axis."""
+    """Return the axis of the classes; raise if the array has no such axis."""
     n_axes = max(1, len(shape))
     if not isinstance(dim, (int, np.integer)) or not -n_axes <= dim < n_axes:
         raise InputError(

@@ -27,8 +27,8 @@ class CalArenaCalibrator(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    The logits are the logarithms of the probabilities, smaller ones raised to the `probability_floor` of the
-    calibration rows: labels may be of classes to which the classifier gave the probability 0.
+    The logits are the logarithms of the probabilities. Small ones are raised to the `probability_floor` of
+    the calibration rows, since a label may be a class with probability 0.
 
     References
     ----------

@@ -1,8 +1,8 @@
-"""What users hold logits in, and how it becomes an (N, K) array without a copy.
+"""Containers of logits, and how they become an (N, K) array without a copy.
 
-NumPy arrays and memory maps are used as they are; bfloat16 as its bits; a tensor through the memory it
-shares; a DataFrame through its array. (N,) logits of a binary classifier are the columns [0, z]. What
-comes out of a tensor's logits is a tensor again, else an array. What Dask holds stays where it is.
+NumPy arrays and memory maps are used directly; bfloat16 as its bits; a tensor through its shared memory; a
+DataFrame through its array. (N,) logits of a binary classifier are the columns [0, z]. Results for a tensor
+are a tensor again, otherwise an array. Dask collections stay where they are.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Logits:
     wrap: Callable[[NDArray[Any]], Any]
 
     def close(self, result: NDArray[Any]) -> Any:
-        """Return what belongs to the rows in the shape and the container that the logits came in."""
+        """Return results for the rows in the shape and the container of the logits."""
         return self.wrap(self.axis.restored(result))
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Opened logits with the column of each row's label, weights and names of classes if there are any."""
+    """Opened logits with the label of each row as a column index; weights and class names if given."""
 
     values: NDArray[Any] | BFloat16
     columns: NDArray[np.intp]
@@ -62,7 +62,7 @@ class Labelled:
 
 
 def framework_of(logits: Any) -> str | None:
-    """Return the part of the package that must compute with these logits, or None where NumPy can."""
+    """Return the subpackage that must compute with these logits, or None if NumPy can."""
     if _is_dask(logits):
         return "dask"
     if _is_tensor(logits):
@@ -78,7 +78,7 @@ def _is_dask(values: Any) -> bool:
 
 
 def is_matrix(logits: Any, n_classes: int) -> bool:
-    """Say whether logits are an (N, K) array of floating point numbers already."""
+    """Say whether logits are already an (N, K) array of floating point numbers."""
     plain = type(logits) is np.ndarray and logits.dtype.kind == "f"
     return plain and logits.ndim == 2 and logits.shape[1] == n_classes
 
@@ -109,7 +109,7 @@ def open_labelled(
     dim: int = -1,
     ignore_index: int | None = None,
 ) -> Labelled:
-    """Open logits with the labels and weights of their rows, checked; those to be ignored are left out."""
+    """Open logits with the labels and weights of their rows, checked, without rows to be ignored."""
     opened = open_logits(logits, dim)
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
@@ -127,7 +127,7 @@ def open_labelled(
 
 
 def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
-    """Return the names of the classes: as they are given, else those of a data frame's columns."""
+    """Return the class names: as given, or else those of a data frame's columns."""
     if classes is not None:
         return check_classes(classes, n_classes)
     names = column_names(logits)
@@ -135,7 +135,7 @@ def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
 
 
 def _kept(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
-    """Return the rows that have another label."""
+    """Return the rows that are not to be ignored."""
     check_number("ignore_index", ignore_index, "or None", lambda index: True, whole=True)
     if labels.dtype.kind not in "iu":
         raise InputError(
@@ -156,11 +156,11 @@ def open_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
 
 
 def probability_floor(probs: Any) -> float:
-    """Return what `logits_from_probs` raises smaller probabilities to, if these are the ones it is given.
+    """Return the floor to which `logits_from_probs` raises smaller probabilities of these rows.
 
-    All classes of a row that have the probability 0 get, together, at most half of the smallest one above 0,
-    and each at least 2.2e-16, the precision of a float. Where none is 0, nothing is raised. Take the floor of
-    the rows of the fit for all rows that come later: one floor, one meaning of 0.
+    All classes of a row with probability 0 get, together, at most half of the smallest probability above 0,
+    and each at least 2.2e-16, the precision of a float. If no probability is 0, nothing is raised. Use the
+    floor of the calibration rows for all later rows, so that 0 always means the same.
 
     Parameters
     ----------
@@ -182,18 +182,19 @@ def probability_floor(probs: Any) -> float:
 
 
 def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
-    """Return logits whose softmax are these probabilities: their logarithms.
+    """Return the logarithms of probabilities: logits whose softmax are these probabilities.
 
-    Probabilities (N,) of class 1 of two become the (N,) logits that the calibrators take for a binary
+    Probabilities (N,) of class 1 of two become the (N,) logits that calibrators accept for a binary
     classifier.
 
     Parameters
     ----------
     probs : (N, K) or (N,) array, tensor, DataFrame, or Dask array or frame
     floor : float, optional
-        What smaller probabilities are raised to. By default `probability_floor` of these rows; give that of
-        the rows of the fit with the rows to come. 0 raises none: 0 becomes -inf, an impossible class. Of a
-        Dask collection the floor is found when the logits are computed, by one more pass.
+        Smaller probabilities are raised to this value, by default `probability_floor` of these rows. For new
+        rows, pass the floor of the calibration rows. With 0, nothing is raised: 0 becomes -inf, an impossible
+        class. For a Dask collection, the default floor is found when the logits are computed, in one more
+        pass.
 
     Examples
     --------
@@ -215,7 +216,7 @@ def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
-    """Return labels or weights as an array; a tensor may live on any device."""
+    """Return labels or weights as an array; a tensor may be on any device."""
     if _is_tensor(values):
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
@@ -228,7 +229,7 @@ def as_numpy(values: Any) -> NDArray[Any]:
 
 
 def _refuse(values: Any) -> None:
-    """Raise for containers whose numbers NumPy would take in silence, and get wrong or take long to get."""
+    """Raise for containers that NumPy would convert silently, and wrongly or slowly."""
     if _is_dask(values):
         raise InputError(
             "the numbers must be in memory here; found a Dask collection. Pass its .compute(), or what is "
@@ -242,7 +243,7 @@ def _refuse(values: Any) -> None:
 
 
 def _is_tensor(values: Any) -> bool:
-    torch = sys.modules.get("torch")  # without it there is no tensor to meet
+    torch = sys.modules.get("torch")  # without it, there are no tensors
     return torch is not None and isinstance(values, torch.Tensor)
 
 
@@ -274,7 +275,7 @@ def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
 
 
 def _wrap_like(given: Any, result: NDArray[Any]) -> Any:
-    """Return for a tensor one on the same device and, if both hold fractions, of the same type."""
+    """Return a tensor on the same device and, if both are floating point, of the same type."""
     if not _is_tensor(given):
         return result
     out = sys.modules["torch"].from_numpy(result).to(given.device)

@@ -1,8 +1,8 @@
-"""What is raised for input that cannot be used: facts first, and then their words.
+"""Errors for invalid input: structured facts first, then the message.
 
-A message says what must hold, what was found and where, and what to do. The rows at fault and the argument
-to change are kept as facts, so that whoever knows more can put them better: the reader of a block counts its
-rows from the first of all, and the command line calls an argument by its option.
+A message says what must hold, what was found and where, and what to do. The invalid rows and the argument to
+change are stored as facts, so that callers can reword them: the reader of a block counts its rows from the
+first row of all, and the command line names an option instead of an argument.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Spelling = Callable[[str, object], str]
 
 
 MOST_LISTED = 6
-"""Names that a message lists."""
+"""Largest number of names in a message."""
 LONGEST_EXCERPT = 60
-"""Characters of a value that a message shows."""
+"""Largest number of characters of a value in a message."""
 
 
 def _in_python(argument: str, value: object) -> str:
@@ -63,14 +63,14 @@ class Remedy:
 
 
 class InputError(ValueError):
-    """The input does not meet what the function asks for; the message says what to do.
+    """The input is invalid; the message says what to do.
 
     Parameters
     ----------
     fact : str
         What must hold and what was found: a sentence, its full stop left out if `rows` are given.
     rows : sequence of int
-        The rows at fault, in order. They become `row`, the first of them, and `n_bad_rows`.
+        The invalid rows, in order. They become `row`, the first of them, and `n_bad_rows`.
     advice : str
         What to do, as a sentence.
     remedy : Remedy
@@ -111,7 +111,7 @@ class InputError(ValueError):
 
 
 class InputWarning(UserWarning):
-    """Input that can be used, but that is likely not what was meant.
+    """Input that is valid, but probably not what was meant.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class InputWarning(UserWarning):
     advice : str
         What to do in Python, as a sentence.
     remedy : Remedy, optional
-        The argument that says the same where the input comes from a file.
+        The argument with the same effect if the input comes from a file.
 
     Examples
     --------
@@ -146,13 +146,13 @@ def warn_user(warning: Warning) -> None:
 
 
 def listed(names: Sequence[object]) -> str:
-    """Return names for a sentence: the first few of many."""
+    """Return names for a sentence; of many, the first few."""
     shown = ", ".join(map(repr, names[:MOST_LISTED]))
     return f"{shown}, ... ({len(names)} in all)" if len(names) > MOST_LISTED else shown
 
 
 def excerpt(value: object) -> str:
-    """Return a value as Python writes it, the beginning of a long one: for the end of a sentence."""
+    """Return a value as Python writes it, shortened if long, for the end of a sentence."""
     try:
         shown = " ".join(repr(value).split())
     except (ValueError, RecursionError):  # thousands of digits, or of brackets
@@ -161,7 +161,7 @@ def excerpt(value: object) -> str:
 
 
 def on_one_line(text: object) -> str:
-    """Return text that cannot break a line or steer a terminal, as a name in a file may."""
+    """Return text without line breaks and control characters, which names in a file may have."""
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
         for sign in str(text)
@@ -169,7 +169,7 @@ def on_one_line(text: object) -> str:
 
 
 class OutputExistsError(FileExistsError):
-    """There is a file already where one is to be written.
+    """The file to write exists already.
 
     Parameters
     ----------
@@ -197,9 +197,9 @@ class OutputExistsError(FileExistsError):
 
 @contextmanager
 def rows_from(start: float) -> Iterator[None]:
-    """Count the rows in errors from the first of all rows, of which a part is read here.
+    """Make errors about a part count rows from the first row of all.
 
-    `start` is the row with which the part begins; nan if nobody has counted the rows before it.
+    `start` is the first row of the part; nan if the number of rows before it is unknown.
     """
     try:
         yield

@@ -21,9 +21,9 @@ from numpy.typing import DTypeLike, NDArray
 from temperance.errors import OutputExistsError
 from temperance.unfinished import hold, part_name, remove_abandoned
 
-# A scratch array of this many bytes or more lives on disk.
+# A scratch array of this many bytes or more is on disk.
 MEMORY_LIMIT = 1 << 30
-# Errors of writing, which do not say where.
+# Errors of writing, which do not name the file.
 _OF_WRITING = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 

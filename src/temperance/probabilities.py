@@ -1,13 +1,13 @@
-"""Probabilities of 0, which have no logarithm that a calibrator can use, and the floor they are raised to.
+"""Probabilities of 0, whose logarithm a calibrator cannot use, and the floor to which they are raised.
 
-A forest that says 0 means less than one vote, and a table of three digits less than 0.0005: not impossible.
-All classes of a row that have 0 may have, together, half of the smallest probability above 0 that was met.
-Below the precision of a float all numbers say the same: naive Bayes writes 1e-300 and is wrong. So
+A forest that says 0 means less than one vote, and a table with three digits less than 0.0005: not impossible.
+All zeros of a row together may have half of the smallest probability above 0. Below the precision of a float,
+all numbers mean the same: naive Bayes returns 1e-300 and is wrong. So
 
     floor = max(smallest / (2 K), 2.2e-16)
 
-and smaller probabilities are raised to it. Where no probability is 0 nothing has to be raised, and a
-smaller smallest one is the floor instead.
+and smaller probabilities are raised to it. If no probability is 0, nothing has to be raised, and the smallest
+probability is the floor if it is smaller.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOWEST_FLOOR = float(np.finfo(np.float64).eps)
 
 
 def floor_below(smallest: float, n_classes: int) -> float:
-    """Return what a probability of 0 is raised to, where `smallest` is the smallest one above 0."""
+    """Return the value to which 0 is raised, where `smallest` is the smallest probability above 0."""
     return max(smallest / (2 * n_classes), LOWEST_FLOOR)
 
 
@@ -38,7 +38,7 @@ class LowEnd:
 
     @classmethod
     def of(cls, probs: NDArray[Any]) -> LowEnd:
-        """Look at rows (N, K), or (N,) with the probability of the second of two classes."""
+        """Read rows (N, K), or (N,) with the probability of the second of two classes."""
         table = probs if probs.ndim == 2 else both_columns(probs)
         with_zero = (table == 0).any(axis=1)
         above = table[table > 0]
@@ -47,7 +47,7 @@ class LowEnd:
 
     @classmethod
     def joined(cls, parts: Iterable[LowEnd]) -> LowEnd:
-        """Return that of all rows from those of their parts."""
+        """Combine the results of parts into that of all rows."""
         ends = list(parts)
         return cls(
             sum(end.n_rows for end in ends),
@@ -58,7 +58,7 @@ class LowEnd:
 
     @property
     def floor(self) -> float:
-        """What smaller probabilities of these rows, and of those to come, are raised to."""
+        """The value to which smaller probabilities of these and later rows are raised."""
         floor = floor_below(self.smallest, self.n_classes)
         return floor if self.n_rows_with_zero else min(floor, self.smallest)
 
@@ -69,8 +69,8 @@ def both_columns(probs: NDArray[Any]) -> NDArray[Any]:
 
 
 def raised_logarithms(probs: NDArray[Any], floor: float) -> NDArray[Any]:
-    """Return log max(p, floor), in the type of `probs`; 0 has -inf if the floor is 0."""
+    """Return log max(p, floor), in the type of `probs`; -inf for 0 if the floor is 0."""
     with np.errstate(divide="ignore"):
         logs = np.log(probs)
-        lowest = logs.dtype.type(np.log(floor))  # its logarithm is in range also where the floor is not
+        lowest = logs.dtype.type(np.log(floor))  # the logarithm is in range even if the floor is not
     return np.maximum(logs, lowest)

@@ -26,7 +26,7 @@ def read_regular_file(path: str | os.PathLike[str], *, most: int) -> bytes:
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
-    """Raise for a pipe or a device, whose content may never come or never end."""
+    """Raise for a pipe or a device, whose content may never arrive or never end."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
     except (OSError, ValueError):

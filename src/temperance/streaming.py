@@ -1,7 +1,7 @@
 """A file of logits to probabilities, block by block, with the same bits as all at once.
 
-The core reads an array in blocks whose rows depend on the number of classes alone. A part of the file that
-holds whole blocks, read by the kernels that the whole would have, is computed exactly as within the whole.
+The core reads an array in blocks whose number of rows depends only on the number of classes. So a part of the
+file that consists of whole blocks, read by the same kernels, gives the same bits as in the whole file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PART_BYTES = 1 << 25  # of one part in float64
 
 
 def probability_shape(file: RowFile) -> tuple[int, int]:
-    """Return the shape of the probabilities: two columns also for the one score of a binary classifier."""
+    """Return the shape of the probabilities: two columns for the single score of a binary classifier."""
     return file.shape[0], (file.shape[1] if len(file.shape) == 2 else 2)
 
 
@@ -38,10 +38,10 @@ def probability_dtype(file: RowFile) -> np.dtype[Any]:
 def probabilities_of_file(
     calibrator: Calibrator | None, file: RowFile, progress: Callable[[float], None] | None = None
 ) -> NDArray[Any]:
-    """Return all probabilities to be scored: those of the file, if it holds some and nothing calibrates them.
+    """Return all probabilities to score: those of the file, if it has some and there is no calibrator.
 
-    Others are in float64, as a comparison scores them, so that both give the same numbers. What does not fit
-    memory is kept in a temporary file.
+    Others are computed in float64, as in a comparison, so that both give the same numbers. Arrays that do not
+    fit into memory are kept in a temporary file.
     """
     if calibrator is None and file.kind == "probs":
         return file.array()
@@ -59,7 +59,7 @@ def predict_file(
 ) -> Iterator[NDArray[Any]]:
     """Yield the probabilities of the rows in order: calibrated, or the softmax of the logits.
 
-    They are computed in float64 where `dtype` says so, else as the core computes with these logits.
+    They are computed in `dtype` if it is given, else in the type that the core uses for these logits.
     """
     n_rows, n_classes = probability_shape(file)
     rows = block_rows(n_classes, (dtype or probability_dtype(file)).itemsize)

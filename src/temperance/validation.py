@@ -1,7 +1,7 @@
 """Every check of user input, and every message about it.
 
-A message says what must hold, what was found, and what to do. All of them are `InputError`, a
-`ValueError`, so that a caller can tell bad input from a fault of the program.
+A message says what must hold, what was found, and what to do. All of them are `InputError`, a `ValueError`,
+so a caller can distinguish invalid input from a bug.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError as InputError
 from temperance.errors import InputWarning, Remedy, excerpt, warn_user
 
-_LARGEST = 2.0**63  # beyond it NumPy has no whole number, and no option has a use
-LOOKED_AT = 200  # rows that tell whether logits are probabilities
-FEWEST_SCORES = 20  # (N,) scores from 0 to 1 that are too many to be so by chance
-LARGEST_LOGIT = np.float64(1e100)  # of a fit: its square, and sums of these, are far from the largest float64
+_LARGEST = 2.0**63  # NumPy has no larger integers, and no option needs them
+LOOKED_AT = 200  # rows that are checked for probabilities given as logits
+FEWEST_SCORES = 20  # this many (N,) scores from 0 to 1 are not by chance
+LARGEST_LOGIT = np.float64(1e100)  # of a fit: sums of its square are far from the largest float64
 _SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
 
 
@@ -34,7 +34,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def guess(value: object, choices: Iterable[str]) -> str:
-    """Return a question after the choice that was likely meant, or nothing if none is close."""
+    """Return a question about the choice that was probably meant, or nothing if none is close."""
     if not isinstance(value, str):
         return ""
     from difflib import get_close_matches  # for a mistake only
@@ -63,7 +63,7 @@ def check_seed(name: str, value: object) -> None:
 
 
 def random_generator(name: str, value: Any) -> np.random.Generator:
-    """Return the generator of a random seed: a whole number, None, or what NumPy makes generators from."""
+    """Return the generator for a random seed: a whole number, None, or anything NumPy accepts."""
     if not isinstance(value, (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)):
         check_seed(name, value)
     return np.random.default_rng(value)
@@ -101,14 +101,14 @@ def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
 
 
 def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
-    """Warn if the first rows all look like probabilities, which nobody means as logits; say whether it did.
+    """Warn if the first rows all look like probabilities; return whether they do.
 
-    (N,) scores of a binary classifier have come as the columns [0, z].
+    (N,) scores of a binary classifier arrive as the columns [0, z].
     """
     if not len(values):
         return False
     first = _widened(values[:1])
-    if not 0 <= first[0, 0] <= 1 or not _in_unit_interval(first):  # which tells logits at once
+    if not 0 <= first[0, 0] <= 1 or not _in_unit_interval(first):  # rules out probabilities quickly
         return False
     rows = _widened(values[:LOOKED_AT])
     scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())
@@ -144,10 +144,10 @@ def _in_unit_interval(rows: NDArray[Any]) -> bool:
 def inspector(
     values: NDArray[Any] | BFloat16, labels: NDArray[np.intp] | None = None
 ) -> Callable[[LogitRows], None]:
-    """Return the check of the rows' largest logits, which the first pass over them runs.
+    """Return the check of the rows' largest logits, which runs in the first pass over them.
 
-    It costs nothing while all is well. When it is not, all `values` are read again, to say where: the pass
-    may have read some of their rows only.
+    It costs nothing for valid input. Otherwise all `values` are read again to find the rows, because the pass
+    may have read only some of them.
     """
 
     def inspect(rows: LogitRows) -> None:
@@ -183,7 +183,7 @@ def _check_size(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]
 def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
     wanted = "logits must be finite, or -inf for an impossible class"
     for what, is_bad, advice in (
-        ("NaN", lambda z: np.isnan(z).any(axis=1), "Drop these rows or find out where they come from."),
+        ("NaN", lambda z: np.isnan(z).any(axis=1), "Drop these rows or correct the classifier."),
         ("+inf", lambda z: (z == np.inf).any(axis=1), "Drop these rows or clip the logits."),
         ("-inf in every class", lambda z: (z == -np.inf).all(axis=1), "A row needs a possible class."),
     ):
@@ -195,9 +195,9 @@ def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
 def check_unmasked(
     values: NDArray[Any] | BFloat16, row_numbers: NDArray[np.float64], method: str, *, fits: bool
 ) -> None:
-    """Raise if a row has -inf, or numbers that a fit cannot square, for a method that looks at every logit.
+    """Raise if a row has -inf, or numbers that a fit cannot square, for a method that weights every logit.
 
-    `row_numbers` are finite where the logits of the row are.
+    `row_numbers` are finite if the logits of the row are.
     """
     largest = LARGEST_LOGIT if fits else np.finfo(np.float64).max
     if (np.abs(row_numbers) <= largest).all():
@@ -300,9 +300,9 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
 def _advice_on_sums(rows: NDArray[Any]) -> str:
     if ((rows > 0.5).sum(axis=1) > 1).any():
         return (
-            "Several classes of a row are above one half: if several can be true, that is another problem "
-            "than one class for each row. Judge each class as a binary problem of its own, with "
-            "probs[:, k] and labels[:, k]."
+            "Several classes of a row are above one half. If several can be true, this is a multi-label "
+            "problem: evaluate each class as a separate binary problem, with probs[:, k] and "
+            "labels[:, k]."
         )
     return "Divide each row by its sum, or pass the softmax of the logits."
 

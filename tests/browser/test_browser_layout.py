@@ -1,4 +1,4 @@
-"""Where things are on a desk and on a phone: the verdict first, nothing cut, nothing on top of another."""
+"""The layout on a wide screen and on a phone: the verdict first, nothing cut, no overlaps."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def two_classes():
 
 
 def extreme_logits():
-    """Return a classifier like naive Bayes, certain of nearly everything it says, and one odd row."""
+    """Return a classifier like naive Bayes, certain of almost every prediction, and one outlying row."""
     task = simulate(900, 4, random_state=3)
     logits = 15 * task.logits
     logits[:5] = 0.1 * logits[:5]
@@ -115,7 +115,7 @@ def open_task(browser, task_page):
 
 @SCREENS
 @pytest.mark.parametrize("name", TASKS)
-def test_no_lettering_is_cut_or_overlaps_and_the_page_does_not_scroll_sideways(name, screen, open_task):
+def test_no_text_is_cut_or_overlaps_and_the_page_does_not_scroll_sideways(name, screen, open_task):
     page = open_task(name, screen)
     assert page.evaluate(SIDEWAYS) <= 0
     for figure in page.locator("figure:visible").all():
@@ -125,7 +125,7 @@ def test_no_lettering_is_cut_or_overlaps_and_the_page_does_not_scroll_sideways(n
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_the_verdict_is_in_the_first_screen_of_a_phone_and_the_controls_are_below(name, open_task):
+def test_a_phone_shows_the_verdict_first_and_the_controls_below(name, open_task):
     page = open_task(name, PHONE)
     verdict, aside = (page.locator(selector).bounding_box() for selector in (".verdict", "aside"))
     assert verdict["y"] + verdict["height"] <= 844
@@ -133,7 +133,7 @@ def test_the_verdict_is_in_the_first_screen_of_a_phone_and_the_controls_are_belo
     assert page.locator(".outcome").is_visible()
 
 
-def test_the_controls_are_beside_the_verdict_on_a_desk(open_task):
+def test_the_controls_are_beside_the_verdict_on_a_wide_screen(open_task):
     page = open_task("few_rows", DESK)
     verdict, aside = (page.locator(selector).bounding_box() for selector in (".verdict", "aside"))
     assert aside["x"] + aside["width"] <= verdict["x"]
@@ -145,7 +145,7 @@ def test_the_controls_are_beside_the_verdict_on_a_desk(open_task):
 
 @SCREENS
 @pytest.mark.parametrize("name", TASKS)
-def test_no_picture_is_empty(name, screen, open_task):
+def test_no_figure_is_empty(name, screen, open_task):
     page = open_task(name, screen)
     for figure in page.locator("figure:visible").all():
         marks = figure.evaluate(
@@ -167,7 +167,7 @@ def test_lettering_is_large_enough_to_read(screen, open_task):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_box_has_the_colour_and_the_word_of_the_outcome(scheme, open_task, task_page):
+def test_the_box_has_the_colour_and_the_name_of_the_outcome(scheme, open_task, task_page):
     colours = set()
     for name in ("few_rows", "two_classes", "left_alone"):
         page = open_task(name, DESK | {"color_scheme": scheme})

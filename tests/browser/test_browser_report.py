@@ -1,4 +1,4 @@
-"""The report in a real browser: nothing fails, nothing is fetched, all works by mouse and by keyboard."""
+"""The report in a real browser: nothing fails, nothing is fetched, everything works by mouse and keyboard."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def shown_methods(page, picture):
 
 
 @pytest.mark.parametrize("settings", [{}, PHONE, {"color_scheme": "dark"}], ids=["desk", "phone", "dark"])
-def test_the_page_opens_without_errors_and_without_asking_the_network(open_page, report, settings):
+def test_the_page_opens_without_errors_and_without_a_network(open_page, report, settings):
     page = open_page(**settings)
     page.mouse.wheel(0, 5000)
     assert page.troubles == []
@@ -77,7 +77,7 @@ def test_the_table_is_sorted_by_the_keyboard(open_page):
 
 
 @pytest.mark.parametrize("settings", [{}, PHONE], ids=["desk", "phone"])
-def test_the_boxes_show_and_hide_methods_in_every_picture(open_page, settings):
+def test_the_boxes_show_and_hide_methods_in_every_figure(open_page, settings):
     page = open_page(**settings)
     for picture in ("temperature", "classes", "labels"):
         assert "ts" in shown_methods(page, picture)
@@ -113,7 +113,7 @@ def test_a_mark_says_what_it_is(open_page):
     assert "rows: says" in page.locator(".tip").inner_text()
 
 
-def test_a_picture_is_enlarged_and_shrunk(open_page):
+def test_a_figure_is_enlarged_and_shrunk(open_page):
     page = open_page()
     box = "document.querySelector('#figure-temperature svg').getAttribute('viewBox')"
     before = page.evaluate(box)
@@ -135,7 +135,7 @@ def test_the_button_turns_dark_into_light_and_back(open_page, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_stand_out_from_the_ground(open_page, scheme):
+def test_text_has_enough_contrast(open_page, scheme):
     page = open_page(color_scheme=scheme)
     ratio = """element => {
         const light = (colour) => {
@@ -156,7 +156,7 @@ def test_words_stand_out_from_the_ground(open_page, scheme):
         assert page.locator(selector).first.evaluate(ratio) >= 4.5, selector
 
 
-def test_without_script_everything_is_there_to_read(open_page):
+def test_without_script_everything_can_be_read(open_page):
     page = open_page(java_script_enabled=False)
     assert page.troubles == []
     for key in SECTIONS:
@@ -174,7 +174,7 @@ def test_on_paper_there_are_no_controls_and_no_dark_ground(open_page):
     assert len(page.pdf()) > 10_000
 
 
-def test_the_page_is_used_by_keyboard_alone(open_page):
+def test_the_page_can_be_used_with_the_keyboard_only(open_page):
     page = open_page()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"

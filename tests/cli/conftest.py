@@ -17,7 +17,7 @@ from temperance.data import simulate
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch):
-    """Let comparisons draw 20 times where nobody says how often, in the commands as in the library."""
+    """Set the default number of resamples to 20, in the commands and in the library."""
     monkeypatch.setitem(compare.__kwdefaults__, "draws", 20)
 
 
@@ -38,7 +38,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(folder, capsys):
-    """Run a command in this process; what it left behind is in what is returned."""
+    """Run a command in this process and return its exit code and outputs."""
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {name: signal.getsignal(getattr(signal, name)) for name in names}
 
@@ -77,11 +77,11 @@ def calibrator(folder, fitted):
 
 @pytest.fixture
 def start(folder):
-    """Start a command as a process of its own, with pipes; it is gone when the test is over."""
+    """Start a command in a separate process, with pipes; it is ended with the test."""
     started = []
 
     def start(*words, environment=None, **options):
-        # What runs in the background of a script is started deaf to Ctrl-C, and so are its children.
+        # Background processes of a script ignore Ctrl-C, and so do their children.
         heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | heard | options
         process = subprocess.Popen(

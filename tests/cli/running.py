@@ -26,7 +26,7 @@ class Done(NamedTuple):
         return content
 
     def succeeded(self):
-        """Assert that nothing but results was said."""
+        """Assert that only results were printed."""
         assert (self.code, self.err) == (0, ""), self
         return self
 

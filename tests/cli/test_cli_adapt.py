@@ -44,7 +44,7 @@ def test_given_frequencies_have_no_errors_and_no_file(run, cal):
     assert sum(row["now"] for row in told["classes"]) == pytest.approx(1)
 
 
-def test_a_warning_is_told_in_both_ways(run, cal, judged):
+def test_a_warning_is_reported_in_both_outputs(run, cal, judged):
     np.savez("few.npz", logits=judged.logits[:3])
     done = run("adapt", "cal.json", "few.npz", "-o", "new.json", "--json")
     (told,) = done.json["warnings"]
@@ -62,12 +62,12 @@ def test_a_warning_is_told_in_both_ways(run, cal, judged):
         (("missing.npz",), "missing.npz"),
     ],
 )
-def test_what_cannot_be_used_is_one_sentence(words, told, run, cal):
+def test_unusable_input_is_one_sentence(words, told, run, cal):
     run("adapt", "cal.json", *words, "-o", "new.json").failed(2, told)
     assert not Path("new.json").exists()
 
 
-def test_a_file_is_overwritten_only_if_told_and_never_an_input(run, cal):
+def test_a_file_is_overwritten_only_on_request_and_an_input_never(run, cal):
     Path("new.json").write_text("old")
     words = ("adapt", "cal.json", "test.npz", "-o")
     run(*words, "new.json").failed(2, "new.json exists already", "--force")

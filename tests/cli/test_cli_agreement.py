@@ -1,4 +1,4 @@
-"""`fit`, `apply` and `evaluate` give what the library gives, to the bit."""
+"""`fit`, `apply` and `evaluate` give the same results as the library, to the bit."""
 
 import csv
 import json
@@ -104,7 +104,7 @@ def test_notes_and_the_names_of_columns_are_kept(run, files, task):
     refused.failed(2, "--metadata must be KEY=VALUE; found 'note'")
 
 
-def test_settings_reach_the_method_as_numbers_words_truths_and_pairs(run, files):
+def test_settings_reach_the_method_as_numbers_text_booleans_and_lists(run, files):
     run("fit", "val.npz", "-m", "bayes", "--set", "class_bias=true", "-o", "cal.json").succeeded()
     assert json.loads(read("cal.json"))["options"]["class_bias"] is True
     run("fit", "val.npz", "-m", "ets", "--set", "loss=brier", "-o", "ets.json").succeeded()
@@ -193,19 +193,19 @@ def test_apply_to_whole_numbers_and_to_columns_first(run, calibrator, task):
     assert_same_bits(written("probs.npz")[0], calibrator.predict_proba(task.logits))
 
 
-def test_apply_needs_no_labels_and_leaves_out_those_that_make_no_sense(run, calibrator, task):
+def test_apply_needs_no_labels_and_leaves_out_invalid_ones(run, calibrator, task):
     np.savez("new.npz", logits=task.logits, labels=np.full(300, -1))
     run("apply", "cal.json", "new.npz", "-o", "probs.npz").succeeded()
     assert written("probs.npz")[1] is None
 
 
 @pytest.mark.parametrize("name", ["probs.npy", "PROBS.NPY"])
-def test_a_npy_has_the_probabilities_alone_whatever_its_name(name, run, files, calibrator, judged):
+def test_a_npy_holds_only_the_probabilities_whatever_its_name(name, run, files, calibrator, judged):
     run("apply", "cal.json", "test.npz", "-o", name).succeeded()
     assert_same_bits(np.load(name), calibrator.predict_proba(judged.logits))
 
 
-def test_apply_tells_the_mean_confidence(run, files, calibrator, judged):
+def test_apply_reports_the_mean_confidence(run, files, calibrator, judged):
     told = run("apply", "cal.json", "task.npz", "-o", "probs.npz", "--json").json
     probs = calibrator.predict_proba(judged.logits)
     assert told["mean_confidence"] == pytest.approx(probs.max(axis=1).mean(), rel=1e-12)

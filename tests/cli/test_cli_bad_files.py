@@ -384,7 +384,7 @@ def test_a_bad_file_is_one_sentence_and_leaves_everything_as_it_was(case, run, f
     assert not Path("it-ran").exists()
 
 
-def test_a_pickle_is_one_that_would_run(folder):
+def test_the_pickle_in_these_tests_would_run_code(folder):
     """The cases above would see it if the code in their files were run."""
     code_in_pt()
     torch.load("val.pt", weights_only=False)

@@ -60,7 +60,7 @@ def test_the_command_to_adapt_can_be_pasted_and_helps(week, run):
     assert run("check", "cal-adapted.json", "often.npz").code == 0
 
 
-def test_a_history_goes_on_and_the_page_follows(week, run):
+def test_a_history_continues_and_the_page_shows_it(week, run):
     words = ("--history", "checks.jsonl", "--report", "page.html")
     run("check", "cal.json", "same.npz", *words).succeeded()
     run("check", "cal.json", "bare_often.npz", *words).failed(2, "page.html exists already", "--force")
@@ -76,7 +76,7 @@ def test_labels_that_are_wrong_are_an_error_and_not_left_out(week, run):
     run("check", "cal.json", "bad.npz").failed(2, "bad.npz", "labels must be", "such as 9, in 10 rows")
 
 
-def test_a_history_must_be_apart_and_of_this_calibrator(week, run):
+def test_a_history_must_be_a_separate_file_and_of_this_calibrator(week, run):
     run("check", "cal.json", "same.npz", "--history", "cal.json").failed(2, "must not be an input file")
     run("check", "cal.json", "same.npz", "--history", "checks.jsonl").succeeded()
     cal = load("cal.json").adapt(priors=[0.4, 0.2, 0.2, 0.2])

@@ -1,4 +1,4 @@
-"""Bad usage is exit code 2, what fails is 1; both are one sentence."""
+"""Bad usage has exit code 2, a failure 1; both are one sentence."""
 
 import contextlib
 import errno
@@ -66,7 +66,7 @@ TROUBLE = [
 
 
 @pytest.mark.parametrize(("error", "code", "sentence"), TROUBLE, ids=lambda value: type(value).__name__)
-def test_what_fails_is_one_sentence_without_a_traceback(error, code, sentence, run, files, monkeypatch):
+def test_a_failure_is_one_sentence_without_a_traceback(error, code, sentence, run, files, monkeypatch):
     monkeypatch.setattr(TemperatureScaling, "fit", raiser(error))
     done = run("fit", "val.npz", "-m", "ts", "-o", "cal.json")
     assert (done.code, done.out) == (code, "")
@@ -86,7 +86,7 @@ def test_what_fails_is_one_sentence_without_a_traceback(error, code, sentence, r
     ],
 )
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
-def test_what_fails_while_the_output_is_written_leaves_the_old_one(
+def test_a_failure_while_writing_leaves_the_old_output(
     command, out, error, run, files, calibrator, folder, monkeypatch
 ):
     Path(out).write_text("old")
@@ -100,7 +100,7 @@ def test_what_fails_while_the_output_is_written_leaves_the_old_one(
     assert not half_written(folder)
 
 
-def test_what_fails_between_two_parts_leaves_the_old_probabilities(
+def test_a_failure_between_two_parts_leaves_the_old_probabilities(
     run, files, calibrator, folder, monkeypatch
 ):
     monkeypatch.setattr("temperance.streaming.PART_BYTES", 1)
@@ -121,7 +121,7 @@ def test_what_fails_between_two_parts_leaves_the_old_probabilities(
     assert not half_written(folder)
 
 
-def test_rows_that_are_bad_at_the_end_of_a_file_leave_the_old_probabilities(run, calibrator, folder):
+def test_invalid_rows_at_the_end_of_a_file_leave_the_old_probabilities(run, calibrator, folder):
     logits = np.zeros((300_000, 4), np.float32)
     logits[-2] = np.nan
     np.save("new.npy", logits)
@@ -160,7 +160,7 @@ NO_ROOM = "temperance: [Errno 28] No space left on device\n"
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
-def test_standard_output_that_is_full_is_a_failure(files, run, monkeypatch):
+def test_a_full_standard_output_is_a_failure(files, run, monkeypatch):
     with contextlib.suppress(OSError), FULL.open("w") as full, monkeypatch.context() as patched:
         patched.setattr("sys.stdout", full)
         done = run("evaluate", "test.npz", "--draws", "5")
@@ -168,7 +168,7 @@ def test_standard_output_that_is_full_is_a_failure(files, run, monkeypatch):
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
-def test_a_process_whose_standard_output_is_full_says_so_once(files, start):
+def test_a_full_standard_output_is_reported_once(files, start):
     with FULL.open("w") as full:
         process = start("--help", stdout=full)
         _, err = process.communicate()

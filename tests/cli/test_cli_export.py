@@ -62,7 +62,7 @@ def test_it_is_appended_to_a_classifier(run, calibrator):
     np.testing.assert_allclose(serve("all.onnx", x), calibrator.predict_proba(x @ weights), rtol=0, atol=1e-5)
 
 
-def test_the_output_is_named_where_there_are_several(run, calibrator):
+def test_the_output_is_chosen_by_name_if_there_are_several(run, calibrator):
     linear_classifier("classifier.onnx", 4, outputs=("probabilities", "scores"))
     words = ("export", "cal.json", "all.onnx", "--append", "classifier.onnx")
     run(*words).failed(2, "say which output has the logits", "'probabilities', 'scores'")
@@ -72,7 +72,7 @@ def test_the_output_is_named_where_there_are_several(run, calibrator):
     assert told["calibrator"] == {"path": "cal.json", "method": "ts"}
 
 
-def test_probabilities_are_taken_if_it_is_said(run, calibrator):
+def test_probabilities_are_accepted_if_the_option_says_so(run, calibrator):
     linear_classifier("classifier.onnx", 4)
     words = ("--append", "classifier.onnx", "--from-probs", "--quiet")
     assert run("export", "cal.json", "all.onnx", *words).succeeded().out == ""
@@ -96,13 +96,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "told"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_done_is_one_sentence(words, told, run, calibrator, folder):
+def test_an_impossible_request_is_one_sentence(words, told, run, calibrator, folder):
     run("export", *words).failed(2, told)
     assert [path.name for path in folder.iterdir()] == ["cal.json"]
 
 
 @pytest.mark.parametrize("out", ["cal.onnx", "cal.pt2"])
-def test_a_file_is_overwritten_only_if_told(out, run, calibrator, folder):
+def test_a_file_is_overwritten_only_on_request(out, run, calibrator, folder):
     Path(out).write_text("old")
     run("export", "cal.json", out).failed(2, f"{out} exists already", "--force")
     assert Path(out).read_text() == "old"

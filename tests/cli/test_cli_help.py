@@ -44,7 +44,7 @@ def test_help_has_examples_and_80_columns(words, run):
     assert len(examples(*words)) >= 2
 
 
-def test_without_a_command_there_is_the_help(run):
+def test_without_a_command_the_help_is_printed(run):
     assert run().succeeded().out == run("--help").out
 
 
@@ -102,7 +102,7 @@ def test_the_script_of_a_shell(shell, run):
     assert re.search(r"complete .*temperance|compdef \S+ temperance", script)
 
 
-def test_bash_takes_the_script(run):
+def test_bash_accepts_the_script(run):
     script = run("completion", "bash").out
     done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -61,7 +61,7 @@ def test_a_name_that_starts_with_a_dash(run, files, calibrator, task):
 
 
 @pytest.mark.parametrize("name", ["x" * 300 + ".npz", "val.npz/x.npz", "no/x.npz", "", "."])
-def test_a_name_that_no_file_can_have(name, run, files, calibrator, folder):
+def test_an_impossible_file_name_is_refused(name, run, files, calibrator, folder):
     before = {path.name for path in folder.iterdir()}
     run("evaluate", name).failed(2)
     run("apply", "cal.json", "val.npz", "-o", name).failed(2)
@@ -69,14 +69,14 @@ def test_a_name_that_no_file_can_have(name, run, files, calibrator, folder):
     assert {path.name for path in folder.iterdir()} == before
 
 
-def test_probabilities_never_take_the_place_of_their_logits(run, files, calibrator):
+def test_probabilities_never_overwrite_their_logits(run, files, calibrator):
     before = Path("test.npz").read_bytes()
     for force in ((), ("--force",)):
         run("apply", "cal.json", "test.npz", "-o", "test.npz", *force).failed(2, "must not be an input file")
     assert Path("test.npz").read_bytes() == before
 
 
-def test_no_calibrator_or_report_takes_the_place_of_its_rows(run, files):
+def test_no_calibrator_or_report_overwrites_its_rows(run, files):
     before = Path("val.npz").read_bytes()
     Path("same.npz").symlink_to("val.npz")
     for out in ("val.npz", "same.npz", "../" + Path.cwd().name + "/val.npz"):
@@ -106,7 +106,7 @@ def test_a_folder_that_may_not_be_written_in(run, files, calibrator, monkeypatch
 
 
 @pytest.mark.parametrize("methods", ["", ",", " , "])
-def test_a_list_of_no_methods(methods, run, files):
+def test_an_empty_list_of_methods_is_refused(methods, run, files):
     run("compare", "val.npz", "-m", methods).failed(2, "-m", "must have at least one name", repr(methods))
 
 
@@ -126,7 +126,7 @@ ODD = {
 
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("method", ["ts", "bayes"])
-def test_odd_rows_are_fitted_calibrated_and_scored(make, method, run, task):
+def test_unusual_rows_are_fitted_calibrated_and_scored(make, method, run, task):
     logits, labels = make(task.logits, task.labels)
     np.savez("odd.npz", logits=logits, labels=labels)
     assert run("fit", "odd.npz", "-m", method, "-o", "cal.json").code == 0
@@ -142,7 +142,7 @@ def test_odd_rows_are_fitted_calibrated_and_scored(make, method, run, task):
         assert list(told["methods"]) == ["none", "ts"]
 
 
-def test_a_closed_output_is_no_failure(folder):
+def test_a_closed_output_is_not_a_failure(folder):
     command = f"{shlex.quote(sys.executable)} -m temperance completion bash >&-"
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
     assert "this should not have happened" not in done.stderr

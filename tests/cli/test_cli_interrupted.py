@@ -93,7 +93,7 @@ def test_a_command_that_is_asked_to_stop_leaves_nothing_behind(name, code, sente
     assert {path.name for path in folder.iterdir()} == before
 
 
-def test_a_command_told_to_outlive_its_terminal_does(files, calibrator, start):
+def test_a_command_under_nohup_outlives_its_terminal(files, calibrator, start):
     process = start(
         *("apply", "cal.json", "test.npz", "-o", "out.npy"),
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),

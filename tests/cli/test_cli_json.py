@@ -15,7 +15,7 @@ from temperance.data import Task
 
 @pytest.fixture
 def small_demo(task, judged, monkeypatch):
-    """Take a small task for the built-in one, and two methods for all of them."""
+    """Replace the built-in task by a small one, and all methods by two."""
     from temperance.comparison import compare
 
     small = Task(
@@ -60,7 +60,7 @@ def test_the_schema_is_one_and_refuses_what_it_does_not_name(run, files):
             jsonschema.validate(content | wrong, SCHEMA)
 
 
-def test_fit_tells_the_file_and_the_fitted_numbers(run, files):
+def test_fit_reports_the_file_and_the_fitted_numbers(run, files):
     told = run("fit", "val.npz", "-m", "hts", "-o", "cal.json", "--json", "--quiet").json
     assert told["file"] == {"path": "val.npz", "key": "logits", "rows": 300, "sha256": digest("val.npz")}
     assert (told["method"], told["out"], told["warnings"]) == ("hts", "cal.json", [])
@@ -93,7 +93,7 @@ def test_an_infinite_loss_is_null(run, judged):
     assert compared["methods"]["none"]["scores"]["nll"]["value"] is None
 
 
-def test_compare_tells_the_digests_of_its_files(run, files):
+def test_compare_reports_the_digests_of_its_files(run, files):
     told = run("compare", "val.npz", "test.npz", "-m", "ts", "--json").json["files"]
     assert told == [
         {"name": "val.npz", "role": "validation, logits", "rows": 300, "sha256": digest("val.npz")},
@@ -107,7 +107,7 @@ def test_compare_tells_the_digests_of_its_files(run, files):
 # ---- compare, for people
 
 
-def test_compare_gives_what_the_library_gives(run, files, task, judged):
+def test_compare_prints_the_numbers_of_the_library(run, files, task, judged):
     from temperance import compare
 
     told = run("compare", "val.npz", "test.npz", "-m", "ts,hts", "--bins", 9, "--seed", 2, "--json").json
@@ -131,13 +131,13 @@ def test_a_task_file_is_both_files(run, files):
     assert one["judged_on"] == "the test set"
 
 
-def test_without_a_test_file_it_is_said_that_rows_were_held_out(run, files):
+def test_without_a_test_file_the_report_says_that_rows_were_held_out(run, files):
     done = run("compare", "val.npz", "-m", "ts", "--folds", 4).succeeded()
     assert "300 rows, 4 classes, judged on 4-fold cross-validation, 15 bins" in done.out
     assert "300 rows" not in run("compare", "val.npz", "test.npz", "-m", "ts").out
 
 
-def test_all_methods_take_part_unless_some_are_named(run, files, monkeypatch):
+def test_all_methods_are_compared_unless_some_are_named(run, files, monkeypatch):
     asked = []
 
     def stop(*arrays, **options):
@@ -167,7 +167,7 @@ def biased(run, task):
     return "biased.npz"
 
 
-def test_decisions_that_change_are_said_below_the_table(run, biased, task):
+def test_changed_decisions_are_reported_below_the_table(run, biased, task):
     from temperance import compare
 
     words = ("compare", biased, "-m", "ts,bayes-bias", "--folds", 2)
@@ -196,7 +196,7 @@ def test_the_report_is_a_page_that_names_the_files(run, files):
     assert Path("report.html").read_text() != page
 
 
-def test_labels_of_both_files_can_be_in_files_of_their_own(run, files, task, judged):
+def test_labels_of_both_files_can_be_in_separate_files(run, files, task, judged):
     for name, rows in (("val", task), ("test", judged)):
         np.save(f"{name}.npy", rows.logits)
         np.save(f"{name}-labels.npy", rows.labels)
@@ -219,7 +219,7 @@ def test_the_demo_writes_a_report_under_the_next_free_name(run, small_demo):
     assert len(list(Path().iterdir())) == 2
 
 
-def test_the_demo_overwrites_a_report_only_if_told(run, small_demo):
+def test_the_demo_overwrites_a_report_only_on_request(run, small_demo):
     Path("mine.html").write_text("old")
     run("demo", "--report", "mine.html").failed(2, "mine.html exists already", "--force")
     assert Path("mine.html").read_text() == "old"

@@ -1,4 +1,4 @@
-"""`apply` to a file that is larger than the memory it takes."""
+"""`apply` to a file that is larger than the memory it needs."""
 
 import subprocess
 import sys

@@ -98,7 +98,7 @@ def test_the_commands_work_when_they_are_pasted(run, folder, task, judged):
     ]
 
 
-def test_the_names_of_classes_stay_in_their_file(run, files):
+def test_the_history_has_no_class_names(run, files):
     Path("names.txt").write_text("cat\ndog, small\nemu\nfox\n")
     options = ("-m", "ts", "--classes", "@names.txt", "--report", "page.html")
     run("compare", "val.npz", "test.npz", *options).succeeded()

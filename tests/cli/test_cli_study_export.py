@@ -16,6 +16,6 @@ def test_every_example_runs(line, run, folder):
     assert (folder / words[4]).exists()
 
 
-def test_a_folder_that_is_no_study_is_refused(run, folder):
+def test_a_folder_that_is_not_a_study_is_refused(run, folder):
     run("study", "export", ".", "-o", "all.csv").failed(2, "must be the folder of a study")
     assert not (folder / "all.csv").exists()

@@ -45,25 +45,25 @@ def test_by_default_a_png_in_the_folder_of_the_study(study, run):
 
 
 @pytest.mark.parametrize("name", ON_A_TASK)
-def test_a_figure_of_a_task_says_which_was_taken(name, study, run):
+def test_a_figure_of_a_task_names_the_chosen_task(name, study, run):
     done = run("study", "figure", "study", name)
     assert (done.code, done.out) == (0, f"Saved to study/{name}.png\n")
     assert done.err == "temperance: the task is cats__net; --task chooses another\n"
     assert (study / f"{name}.png").exists()
 
 
-def test_a_task_that_was_named_needs_no_words_and_a_quiet_command_has_none(study, run):
+def test_a_named_task_is_not_reported_and_a_quiet_command_reports_none(study, run):
     run("study", "figure", "study", "h_HTS", "--task", "cats__net", "-o", "a.svg").succeeded()
     assert run("study", "figure", "study", "h_HTS", "-o", "b.svg", "-q").succeeded().out == ""
     assert (study.parent / "a.svg").read_bytes() == (study.parent / "b.svg").read_bytes()
 
 
-def test_the_suffix_says_what_is_written(study, run):
+def test_the_suffix_determines_the_format(study, run):
     run("study", "figure", "study", "avg_ECE", "-o", "a.pdf").succeeded()
     assert (study.parent / "a.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_file_is_overwritten_by_force_alone(study, run):
+def test_a_file_is_overwritten_only_with_force(study, run):
     (study / "avg_NLL.png").write_text("old")
     run("study", "figure", "study", "avg_NLL").failed(2, "exists already", "--force")
     assert (study / "avg_NLL.png").read_text() == "old"
@@ -85,12 +85,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_drawn_is_refused_in_a_sentence(words, said, study, run):
+def test_an_impossible_figure_is_refused_in_one_sentence(words, said, study, run):
     run("study", "figure", *words).failed(2, *said)
     assert [path.name for path in study.iterdir()] == ["results.sqlite"]
 
 
-def test_a_task_file_that_is_gone_is_named(study, run):
+def test_a_missing_task_file_is_named(study, run):
     (study.parent / "cats__net.npz").unlink()
     load_task.cache_clear()
     run("study", "figure", "study", "h_HTS").failed(2, "cats__net.npz")

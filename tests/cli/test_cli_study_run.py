@@ -1,4 +1,4 @@
-"""`temperance study run`: what it says, what it refuses, and that it goes on where it was."""
+"""`temperance study run`: what it prints, what it refuses, and that it continues where it stopped."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def tasks(folder, task, judged):
 
 
 @pytest.mark.usefixtures("quick_workers")
-def test_a_study_is_run_told_and_gone_on_with(run, tasks, monkeypatch):
+def test_a_study_runs_reports_and_continues(run, tasks, monkeypatch):
     monkeypatch.setattr("temperance.cli.study_run._EVERY", float("inf"))  # a slow machine says no more
     first = run("study", "run", "tasks", "--out", "study", *QUICK)
     assert first.code == 0
@@ -46,7 +46,7 @@ def test_a_study_is_run_told_and_gone_on_with(run, tasks, monkeypatch):
 
 
 @pytest.mark.usefixtures("quick_workers")
-def test_a_fit_that_fails_is_told(run, tasks):
+def test_a_failed_fit_is_reported(run, tasks):
     data = dict(np.load("tasks/cats__net.npz"))
     data["logits_test"][np.arange(200), (data["labels_test"] + 1) % 4] = -np.inf
     np.savez("tasks/cats__net.npz", **data)
@@ -59,7 +59,7 @@ def test_a_fit_that_fails_is_told(run, tasks):
     ("words", "said"),
     [
         (("tasks", "-o", "study", "--sizes", "20,many"), "must be whole numbers separated by commas"),
-        (("tasks", "-o", "study", "--sizes", ","), "sizes must name a number of rows"),
+        (("tasks", "-o", "study", "--sizes", ","), "sizes must have at least one number of rows"),
         (("tasks", "-o", "study", "-m", "tss"), "found 'tss'"),
         (("tasks", "-o", "study", "--draws", "0"), "--draws"),
         (("tasks", "-o", "no/study", *QUICK), "no/study: no such file or directory"),
@@ -69,7 +69,7 @@ def test_a_fit_that_fails_is_told(run, tasks):
         (("tasks",), "--out"),
     ],
 )
-def test_what_cannot_be_run_is_refused_in_one_sentence(run, tasks, words, said):
+def test_an_invalid_study_is_refused_in_one_sentence(run, tasks, words, said):
     (tasks.parent / "empty").mkdir()
     run("study", "run", *words).failed(2, said)
     assert not (tasks.parent / "study").exists()
@@ -77,11 +77,11 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(run, tasks, words, said):
 
 def test_another_seed_is_refused(run, tasks):
     ResultStore.create("study", 0)
-    run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "begun with seed 0; found 1")
+    run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "began with seed 0; found 1")
 
 
 @pytest.mark.parametrize("line", examples("study", "run"))
-def test_every_example_is_understood(line, run, tasks, monkeypatch):
+def test_every_example_of_the_help_parses(line, run, tasks, monkeypatch):
     asked = {}
     monkeypatch.setattr("temperance.study.find_tasks", lambda paths, **how: asked.update(paths=paths) or [])
     monkeypatch.setattr(
@@ -99,5 +99,5 @@ def test_every_example_is_understood(line, run, tasks, monkeypatch):
     ("seconds", "words"),
     [(4.4, "4 s"), (61, "1 min"), (3540, "59 min"), (3600, "1 h 0 min"), (9000, "2 h 30 min")],
 )
-def test_durations_are_told_as_people_say_them(seconds, words):
+def test_durations_are_readable(seconds, words):
     assert _duration(seconds) == words

@@ -33,7 +33,7 @@ def table(run, study):
     return lambda *words: run("study", "table", study, *words)
 
 
-def test_the_table_is_all_that_is_printed(table):
+def test_only_the_table_is_printed(table):
     lines = table().succeeded().out.splitlines()
     assert [unit.strip() for unit in lines[0].split("|")[1:-1]] == [
         "Data set",
@@ -109,11 +109,11 @@ def test_csv_has_every_digit(table):
         (("--better", "higher"), "better must be 'lower' for nll; found 'higher'"),
     ],
 )
-def test_what_is_not_there_is_refused_in_a_sentence(table, words, said):
+def test_a_missing_item_is_refused_in_one_sentence(table, words, said):
     table(*words).failed(2, said)
 
 
-def test_a_folder_that_is_no_study_is_refused(run, folder):
+def test_a_folder_that_is_not_a_study_is_refused(run, folder):
     run("study", "table", folder).failed(2, "must be the folder of a study")
 
 

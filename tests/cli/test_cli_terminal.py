@@ -1,4 +1,4 @@
-"""Colours and progress on a terminal; on a pipe results alone, plain and narrow."""
+"""Colours and progress on a terminal; in a pipe only results, plain and narrow."""
 
 import contextlib
 import io
@@ -41,7 +41,7 @@ def on_terminal(run, monkeypatch):
 
 
 def listen(terminal, got):
-    """Take what comes until nobody has the other end open any more."""
+    """Read until the other end is closed."""
     with contextlib.suppress(OSError):
         while piece := os.read(terminal, 1 << 16):
             got.append(piece)
@@ -66,7 +66,7 @@ def test_a_pipe_gets_plain_text_of_80_columns_and_nothing_on_standard_error(
 
 
 @pytest.mark.parametrize("words", [COMPARE, (*COMPARE, "--json"), ("--help",), ("fit", "--help"), ()])
-def test_a_reader_that_has_read_enough_is_no_failure(words, files, run, monkeypatch):
+def test_a_reader_that_closes_the_pipe_is_not_a_failure(words, files, run, monkeypatch):
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as closed, monkeypatch.context() as patched:
@@ -75,7 +75,7 @@ def test_a_reader_that_has_read_enough_is_no_failure(words, files, run, monkeypa
 
 
 def test_the_first_line_of_a_comparison(files):
-    """As a process of its own, under a terminal that has colours and is wide."""
+    """In a separate process, on a wide terminal with colours."""
     command = f"{sys.executable} -m temperance {' '.join(COMPARE)} | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, env=os.environ | WIDE, check=True)
     assert done.stdout == b"200 rows, 4 classes, judged on the test set, 15 bins\n"
@@ -89,10 +89,10 @@ def test_a_terminal_gets_colours_and_a_progress_bar(files, on_terminal):
     assert "━" in shown
 
 
-def test_without_colour_if_so_asked(files, on_terminal):
+def test_no_color_turns_colours_off(files, on_terminal):
     shown, _ = on_terminal(*COMPARE, NO_COLOR="1")
     assert "Recommended: " in shown
-    # Bold and the movements of the progress bar are no colours.
+    # Bold and the movements of the progress bar are not colours.
     assert not re.search(r"\x1b\[[0-9;]*\b(3[0-9]|4[0-9]|9[0-9])[;m]", shown)
 
 
@@ -118,7 +118,7 @@ def test_a_quiet_command_shows_no_progress_on_a_terminal(files, on_terminal):
     assert "Recommended" not in shown
 
 
-def test_a_quiet_command_prints_the_result_alone(run, files, calibrator):
+def test_a_quiet_command_prints_only_the_result(run, files, calibrator):
     assert run("fit", "val.npz", "-m", "ts", "-o", "new.json", "-q").succeeded().out == ""
     assert run("apply", "cal.json", "test.npz", "-o", "probs.npz", "--quiet").succeeded().out == ""
     loud, quiet = (
@@ -130,12 +130,12 @@ def test_a_quiet_command_prints_the_result_alone(run, files, calibrator):
     assert [line.split()[0] for line in lines[4:] if line.strip()] == ["none", "ts", "bts"]
 
 
-def test_a_narrow_terminal_is_kept_to(files, on_terminal):
+def test_output_fits_a_narrow_terminal(files, on_terminal):
     shown, _ = on_terminal("evaluate", "test.npz", "-q", "--draws", "20", columns="60")
     assert max(map(len, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).splitlines())) <= 60
 
 
-def test_signs_that_a_stream_has_no_bytes_for_are_no_failure(files, run, monkeypatch):
+def test_characters_that_a_stream_cannot_encode_are_not_a_failure(files, run, monkeypatch):
     held = io.BytesIO()
     with io.TextIOWrapper(held, encoding="ascii") as stream, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", stream)

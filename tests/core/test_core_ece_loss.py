@@ -48,7 +48,7 @@ def test_value_is_the_ece_and_gradient_equals_differences_within_the_bins(name, 
     assert np.abs(here.gradient - prior.precision @ theta).max() > 1e-4  # the loss itself has a slope
 
 
-def test_what_stands_for_the_fisher_matrix_is_the_precision_of_the_prior():
+def test_the_fisher_matrix_of_the_prior_is_its_precision():
     rows, predictor, theta = build("features")
     precision = np.array([[2.0, 0.5], [0.5, 1.0]])
     with_prior = EceLoss(rows, predictor, Log(), None, Prior(np.zeros(2), precision))

@@ -66,7 +66,7 @@ def test_a_quadratic_is_solved_by_the_first_full_step():
     np.testing.assert_allclose(bowl.points[1], OPTIMUM, rtol=1e-14)
 
 
-def test_the_solution_tells_how_it_ended():
+def test_the_solution_says_how_it_ended():
     objective = temperature_problem()
     solution = fisher_scoring(objective, np.array([1.0]))
     assert solution.converged
@@ -92,7 +92,7 @@ def test_value_and_gradient_norm_are_those_of_the_last_point_evaluated():
 
 
 @pytest.mark.parametrize("beyond", [np.inf, np.nan, 1e9])
-def test_a_step_over_a_cliff_is_halved(beyond):
+def test_a_step_with_an_infinite_loss_is_halved(beyond):
     # The Fisher matrix is ten times too small, the step ten times too long; the cliff is at 3.
     bowl = Bowl(
         lambda theta, value: value if np.abs(theta - OPTIMUM).max() < 3 else beyond, fisher=CURVATURE / 10
@@ -105,7 +105,7 @@ def test_a_step_over_a_cliff_is_halved(beyond):
     assert solution.passes == len(bowl.points) > solution.iterations + 1
 
 
-def test_a_step_that_gains_next_to_nothing_is_halved():
+def test_a_step_that_gains_almost_nothing_is_halved():
     # All but twice the way to the optimum: the value falls, by far less than the slope had promised.
     bowl = Bowl(fisher=CURVATURE / 1.99999)
     solution = fisher_scoring(bowl, np.zeros(2))
@@ -115,7 +115,7 @@ def test_a_step_that_gains_next_to_nothing_is_halved():
     assert solution.iterations <= 3
 
 
-def test_a_direction_that_never_goes_down_ends_in_lbfgs_and_says_so():
+def test_a_direction_that_never_decreases_the_loss_falls_back_to_lbfgs_and_says_so():
     bowl = Bowl(gradient=np.negative)
     solution = fisher_scoring(bowl, np.zeros(2))
     assert solution.message.startswith("L-BFGS, as no step along the Fisher direction went down: ")
@@ -160,7 +160,7 @@ def test_a_small_decrease_ends_the_search_where_a_stall_is_named():
 
 
 @pytest.mark.parametrize("link", [Softplus(), Log()], ids=["Softplus", "Log"])
-def test_features_that_repeat_each_other_do_not_stop_the_solver(link):
+def test_collinear_features_do_not_stop_the_solver(link):
     z, y = draw(300, 4)
     x = np.random.default_rng(1).normal(size=300)
     one = LogLikelihood(LogitRows(z, y), Linear(np.column_stack([np.ones(300), x])), link)
@@ -173,7 +173,7 @@ def test_features_that_repeat_each_other_do_not_stop_the_solver(link):
     assert got.parameters[3] == 0
 
 
-def test_an_empty_group_stays_where_it_is():
+def test_an_empty_group_keeps_its_parameter():
     z, y = draw(300, 4)
     objective = LogLikelihood(LogitRows(z, y), Grouped(np.repeat([0, 2], 150), 3), Log())
     solution = fisher_scoring(objective, np.full(3, 0.25))

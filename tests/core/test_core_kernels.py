@@ -98,7 +98,7 @@ def test_both_kernels_agree(dtype, n_classes):
 
 @TYPES
 @pytest.mark.parametrize("n_classes", [3, FEW_CLASSES + 8])
-def test_a_masked_class_is_the_same_as_no_such_class(module, dtype, n_classes):
+def test_a_masked_class_is_equivalent_to_an_absent_class(module, dtype, n_classes):
     z, beta = block(n_classes, dtype, seed=2)
     masked = np.random.default_rng(3).permutation(n_classes)[: n_classes // 3]
     z[:, masked] = -np.inf

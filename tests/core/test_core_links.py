@@ -57,7 +57,7 @@ def test_temperature_undoes_inverse(link):
 
 
 @EACH_LINK
-def test_beyond_the_limits_temperature_stays_and_derivatives_are_zero(link):
+def test_beyond_the_limits_temperature_is_constant_and_derivatives_are_zero(link):
     for T, side in ((link.lower, -1), (link.upper, 1)):
         a = link.inverse(T) + side * np.array([1e-6, 1.0, 1e3, 1e300])
         beta = link.beta(a)

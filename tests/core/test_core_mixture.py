@@ -71,7 +71,7 @@ def test_a_masked_class_has_no_share_of_the_uniform_part(kernel, loss, dtype):
     assert np.all(np.isfinite(here.gradient))
 
 
-def test_almost_zero_is_flat_for_gaps_of_a_million_and_masks_still_hold(kernel):
+def test_a_temperature_near_zero_gives_finite_probabilities_for_gaps_of_a_million(kernel):
     for dtype in (np.float32, np.float64):
         z = np.array([[0, -1e6, 3.0, -np.inf]], dtype)
         np.testing.assert_allclose(LogitRows(z).softmax(ALMOST_ZERO)[0], [1 / 3, 1 / 3, 1 / 3, 0], rtol=1e-6)

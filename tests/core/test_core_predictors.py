@@ -130,7 +130,7 @@ def test_weight_decay_spares_the_last_bias_alone():
     assert net.n_parameters == (3 + 1) * 4 + (4 + 1)
 
 
-def test_the_sign_of_a_bias_that_is_rounding_decides_nothing():
+def test_the_sign_of_a_bias_near_zero_has_no_effect():
     # The first layer is silent for every row, so the second sees its bias alone: 0 but for the last bit.
     net = Network(np.full((4, 1), -1.0), (1, 1))
     above, below = (np.array([1.0, 0.0, 1.0, bias, 1.0, 0.5]) for bias in (1e-17, -1e-17))

@@ -83,7 +83,7 @@ def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
 
 
 @CLASSES
-def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_leaves_them_alone(n_classes, monkeypatch):
+def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_does_not_change_them(n_classes, monkeypatch):
     z = logits(n_classes, np.float64, 0.3)
     before = z.copy()
     rows = LogitRows(z)
@@ -121,7 +121,7 @@ def test_the_features_of_equal_logits_are_0():
     np.testing.assert_allclose(shape_features_of(LogitRows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
 
 
-def test_the_features_are_finite_for_rows_surer_than_any_number_can_say():
+def test_the_features_are_finite_for_extremely_confident_rows():
     z = np.array([[1e6, 0.0, 0.0], [1e300, 0.0, -1e300], [3.0, -np.inf, -np.inf]])
     features = shape_features_of(LogitRows(z), 1.0)
     assert np.isfinite(features).all()

@@ -76,7 +76,7 @@ def test_an_empty_part_changes_nothing():
 
 
 @pytest.mark.parametrize("weights", [None, np.ones(3)])
-def test_weights_of_one_are_no_weights(weights):
+def test_weights_of_one_equal_no_weights(weights):
     assert quantiles(np.array([1.0, 2.0, 3.0]), weights, np.array([0.5])).values[0] == 2.0
 
 

@@ -34,7 +34,7 @@ def test_mean_and_largest_are_exact_for_logits_far_from_zero():
         np.testing.assert_allclose(LogitRows(far).largest(count), want[:, :count], atol=1e-9)
 
 
-def test_project_and_gram_use_the_logits_less_their_mean():
+def test_project_and_gram_use_the_logits_minus_their_mean():
     weights, share = np.arange(9.0) ** 2, np.linspace(0, 1, len(Z))
     others = np.column_stack([BETA, -BETA])
     np.testing.assert_allclose(LogitRows(Z).project(weights), X @ weights, rtol=1e-11, atol=1e-11)
@@ -79,7 +79,7 @@ def test_the_first_call_is_one_pass_and_each_further_one_too():
     assert rows.passes == 5
 
 
-def test_asking_for_the_top_first_is_a_pass_of_its_own():
+def test_reading_the_top_first_needs_a_separate_pass():
     rows = LogitRows(Z)
     _ = rows.top, rows.peak
     assert rows.passes == 1

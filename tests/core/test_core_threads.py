@@ -99,7 +99,7 @@ def test_number_of_threads_is_the_context_then_the_environment_then_the_cores(mo
     assert blocks.number_of_threads() == 1
 
 
-def test_kernels_are_chosen_by_size_unless_told(monkeypatch):
+def test_kernels_are_chosen_by_size_by_default(monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.delenv("TEMPERANCE_KERNEL", raising=False)
 

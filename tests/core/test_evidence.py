@@ -104,7 +104,7 @@ def test_the_widths_are_those_that_maximise_the_evidence(exact, seed, far):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("far", [0.1, 1.0, 5.0])
-def test_the_rounds_end_near_the_best_widths(seed, far):
+def test_the_iterations_end_near_the_best_widths(seed, far):
     objective, blocks = problem(seed, far=far)
     log_taus = np.log(list(solve(objective, blocks).taus.values()))
     best = minimize(negative_log_posterior, log_taus, (objective, blocks), tol=1e-12)
@@ -140,7 +140,7 @@ def test_the_effective_parameters_are_between_none_and_all(seed, n_rows):
         assert 0 < effective[block.name] <= len(block.mean)
 
 
-def test_many_rows_decide_every_parameter_and_one_row_hardly_any():
+def test_many_rows_determine_every_parameter_and_one_row_hardly_any():
     few, blocks = problem(2, 1, far=0.1)
     few.curvature *= 1e-3
     many = Quadratic(few.best, few.curvature, 10**9)
@@ -161,7 +161,7 @@ def test_a_width_shrinks_where_the_mean_is_right_and_grows_where_the_rows_disagr
     np.testing.assert_allclose(posterior.mode[5:], far[5:], atol=1e-3)
 
 
-def test_rows_that_say_nothing_leave_mean_and_width_as_they_are(exact):
+def test_uninformative_rows_do_not_change_mean_and_width(exact):
     objective, blocks = problem(4)
     posterior = solve(Quadratic(objective.best, 0 * objective.curvature, 60), blocks)
     np.testing.assert_allclose(posterior.mode, np.concatenate([block.mean for block in blocks]), rtol=1e-12)
@@ -169,7 +169,7 @@ def test_rows_that_say_nothing_leave_mean_and_width_as_they_are(exact):
     np.testing.assert_allclose(posterior.covariance, np.linalg.inv(precision_of(blocks, [1] * 3)), rtol=1e-9)
 
 
-def test_a_wild_optimum_leaves_the_widths_within_their_limits():
+def test_an_extreme_optimum_leaves_the_widths_within_their_limits():
     objective, blocks = problem(5, n_rows=10**6)
     taus = solve(Quadratic(1e9 + objective.best, objective.curvature, 10**6), blocks, 10).taus
     assert max(taus.values()) == evidence.LARGEST_SCALE

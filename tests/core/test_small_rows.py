@@ -43,7 +43,7 @@ def test_few_rows_have_the_bits_of_many(key, n_classes, dtype, monkeypatch):
         assert parts.tobytes() == whole[:30].tobytes(), name
 
 
-def test_the_short_way_is_taken(monkeypatch):
+def test_the_fast_path_is_used(monkeypatch):
     calibrator, logits = fitted("hts", 4, np.float32)
     monkeypatch.setattr(blocks, "for_each_block", None)  # which the long way calls
     assert calibrator.predict_proba(logits[:3]).shape == (3, 4)
@@ -54,7 +54,7 @@ def test_the_short_way_is_taken(monkeypatch):
     [np.array([[1.0, -np.inf, 0.0]]), np.array([[1e300, 0.0, 1.0]]), np.array([[1.0, 2.0, 0.0]], ">f4")],
     ids=["masked", "huge", "of another byte order"],
 )
-def test_what_is_odd_goes_the_long_way(odd):
+def test_unusual_input_uses_the_general_path(odd):
     calibrator, _ = fitted("ts", 3, np.float64)
     probs = calibrator.predict_proba(odd)
     assert probs.dtype == np.float64
@@ -87,7 +87,7 @@ def test_prediction_sets_no_threads_of_the_process(monkeypatch):
 
 
 @pytest.mark.parametrize("output", ["predict_proba", "transform", "predict"])
-def test_adapted_calibrators_take_the_short_way_too(output, monkeypatch):
+def test_adapted_calibrators_use_the_fast_path_too(output, monkeypatch):
     calibrator, logits = fitted("bayes-bias", 4, np.float32)
     adapted = calibrator.adapt(priors=[0.7, 0.1, 0.1, 0.1])
     short = getattr(adapted, output)(logits[:3])

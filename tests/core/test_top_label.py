@@ -66,7 +66,7 @@ def test_its_fisher_matrix_is_the_mean_curvature_over_the_labels_that_the_model_
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_beyond_doubt_stay_finite(dtype):
+def test_extremely_confident_rows_stay_finite(dtype):
     logits = np.array([[1e4, 0.0, -5.0], [1e4, 0.0, -5.0], [1.0, 0.5, 0.0]], dtype)
     objective = TopLabelLikelihood(LogitRows(logits, np.array([0, 1, 2])), Linear(np.ones((3, 1))), Log())
     evaluation = objective(np.zeros(1))

@@ -1,4 +1,4 @@
-"""On a cluster of two workers: the same parameters, logits that never travel, a worker killed midway."""
+"""On a cluster of two workers: the same parameters, logits that are never sent, a worker killed midway."""
 
 import os
 import signal
@@ -11,14 +11,14 @@ from temperance import EntropyTemperatureScaling, make_calibrator
 
 distributed = pytest.importorskip("distributed")
 
-# Dask warns of its own inner life, and this is no test of it.
+# Warnings about Dask's internals are not tested here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 N_ROWS, N_CLASSES, ROWS = 16_000, 12, 2_000
 
 
 class Rooted(np.ndarray):
-    """Logits that cannot leave the process that made them."""
+    """Logits that cannot be sent to another process."""
 
     def __reduce__(self):
         raise RuntimeError("logits travelled")
@@ -75,7 +75,7 @@ def assert_same(one, other):
 @pytest.mark.parametrize(
     "key", ["hts", *(pytest.param(key, marks=pytest.mark.slow) for key in ("bts", "ets"))]
 )
-def test_two_workers_give_the_parameters_of_one_array_and_no_logit_travels(key, client, held):
+def test_two_workers_give_the_parameters_of_one_array_and_send_no_logits(key, client, held):
     assert_same(make_calibrator(key).fit(*held), make_calibrator(key).fit(lazily(), held[1]))
 
 

@@ -1,4 +1,4 @@
-"""A fit on rows in parts is the fit on all of them, whatever the parts; bad rows are named."""
+"""A fit to rows in parts equals the fit to all of them, whatever the parts; invalid rows are named."""
 
 import logging
 import sys
@@ -43,7 +43,7 @@ def test_parts_of_any_size_give_the_parameters_of_the_whole(key, fit, task, weig
     assert (parts.n_rows_, parts.n_classes_) == task.logits.shape
 
 
-def test_parts_have_the_record_of_the_whole(fit, task, weights, monkeypatch):
+def test_parts_give_the_record_of_the_whole(fit, task, weights, monkeypatch):
     monkeypatch.setattr(recording, "HASHED_ROWS", 400)
     monkeypatch.setattr(recording, "BASELINE_ROWS", 700)
     whole = fit("ts", task.logits, task.labels, weights)
@@ -90,7 +90,7 @@ def test_a_binary_classifier(fit, task):
 
 
 def test_a_loss_with_jumps_ends_near_the_same_place(fit, task):
-    # Where a row changes bins the loss jumps, so that the last bit of a sum may decide the way.
+    # The loss jumps where a row changes bins, so the last bit of a sum may change the path.
     whole, parts = (fit("pts-ece", z, task.labels) for z in (task.logits, in_parts(task.logits)))
     assert parts.solution_.value == pytest.approx(whole.solution_.value, abs=2e-3)
     assert parts.solution_.value < fit("ts", task.logits, task.labels).solution_.value
@@ -112,7 +112,7 @@ def test_many_rows_are_thinned_out_first_and_the_thin_sample_is_read_in_few_part
     assert sample.every(1) is sample
 
 
-def test_what_does_not_fit_the_workers_is_thinned_out_more(task, monkeypatch):
+def test_rows_beyond_the_memory_of_the_workers_are_subsampled_more(task, monkeypatch):
     sample = fit_data.open_fit_data(in_parts(task.logits), task.labels, None)
     assert sample.thinning == 16
     monkeypatch.setattr(fit_data, "THIN_BYTES", task.logits.nbytes // 50)
@@ -126,7 +126,7 @@ def test_quantiles_that_need_a_second_look_are_exact(fit, task, weights, monkeyp
     assert largest_difference(whole, parts) < 1e-8
 
 
-def test_labels_and_weights_may_lie_in_other_parts(fit, task, weights):
+def test_labels_and_weights_may_have_other_chunks(fit, task, weights):
     whole = fit("hts", task.logits, task.labels, weights)
     logits = in_parts(task.logits, (2000, 1000)).rechunk((2000, 2))  # classes apart, too
     parts = fit("hts", logits, in_parts(task.labels, (500,) * 6), in_parts(weights, (3000,)))
@@ -231,7 +231,7 @@ def test_shapes_and_types_are_checked_before_anything_is_computed(change, messag
 
 
 @pytest.mark.parametrize("key", ["hts", "pts"])
-def test_a_descent_needs_the_rows_in_memory_and_says_so(key, task):
+def test_sgd_needs_the_rows_in_memory_and_says_so(key, task):
     with pytest.raises(InputError, match=r"takes rows at random, so it needs them in memory; found a Dask"):
         make_calibrator(key, solver="sgd").fit(in_parts(task.logits), task.labels)
 

@@ -1,4 +1,4 @@
-"""A fitted calibrator on Dask arrays stays lazy, and gives what it gives in memory."""
+"""A fitted calibrator on Dask arrays is lazy, and gives the same results as in memory."""
 
 import dask.array as da
 import numpy as np
@@ -13,7 +13,7 @@ PARTS = (900, 0, 2000, 100)
 
 
 @pytest.mark.parametrize("key", CLASS_KEEPING)
-def test_every_method_gives_the_bits_of_the_array(key, fit, task):
+def test_every_method_gives_the_same_bits_as_for_an_array(key, fit, task):
     cal = fit(key, task.logits, task.labels)
     lazy = da.from_array(task.logits, chunks=(PARTS, 2))
     methods = ["transform", "predict_proba", "predict"] + ["temperature"] * (key not in ("ets", "mono"))
@@ -31,7 +31,7 @@ def test_the_type_is_known_before_anything_is_computed(dtype, fit, task):
     assert probs.dtype == probs.compute().dtype == np.float32
 
 
-def test_nothing_is_computed_before_it_is_asked_for(fit, task):
+def test_nothing_is_computed_before_it_is_needed(fit, task):
     seen = []
 
     def note(block):
@@ -84,7 +84,7 @@ def test_probabilities_become_logits_lazily():
         logits_from_probs(da.from_array(probs, chunks=(20, 2))).compute(scheduler="sync")
 
 
-def test_where_numbers_must_be_in_memory_they_are_not_computed_in_silence(fit, task):
+def test_dask_collections_are_not_computed_silently(fit, task):
     probs, labels = np.full((3000, 5), 0.2), task.labels
     lazy = da.from_array(probs, chunks=1000)
     for use in (
@@ -97,7 +97,7 @@ def test_where_numbers_must_be_in_memory_they_are_not_computed_in_silence(fit, t
             use()
 
 
-def test_a_bad_row_of_parts_that_nobody_has_counted_is_named_within_its_part(fit, task):
+def test_an_invalid_row_in_a_part_of_unknown_position_is_named_within_its_part(fit, task):
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     spoiled = task.logits.copy()
     spoiled[2100, 0] = np.nan

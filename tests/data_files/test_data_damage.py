@@ -33,17 +33,17 @@ def test_a_npy_cut_short_or_too_long():
     content = Path("val.npy").read_bytes()
     write("val.npy", content[:-4])
     refused(
-        "val.npy: is damaged: an array of shape (6, 3) and type float32 takes 72 bytes, and there are 68",
+        "val.npy: is damaged: an array of shape (6, 3) and type float32 must have 72 bytes; found 68",
         path="val.npy",
         kind="logits",
     )
     write("val.npy", content + b"x")
-    refused("takes 72 bytes, and there are 73", path="val.npy", kind="logits")
+    refused("must have 72 bytes; found 73", path="val.npy", kind="logits")
     write("val.npy", content[:40])
-    refused("val.npy: is not a .npy array, or a damaged one", path="val.npy", kind="logits")
+    refused("val.npy: is not a .npy array, or is damaged", path="val.npy", kind="logits")
 
 
-def test_a_npy_whose_header_claims_what_cannot_be():
+def test_a_npy_with_an_impossible_header_is_refused():
     for shape in ("(9999999999999999, 3)", "(-6, 3)"):
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
         write("val.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + LOGITS.tobytes())
@@ -76,20 +76,20 @@ def test_a_npz_with_a_wrong_number_fails_its_checksum(save, order):
 def test_a_npz_with_a_damaged_member_says_which():
     with zipfile.ZipFile("val.npz", "w") as archive:
         archive.writestr("logits.npy", b"no array")
-    refused("val.npz, logits: is not a .npy array, or a damaged one", path="val.npz")
+    refused("val.npz, logits: is not a .npy array, or is damaged", path="val.npz")
 
 
-def test_a_npz_that_is_no_archive():
+def test_a_npz_that_is_not_an_archive_is_refused():
     np.save("val.npy", LOGITS)
     Path("val.npy").rename("val.npz")
-    refused("val.npz: is not a zip archive, as a .npz is, or a damaged one", path="val.npz")
+    refused("val.npz: is not a zip archive, as a .npz is, or is damaged", path="val.npz")
 
 
 def test_a_file_that_shrinks_while_it_is_read():
     np.save("val.npy", LOGITS)
     rows = open_rows("val.npy", kind="logits", need_labels=False)
     os.truncate("val.npy", 150)
-    with pytest.raises(InputError, match=r"val\.npy: the file must hold the whole array; it ends before"):
+    with pytest.raises(InputError, match=r"val\.npy: the file must hold the whole array; it ends too early"):
         list(rows.blocks(2))
 
 
@@ -101,9 +101,9 @@ def test_a_file_that_shrinks_while_it_is_read():
     [
         (
             "0.1,0.2,1\n0.3,0.4,0\n",
-            "the first line must name the columns, as logit_0,logit_1,label; it holds num",
+            "the first line must name the columns, as logit_0,logit_1,label; found only num",
         ),
-        ("\n1,2\n", "the first line must name the columns, as logit_0,logit_1,label; it is empty"),
+        ("\n1,2\n", "the first line must name the columns, as logit_0,logit_1,label; found an empty"),
         (
             "logit_0 logit_1\n1 2\n",
             "must be separated by a comma, a semicolon, a tab or |; found 'logit_0 logit_1",
@@ -112,12 +112,12 @@ def test_a_file_that_shrinks_while_it_is_read():
         ("logit_0,logit_1\n1,2\n,3\n", "logits: line 3, column 'logit_0' must hold a number; found an empty"),
         (
             "logit_0,logit_1\n1,2\n1,2,3\n",
-            "logits: line 3 must have 2 cells, as the first line has; it has 3",
+            "logits: line 3 must have 2 cells, as the first line has; found 3",
         ),
-        ("logit_0,logit_1\n1,2\n1\n", "logits: line 3 must have 2 cells, as the first line has; it has 1"),
+        ("logit_0,logit_1\n1,2\n1\n", "logits: line 3 must have 2 cells, as the first line has; found 1"),
         (
             "logit_0,logit_2\n1,2\n",
-            "must have columns logit_0 to logit_{K-1} for K classes; it has 2, and logit_1 is",
+            "must have columns logit_0 to logit_{K-1} for K classes; found 2, without logit_1",
         ),
         ("logit_0,logits_0\n1,2\n", "columns 'logit_0' and 'logits_0' are the same"),
         ("logit_0,logit_0\n1,2\n", "must name each column once; found 'logit_0' more than once"),
@@ -165,7 +165,7 @@ def test_a_wrong_parquet():
     frame.assign(logit_1=list("abcdef")).to_parquet("val.parquet")
     refused("val.parquet, logits: column 'logit_1' must hold numbers; found", path="val.parquet")
     write("val.parquet", b"PAR1" + b"\0" * 100 + b"PAR1")
-    refused("val.parquet: is not a Parquet file, or a damaged one", path="val.parquet")
+    refused("val.parquet: is not a Parquet file, or is damaged", path="val.parquet")
 
 
 def test_wrong_lists_in_a_parquet():
@@ -174,7 +174,7 @@ def test_wrong_lists_in_a_parquet():
 
     save([[1.0, 2.0], [3.0, 4.0, 5.0]])
     refused(
-        "the lists in column 'logits' must be of one length",
+        "the lists in column 'logits' must have the same length",
         "found 2 and 3",
         path="val.pq",
         read=True,
@@ -225,7 +225,7 @@ def test_a_wrong_header_of_a_safetensors_file():
     write("val.safetensors", struct.pack("<Q", 10**15) + b"{}")
     refused("its header should have 1000000000000000 bytes, and the file has 10", path="val.safetensors")
     write("val.safetensors", b"{}")
-    refused("val.safetensors: is not a .safetensors file, or was cut short", path="val.safetensors")
+    refused("val.safetensors: is not a .safetensors file, or is incomplete", path="val.safetensors")
     for header in (b"{", b"\xff\xfe", b"[" * 100000):
         safetensors_file(header)
         refused("val.safetensors: has a damaged header", path="val.safetensors")
@@ -247,7 +247,7 @@ class Marker:
 def test_a_pt_with_code_is_refused_and_the_code_not_run(old):
     torch.save({"logits": torch.zeros(6, 3), "x": Marker()}, "val.pt", _use_new_zipfile_serialization=not old)
     refused(
-        "val.pt: holds a pickled posix.mkdir, and unpickling that could run code, so it is not read",
+        "val.pt: holds a pickled posix.mkdir; unpickling it could run code, so it is not read",
         'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path)',
         path="val.pt",
     )
@@ -259,7 +259,7 @@ def test_a_pt_with_code_is_refused_and_the_code_not_run(old):
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_a_plain_pickle_is_refused_and_its_code_not_run(protocol):
     write("val.pt", pickle.dumps({"logits": LOGITS, "x": Marker()}, protocol))
-    refused("val.pt: ", "it could run code" if protocol == 4 else "", "Save tensors alone", path="val.pt")
+    refused("val.pt: ", "which could run code" if protocol == 4 else "", "Save tensors alone", path="val.pt")
     assert not Path("marker").exists()
 
 
@@ -268,7 +268,7 @@ def test_a_pt_with_numpy_arrays_says_how_to_save_them():
     refused("holds a pickled numpy.", "NumPy arrays become tensors by torch.from_numpy", path="val.pt")
 
 
-def test_a_pt_of_other_things():
+def test_a_pt_that_holds_other_objects_is_refused():
     torch.save([torch.zeros(2)] * 3, "val.pt")
     refused("must hold a dict of tensors, one tensor, or logits and labels; found a list", path="val.pt")
     torch.save({"logits": torch.eye(3).to_sparse()}, "val.pt")

@@ -32,7 +32,7 @@ def test_a_file_that_is_not_there():
 
 def test_a_folder():
     Path("val.npz").mkdir()
-    refused("val.npz: is a folder. Give the name of a file in it", path="val.npz")
+    refused("val.npz: is a folder. Pass the name of a file in it", path="val.npz")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet", ".safetensors", ".pt"])
@@ -82,10 +82,10 @@ def test_a_file_that_does_not_say_what_it_holds():
     refused(f"val.npz, outputs: {says}", path="val.npz")
 
 
-def test_a_file_that_says_otherwise():
+def test_a_file_that_contradicts_the_options_is_refused():
     np.savez("val.npz", logits=LOGITS, labels=LABELS)
     refused(
-        "val.npz, logits: must hold probs, as asked for; found logits. Leave kind out, or choose another",
+        "val.npz, logits: must hold probs, as requested; found logits. Leave kind out, or choose another",
         path="val.npz",
         kind="probs",
     )
@@ -110,7 +110,7 @@ def test_a_file_without_labels():
     refused("must have labels_test; found logits_val, logits_test", path="val.npz", part="test")
 
 
-def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
+def test_a_task_file_needs_a_part_and_a_plain_file_has_none():
     np.savez("task.npz", logits_val=LOGITS, logits_test=LOGITS, labels_val=LABELS, labels_test=LABELS)
     refused("task.npz: has two sets of rows, val and test. Pass part='val' or part='test'.", path="task.npz")
     np.savez("val.npz", logits=LOGITS, labels=LABELS)
@@ -134,11 +134,11 @@ def test_a_task_file_wants_a_choice_and_a_plain_one_has_none():
         (np.array(list("abcabc")), "labels that are names, 'a', 'b', 'c', need the names of the"),
         (
             np.array(list("abcdef"), object),
-            "only a pickle can hold and which could run code. Save text as labels.astype(str)",
+            "are stored as a pickle and could run code. Save text as labels.astype(str)",
         ),
     ],
 )
-def test_labels_that_do_not_fit(labels, words):
+def test_labels_that_do_not_match_are_refused(labels, words):
     np.savez("val.npz", logits=LOGITS, labels=labels)
     refused("val.npz, labels: ", words, path="val.npz")
 
@@ -173,18 +173,18 @@ def test_a_file_of_labels_that_does_not_fit():
         (np.zeros(3, [("a", "f4")]), "must hold numbers"),
         (
             np.array([[1, None]]),
-            "holds Python objects, which only a pickle can hold and which could run code",
+            "holds Python objects, which are stored as a pickle and could run code",
         ),
     ],
 )
-def test_arrays_that_are_no_logits(array, words):
+def test_arrays_that_are_not_logits_are_refused(array, words):
     np.savez("val.npz", logits=array, labels=LABELS)
     refused("val.npz, logits: ", words, path="val.npz")
     np.save("val.npy", array)
     refused("val.npy: ", words, path="val.npy", kind="logits")
 
 
-def test_probabilities_that_are_none_are_named_with_file_key_and_row():
+def test_invalid_probabilities_are_named_with_file_key_and_row():
     probs = np.full((N, 2), 0.5)
     probs[4] = 3
     np.savez("val.npz", probs=probs)

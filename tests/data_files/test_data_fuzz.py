@@ -1,4 +1,4 @@
-"""Whatever happens to a file, reading it ends in numbers or in one sentence about what is wrong."""
+"""Reading a damaged file returns numbers or one sentence about what is wrong."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_a_file_cut_short(name, damaged):
         assert isinstance(found, str) or (name == "csv" and len(found) <= N) or length >= len(content) - 2
 
 
-# The first and last bytes are headers and footers; every fifth of them finds what all do, but for luck.
+# The first and last bytes are headers and footers; every fifth of them is enough.
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_bytes_changed(name, damaged, step):
     content, check = damaged

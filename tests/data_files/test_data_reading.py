@@ -1,4 +1,4 @@
-"""Every format gives back what was saved, whole and in blocks."""
+"""Every format returns what was saved, whole and in blocks."""
 
 import subprocess
 import sys
@@ -107,7 +107,7 @@ def test_numpy_files_of_any_type_and_order(tmp_path, dtype, order, save):
 
 
 @pytest.mark.parametrize("save", ["npz", "safetensors", "npy", "npy-fortran"])
-def test_what_lies_in_the_file_as_in_memory_is_mapped(tmp_path, save):
+def test_arrays_stored_as_in_memory_are_mapped(tmp_path, save):
     path = tmp_path / f"val.{save.partition('-')[0]}"
     if save.startswith("npy"):
         np.save(path, np.asfortranarray(LOGITS) if "fortran" in save else LOGITS)
@@ -126,7 +126,7 @@ def test_columns_of_an_array_with_three_dimensions_in_fortran_order(tmp_path):
     np.testing.assert_array_equal(np.concatenate(list(found.blocks(2))), array)
 
 
-def test_an_empty_array_is_given_as_it_is(tmp_path):
+def test_an_empty_array_is_returned_empty(tmp_path):
     np.save(tmp_path / "a.npy", np.empty((0, 3)))
     found = open_members(tmp_path / "a.npy")[""]
     assert found.array().shape == (0, 3)
@@ -167,7 +167,7 @@ def test_a_long_tensor_is_passed_in_several_maps(tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.concatenate(list(rows.blocks(3))), LOGITS)
 
 
-def test_columns_count_by_their_number_in_any_order_and_others_are_left_alone(tmp_path):
+def test_columns_are_sorted_by_number_and_others_are_ignored(tmp_path):
     frame = pandas.DataFrame({f"logits_{k}": LOGITS[:, k].astype(float) for k in (2, 0, 3, 1)})
     frame.insert(1, "name", [f"image, {i}" for i in range(N)])
     frame["labels"] = LABELS.astype(float)  # text has no types, so 3.0 in a .csv is the label 3
@@ -179,7 +179,7 @@ def test_columns_count_by_their_number_in_any_order_and_others_are_left_alone(tm
         np.testing.assert_array_equal(rows.labels, LABELS)
 
 
-def test_columns_of_other_names_are_taken_if_one_says_what_they_are(tmp_path):
+def test_columns_of_other_names_are_used_if_their_kind_is_given(tmp_path):
     frame = pandas.DataFrame(LOGITS.astype(float), columns=["cat", "dog", "cow", "ant"]).assign(label=LABELS)
     frame.to_csv(tmp_path / "val.csv", index=False)
     frame.set_index(np.arange(N)[::-1]).to_parquet(tmp_path / "val.parquet")  # with an index column
@@ -189,7 +189,7 @@ def test_columns_of_other_names_are_taken_if_one_says_what_they_are(tmp_path):
         np.testing.assert_array_equal(rows.labels, LABELS)
 
 
-def test_a_csv_as_spreadsheets_leave_it(tmp_path):
+def test_a_csv_as_spreadsheets_write_it_is_read(tmp_path):
     text = '\ufeff"logit_0", logit_1 ,label\r\n"1.5",-2e-3,0\r\n\r\n 3,nan,1.0\r\n'
     (tmp_path / "val.CSV").write_bytes(text.encode())
     rows = open_rows(tmp_path / "val.CSV")
@@ -226,7 +226,7 @@ TASK = {"logits_val": LOGITS, "labels_val": LABELS, "logits_test": LOGITS[:9] + 
 
 
 @pytest.mark.parametrize("save", ["npz", "safetensors", "pt"])
-def test_the_parts_of_a_task_file(tmp_path, save):
+def test_the_parts_of_a_task_file_are_listed(tmp_path, save):
     path = tmp_path / f"task.{save}"
     SAVERS[save][0](path, TASK)
     assert parts(path) == ("val", "test")
@@ -250,19 +250,19 @@ def test_plain_files_have_no_parts(tmp_path):
     assert parts(tmp_path / "a.npy") == ()
 
 
-def test_of_logits_and_probabilities_the_logits_unless_asked(tmp_path):
+def test_a_file_with_both_is_read_as_logits_by_default(tmp_path):
     np.savez(tmp_path / "val.npz", probs=np.full((N, K), 0.25), logits=LOGITS, labels=LABELS)
     assert open_rows(tmp_path / "val.npz").key == "logits"
     assert open_rows(tmp_path / "val.npz", kind="probs").key == "probs"
 
 
-def test_a_single_array_of_another_name_is_taken_if_one_says_what_it_is(tmp_path):
+def test_a_single_array_of_another_name_is_used_if_its_kind_is_given(tmp_path):
     np.savez(tmp_path / "val.npz", outputs=LOGITS, labels=LABELS)
     rows = open_rows(tmp_path / "val.npz", kind="logits")
     assert (rows.key, rows.kind) == ("outputs", "logits")
 
 
-def test_labels_that_are_not_needed_are_not_looked_at(tmp_path):
+def test_labels_that_are_not_needed_are_not_read(tmp_path):
     np.savez(tmp_path / "val.npz", logits=LOGITS, labels=np.full(N, -1), names=np.array(["a", None]))
     assert open_rows(tmp_path / "val.npz", need_labels=False).labels is None
 
@@ -287,7 +287,7 @@ def test_importing_the_package_of_data_imports_no_reader():
     assert run.stdout.strip() == "['temperance.data.simulate']"
 
 
-def test_every_name_of_the_package_of_data_is_there():
+def test_every_public_name_of_the_data_package_exists():
     for name in data.__all__:
         assert getattr(data, name).__doc__
         assert name in dir(data)

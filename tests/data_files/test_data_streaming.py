@@ -1,4 +1,4 @@
-"""A pass over a file much larger than what it may take in memory takes little."""
+"""A pass over a large file needs little memory."""
 
 import subprocess
 import sys

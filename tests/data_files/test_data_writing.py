@@ -1,4 +1,4 @@
-"""What is written block by block reads back with the same bits, and appears whole or not at all."""
+"""Rows written block by block are read back with the same bits; a file appears complete or not at all."""
 
 import numpy as np
 import pandas
@@ -25,7 +25,7 @@ def write(path, array, size=5, **options):
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("flat", [False, True])
-def test_the_same_bits_come_back(tmp_path, monkeypatch, suffix, dtype, labelled, flat):
+def test_a_pickled_model_gives_the_same_bits(tmp_path, monkeypatch, suffix, dtype, labelled, flat):
     if labelled and suffix == ".npy":
         return
     monkeypatch.setattr(writing, "_GROUP_BYTES", 100)
@@ -42,7 +42,7 @@ def test_the_same_bits_come_back(tmp_path, monkeypatch, suffix, dtype, labelled,
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-def test_others_read_it_too(tmp_path):
+def test_other_libraries_read_the_file_too(tmp_path):
     for suffix in (".npz", ".csv", ".parquet"):
         write(tmp_path / f"a{suffix}", PROBS, key="logits", labels=LABELS)
     with np.load(tmp_path / "a.npz") as held:
@@ -68,7 +68,7 @@ def test_extreme_numbers_and_empty_blocks(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("fault", ["too few", "too many", "too wide", "interrupted"])
-def test_what_is_not_complete_leaves_nothing(tmp_path, suffix, fault):
+def test_an_incomplete_write_leaves_nothing(tmp_path, suffix, fault):
     path = tmp_path / f"a{suffix}"
     path.write_bytes(b"old")
 
@@ -94,7 +94,7 @@ def test_what_is_not_complete_leaves_nothing(tmp_path, suffix, fault):
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-def test_what_cannot_be_written_is_refused_before_any_work(tmp_path):
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path):
     for call in (check_output, lambda path, **options: write(path, PROBS, **options)):
         with pytest.raises(
             InputError, match=r"a\.pt: must be one of \.npz, \.npy, .* to be written; found '\.pt'"

@@ -1,4 +1,4 @@
-"""The reliability of single classes, against a computation of its own."""
+"""The reliability of single classes, against an independent computation."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_bins_of_few_rows_are_kept_but_not_drawn(comparison):
     assert len(line.x) == (counts >= 5).sum()
 
 
-def test_of_two_classes_the_second_is_shown(binary):
+def test_of_two_classes_the_second_one_is_shown(binary):
     result = compare(*binary, methods=["ts"], draws=5, classes=["no", "yes"])
     assert list(result.results["ts"].class_reliability) == [1]
     display = ClassReliabilityDisplay.from_comparison(result)
@@ -49,7 +49,7 @@ def test_of_many_classes_those_with_the_most_rows_are_kept():
     assert len(kept) == MOST_CLASSES
     assert kept == sorted(kept)
     assert rows[kept].min() >= max(rows[[k for k in range(25) if k not in kept]].max(), LEAST_ROWS)
-    with pytest.raises(InputError, match=r"column must be a class with many judged rows: .*; found 99"):
+    with pytest.raises(InputError, match=r"column must be a class with many test rows: .*; found 99"):
         ClassReliabilityDisplay.from_comparison(result, column=99)
 
 
@@ -57,7 +57,7 @@ def test_classes_of_few_rows_have_no_diagram():
     task = simulate(40, 3, random_state=1)
     result = compare(task.logits, task.labels, methods=["ts"], draws=5, folds=2)
     assert result.results["ts"].class_reliability == {}
-    with pytest.raises(InputError, match="must have 30 judged rows for its diagram; found none"):
+    with pytest.raises(InputError, match="must have 30 test rows for its diagram; found none"):
         ClassReliabilityDisplay.from_comparison(result)
 
 

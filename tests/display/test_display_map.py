@@ -1,4 +1,4 @@
-"""The picture of a map of log-probabilities: its numbers, its band, and what it says without one."""
+"""The figure of a map of log-probabilities: its numbers, its band, and the error without a map."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ def cal(rows):
     return fitted
 
 
-def test_a_probability_becomes_what_the_calibrator_makes_of_it_beside_a_sure_class(cal):
+def test_the_map_gives_the_calibrated_probability_for_a_top_class_near_1(cal):
     display = MapDisplay.from_calibrator(cal)
     small = display.before < 1e-4
     logits = np.zeros((small.sum(), 4))
@@ -70,7 +70,7 @@ def test_the_chart_has_the_diagonal_and_a_band_line_and_knots_of_each_map(cal, c
     assert others[1].label == f"Mono, from T0 = {cal.reference_:.3g}"
 
 
-def test_the_caption_says_what_becomes_of_a_small_probability(cal):
+def test_the_caption_gives_the_mapped_value_of_a_small_probability(cal):
     display = MapDisplay.from_calibrator(cal)
     (one,) = display.maps.values()
     low, value, high = (one.apply(np.array([1e-3]), d)[0] for d in (-2, 0, 2))
@@ -97,6 +97,6 @@ def test_a_comparison_shows_all_its_maps_and_the_page_has_a_section_only_for_som
     assert 'id="figure-map"' not in render_report(without)
 
 
-def test_a_method_that_has_no_calibrator_is_refused_in_words(comparison):
+def test_a_method_without_a_calibrator_is_refused_with_a_message(comparison):
     with pytest.raises(InputError, match="must have a map"):
         MapDisplay.from_comparison(comparison, ["none"])

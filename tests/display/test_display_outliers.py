@@ -1,4 +1,4 @@
-"""One extreme value must not stretch an axis until the rest is a line, and what is left out is said."""
+"""One extreme value must not stretch an axis, and the caption says what is left out."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def test_many_rows_of_tiny_entropy_are_shown(rows, comparison):
     assert "Not shown" not in display.caption
 
 
-def test_one_method_with_extreme_temperatures_leaves_the_picture(comparison):
+def test_a_method_with_extreme_temperatures_is_left_out_of_the_limits(comparison):
     display = TemperatureDisplay.from_comparison(comparison)
     usual = display.temperature["ts"]
     calm = replace(display, temperature={f"m{i}": usual for i in range(5)})
@@ -63,17 +63,17 @@ def test_one_diverged_draw_does_not_flatten_the_learning_curve(diverged):
         display = curve_of({**good, "hts": one})
     chart = display.chart()
     assert chart.y.limits[1] < 1
-    assert "Above the picture: HTS with 20 rows." in chart.caption
+    assert "Above the figure: HTS with 20 rows." in chart.caption
     band = next(mark for mark in chart.marks if isinstance(mark, Band) and mark.method == "hts")
     assert np.isnan(band.high).tolist() == [True, False, False], "a band would cover the others"
-    assert "Above the picture" not in curve_of(good).chart().caption
+    assert "Above the figure" not in curve_of(good).chart().caption
 
 
 def test_a_classifier_far_worse_than_its_calibrations_is_named_at_the_edge():
     display = curve_of({"ts": np.array([[0.52, 0.5], [0.5, 0.5], [0.49, 0.49]])}, uncalibrated=20.0)
     chart = display.chart()
     assert chart.y.limits[1] < 1
-    assert "The classifier itself, at 20.0000, is above the picture." in chart.caption
+    assert "The classifier itself, at 20.0000, is above the figure." in chart.caption
     assert any(isinstance(mark, Text) and "20.0000" in mark.words for mark in chart.marks)
 
 
@@ -83,7 +83,7 @@ def differences(value, half=0.001):
     return DifferencesDisplay("bayes", methods, value, value - half, value + half)
 
 
-def test_one_bad_method_does_not_flatten_the_differences():
+def test_one_bad_method_does_not_compress_the_differences():
     display = differences([0.02, 0.01, 0.008, 7.0, 0.01, 0.0])
     chart = display.chart()
     assert chart.x.limits[1] < 0.03
@@ -97,7 +97,7 @@ def test_an_uncertain_bad_method_does_not_stretch_the_left_either():
     assert display.chart().x.limits[0] > -0.01
 
 
-def test_an_interval_that_is_cut_is_spoken_of():
+def test_a_cut_interval_is_mentioned():
     display = differences([0.02, 0.01, 0.008, 0.015, 0.01, 0.0], np.array([0.001] * 3 + [9.0] + [0.001] * 2))
     assert display.chart().x.limits[1] < 0.03
     assert "Intervals that reach beyond an edge are cut there." in display.caption
@@ -125,13 +125,13 @@ def test_each_method_has_the_accuracy_of_its_own_decisions():
     assert display.accuracies["bayes-bias"] > display.accuracy + 0.05
 
 
-def test_limits_hold_what_is_near():
+def test_limits_include_values_near_the_rest():
     values = np.r_[np.linspace(0, 1, 200), 1.4, -0.4, 9.0, -9.0]
     assert hold_most(values) == (-0.4, 1.4)
     assert outside(np.array([0.0, 2.0, -1.0]), (1.4, -0.4)).tolist() == [False, True, True]
 
 
-def test_bands_are_held_or_said_to_be_cut():
+def test_bands_are_inside_the_figure_or_reported_as_cut():
     narrow = curve_of({"ts": np.array([[0.5, 0.6], [0.45, 0.5], [0.4, 0.42]])})
     wide = curve_of({"ts": np.array([[0.2, 2.2], [0.1, 2.1], [0.0, 2.1]])}, uncalibrated=1.15)
     low, high = narrow.chart().y.limits

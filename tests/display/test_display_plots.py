@@ -1,4 +1,4 @@
-"""Every picture is drawn on the axes given or on its own, is labelled, and changes nothing else."""
+"""Every figure is drawn on the given axes or on new ones, is labelled, and changes nothing else."""
 
 import sys
 from dataclasses import replace
@@ -49,7 +49,7 @@ def displays(comparison, curve):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_draws_on_the_axes_given_and_opens_no_figure(name, displays):
+def test_it_draws_on_the_given_axes_and_opens_no_figure(name, displays):
     figure, (left, right) = pyplot.subplots(1, 2)
     assert displays[name].plot(left) is left
     assert left.has_data()
@@ -59,7 +59,7 @@ def test_it_draws_on_the_axes_given_and_opens_no_figure(name, displays):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_makes_a_figure_of_its_own_that_a_notebook_shows(name, displays):
+def test_it_makes_a_new_figure_that_a_notebook_shows(name, displays):
     ax = displays[name].plot()
     assert isinstance(ax, Axes)
     assert pyplot.get_fignums() == [ax.figure.number]
@@ -95,19 +95,19 @@ def test_no_text_is_cut_off_by_its_own_figure(name, displays):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_global_settings_stay(name, displays):
+def test_global_settings_do_not_change(name, displays):
     before = dict(mpl.rcParams)
     displays[name].plot()
     assert dict(mpl.rcParams) == before
 
 
-def test_a_reliability_diagram_on_its_own_has_the_shares_below(displays):
+def test_a_single_reliability_diagram_has_the_shares_below(displays):
     top = displays["reliability"].plot()
     assert top.figure.axes[0] is top
     assert top.figure.axes[1].get_ylabel() == "share of rows"
 
 
-def test_the_recommended_method_stands_out_among_the_scores(displays):
+def test_the_recommended_method_is_highlighted_among_the_scores(displays):
     ticks = displays["scores"].plot().get_yticklabels()
     bold = [tick.get_text() for tick in ticks if tick.get_fontweight() == "bold"]
     assert bold == [method_style(displays["scores"].recommended).label]
@@ -137,7 +137,7 @@ class WithoutMatplotlib:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_without_matplotlib_a_sentence_says_how_to_get_it(name, displays, monkeypatch):
+def test_without_matplotlib_a_message_says_how_to_install_it(name, displays, monkeypatch):
     with monkeypatch.context() as patch:
         for module in [module for module in sys.modules if module.partition(".")[0] == "matplotlib"]:
             patch.delitem(sys.modules, module)
@@ -157,12 +157,12 @@ def luminance(colour):
 
 @pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize("name", ["none", *CALIBRATORS, "mine", "yours", "classifier", "other", "a"])
-def test_every_colour_can_be_read_on_paper_and_on_a_dark_ground(name, ground):
+def test_every_colour_is_visible_on_a_light_and_a_dark_background(name, ground):
     dark, light = sorted([luminance(colour_of(name)), luminance(ground)])
     assert (light + 0.05) / (dark + 0.05) >= 3
 
 
-def test_every_method_has_a_colour_and_a_marker_of_its_own():
+def test_every_method_has_its_own_colour_and_marker():
     assert set(COLOURS) == set(MARKERS) == {"none", *CALIBRATORS}
     assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(COLOURS)
     for name in COLOURS:
@@ -190,7 +190,7 @@ def test_no_two_methods_have_colours_that_look_alike():
     assert near == []
 
 
-def test_a_variant_has_another_line_than_its_method():
+def test_a_variant_has_another_line_style_than_its_method():
     assert {key: method_style(key).dash for key in ("ets", "ets-brier", "hts", "hts-sgd")} == {
         "ets": "-", "ets-brier": "-.", "hts": "-", "hts-sgd": ":",
     }  # fmt: skip

@@ -46,7 +46,7 @@ def test_by_default_before_and_after_are_shown(comparison):
     assert list(ConfidenceDisplay.from_comparison(comparison).right) == wanted
 
 
-def test_the_weights_of_the_judged_rows_count(weighted):
+def test_the_weights_of_the_test_rows_are_used(weighted):
     diagram = ReliabilityDisplay.from_comparison(weighted, ["ts"]).diagrams["ts"]
     assert diagram.count.sum() == pytest.approx(weighted.judged.weights.sum())
     ece = weighted.results["ts"].scores["ece"].value
@@ -131,7 +131,7 @@ def test_one_draw_has_no_error():
 
 
 @pytest.mark.parametrize("display", [ReliabilityDisplay, ConfidenceDisplay])
-def test_what_cannot_be_shown_is_refused_in_words(display, comparison):
+def test_an_impossible_display_is_refused_with_a_message(display, comparison):
     with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; found 'pts'"):
         display.from_comparison(comparison, ["ts", "pts"])
     with pytest.raises(
@@ -148,7 +148,7 @@ def test_what_cannot_be_shown_is_refused_in_words(display, comparison):
         display.from_probs(3 * PROBS, LABELS)
 
 
-def test_other_bad_options_are_refused_in_words(comparison, curve):
+def test_other_bad_options_are_refused_with_a_message(comparison, curve):
     with pytest.raises(InputError, match=r"level must be a number between 0 and 1, such as 0.95; found 95"):
         ReliabilityDisplay.from_comparison(comparison, level=95)
     with pytest.raises(InputError, match=r"metric must be one of 'accuracy', .*; found 'auc'"):

@@ -74,7 +74,7 @@ def test_few_rows_are_all_shown_in_bins_of_at_least_ten(rows, calibrators):
     np.testing.assert_array_equal(np.sort(show.count), [11, 12, 12])
 
 
-def test_the_best_temperatures_find_how_over_confidence_depends_on_the_entropy():
+def test_the_best_temperatures_show_how_overconfidence_depends_on_the_entropy():
     task = simulate(40_000, 5, entropy_slope=0.25, class_spread=0.0, random_state=11)
     show = TemperatureDisplay.from_calibrators({}, task.logits, task.labels, bins=20)
     parts = np.array_split(np.argsort(log_entropy(task.logits)), 20)
@@ -96,7 +96,7 @@ def test_rows_at_the_floor_of_the_entropy_are_one_bin(calibrators):
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_rows_all_right_have_no_interval_and_give_no_warning(display, rows, calibrators):
+def test_rows_that_are_all_right_have_no_interval_and_give_no_warning(display, rows, calibrators):
     show = display.from_calibrators(calibrators, rows.logits, rows.logits.argmax(axis=1))
     np.testing.assert_allclose(show.low, 1e-6)
     np.testing.assert_allclose(show.high, 1e6)
@@ -144,14 +144,14 @@ def test_of_many_classes_the_most_different_are_shown_and_rare_ones_never(rows):
     assert two.n_classes == 4
 
 
-def test_no_class_with_enough_rows_is_an_empty_picture(rows, calibrators):
+def test_without_a_class_with_enough_rows_the_figure_is_empty(rows, calibrators):
     show = ClassTemperatureDisplay.from_calibrators(calibrators, rows.logits[:8], rows.labels[:8])
     assert show.classes.shape == show.optimum.shape == show.mean["ts"].shape == (0,)
     assert "no class has 10 rows" in [text.get_text() for text in show.plot().texts]
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_a_group_of_most_rows_is_fitted_alike(display, rows, calibrators):
+def test_a_group_of_most_rows_gives_the_same_fit(display, rows, calibrators):
     labels = np.where(rows.labels == 1, 1, 0)
     show = display.from_calibrators(
         {}, rows.logits, labels, **({"bins": 1} if display is DISPLAYS[0] else {})
@@ -167,7 +167,7 @@ def test_a_group_of_most_rows_is_fitted_alike(display, rows, calibrators):
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_a_comparison_is_shown_on_its_judged_rows(display, comparison, rows):
+def test_a_comparison_is_shown_on_its_test_rows(display, comparison, rows):
     cals = {k: r.calibrator for k, r in comparison.results.items() if k in ("ts", "hts", "bayes")}
     wanted = display.from_calibrators(cals, rows.logits[600:], rows.labels[600:])
     for show in (display.from_comparison(comparison), display.from_comparison(comparison, ["ts", "none"])):
@@ -178,7 +178,7 @@ def test_a_comparison_is_shown_on_its_judged_rows(display, comparison, rows):
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_rows_of_weight_0_do_not_take_part(display, weighted, rows):
+def test_rows_of_weight_0_are_ignored(display, weighted, rows):
     weights = weighted.judged.weights
     kept = weights > 0
     show = display.from_comparison(weighted)
@@ -199,7 +199,7 @@ def test_bfloat16_logits_are_read(display, rows, calibrators):
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_masked_classes_are_taken(display):
+def test_masked_classes_are_accepted(display):
     task = simulate(300, 4, random_state=1)
     masked = task.logits.copy()
     masked[(np.arange(4) == 3) & (task.labels != 3)[:, None]] = -np.inf
@@ -208,7 +208,7 @@ def test_masked_classes_are_taken(display):
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_what_cannot_be_shown_is_refused_in_words(display, comparison, rows, calibrators):
+def test_an_impossible_display_is_refused_with_a_message(display, comparison, rows, calibrators):
     z, y = rows.logits, rows.labels
     with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; found 'lts'"):
         display.from_comparison(comparison, ["lts"])

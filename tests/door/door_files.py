@@ -23,7 +23,7 @@ BEGIN, END = "<!-- files -->\n", "<!-- end of files -->\n"
 
 @dataclass
 class Made:
-    """A file that somebody makes; `by` and `reads` are for the docs, the rest is for the test."""
+    """A file as other tools write it; `by` and `reads` are for the docs, the rest is for the test."""
 
     by: str
     reads: str
@@ -49,7 +49,7 @@ def text(content, encoding="utf-8", newline="\n"):
 
 
 def lines(head, separator=",", rows=None, decimal="."):
-    """Return a table as text: a head, and cells."""
+    """Return a table as text: a header, and cells."""
     if rows is None:
         rows = [[*row, label] for row, label in zip(LOGITS.tolist(), WORDS, strict=True)]
     cells = [
@@ -271,7 +271,7 @@ FILES = [
         "refused",
         "val.tsv",
         text("cat\tdog\tlabel\n1.5\t2\tcat\n1,234\t0\tdog\n"),
-        refused=("line 3: decimals must stand behind a point, or all behind a comma",),
+        refused=("line 3: all decimal marks must be points, or all commas; found both",),
         classes=None,
     ),
     Made(

@@ -1,4 +1,4 @@
-"""BTS where confidences are tied: rounding decides nothing, at fit, at use and in every framework."""
+"""BTS with tied confidences: rounding has no effect, at fit, at use and in every framework."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""From a table with names to calibrated probabilities and a report; what a command refuses to do twice."""
+"""From a table with names to calibrated probabilities and a report; nothing is calibrated twice."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def fit(run, *options, method="ts"):
     return run("fit", "val.csv", "--input", "logits", "-m", method, "-o", "cal.json", *options)
 
 
-def test_names_go_all_the_way(run, frame):
+def test_names_are_kept_from_the_file_to_the_report(run, frame):
     out = fit(run, method="lts")
     assert (
         "val.csv: columns of classes: 'cat', 'dog', 'owl', 'eel'; labels: 'label'; ids: the first"
@@ -168,7 +168,7 @@ def test_probabilities_for_a_calibrator_of_logits(run, frame):
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_no_output_takes_the_place_of_an_input(run, frame, link):
+def test_no_output_overwrites_an_input(run, frame, link):
     fit(run)
     np.savez("new.npz", logits=frame[NAMES])
     link(Path("new.npz").resolve(), "link.npz")
@@ -234,7 +234,7 @@ def test_classes_called_by_numbers_keep_their_labels_in_every_file(run):
     run("compare", "val.csv", "test.csv", "-m", "ts")
 
 
-def test_a_comparison_is_of_one_kind_of_outputs(run):
+def test_a_comparison_needs_the_same_kind_of_outputs_in_both_files(run):
     task = simulate(n_rows=200, n_classes=3, random_state=1)
     np.savez("val.npz", probs=task.probabilities[:100], labels=task.labels[:100])
     np.savez("test.npz", logits=task.logits[100:], labels=task.labels[100:])
@@ -242,7 +242,7 @@ def test_a_comparison_is_of_one_kind_of_outputs(run):
     assert "must hold probabilities, as val.npz does; found logits" in " ".join(said.split())
 
 
-def test_ids_that_are_called_as_labels_are_read_back(run, frame):
+def test_ids_with_the_name_of_a_label_column_are_read_back(run, frame):
     frame.rename(columns={"label": "truth"}).assign(y=range(len(frame))).to_csv("named.csv", index=False)
     fit(run)
     columns = ("--input", "logits", "--id-column", "y", "--label-column", "truth")
@@ -252,7 +252,7 @@ def test_ids_that_are_called_as_labels_are_read_back(run, frame):
     run("evaluate", "probs.csv", "--id-column", "id")
 
 
-def test_what_the_user_did_not_say_is_not_to_be_left_out(run, frame):
+def test_an_option_that_was_not_given_is_not_advised_to_be_left_out(run, frame):
     fit(run)
     frame.rename(columns={name: f"logit_{name}" for name in NAMES}).to_csv("named.csv", index=False)
     said = " ".join(run("evaluate", "named.csv", "-c", "cal.json", "--from-probs", code=2).split())

@@ -1,4 +1,4 @@
-"""Logits with the classes in any axis: as the same rows in (N, K), in the shape that they came in."""
+"""Logits with the classes on any axis: the same results as for (N, K), in the original shape."""
 
 import ml_dtypes
 import numpy as np
@@ -45,14 +45,14 @@ def test_every_axis_and_container_gives_the_numbers_of_the_rows(method, held, di
     np.testing.assert_allclose(out.reshape(expected.shape), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_classes_are_last_unless_told_otherwise():
+def test_classes_are_on_the_last_axis_by_default():
     tokens = TASK.logits.reshape(*SHAPE, 5)
     np.testing.assert_array_equal(
         CAL.predict_proba(tokens), CAL.predict_proba(TASK.logits).reshape(*SHAPE, 5)
     )
 
 
-def test_a_table_on_its_side_is_the_same_table():
+def test_a_table_in_fortran_order_is_the_same_table():
     assert CAL.temperature(TASK.logits.T, dim=0).tolist() == CAL.temperature(TASK.logits).tolist()
     np.testing.assert_array_equal(CAL.transform(TASK.logits.T, dim=0), CAL.transform(TASK.logits).T)
 
@@ -114,7 +114,7 @@ def test_a_label_to_be_ignored_may_be_that_of_a_class_or_of_no_row():
         (TASK.labels, {"dim": 1}, r"found shape \(240,\) .*Pass labels of shape \(2, 10, 12\)"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(labels, options, message):
+def test_contradictory_options_are_refused(labels, options, message):
     with pytest.raises(InputError, match=message):
         TemperatureScaling().fit(PIXELS, labels, **options)
 

@@ -1,4 +1,4 @@
-"""LTS and HnLTS with no more rows than parameters say so, wherever they are fitted."""
+"""LTS and HnLTS warn if there are no more rows than parameters, wherever they are fitted."""
 
 import json
 import warnings
@@ -32,7 +32,7 @@ def test_as_many_rows_as_parameters_are_too_few_and_one_more_is_not(method, para
 
 
 @pytest.mark.parametrize("method", ["ts", "hts", "bayes"])
-def test_the_methods_that_are_named_instead_say_nothing(method):
+def test_methods_without_this_limit_give_no_warning(method):
     assert warned(method, 7) == []
 
 

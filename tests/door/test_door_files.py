@@ -64,7 +64,7 @@ def csv(tmp_path):
     return lambda content: text(tmp_path / "val.csv", content)
 
 
-def test_a_column_that_may_be_labels_is_no_class_unless_named(csv):
+def test_a_column_that_may_be_labels_is_a_class_only_if_named(csv):
     path = csv("cat,dog,y,label\n1,2,3,cat\n4,5,6,dog\n")
     refused(path, "found 'y' and 'label'. Pass label_column='y' or label_column='label'.", kind="logits")
     named = {"kind": "logits", "label_column": "label"}
@@ -84,9 +84,9 @@ def test_the_classes_that_are_named_are_the_columns_in_that_order(csv):
 
 
 @pytest.mark.parametrize(("classes", "found"), [("a,a", "'a' more than once"), ("a,,b", "an empty one")])
-def test_names_of_classes_differ(csv, classes, found):
+def test_class_names_must_differ(csv, classes, found):
     path = csv("cat,dog\n1,2\n")
-    refused(path, f"classes must be names that differ, one for each class; found {found}", classes=classes)
+    refused(path, f"classes must be different names, one for each class; found {found}", classes=classes)
 
 
 def test_several_columns_of_text_name_the_classes_that_are_left(csv):
@@ -104,7 +104,7 @@ def test_names_that_look_like_numbers_in_another_spelling(csv):
     assert (rows.class_names, rows.labels.tolist()) == (("01", "00"), [1, 0])
 
 
-def test_a_label_that_is_no_class(csv):
+def test_a_label_that_is_not_a_class_is_refused(csv):
     refused(csv("cat,dog,label\n1,2,cow\n"), "found 'cow' in 1 row (first: row 0)", kind="logits")
     refused(
         csv("cat,dog,label\n1,2,cat\n\n3,4,\n"), "line 4, column 'label' must hold a label", kind="logits"
@@ -122,7 +122,7 @@ def test_a_cell_with_a_line_break(csv):
     refused(path, "line 2 must close the quotes that it opens", need_labels=False)
 
 
-def test_decimal_commas_between_quotes_need_another_separator(csv):
+def test_quoted_decimal_commas_need_another_separator(csv):
     refused(csv('logit_0,logit_1\n"1,5",2\n'), "found '1,5'", "by semicolons", need_labels=False)
 
 
@@ -133,7 +133,7 @@ def test_a_column_that_is_not_there_and_a_file_without_columns(csv, tmp_path):
     refused(tmp_path / "val.npz", "has no columns, as a table has. Leave id_column out", id_column="id")
 
 
-def test_columns_of_labels_in_a_file_of_their_own(csv, tmp_path):
+def test_a_column_of_labels_may_be_in_a_separate_file(csv, tmp_path):
     path = text(tmp_path / "truth.csv", "image,truth\nx,dog\ny,cat\n")
     rows = open_rows(csv("cat,dog\n1,2\n3,4\n"), kind="logits", labels=path, label_column="truth")
     assert (rows.labels.tolist(), rows.label_column) == ([1, 0], None)
@@ -142,7 +142,7 @@ def test_columns_of_labels_in_a_file_of_their_own(csv, tmp_path):
 def test_a_damaged_gz(tmp_path):
     path = tmp_path / "val.csv.gz"
     path.write_bytes(b"logit_0,logit_1\n1,2\n")
-    refused(path, "is not a gzip file, or a damaged one", need_labels=False)
+    refused(path, "is not a gzip file, or is damaged", need_labels=False)
     FILES[-1].write(path.with_suffix(".npz"))
     next(made for made in FILES if made.name == "val.csv.gz").write(path)
     os.truncate(path, path.stat().st_size - 9)
@@ -164,14 +164,14 @@ def test_long_tables_are_read_in_blocks(tmp_path):
 
 
 @pytest.mark.parametrize("first", ["1.5", "1,5"])
-def test_decimals_behind_points_and_commas_in_other_blocks(tmp_path, first):
+def test_decimal_points_and_commas_in_different_blocks_are_refused(tmp_path, first):
     other = "1,5" if first == "1.5" else "1.5"
     path = text(tmp_path / "val.tsv", f"note\tlogit_0\tlogit_1\na,b.c\t{first}\t2\n\t3\t4\nx\t{other}\t2\n")
     rows = open_rows(path, need_labels=False)
-    with pytest.raises(InputError, match="line 4: decimals must stand behind a point, or all behind a comma"):
+    with pytest.raises(InputError, match="line 4: all decimal marks must be points, or all commas"):
         list(rows.blocks(1))
 
 
-def test_commas_and_points_of_text_are_no_decimals(tmp_path):
+def test_commas_and_points_in_text_are_not_decimal_marks(tmp_path):
     path = text(tmp_path / "val.tsv", "note\tlogit_0\tlogit_1\na.b\t1,5\t2\nc,d\t3\t4,25\n")
     assert open_rows(path, need_labels=False).array().tolist() == [[1.5, 2], [3, 4.25]]

@@ -1,4 +1,4 @@
-"""Probabilities of 0: every way in raises them to one floor, which the calibrator remembers."""
+"""Probabilities of 0: every reader raises them to the same floor, which the calibrator stores."""
 
 from dataclasses import replace
 
@@ -75,7 +75,7 @@ def test_without_a_zero_nothing_is_raised():
     assert 0 < probability_floor(probs) <= 1e-200
 
 
-def test_a_floor_that_is_given_holds_and_0_keeps_impossible_classes():
+def test_a_given_floor_is_used_and_0_keeps_impossible_classes():
     probs = [[0.9, 0.1, 0.0], [0.999, 0.001, 0.0]]
     np.testing.assert_allclose(np.exp(logits_from_probs(probs, floor=0.01))[:, 1:], [[0.1, 0.01], [0.01] * 2])
     assert np.isneginf(logits_from_probs(probs, floor=0)[:, 2]).all()
@@ -163,7 +163,7 @@ def test_a_calibrator_without_a_floor_keeps_impossible_classes(run, forest):
     assert (np.load("out.npz")["probs"] == 0).sum() == (forest[1][0] == 0).sum()
 
 
-def test_compare_has_one_floor_for_both_parts_and_no_method_falls_out(run):
+def test_compare_uses_one_floor_for_both_parts_and_drops_no_method(run):
     said = run("compare", "task.npz", "-m", "ts,lts", "--json")
     assert said.count("probability 0 in") == 2
     assert "as in the validation rows" in said

@@ -114,7 +114,7 @@ def test_missing_values_are_refused(saved):
         open_rows(path, kind="logits")
 
 
-def test_a_name_that_is_no_class(saved):
+def test_a_name_that_is_not_a_class_is_refused(saved):
     with pytest.raises(
         InputError, match="every label must be the name of a class: 'cat', 'dog', 'owl'; found"
     ):

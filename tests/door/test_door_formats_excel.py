@@ -70,13 +70,13 @@ def test_labels_may_stay_unread(path):
     assert open_rows(path, need_labels=False).array().tolist() == [[0.25, 0.75]]
 
 
-def test_what_is_no_table(path):
+def test_a_file_that_is_not_a_table_is_refused(path):
     with pytest.raises(InputError, match="must name the columns, as logit_0, logit_1, label; found numbers"):
         open_rows(save(path, [0.5, 0.5], [0.25, 0.75]))
     with pytest.raises(InputError, match=r"must name the columns.* found no cells"):
         open_rows(save(path))
     path.write_bytes(path.read_bytes()[:-50])
-    with pytest.raises(InputError, match="is not an Excel workbook, or a damaged one"):
+    with pytest.raises(InputError, match="is not an Excel workbook, or is damaged"):
         open_rows(path)
 
 

@@ -116,7 +116,7 @@ def test_a_text_is_looked_for_in_the_document(path, doc):
         assert right_answers(path, line | {"target": "B"}) == [1]
 
 
-def test_a_number_that_is_a_text_as_well_means_what_acc_says(path):
+def test_a_target_that_may_be_an_index_or_a_text_is_decided_by_acc(path):
     # "1" is the second answer, or the text of the first.
     line = sample(0, [-1.0, -2.0, -3.0], ["1", "2", "3"], 0, target="1")
     assert right_answers(path, line | {"acc": 1.0}) == [0]
@@ -126,7 +126,7 @@ def test_a_number_that_is_a_text_as_well_means_what_acc_says(path):
         right_answers(path, line)
 
 
-def test_contexts_that_share_an_ending_are_told_apart_by_acc(path):
+def test_contexts_that_share_an_ending_are_distinguished_by_acc(path):
     line = sample(0, [-9.0, -8.0], ["is big.", "is big."], 0, target=" is big.")
     assert right_answers(path, line | {"acc": 0.0}) == [0]
     assert right_answers(path, line | {"acc": 1.0}) == [1]
@@ -153,7 +153,7 @@ def test_labels_may_stay_unread(path, samples):
     [
         (
             {"filtered_resps": ["The answer is 4."]},
-            "as tasks have that generate text. Take the samples of a mul",
+            "as tasks have that generate text. Use the samples of a mul",
         ),
         ({"filtered_resps": [["-3.0", "False"]]}, "found one, as in tasks without choices"),
         ({"filtered_resps": [["nan", "False"], ["-1.0", "True"]]}, "a number as the log-likelihood of each"),
@@ -173,7 +173,7 @@ def test_labels_may_stay_unread(path, samples):
         ),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_its_line(path, samples, changes, words):
+def test_an_unusable_line_is_refused_with_its_number(path, samples, changes, words):
     samples[1] |= changes
     with pytest.raises(InputError) as caught:
         open_rows(save(path, samples))

@@ -84,7 +84,7 @@ def test_a_shape_without_numbers_takes_no_memory(path):
         open_rows(path, need_labels=False)
 
 
-def test_what_is_no_dataset_of_numbers(path):
+def test_a_dataset_without_numbers_is_refused(path):
     with h5py.File(path, "w") as file:
         file.create_dataset("logits", data=np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f4")]))
     with pytest.raises(InputError, match="must hold numbers"):

@@ -72,7 +72,7 @@ def test_a_score_of_a_binary_classifier_and_whole_labels(path):
     assert rows.labels.tolist() == [1, 0]
 
 
-def test_a_class_that_is_ruled_out_has_minus_infinity(path):
+def test_an_impossible_class_has_minus_infinity(path):
     save(path, ['{"logits": [0.5, -Infinity], "label": 0}'])
     assert open_rows(path).logits().tolist() == [[0.5, -np.inf]]
 
@@ -84,16 +84,19 @@ def test_a_class_that_is_ruled_out_has_minus_infinity(path):
             '{"logits": [1, 2], "label": 0}',
             "'logits' must be a list of 3 numbers, as in the first record; found 2",
         ),
-        ('{"logits": [1, NaN, 3], "label": 0}', "logits must hold numbers, as a float can hold; found NaN"),
-        ('{"logits": [1, "2", 3], "label": 0}', 'logits must hold numbers, as a float can hold; found "2"'),
-        ('{"logits": [1, true, 3], "label": 0}', "logits must hold numbers, as a float can hold; found true"),
+        ('{"logits": [1, NaN, 3], "label": 0}', "logits must hold numbers in the range of floats; found NaN"),
+        ('{"logits": [1, "2", 3], "label": 0}', 'logits must hold numbers in the range of floats; found "2"'),
+        (
+            '{"logits": [1, true, 3], "label": 0}',
+            "logits must hold numbers in the range of floats; found true",
+        ),
         (
             '{"logits": [1, 1e999, null], "label": 0}',
-            "logits must hold numbers, as a float can hold; found null",
+            "logits must hold numbers in the range of floats; found null",
         ),
         (
             '{"logits": [1, 2, 1' + "0" * 400 + '], "label": 0}',
-            "must hold numbers, as a float can hold; found 1000",
+            "must hold numbers in the range of floats; found 1000",
         ),
         ('{"logits": null, "label": 0}', "'logits' must be on every line; found null"),
         ('{"label": 0}', "'logits' must be on every line; found only label"),
@@ -149,8 +152,8 @@ def test_blank_lines_only_and_a_damaged_gzip(tmp_path):
         open_rows(tmp_path / "val.jsonl")
     packed = gzip.compress("".join(json.dumps(line) + "\n" for line in lists()).encode())
     (tmp_path / "val.jsonl.gz").write_bytes(packed[:-12])
-    with pytest.raises(InputError, match="is not a gzip file, or a damaged one"):
+    with pytest.raises(InputError, match="is not a gzip file, or is damaged"):
         open_rows(tmp_path / "val.jsonl.gz")
     (tmp_path / "val.jsonl.gz").write_bytes(b"no gzip at all")
-    with pytest.raises(InputError, match="is not a gzip file, or a damaged one"):
+    with pytest.raises(InputError, match="is not a gzip file, or is damaged"):
         open_rows(tmp_path / "val.jsonl.gz")

@@ -81,7 +81,7 @@ def test_a_file_that_generates_is_refused_by_name(folder):
         find_tasks([folder / "samples_sums_2026-01-01T00-00-00.123.jsonl"])
 
 
-def test_a_name_of_ones_own_stays(folder):
+def test_a_name_of_the_users_own_is_kept(folder):
     (folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").rename(folder / "mine__gpt.jsonl")
     assert [task.name for task in find_tasks([folder])] == ["mine__gpt"]
 
@@ -134,7 +134,7 @@ def test_a_study_of_samples_by_length(run, folder, tmp_path):
     assert run(*words, "--length-normalised").code == 0  # it goes on
     refused = run(*words)
     assert refused.code == 2
-    assert "must be read as when the study was begun" in refused.err
+    assert "must be read as when the study began" in refused.err
 
 
 def test_a_study_without_samples_is_not_normalised_by_length(run, tmp_path):
@@ -146,7 +146,7 @@ def test_a_study_without_samples_is_not_normalised_by_length(run, tmp_path):
     assert not (tmp_path / "s").exists()
 
 
-def test_the_commands_take_samples_as_they_are(run, folder, tmp_path):
+def test_the_commands_read_harness_samples_directly(run, folder, tmp_path):
     path = folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
     assert run("fit", path, "-m", "ts", "-o", tmp_path / "cal.json").code == 0
     plain = json.loads(run("evaluate", path, "--json").out)

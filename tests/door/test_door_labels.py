@@ -1,4 +1,4 @@
-"""Labels that are likely mistakes: the sentence names the mistake, and its remedy works."""
+"""Labels that are probably mistakes: the message names the mistake, and its remedy works."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_a_remedy_for_labels_works_when_it_is_followed(labels, message):
     assert fitted_temperature(follow(str(caught.value), labels=labels)) == T
 
 
-def test_several_labels_in_a_row_are_another_problem_solved_class_by_class():
+def test_multi_label_rows_are_refused_and_the_advice_works_class_by_class():
     labels = np.eye(3)[TASK.labels]
     labels[::3, 1] = 1
     with pytest.raises(InputError, match="several true classes or none") as caught:
@@ -56,9 +56,9 @@ def test_several_labels_in_a_row_are_another_problem_solved_class_by_class():
         assert cal.predict_proba(TASK.logits[:, k]).shape == (200, 2)
 
 
-def test_probabilities_of_several_labels_are_another_problem_too():
+def test_multi_label_probabilities_are_refused_with_advice():
     probs = np.tile([0.9, 0.8, 0.1], (200, 1))
-    with pytest.raises(InputError, match=r"above one half: if several can be true.*probs\[:, k\]"):
+    with pytest.raises(InputError, match=r"above one half. If several can be true.*probs\[:, k\]"):
         metrics.ece(probs, TASK.labels)
     assert metrics.ece(probs[:, 1], TASK.labels == 1) > 0
 
@@ -96,7 +96,7 @@ def test_a_single_row_needs_an_axis_of_rows():
 def test_names_of_classes_are_given_as_a_list(labels):
     with pytest.raises(InputError, match=r"need the names of the 3 columns in their order.*Pass") as caught:
         fitted_temperature(labels)
-    # Which name is whose column, only the user knows: no order is proposed that could be followed blindly.
+    # Only the user knows the order of the columns: no order is proposed that could be followed blindly.
     assert str(caught.value).endswith("Pass classes=['FIRST', 'SECOND', '...'].")
     cal = TemperatureScaling().fit(TASK.logits, labels, classes=NAMES)
     assert (cal.temperature_, cal.class_names_) == (T, tuple(NAMES))
@@ -115,7 +115,7 @@ def test_classes_that_are_whole_numbers_are_what_labels_are_compared_with():
     codes = np.array([30, 10, 20])
     assert fitted_temperature(codes[TASK.labels], classes=codes) == T
     assert fitted_temperature(TASK.labels, classes=[0, 1, 2]) == T
-    with pytest.raises(InputError, match=r"labels must be these: 30, 10, 20; found 2 in"):
+    with pytest.raises(InputError, match=r"labels must be among them: 30, 10, 20; found 2 in"):
         fitted_temperature(TASK.labels, classes=codes)
 
 
@@ -142,7 +142,7 @@ def test_more_names_than_columns_do_not_match():
         fitted_temperature(labels)
 
 
-def test_all_metrics_and_comparisons_take_names():
+def test_all_metrics_and_comparisons_accept_names():
     given = {"classes": NAMES}
     for metric in (
         *("accuracy", "nll", "brier", "ece", "mce", "classwise_ece", "debiased_ece", "smooth_ece", "aurc"),
@@ -165,7 +165,7 @@ def test_all_metrics_and_comparisons_take_names():
 @pytest.mark.parametrize(
     ("key", "meant"), [("HTS", "hts"), ("bays", "bayes"), ("bayes_bias", "bayes-bias"), ("Mono", "mono")]
 )
-def test_the_method_that_was_likely_meant_is_named(key, meant):
+def test_a_similar_method_name_is_suggested(key, meant):
     for use in (
         lambda: make_calibrator(key),
         lambda: compare(TASK.logits, TASK.labels, methods=[key]),
@@ -175,13 +175,13 @@ def test_the_method_that_was_likely_meant_is_named(key, meant):
     assert make_calibrator(meant).fit(TASK.logits, TASK.labels).n_rows_ == 200
 
 
-def test_a_method_that_resembles_none_is_only_refused():
+def test_a_method_without_a_similar_name_is_refused_without_a_suggestion():
     with pytest.raises(InputError) as caught:
         make_calibrator("isotonic")
     assert str(caught.value).endswith("found 'isotonic'.")
 
 
-def test_a_misspelt_option_is_guessed_as_well():
+def test_a_misspelt_option_gets_a_suggestion_too():
     with pytest.raises(InputError, match=r"'nll', 'brier'; found 'NLL'\. Did you mean 'nll'\?"):
         make_calibrator("ets", loss="NLL").fit(TASK.logits, TASK.labels)
 
@@ -201,17 +201,17 @@ def test_labels_that_are_whole_numbers_are_names_where_names_are_whole_numbers(n
     # Whichever of them occur: a file with the labels 1 and 2 alone means the same classes.
     for labels in ([1, 2, 3], [1, 2, 2], [3, 3, 3]):
         np.testing.assert_array_equal(check_labels(labels, 3, 3, names), np.array(labels) - 1)
-    with pytest.raises(InputError, match=r"must be these: 1, 2, 3; found 0 in 1 row \(first: row 2\)"):
+    with pytest.raises(InputError, match=r"must be among them: 1, 2, 3; found 0 in 1 row \(first: row 2\)"):
         check_labels([1, 2, 0], 3, 3, names)
 
 
-def test_truth_values_are_the_classes_that_are_called_so():
+def test_boolean_labels_are_the_classes_named_true_and_false():
     for names in (("True", "False"), ("true", "false"), check_classes([True, False], 2)):
         assert check_labels([True, False, True], 3, 2, names).tolist() == [0, 1, 0]
     assert check_labels([True, False, True], 3, 2, ("cat", "dog")).tolist() == [1, 0, 1]
 
 
-def test_labels_of_no_use_are_refused_in_words():
+def test_unusable_labels_are_refused_with_a_message():
     for labels, words in (
         ([[0], [1, 2]], "found lists of different lengths"),
         (np.array([0, 1, 2**70], object), "found object such as '0'"),

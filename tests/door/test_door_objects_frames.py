@@ -1,4 +1,4 @@
-"""Data frames bring the names of their classes: labels may be names, and columns out of order are refused."""
+"""Data frames have class names: labels may be names, and columns in another order are refused."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_columns_in_another_order_are_refused_until_put_in_order(cal, use):
     pd.testing.assert_frame_equal(ordered, FRAME)
 
 
-def test_columns_of_other_names_are_refused_until_taken_as_numbers(cal):
+def test_columns_of_other_names_are_refused_unless_passed_as_an_array(cal):
     renamed = FRAME.rename(columns={"eel": "fox"}).astype("Float64")
     with pytest.raises(InputError, match=r"found 'cat', 'dog', 'fox', without 'eel'\. If .* pass") as caught:
         cal.predict_proba(renamed)
@@ -121,7 +121,7 @@ def test_a_file_remembers_the_names(cal, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(FRAME), cal.predict_proba(FRAME))
 
 
-def test_columns_that_are_numbered_are_taken_as_an_array(cal):
+def test_numbered_columns_are_read_as_an_array(cal):
     numbered = pd.DataFrame(TASK.logits)
     np.testing.assert_array_equal(cal.predict_proba(numbered), cal.predict_proba(FRAME))
     assert not hasattr(TemperatureScaling().fit(numbered, TASK.labels), "class_names_")

@@ -1,4 +1,4 @@
-"""Probabilities where logits are wanted: used as they are, and said once."""
+"""Probabilities given as logits: they are used, with one warning."""
 
 import warnings
 
@@ -44,7 +44,7 @@ def said(use):
     ],
     ids=["fit", "probs", "transform", "T", "predict", "adapt", "compare", "compare two", "compare test"],
 )
-def test_probabilities_as_logits_are_said_once_at_the_line_of_the_call(use):
+def test_probabilities_as_logits_give_one_warning_at_the_line_of_the_call(use):
     messages, files = said(use)
     assert len(messages) == 1
     assert SAID in messages[0]
@@ -52,7 +52,7 @@ def test_probabilities_as_logits_are_said_once_at_the_line_of_the_call(use):
     assert files == [__file__]
 
 
-def test_the_remedy_is_silent_and_right():
+def test_the_remedy_gives_no_warning_and_the_right_result():
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
         cal = TemperatureScaling().fit(logits_from_probs(PROBS), TASK.labels)
@@ -85,7 +85,7 @@ def test_binary_scores_within_the_unit_interval_are_recognised_if_there_are_enou
     ],
     ids=["zeros", "halves", "one row is not", "logs", "masked", "one score", "none"],
 )
-def test_other_small_numbers_are_no_probabilities(logits):
+def test_other_small_numbers_are_not_mistaken_for_probabilities(logits):
     assert not warn_of_probabilities(logits)
 
 
@@ -107,7 +107,7 @@ def test_only_the_first_rows_are_looked_at():
     assert Counted.rows == 1
 
 
-def test_tensors_with_gradients_are_looked_at_too():
+def test_tensors_with_gradients_are_checked_too():
     torch = pytest.importorskip("torch", reason="PyTorch is an extra")
     held = torch.from_numpy(PROBS).requires_grad_()
     assert len(said(lambda: CAL.predict_proba(held))[0]) == 1
@@ -115,7 +115,7 @@ def test_tensors_with_gradients_are_looked_at_too():
     assert said(lambda: CAL.predict_proba(torch.from_numpy(TASK.logits).requires_grad_()))[0] == []
 
 
-def test_a_fit_to_dask_arrays_says_it_after_its_passes():
+def test_a_fit_to_dask_arrays_warns_after_its_passes():
     da = pytest.importorskip("dask.array", reason="Dask is an extra")
     messages, _ = said(lambda: TemperatureScaling().fit(da.from_array(PROBS, chunks=(50, 3)), TASK.labels))
     assert len(messages) == 1
@@ -140,7 +140,7 @@ def files(tmp_path, monkeypatch):
         "compare val.npz -m ts",
     ],
 )
-def test_the_command_line_says_it_once_with_its_option(files, command):
+def test_the_command_line_warns_once_and_names_its_option(files, command):
     result = CliRunner().invoke(cli, command.split())
     lines = [line for line in result.stderr.splitlines() if "like probabilities" in line]
     assert lines == [
@@ -150,7 +150,7 @@ def test_the_command_line_says_it_once_with_its_option(files, command):
     assert result.exit_code == 0
 
 
-def test_the_option_of_the_command_line_is_silent_where_probabilities_are_meant(tmp_path, monkeypatch):
+def test_from_probs_gives_no_warning(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("val.npy", PROBS)
     np.save("labels.npy", TASK.labels)
@@ -161,14 +161,14 @@ def test_the_option_of_the_command_line_is_silent_where_probabilities_are_meant(
     assert (quiet.exit_code, "like probabilities" in quiet.stderr) == (0, False)
 
 
-def test_the_tasks_of_a_study_are_looked_at_when_they_are_found(tmp_path):
+def test_the_tasks_of_a_study_are_checked_when_they_are_found(tmp_path):
     arrays = {"labels_val": TASK.labels, "labels_test": TASK.labels}
     np.savez(tmp_path / "a.npz", logits_val=PROBS, logits_test=TASK.logits, **arrays)
     with pytest.warns(InputWarning, match=SAID):
         find_tasks([tmp_path])
 
 
-def test_invalid_rows_are_refused_as_ever():
+def test_invalid_rows_are_still_refused():
     broken = np.tile(PROBS, (2, 1))
     broken[-1, 0] = np.nan
     with pytest.warns(InputWarning, match=SAID), pytest.raises(InputError, match="found NaN in 1 row"):

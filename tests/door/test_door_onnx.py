@@ -1,4 +1,4 @@
-"""A calibrator behind classifiers of scikit-learn's converter: probabilities are never taken for logits."""
+"""A calibrator after classifiers of scikit-learn's converter: probabilities are never mistaken for logits."""
 
 import json
 
@@ -78,7 +78,7 @@ def test_a_calibrator_of_probabilities_takes_their_logarithms_with_its_floor(con
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_calibrator_of_logits_is_refused_behind_probabilities_and_the_remedy_works(convert, run, name):
+def test_a_calibrator_of_logits_is_refused_after_probabilities_and_the_remedy_works(convert, run, name):
     probs = convert(name).predict_proba(X[VAL])
     floor = probability_floor(probs)
     cal = make_calibrator("ts").fit(logits_from_probs(probs, floor), Y[VAL])
@@ -102,7 +102,7 @@ def test_raw_scores_are_logits_whatever_their_name(convert, name):
         cal.to_onnx("other.onnx", model="classifier.onnx", output="probabilities", from_probs=True)
 
 
-def test_a_calibrator_of_probabilities_behind_raw_scores_has_its_floor(convert, run):
+def test_a_calibrator_of_probabilities_after_raw_scores_uses_its_floor(convert, run):
     model = convert("boosted", raw_scores=True)
     assert run("fit", "val.npz", "-m", "lts", "-o", "cal.json")[0] == 0
     assert run(*EXPORT) == (0, "")
@@ -111,7 +111,7 @@ def test_a_calibrator_of_probabilities_behind_raw_scores_has_its_floor(convert, 
     np.testing.assert_allclose(served(), wanted, atol=1e-5)
 
 
-def test_maps_of_scikit_learn_are_refused_with_the_way_out(convert, models, run):
+def test_maps_of_scikit_learn_are_refused_with_advice(convert, models, run):
     convert("forest")
     onnx.save(converter.to_onnx(models["forest"], X[:1]), "classifier.onnx")
     assert run("fit", "val.npz", "-m", "ts", "-o", "cal.json")[0] == 0
@@ -151,7 +151,7 @@ def test_another_output_with_the_logits_is_named(fitted, tmp_path):
     fitted.to_onnx(tmp_path / "out.onnx", model=source, output="raw")
 
 
-def test_a_name_is_overruled_by_the_user(fitted, tmp_path):
+def test_the_user_overrules_a_name(fitted, tmp_path):
     source = graph(tmp_path, ("Exp", ["scores"], ["prob"]), outputs=["prob"])
     with pytest.raises(InputError, match="from_probs=True"):
         fitted.to_onnx(tmp_path / "out.onnx", model=source)
@@ -159,7 +159,7 @@ def test_a_name_is_overruled_by_the_user(fitted, tmp_path):
     assert "Log" not in [node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node]
 
 
-def test_what_a_softmax_makes_is_calibrated_from_what_goes_in(fitted, tmp_path):
+def test_the_input_of_a_softmax_is_calibrated_instead_of_its_output(fitted, tmp_path):
     source = graph(tmp_path, ("Softmax", ["scores"], ["probabilities"]), outputs=["probabilities"])
     fitted.to_onnx(tmp_path / "out.onnx", model=source)
     rows = np.random.default_rng(1).uniform(0, 5, (20, 3)).astype(np.float32)
@@ -167,7 +167,7 @@ def test_what_a_softmax_makes_is_calibrated_from_what_goes_in(fitted, tmp_path):
     np.testing.assert_allclose(probs, fitted.predict_proba(rows), atol=1e-5)
 
 
-def test_an_output_of_which_nothing_is_known_needs_the_users_word(tmp_path, monkeypatch, run):
+def test_an_output_of_unknown_content_needs_an_option(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     graph(tmp_path, ("Exp", ["X"], ["y"]), outputs=["y"])
     probs = np.random.default_rng(0).dirichlet([1, 1, 1], 100)

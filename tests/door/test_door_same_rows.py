@@ -1,4 +1,4 @@
-"""Test rows that were fitted to as well: the same set is refused, a large share is said."""
+"""Test rows that were also used to fit: the same set is refused, a large share gives a warning."""
 
 import warnings
 
@@ -24,14 +24,14 @@ def quiet(val, test):
     return True
 
 
-def test_the_same_rows_in_both_sets_are_refused_and_cross_validation_is_the_way_out():
+def test_the_same_rows_in_both_sets_are_refused_and_cross_validation_works_instead():
     labels = TASK.labels[:200]
     with pytest.raises(InputError, match="found the same 200 rows in both"):
         compare(VAL, labels, VAL.copy(), labels, ["ts"], draws=5)
     assert compare(VAL, labels, methods=["ts"], draws=5).judged_on == "5-fold cross-validation"
 
 
-def test_many_shared_rows_are_counted_wherever_they_stand():
+def test_shared_rows_are_counted_at_any_position():
     test = np.concatenate([TEST[:150], VAL[::4][::-1]])
     with pytest.warns(InputWarning, match="found 50 of 200 test rows among the validation rows, to the bit"):
         compare(VAL, TASK.labels[:200], test, TASK.labels[200:], ["ts"], draws=5)
@@ -42,7 +42,7 @@ def test_the_same_rows_in_another_order_are_all_counted():
         check_apart(VAL, VAL[::-1])
 
 
-def test_a_tenth_of_shared_rows_is_let_pass_and_more_is_not():
+def test_a_tenth_of_shared_rows_is_accepted_and_more_is_not():
     assert quiet(VAL, np.concatenate([TEST[20:], VAL[:20]]))
     with pytest.warns(InputWarning, match="found 21 of 200"):
         check_apart(VAL, np.concatenate([TEST[21:], VAL[:21]]))
@@ -75,14 +75,14 @@ def test_arrays_of_many_blocks_and_of_masked_classes_are_compared():
 
 
 @pytest.mark.parametrize(("trees", "rows"), [(3, 200), (10, 20), (30, 40), (100, 100), (100, 300)])
-def test_the_few_outputs_of_a_small_forest_repeat_by_chance(trees, rows):
+def test_repeated_outputs_of_a_small_forest_are_not_counted_as_shared(trees, rows):
     for seed in range(20):
         votes = np.random.default_rng(seed).multinomial(trees, [0.5, 0.3, 0.2], size=2 * rows)
         logs = np.log(votes / trees + 0.01)
         assert quiet(logs[:rows], logs[rows:])
 
 
-def test_the_command_line_says_both(tmp_path, monkeypatch):
+def test_the_command_line_reports_both(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("val.npz", logits=VAL, labels=TASK.labels[:200])
     np.savez("mixed.npz", logits=np.concatenate([TEST[:100], VAL[:50]]), labels=TASK.labels[:150])

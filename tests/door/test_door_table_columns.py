@@ -1,4 +1,4 @@
-"""Which columns of a table are scores, labels and ids: none is shifted, dropped or taken for another."""
+"""Which columns of a table are scores, labels and ids: none is shifted, dropped or confused with another."""
 
 import json
 import shlex
@@ -55,7 +55,7 @@ def refusal(path, **options):
 
 
 @pytest.mark.parametrize("blank", ["", " "])
-def test_a_quoted_cell_behind_a_blank_shifts_no_column(csv, blank):
+def test_a_quoted_cell_after_a_space_does_not_shift_columns(csv, blank):
     path = csv(f'label, note, logit_0, logit_1\n0,{blank}"a, 7, 5, b", 1, 2\n1, plain,{blank}"3", 4\n')
     rows = open_rows(path)
     assert rows.array().tolist() == [[1, 2], [3, 4]]
@@ -70,12 +70,12 @@ def test_quoted_ids_and_labels_are_whole(csv):
 
 
 @pytest.mark.parametrize("cell", ["1_000", '"1_000"'])
-def test_a_number_of_python_alone_is_none_of_a_table(csv, cell):
+def test_a_number_that_only_python_accepts_is_not_a_number_in_a_table(csv, cell):
     path = csv(f"logit_0,logit_1\n{cell},2\n")
     assert "line 2, column 'logit_0' must hold a number; found '1_000'" in refusal(path, need_labels=False)
 
 
-def test_nor_is_it_one_among_labels(csv):
+def test_a_name_that_looks_like_a_number_is_not_a_number_among_labels(csv):
     rows = open_rows(csv("1_0,2_0,label\n1,2,2_0\n3,4,1_0\n"), kind="logits")
     assert (rows.class_names, rows.labels.tolist()) == (("1_0", "2_0"), [1, 0])
 
@@ -144,7 +144,7 @@ def test_a_file_of_labels_may_hold_anything_else(table, csv, suffix, names, row)
     assert open_rows(csv("logit_0,logit_1\n1,2\n"), labels=labels).labels.tolist() == [1]
 
 
-def test_a_file_of_labels_with_another_column_that_may_be_one(csv):
+def test_a_file_of_labels_with_two_possible_label_columns_is_refused(csv):
     scores, labels = csv("logit_0,logit_1\n1,2\n"), csv("y,label\n0,1\n", "truth.csv")
     assert "Pass label_column='y' or label_column='label'." in refusal(scores, labels=labels)
     assert open_rows(scores, labels=labels, label_column="label").labels.tolist() == [1]
@@ -181,7 +181,7 @@ def test_labels_may_be_true_and_false_alone(table, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "xlsx"])
-def test_true_and_false_stay_what_they_are(table, suffix):
+def test_true_and_false_stay_labels(table, suffix):
     from temperance.data.formats import open_members
 
     path = table(suffix, ["prob", "label"], [0.25, True], [0.5, False])
@@ -224,7 +224,7 @@ def test_too_few_columns_of_numbers_to_be_classes(table, suffix):
     message = refusal(path, need_labels=False, kind="logits")
     assert "column 'who' must hold numbers" in message
     assert message.endswith(
-        "Name a column of scores logit or prob, several logit_0, logit_1; others are left alone."
+        "Name a column of scores logit or prob, several logit_0, logit_1; others are ignored."
     )
     renamed = table(suffix, ["who", "where", "logit"], ["a", "b", 1])
     assert open_rows(renamed, need_labels=False).array().tolist() == [1]
@@ -238,10 +238,10 @@ def test_text_further_down_is_a_cell_to_correct(table):
 
 
 @pytest.mark.parametrize(("names", "place"), [("label,cat,dog,", 4), (",cat,,dog", 3), ("label,,cat,dog", 2)])
-def test_the_place_of_a_column_without_a_name(csv, names, place):
+def test_a_column_without_a_name_is_reported_by_its_position(csv, names, place):
     path = csv(f"{names}\n1,1,1,1\n")
     message = refusal(path, need_labels=False, kind="logits")
-    assert f"found none in column {place}. Name it, or drop it. Pass classes='cat,dog'." in message
+    assert f"found none for column {place}. Name it, or drop it. Pass classes='cat,dog'." in message
     assert open_rows(path, need_labels=False, kind="logits", classes="cat,dog").shape == (1, 2)
 
 

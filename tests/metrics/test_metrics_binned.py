@@ -39,7 +39,7 @@ def test_zero_belongs_to_the_first_bin_and_one_to_the_last():
     np.testing.assert_array_equal(bin_of(np.array([0.0, 1.0]), 15), [0, 14])
 
 
-def test_the_edges_hold_through_the_public_function_in_float32():
+def test_the_public_function_respects_the_edges_in_float32():
     # 0.7 of float32 is below 0.7 of float64, and 0.6 above: widening first would move the second.
     probs = np.array([[0.7, 0.3], [0.6, 0.4]], dtype=np.float32)
     np.testing.assert_array_equal(metrics.reliability(probs, [0, 0], bins=10).count[5:7], [1, 1])
@@ -90,7 +90,7 @@ def test_mass_bins_never_split_equal_confidences():
     np.testing.assert_allclose(diagram.confidence[filled], [0.6, 0.7, 0.9])
 
 
-def test_classwise_ece_with_mass_bins_takes_many_zeros():
+def test_classwise_ece_with_mass_bins_accepts_many_zeros():
     probs = np.array([[1.0, 0.0, 0.0]] * 6 + [[0.5, 0.5, 0.0]] * 2)
     labels = np.array([0] * 6 + [0, 1])
     assert metrics.classwise_ece(probs, labels, bins=3, strategy="mass") == 0
@@ -104,7 +104,7 @@ def test_debiased_ece_subtracts_the_bias_of_a_folded_normal():
     assert value == pytest.approx(gap - (simulated - gap), abs=1e-3)
 
 
-def test_debiased_ece_equals_ece_where_no_bin_shows_noise():
+def test_debiased_ece_equals_ece_if_no_bin_has_noise():
     probs, labels = [[0.9, 0.1], [0.6, 0.4]], [0, 1]
     assert metrics.debiased_ece(probs, labels) == pytest.approx(metrics.ece(probs, labels))
 

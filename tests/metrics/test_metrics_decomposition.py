@@ -85,7 +85,7 @@ def test_zero_probabilities_leave_a_finite_refinement():
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3])
-def test_few_rows_are_no_error(n_rows):
+def test_few_rows_are_not_an_error(n_rows):
     parts = metrics.decompose([[0.6, 0.4]] * n_rows, [0] * n_rows)
     assert parts.calibration >= 0
 

@@ -42,7 +42,7 @@ def test_the_parts_of_each_loss_add_up(result):
         assert parts == pytest.approx(result[loss].value, rel=1e-12)
 
 
-def test_a_calibration_part_that_came_out_as_0_may_have_been_missed(simulate):
+def test_a_calibration_part_of_0_has_an_interval_that_allows_for_missed_error(simulate):
     # Slightly sharpened, and by chance no recalibrator does better out of fold.
     rows = simulate(300, 3, sharpen=1.1, seed=4)[:2]
     estimate = metrics.evaluate(*rows, draws=200)["nll_calibration"]
@@ -116,7 +116,7 @@ def test_intervals_cover_the_population_value(simulate, sharpen):
     assert min(hits.values()) >= 25, hits
 
 
-def test_a_plain_percentile_interval_would_miss_a_calibrated_classifier(simulate):
+def test_a_percentile_interval_would_not_cover_a_calibrated_classifier(simulate):
     # Why the calibration errors have an interval of their own.
     probs, labels, _ = simulate(1000, 3)
     estimate = metrics.evaluate(probs, labels, draws=200)["ece"]
@@ -142,6 +142,6 @@ def test_the_evaluation_can_be_stored(result):
 
 
 @pytest.mark.parametrize("n_rows", [1, 2])
-def test_few_rows_are_no_error(n_rows):
+def test_few_rows_are_not_an_error(n_rows):
     result = metrics.evaluate([[0.6, 0.4]] * n_rows, [0] * n_rows, draws=10)
     assert result["accuracy"].value == 1

@@ -1,4 +1,4 @@
-"""Intervals: the same everywhere, of their level, and from summaries of rows alone."""
+"""Intervals: the same everywhere, with the right coverage, and computed only from summaries of rows."""
 
 import importlib.util
 from pathlib import Path
@@ -127,11 +127,11 @@ def test_kept_scales_cover_the_norm_of_a_normal_vector(truth, n_true):
         size = np.abs(mean).sum()
         low, high = kept_scales(size, mean, noise, 0.95)
         hits += low * size <= truth <= max(high, 1.0) * size
-    # A norm of which one residual is all: noise of the others is not told from residuals, and costs coverage.
+    # A norm with one large residual: noise of the others looks like residuals, which reduces coverage.
     assert (0.91 if n_true > 1 or truth == 0 else 0.85) <= hits / n <= 0.99, hits / n
 
 
-def test_the_debiased_error_has_an_interval_of_its_own(simulate):
+def test_the_debiased_error_has_its_own_interval(simulate):
     result = metrics.evaluate(*simulate(400, 4, sharpen=1.3)[:2], draws=300)
     plain, debiased = result["ece"], result["debiased_ece"]
     assert debiased.value < plain.value

@@ -36,7 +36,7 @@ def test_brier_sums_over_classes():
     assert metrics.brier(PROBS, LABELS) == pytest.approx(np.mean(by_hand), rel=1e-14)
 
 
-def test_overconfidence_is_mean_confidence_less_accuracy():
+def test_overconfidence_is_mean_confidence_minus_accuracy():
     assert metrics.overconfidence(PROBS, LABELS) == pytest.approx((0.7 + 0.6 + 0.6 + 0.5) / 4 - 0.5)
 
 

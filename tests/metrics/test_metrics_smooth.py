@@ -23,7 +23,7 @@ def error_at(probs, labels, width):
     return _absolute_integral(_cosines(grid_mean(rows)), width)
 
 
-def test_the_grid_keeps_the_size_and_the_place_of_each_residual():
+def test_the_grid_keeps_the_size_and_the_position_of_each_residual():
     confidence = np.array([0.5, 0.61803, 0.75, 0.9])
     rows = check_rows(np.column_stack([confidence, 1 - confidence]), [0, 1, 0, 1])
     masses = grid_sums(rows)(np.eye(4))
@@ -78,7 +78,7 @@ def test_no_mass_is_lost_at_certainty():
     assert metrics.smooth_ece([[1.0, 0.0]] * 4, [0, 0, 0, 1]) == pytest.approx(0.25, abs=1e-6)
 
 
-def test_right_and_certain_rows_have_no_smooth_error():
+def test_rows_that_are_right_and_certain_have_no_smooth_error():
     assert metrics.smooth_ece([[1.0, 0.0]] * 4, [0] * 4) == 0
 
 

@@ -166,7 +166,7 @@ def test_the_tests_of_an_evaluation_are_those_of_the_top_label(simulate):
     assert max(map(len, str(result).splitlines())) <= 80
 
 
-def test_probabilities_of_one_half_tell_spiegelhalter_nothing():
+def test_probabilities_of_one_half_give_no_spiegelhalter_statistic():
     half = metrics.spiegelhalter([[0.5, 0.5]] * 100, [0] * 100)
     assert half.words == "It says nothing: every probability is 1/2."
     assert half.p_value == 1

@@ -114,7 +114,7 @@ def test_sums_of_parts_are_the_sums_of_the_whole(world):
         np.testing.assert_allclose(value, getattr(whole, name), rtol=1e-9, atol=1e-9, err_msg=name)
 
 
-def test_blocks_give_what_the_whole_gives(world, monkeypatch):
+def test_blocks_give_the_same_as_the_whole(world, monkeypatch):
     whole = monitoring.check(*world)
     monkeypatch.setattr("temperance.monitoring.batch.BLOCK_LOGITS", 300)
     parts = monitoring.check(*world)
@@ -156,7 +156,7 @@ def test_the_allowed_gap_grows_as_the_fit_shrinks_and_holds_zero():
     np.testing.assert_allclose(more.high[0] - narrow.high[0], 0.08)
 
 
-def test_the_result_is_plain_and_shows_itself(world, noisy):
+def test_the_result_is_plain_data_and_prints_itself(world, noisy):
     found = monitoring.check(world[0], world[1], noisy)
     plain = found.to_dict()
     assert json.loads(json.dumps(plain))["action"] == "refit"

@@ -1,4 +1,4 @@
-"""The e-process: exact, indifferent to how rows are cut into checks, and below its bound."""
+"""The e-process: exact, independent of how rows are split into checks, and below its bound."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_the_bound_is_below_the_capital_and_close_for_small_bets():
     np.testing.assert_allclose(bound[:, 0], exact[:, 0], atol=0.01)
 
 
-def test_many_classes_use_the_bound_and_are_never_above_the_exact_value(monkeypatch):
+def test_with_many_classes_the_bound_is_used_and_never_exceeds_the_exact_value(monkeypatch):
     rng = np.random.default_rng(3)
     each = drawn(rng, 400, 6)
     low, high = np.full(7, -0.03), np.full(7, 0.03)
@@ -102,7 +102,7 @@ def test_many_classes_use_the_bound_and_are_never_above_the_exact_value(monkeypa
     assert bounded.log_e > exact.log_e - 20
 
 
-def test_histories_side_by_side_are_those_one_by_one():
+def test_histories_simulated_together_equal_separate_ones():
     rng = np.random.default_rng(4)
     both = [sums_of(drawn(rng, 90), [30, 30, 30], LOW, HIGH) for _ in range(2)]
     stacked = CheckSums(
@@ -115,7 +115,7 @@ def test_histories_side_by_side_are_those_one_by_one():
 
 
 def test_false_alarms_stay_below_alpha_at_the_limit_itself():
-    """The hardest unchanged calibrator: its gap is exactly at the limit, and one looks after every check."""
+    """The worst case of an unchanged calibrator: a gap exactly at the limit, with a look after every check."""
     rng, histories, checks, rows = np.random.default_rng(5), 400, 40, 10
     low, high = np.array([-0.02, -1.0, -1.0]), np.array([0.02, 1.0, 1.0])
     each = np.zeros((checks, histories, rows, 3))

@@ -1,4 +1,4 @@
-"""Checks of few rows, and what is said when an alarm is past or a change is large."""
+"""Checks of few rows, and the message after a past alarm or a large change."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_many_equal_rows_are_counted_once_under_any_name(calibrator, tmp_path):
 
 
 @pytest.mark.parametrize("scale", [3.0, 10.0])
-def test_no_factor_is_told_of_a_large_change(calibrator, scale):
+def test_no_factor_is_reported_for_a_large_change(calibrator, scale):
     found = monitoring.check(calibrator, scale * TASK.logits[1000:], TASK.labels[1000:])
     assert "It is overconfident." in found.sentences
     assert not any("would fit" in sentence for sentence in found.sentences)
@@ -54,7 +54,7 @@ def test_the_factor_of_a_small_change_is_near_that_of_a_new_fit():
     assert factor == pytest.approx(again.temperature_ / calibrator.temperature_, rel=0.06)
 
 
-def test_an_alarm_of_earlier_checks_is_told_as_such(calibrator, tmp_path):
+def test_an_alarm_of_earlier_checks_is_reported_as_such(calibrator, tmp_path):
     history = tmp_path / "h.jsonl"
     wrong = (TASK.labels[1000:1200] + 1) % 3
     monitoring.check(calibrator, TASK.logits[1000:1200], wrong, history=history)

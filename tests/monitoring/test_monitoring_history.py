@@ -1,4 +1,4 @@
-"""The history: continued exactly, torn lines recognised, one writer at a time, no rows counted twice."""
+"""The history: continued exactly, incomplete lines recognised, one writer at a time, no row counted twice."""
 
 import os
 import signal
@@ -57,7 +57,7 @@ def test_a_record_survives_its_line_to_the_bit(world, path):
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.5, 0.99])
-def test_a_torn_line_is_told_skipped_and_left(world, path, share):
+def test_an_incomplete_line_is_reported_skipped_and_left_in_place(world, path, share):
     daily(world, path, 2)
     first, second = path.read_bytes().splitlines(keepends=True)
     torn = second[: max(1, int(len(second) * share))]
@@ -73,7 +73,7 @@ def test_a_torn_line_is_told_skipped_and_left(world, path, share):
     assert monitoring.check(calibrator, logits[300:400], labels[300:400], history=path).labelled_checks == 3
 
 
-def test_every_place_where_a_line_can_be_cut_is_recognised(world, path, tmp_path):
+def test_an_incomplete_line_is_recognised_wherever_it_is_cut(world, path, tmp_path):
     daily(world, path, 1)
     line = path.read_bytes()
     for end in {*range(1, 60), *range(60, len(line) - 1, 97), len(line) - 2}:
@@ -82,7 +82,7 @@ def test_every_place_where_a_line_can_be_cut_is_recognised(world, path, tmp_path
             assert (history.records, history.torn_lines) == ((), (1,)), end
 
 
-def test_a_file_that_is_no_history_is_refused_and_untouched(world, path):
+def test_a_file_that_is_not_a_history_is_refused_and_unchanged(world, path):
     for content in (b"a,b\n1,2\n", b'{"more": 1}\n', b'{"temperance_history": 2, "x": 1}\n', b"\x89PNG\n"):
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"line 1: must be a check written by this version; found"):

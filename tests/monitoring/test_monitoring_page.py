@@ -26,7 +26,7 @@ def found(world, noisy, tmp_path_factory):
     return result
 
 
-def test_the_page_has_verdict_pictures_and_all_checks(found):
+def test_the_page_has_the_verdict_the_figures_and_all_checks(found):
     page = render_history(found, title="Checks <of> mine")
     HTMLParser().feed(page)
     assert "Checks &lt;of&gt; mine" in page
@@ -38,7 +38,7 @@ def test_the_page_has_verdict_pictures_and_all_checks(found):
     assert 'class="verdict worse"' in page
 
 
-def test_the_page_asks_the_network_for_nothing(found):
+def test_the_page_needs_no_network(found):
     page = render_history(found)
     assert "default-src &#39;none&#39;" in page
     assert "<script" not in page
@@ -77,7 +77,7 @@ def test_the_simulation_gives_the_e_value_of_the_command(benchmark, tmp_path):
     assert found.log_e == pytest.approx(float(log_e), rel=1e-6)
 
 
-def test_a_small_simulation_has_no_false_alarm_and_sees_a_change(benchmark):
+def test_a_small_simulation_has_no_false_alarm_and_detects_a_change(benchmark):
     alarms, _ = benchmark.false_alarms(500, 20, 4, 60)
     assert alarms == 0
     found = benchmark.detection("a subgroup gets worse", 1000, 300, 3, benchmark.CHANGES_AFTER + 20)

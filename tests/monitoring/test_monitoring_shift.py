@@ -39,7 +39,7 @@ def test_every_look_has_a_smaller_share_of_the_level(world):
 
 
 def test_p_values_are_not_too_small_where_nothing_changed(world):
-    """Of uncorrected p-values at most a tenth may be below 0.1, but for chance."""
+    """At most a tenth of the uncorrected p-values may be below 0.1, up to chance."""
     calibrator, logits, _ = world
     probs, rng = calibrator.predict_proba(logits), np.random.default_rng(0)
     found = []
@@ -51,7 +51,7 @@ def test_p_values_are_not_too_small_where_nothing_changed(world):
     assert (np.mean(np.array(found) < 0.1, axis=0) < 0.16).all()
 
 
-def test_small_differences_are_no_alarm_however_many_rows(world):
+def test_small_differences_raise_no_alarm_with_any_number_of_rows(world):
     calibrator, logits, _ = world
     probs = calibrator.predict_proba(np.tile(1.01 * logits, (20, 1)))
     found = compare_with_baseline([sum_predictions(probs, calibrator.baseline_)], calibrator.baseline_, 0.05)

@@ -9,7 +9,7 @@ NAMES = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float64): TensorPr
 
 
 def session(path):
-    """Open a model, without a word of the runtime's on standard error."""
+    """Open a model, without messages of the runtime on standard error."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -22,7 +22,7 @@ def model_of(calibrator_of, tmp_path):
 
 
 def agree(cal, path, z, dtype="float32"):
-    """Assert that the model gives what the library gives, and decides as it does."""
+    """Assert that the model returns the library's probabilities and predicted classes."""
     z = z.astype(dtype)
     got, wanted = serve(path, z), cal.predict_proba(z)
     assert got.dtype == dtype

@@ -1,4 +1,4 @@
-"""A calibrator behind a classifier: one model, which is the classifier but for the output it replaces."""
+"""A calibrator after a classifier: one model, equal to the classifier except for the replaced output."""
 
 import re
 
@@ -86,7 +86,7 @@ def test_a_model_older_than_constants_without_inputs_is_raised(calibrator_of, tm
     np.testing.assert_allclose(serve(target, IMAGES), wanted, rtol=0, atol=1e-5)
 
 
-def test_the_classifier_itself_stays_as_it_is(calibrator_of, tmp_path, target):
+def test_the_classifier_itself_is_not_changed(calibrator_of, tmp_path, target):
     node = helper.make_node("Twice", ["logits"], ["doubled"], "call", domain="mine")
     source = linear_classifier(
         tmp_path / "classifier.onnx", WEIGHTS, end=[node], outputs=[info("logits"), info("doubled")]
@@ -134,7 +134,7 @@ def test_other_outputs_stay_and_the_logits_if_asked(calibrator_of, tmp_path, tar
 
 @pytest.mark.parametrize("axis", [{}, {"axis": 1}, {"axis": -1}])
 @pytest.mark.parametrize("opset", [11, 13])
-def test_what_goes_into_a_softmax_is_calibrated(opset, axis, calibrator_of, tmp_path, target):
+def test_the_input_of_a_softmax_is_calibrated(opset, axis, calibrator_of, tmp_path, target):
     softmax = helper.make_node("Softmax", ["logits"], ["probs"], **axis)
     path = tmp_path / "classifier.onnx"
     source = linear_classifier(path, WEIGHTS * 50, opset=opset, end=[softmax], outputs=[info("probs")])
@@ -238,7 +238,7 @@ def test_names_that_are_taken_are_not_used(calibrator_of, tmp_path, target):
     assert np.abs(got - own).max() > 0.01
 
 
-def test_a_name_inside_a_branch_is_taken_too(calibrator_of, tmp_path, target):
+def test_a_name_inside_a_branch_counts_as_used(calibrator_of, tmp_path, target):
     def branch(name):
         inner = helper.make_node("Identity", ["logits"], [f"temperance_{name}"])
         return helper.make_graph([inner], name, [], [info(f"temperance_{name}")])
@@ -258,7 +258,7 @@ def test_a_name_inside_a_branch_is_taken_too(calibrator_of, tmp_path, target):
 
 
 @pytest.mark.parametrize("shape", [(None, None), (50, 10), ("rows", "classes")])
-def test_a_classifier_need_not_say_its_shape(shape, calibrator_of, tmp_path, target):
+def test_a_classifier_need_not_declare_its_shape(shape, calibrator_of, tmp_path, target):
     outputs = [info("logits", shape=shape)]
     source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, outputs=outputs)
     cal = calibrator_of("ts")
@@ -268,7 +268,7 @@ def test_a_classifier_need_not_say_its_shape(shape, calibrator_of, tmp_path, tar
     np.testing.assert_allclose(serve(target, IMAGES), expected(cal, source), rtol=0, atol=1e-5)
 
 
-# ---- weights in files of their own
+# ---- weights in separate files
 
 
 @pytest.fixture
@@ -326,7 +326,7 @@ def test_the_one_score_of_a_binary_classifier(key, shape, from_probs, tmp_path, 
 
 
 @pytest.mark.parametrize("option", [{"output": "logits"}, {"from_probs": True}, {"keep": True}], ids=str)
-def test_what_is_about_a_classifier_needs_one(option, calibrator_of, target):
+def test_options_about_a_classifier_need_one(option, calibrator_of, target):
     with pytest.raises(InputError, match=r"are about a classifier: name its file with model="):
         calibrator_of("ts").to_onnx(target, **option)
     assert not target.exists()
@@ -375,7 +375,7 @@ def test_an_output_that_cannot_be_logits_is_refused(output, words, calibrator_of
 
 def test_a_calibrated_model_is_not_calibrated_again(calibrator_of, classifier, target):
     calibrator_of("ts").to_onnx(target, model=classifier)
-    with pytest.raises(InputError, match="is calibrated already"):
+    with pytest.raises(InputError, match="is already calibrated"):
         calibrator_of("hts").to_onnx(target.with_name("twice.onnx"), model=target)
 
 
@@ -386,7 +386,7 @@ def test_the_classifier_is_not_replaced(calibrator_of, classifier):
 
 
 @pytest.mark.parametrize("content", [b"", b"no model", b"\x08\x07" * 5])
-def test_what_is_no_model_is_refused(content, calibrator_of, tmp_path, target):
+def test_a_file_that_is_not_a_model_is_refused(content, calibrator_of, tmp_path, target):
     (tmp_path / "bad.onnx").write_bytes(content)
     with pytest.raises(InputError, match=r"bad.onnx must be a valid ONNX model; ONNX says"):
         calibrator_of("ts").to_onnx(target, model=tmp_path / "bad.onnx")

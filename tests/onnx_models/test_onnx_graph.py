@@ -109,7 +109,7 @@ def test_input_and_output_have_names_and_any_batch(written):
     assert (got.name, got.shape, got.type) == ("probabilities", ["batch", 10], "tensor(float)")
 
 
-def test_it_is_for_old_runtimes_too(name, calibrator_of, tmp_path):
+def test_it_works_with_old_runtimes(name, calibrator_of, tmp_path):
     calibrator_of(name).to_onnx(tmp_path / "cal.onnx")
     model = onnx.load(tmp_path / "cal.onnx")
     assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 11)]
@@ -126,7 +126,7 @@ def test_equal_constants_are_one_and_names_are_readable(written):
     assert all(node.name.startswith(f"temperance_{node.op_type.lower()}_") for node in graph.node)
 
 
-def test_every_node_and_constant_is_read(name, calibrator_of, tmp_path):
+def test_every_node_and_constant_is_used(name, calibrator_of, tmp_path):
     calibrator_of(name).to_onnx(tmp_path / "cal.onnx")
     graph = onnx.load(tmp_path / "cal.onnx").graph
     read = {"probabilities"}.union(*(node.input for node in graph.node))
@@ -139,7 +139,7 @@ def test_the_same_calibrator_gives_the_same_bytes(written, calibrator_of, tmp_pa
     assert (tmp_path / "again.onnx").read_bytes() == written.read_bytes()
 
 
-def test_a_file_is_replaced_only_if_told(written, calibrator_of):
+def test_a_file_is_replaced_only_on_request(written, calibrator_of):
     before = written.read_bytes()
     with pytest.raises(FileExistsError, match="overwrite=True"):
         calibrator_of("ts").to_onnx(written)
@@ -202,7 +202,7 @@ def test_writing_needs_neither_pytorch_nor_onnxruntime(written, calibrator_of, t
     assert (tmp_path / "alone.onnx").read_bytes() == written.read_bytes()
 
 
-def test_without_onnx_it_is_said_how_to_get_it(calibrator_of, tmp_path, monkeypatch):
+def test_without_onnx_a_message_says_how_to_install_it(calibrator_of, tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("temperance.onnx")]:
         monkeypatch.delitem(sys.modules, name)
     for name in [name for name in sys.modules if name.partition(".")[0] == "onnx"]:

@@ -51,7 +51,7 @@ def test_temperatures_and_their_spread_agree(variant, dtype, calibrator):
     assert cal.predict(held).tolist() == cal.predict(rows).tolist()
 
 
-def test_a_confident_row_keeps_the_digits_of_its_doubt():
+def test_a_confident_row_keeps_the_digits_of_its_small_probabilities():
     z = torch.tensor([[0.0, -40.0, -45.0, -60.0]])
     exact = np.exp(-40.0) + np.exp(-45.0) + np.exp(-60.0)
     np.testing.assert_allclose(TensorRows(z, 4, TORCH).log_confidence(), [[-exact]], rtol=1e-6)

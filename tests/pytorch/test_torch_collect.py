@@ -1,4 +1,4 @@
-"""`collect_logits`: all rows in order, nothing else kept, the model as it was."""
+"""`collect_logits`: all rows in order, nothing else kept, the model unchanged."""
 
 import io
 import subprocess
@@ -58,7 +58,7 @@ def test_a_loader_of_unknown_length_gives_the_same(data, model):
         torch.testing.assert_close(other, known, rtol=0, atol=0)
 
 
-def test_every_part_of_the_model_gets_its_mode_back(data, model):
+def test_every_submodule_gets_its_mode_back(data, model):
     model.train()
     model[2].eval()
     statistics = model[2].running_mean.clone()
@@ -172,7 +172,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_wrong_is_said(case):
+def test_the_message_says_what_is_wrong(case):
     loader, options, message = REFUSED[case]
     with pytest.raises(InputError, match=message):
         collect_logits(lambda x: x, loader, **options)
@@ -235,7 +235,7 @@ def test_the_memory_is_that_of_the_result():
     assert grown < 1.4 * size
 
 
-def test_labels_in_bytes_are_not_taken_for_those_to_be_ignored():
+def test_labels_of_one_byte_are_not_mistaken_for_the_ignored_label():
     labels = torch.tensor([156, 1, 2], dtype=torch.uint8)  # where -100 would be 156
     _, collected = collect_logits(lambda x: torch.zeros(3, 200), [(torch.zeros(3), labels)])
     assert collected.tolist() == [156, 1, 2]

@@ -83,7 +83,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("method", ["transform", "predict_proba"])
-def test_bad_rows_are_refused_in_the_same_words(case, method, calibrator):
+def test_invalid_rows_are_refused_with_the_same_message(case, method, calibrator):
     variant, value, message = REFUSED[case]
     cal = calibrator(variant)
     bad = torch.randn(3, 5)
@@ -105,6 +105,6 @@ def test_an_unfitted_calibrator_says_so():
         make_calibrator("ts").transform(torch.zeros(2, 3, 5))
 
 
-def test_no_rows_give_no_rows(calibrator):
+def test_no_rows_return_no_rows(calibrator):
     assert calibrator("hts").predict_proba(torch.zeros(0, 3, 5)).shape == (0, 3, 5)
     assert np.asarray(calibrator("hts").predict_proba(torch.zeros(0, 5))).shape == (0, 5)

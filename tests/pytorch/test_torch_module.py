@@ -1,4 +1,4 @@
-"""`to_torch` gives a module like any other: state, devices, types, compile, export."""
+"""`to_torch` returns an ordinary module: state, devices, types, compile, export."""
 
 import copy
 import io
@@ -43,7 +43,7 @@ def test_a_state_goes_through_a_file_to_another_module(key, calibrator, tmp_path
     assert torch.equal(other(z), cal.to_torch()(z))
 
 
-def test_every_number_used_is_of_the_state(calibrator):
+def test_the_state_contains_every_number_that_is_used(calibrator):
     model = calibrator("ts").model_
     other = replace(model, formula=replace(model.formula, temperature=7.0))
     module = calibrator("ts").to_torch()
@@ -115,7 +115,7 @@ def test_a_wrong_number_of_classes_is_refused(calibrator):
         calibrator("ts").to_torch(dim=1)(torch.zeros(5))
 
 
-def test_a_row_that_would_be_refused_is_nan(calibrator):
+def test_a_row_that_the_library_refuses_gives_nan(calibrator):
     bad = rows(5, 3)
     bad[0, 2] = -torch.inf
     for key in ("lts", "hnlts", "pts"):
@@ -124,7 +124,7 @@ def test_a_row_that_would_be_refused_is_nan(calibrator):
         assert out[1:].isfinite().all()
 
 
-def test_autocast_takes_no_digits(variant, calibrator):
+def test_autocast_loses_no_digits(variant, calibrator):
     cal = calibrator(variant)
     module, z = cal.to_torch(), rows(cal.n_classes_)
     expected = module(z)
@@ -172,7 +172,7 @@ def test_it_is_exported_for_any_number_of_rows(variant, calibrator):
         torch.testing.assert_close(loaded(z), module(z))
 
 
-def test_it_says_what_it_is(calibrator):
+def test_it_has_a_description(calibrator):
     assert "EntropyTemperatureScaling, n_classes=5, dim=1" in repr(calibrator("hts").to_torch(dim=1))
 
 
@@ -187,6 +187,6 @@ def test_without_pytorch_the_extra_is_named(calibrator, monkeypatch):
         __import__("temperance.torch")
 
 
-def test_only_a_fitted_one_becomes_a_module():
+def test_only_a_fitted_calibrator_becomes_a_module():
     with pytest.raises(Exception, match="not fitted yet"):
         TemperatureScaling().to_torch()

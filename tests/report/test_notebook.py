@@ -57,7 +57,7 @@ def shown_objects(task):
 
 
 @pytest.mark.parametrize("name", ["comparison", "calibrator", "evaluation"])
-def test_what_is_shown_is_complete_small_and_touches_nothing_else(name, task):
+def test_notebook_output_is_complete_small_and_affects_nothing_else(name, task):
     html = shown_objects(task)[name]._repr_html_()
     style = re.search("<style>(.*?)</style>", html, re.DOTALL).group(1)
     selectors = re.findall(r"(?:^|\})\s*([^{}]+)\{", style)

@@ -1,4 +1,4 @@
-"""A picture looks the same on the page and in matplotlib: limits, ticks, labels, caption, points."""
+"""A figure looks the same on the page and in matplotlib: limits, ticks, labels, caption, points."""
 
 import inspect
 import re
@@ -111,7 +111,7 @@ def assert_same_axes(drawn, ax):
         values = getattr(ax, f"get_{axis}ticks")()
         words = [label.get_text() for label in getattr(ax, f"get_{axis}ticklabels")()]
         label = drawn.texts("label", axis)
-        if label:  # the x axis of a picture with another below it is labelled there
+        if label:  # the x axis of a figure with another below it is labelled there
             assert [text.text or "" for text in label] == [getattr(ax, f"get_{axis}label")()]
             assert [text.text for text in drawn.texts("tick", axis)] == words
         log = getattr(ax, f"get_{axis}scale")() == "log"
@@ -123,7 +123,7 @@ def assert_same_axes(drawn, ax):
         )  # places are rounded
 
 
-def test_every_display_is_held_to_it(displays):
+def test_every_display_is_tested_for_one_layout(displays):
     assert set(displays) == set(KINDS)
     assert all(issubclass(kind, Display) and "plot" not in vars(kind) for kind in KINDS.values())
 
@@ -144,7 +144,7 @@ def test_svg_and_matplotlib_have_the_same_caption(name, displays):
 
 
 @pytest.mark.parametrize("name", ON_PAGE)
-def test_the_page_has_the_picture_that_is_plotted(name, page, displays):
+def test_the_page_has_the_plotted_figure(name, page, displays):
     shown = displays[ON_PAGE[name]]
     drawn = Drawn(re.search(r"<svg.*</svg>", page[name], re.DOTALL).group(0))
     assert_same_axes(drawn, shown.plot(pyplot.subplots()[1]))
@@ -175,7 +175,7 @@ def test_the_same_best_temperatures_are_identified(name, displays):
     assert f"{(~known).sum()} of {len(known)}" in shown.caption
 
 
-def test_one_interval_at_the_threshold_is_told_by_all(displays):
+def test_an_interval_at_the_threshold_is_reported_the_same_everywhere(displays):
     shown = displays["TemperatureDisplay"]
     for ratio, count in ((0.99, 1), (1.01, 0)):
         low = np.ones(1)

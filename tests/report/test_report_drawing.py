@@ -27,7 +27,7 @@ def test_the_ends_of_an_axis_are_drawn_at_its_ends(log):
     assert scale.place(middle) == pytest.approx(60)
 
 
-def test_what_is_far_outside_stays_near_the_picture():
+def test_values_far_outside_are_drawn_just_outside_the_axes():
     assert Scale(UNIT, 0, 100).place(np.array([-1e9, 1e9])).tolist() == [-200, 300]
 
 
@@ -77,7 +77,7 @@ def test_bars_reach_from_0_to_their_heights():
     np.testing.assert_allclose(found, wanted, atol=0.2, err_msg="an empty bar is not drawn")
 
 
-def test_what_is_not_markup_is_escaped_and_markup_is_kept():
+def test_plain_text_is_escaped_and_markup_is_kept():
     assert element("p", "&", title='"<') == '<p title="&#34;&lt;">&amp;</p>'
     assert element("p", element("b", "<"), Markup("<br>")) == "<p><b>&lt;</b><br></p>"
     assert element("input", checked=True, disabled=False) == "<input checked>"

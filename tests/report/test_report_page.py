@@ -88,7 +88,7 @@ def test_every_section_is_there_and_linked(page):
     assert {f"#{key}" for key in SECTIONS} <= links
 
 
-def test_the_page_asks_for_nothing_from_outside(page, html):
+def test_the_page_loads_nothing_from_outside(page, html):
     assert not re.search(r"https?://|url\((?!#)|@import", html)
     for tag, attributes in page.tags:
         assert tag not in ("link", "img", "iframe", "object", "embed", "base")
@@ -118,7 +118,7 @@ def test_every_identifier_is_unique_and_every_reference_has_a_target(page):
             assert name in identifiers
 
 
-def test_every_picture_is_described_for_those_who_cannot_see_it(page):
+def test_every_figure_has_a_text_description(page):
     pictures = page.all("svg")
     assert len(pictures) == 5 + 2 * 5 + 4  # five of all methods, two of each of the five, one of each class
     for picture in pictures:
@@ -140,7 +140,7 @@ def test_the_table_shows_the_numbers_of_the_comparison(comparison, html):
         assert row.count("<td") == html.count("data-sort") - 1, "a cell for each heading"
 
 
-def test_the_verdict_and_its_reason_are_there(comparison, page):
+def test_the_page_has_the_verdict_and_its_reason(comparison, page):
     for sentence in comparison.verdict.sentences:
         assert sentence in page.text["p"].replace("\N{NO-BREAK SPACE}", " ")
     assert comparison.reason in page.text["p"]
@@ -165,7 +165,7 @@ def test_the_page_says_which_decisions_change(html):
     assert "If every decision must stay the same, calibrate with ts." in page.text["p"]
 
 
-def test_where_nothing_else_helps_decisions_are_kept_by_the_classifier_itself():
+def test_if_no_other_method_helps_the_classifier_itself_is_the_alternative():
     task = simulate(600, 4, random_state=5)
     result = compare(task.logits + 4 * np.eye(4)[0], task.labels, methods=["bayes-bias"], folds=2, **QUICK)
     page = Page(render_report(result))
@@ -202,7 +202,7 @@ def test_the_page_is_small(html):
     assert len(html.encode()) < 5_000_000
 
 
-def test_the_file_is_not_overwritten_unasked(tmp_path):
+def test_the_file_is_not_overwritten_by_default(tmp_path):
     task = simulate(n_rows=100, n_classes=3, random_state=1)
     comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, **QUICK)
     path = tmp_path / "report.html"
@@ -221,7 +221,7 @@ def test_the_file_is_not_overwritten_unasked(tmp_path):
     [(30, 2), (300, 60), (12, 3)],
     ids=["few rows", "many classes", "hardly any rows"],
 )
-def test_a_report_is_made_by_cross_validation_whatever_the_size(n_rows, n_classes):
+def test_a_report_by_cross_validation_works_for_any_size(n_rows, n_classes):
     task = simulate(n_rows=n_rows, n_classes=n_classes, random_state=1)
     result = compare(task.logits, task.labels, methods=["ts", "bayes"], folds=3, **QUICK)
     page = Page(render_report(result, learning_curve(result)))
@@ -240,7 +240,7 @@ def test_masked_classes_and_a_single_score_can_be_reported(binary):
     assert "Verdict" in render_report(compare(logits, task.labels, methods=["ts", "bayes"], **QUICK))
 
 
-def test_a_calibrated_classifier_is_told_to_be_left_alone():
+def test_no_calibration_is_recommended_for_a_calibrated_classifier():
     task = simulate(3000, 4, temperature=1, entropy_slope=0, class_spread=0, random_state=6)
     result = compare(task.logits, task.labels, methods=["ts", "hts"], **QUICK)
     page = Page(render_report(result))
@@ -249,7 +249,7 @@ def test_a_calibrated_classifier_is_told_to_be_left_alone():
     assert "What to ship" not in page.text["h2"]
 
 
-def test_weights_are_taken_along():
+def test_weights_are_kept_with_their_rows():
     task = simulate(600, 3, random_state=4)
     weights = np.random.default_rng(0).uniform(0.1, 3, 600)
     result = compare(task.logits, task.labels, methods=["ts", "hts"], sample_weight=weights, **QUICK)

@@ -60,7 +60,7 @@ def test_the_options_of_a_method_are_in_the_lines(key):
     assert calibrator.get_params() == temperance.make_calibrator(key).get_params()
 
 
-def test_options_that_cannot_be_written_take_the_fit_of_the_comparison():
+def test_options_that_cannot_be_written_reuse_the_fit_of_the_comparison():
     prior = temperance.BayesianTemperatureScaling(prior=np.str_("population"))
     _, lines = lines_of({"mine": prior})
     assert "calibrator = comparison.calibrator" in lines

@@ -40,5 +40,5 @@ def test_a_comparison_without_methods_of_ours_can_be_reported():
     assert "No method was tried." in render_report(result)
 
 
-def test_every_outcome_has_a_symbol_of_its_own():
+def test_every_outcome_has_its_own_symbol():
     assert len(set(SYMBOLS.values())) == len(SYMBOLS) == len(Outcome)

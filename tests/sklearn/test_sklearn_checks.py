@@ -21,7 +21,7 @@ WORDS = "refused, as it must be, but in words of logits and classes rather than 
 OBJECTS = "logits are numbers; an array of objects is refused, not converted"
 NO_FIT_TRANSFORM = "rows that were calibrated on are not to be judged by: there is no fit_transform"
 
-# These checks fail, each of them, or the tests do: what came to pass is taken off the list.
+# Each of these checks must fail; one that passes must be removed from the list.
 EXPECTED = {
     "check_estimators_overwrite_params": COLUMNS,
     "check_estimators_fit_returns_self": COLUMNS,

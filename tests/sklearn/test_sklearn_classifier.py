@@ -52,7 +52,7 @@ def test_the_calibrator_is_fitted_to_scores_out_of_fold_and_the_estimator_to_all
     np.testing.assert_allclose(model.predict_proba(X), wanted, rtol=1e-8)
 
 
-def test_calibration_lowers_the_loss_of_an_over_confident_classifier(data):
+def test_calibration_lowers_the_loss_of_an_overconfident_classifier(data):
     X, y = data
     model = CalibratedClassifier(DecisionTreeClassifier(random_state=0), cv=3).fit(X[:200], y[:200])
     before = log_loss(y[200:], model.estimator_.predict_proba(X[200:]))
@@ -123,7 +123,7 @@ def test_no_probability_is_below_the_precision_of_a_float(data):
     assert np.isfinite(model.predict_log_proba(100 * X)).all()
 
 
-def test_scores_of_pairs_of_classes_are_not_taken_for_scores_of_classes(data):
+def test_scores_of_pairs_of_classes_are_not_mistaken_for_scores_of_classes(data):
     X, y = data  # three classes have three pairs: the shape does not tell
     machine = SVC(decision_function_shape="ovo")
     for estimator in (machine, make_pipeline(StandardScaler(), machine)):
@@ -149,12 +149,12 @@ def test_scores_of_pairs_of_classes_are_not_taken_for_scores_of_classes(data):
         ({"cv": True}, "cv must be a whole number"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_words(data, options, words):
+def test_mismatched_input_is_refused_with_a_message(data, options, words):
     with pytest.raises(InputError, match=words):
         CalibratedClassifier(**options).fit(*data)
 
 
-def test_after_a_fit_that_failed_nothing_is_left(data):
+def test_a_failed_fit_leaves_no_attributes(data):
     X, y = data
     model = CalibratedClassifier(cv=2).fit(X, y)
     with pytest.raises(InputError, match="found one class"):
@@ -167,7 +167,7 @@ def test_after_a_fit_that_failed_nothing_is_left(data):
 
 
 @pytest.mark.parametrize("wrap", [lambda fitted: fitted, FrozenEstimator])
-def test_a_fitted_estimator_is_calibrated_on_all_rows_as_it_is(data, wrap):
+def test_a_fitted_estimator_is_calibrated_on_all_rows_without_training(data, wrap):
     X, y = data
     fitted = LogisticRegression(C=100).fit(X[:200], y[:200])
     cv = 5 if wrap is FrozenEstimator else "prefit"
@@ -210,7 +210,7 @@ def test_labels_of_any_type_come_back(data, names):
 
 
 @pytest.mark.parametrize("calibrator", ["ts", "bayes", "lts"])
-def test_a_class_of_one_row_is_no_error(data, calibrator):
+def test_a_class_with_one_row_is_not_an_error(data, calibrator):
     X, y = data
     y = y.copy()
     y[17] = 9
@@ -225,7 +225,9 @@ def test_a_class_of_one_row_is_no_error(data, calibrator):
 
 
 @pytest.mark.parametrize("kind", [TemperatureScaling, LinearTemperatureScaling])
-def test_a_class_that_a_fold_lacks_is_impossible_there_or_as_unlikely_as_any(data, kind, monkeypatch):
+def test_a_class_that_a_fold_lacks_is_impossible_there_or_as_unlikely_as_the_least_likely_class(
+    data, kind, monkeypatch
+):
     X, y = data
     y, given = np.where(np.arange(400) == 17, 9, y), []
     fit = kind.fit
@@ -242,12 +244,12 @@ def test_a_class_that_a_fold_lacks_is_impossible_there_or_as_unlikely_as_any(dat
     assert np.isfinite(given[0][79:]).all()
 
 
-def test_rows_that_cannot_take_part_are_spoken_of_if_many(data):
+def test_many_rows_that_cannot_be_used_give_a_warning(data):
     X, y = data
     with_all, without_2 = np.r_[np.flatnonzero(y == 2), :100], np.flatnonzero(y[100:] < 2) + 100
     splits = [(with_all, without_2), (without_2, np.unique(with_all))]
     n_rows, n_left = len(np.unique(np.r_[with_all, without_2])), (y == 2).sum()
-    with pytest.warns(UserWarning, match=f"{n_left} of {n_rows} rows do not take part"):
+    with pytest.warns(UserWarning, match=f"{n_left} of {n_rows} rows are not used for calibration"):
         model = CalibratedClassifier(LogisticRegression(), "ts", cv=splits).fit(X, y)
     assert model.n_rows_ == n_rows - n_left
     zero, one = (np.flatnonzero(y == label) for label in (0, 1))
@@ -286,7 +288,7 @@ def test_a_weight_of_two_is_the_row_twice_in_the_calibration(data):
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-5)
 
 
-def test_weights_go_to_the_estimator_if_it_takes_them(data):
+def test_weights_are_passed_to_the_estimator_if_it_accepts_them(data):
     X, y = data
     weights = np.random.default_rng(0).random(400)
     model = CalibratedClassifier(GaussianNB(), "ts").fit(X, y, weights)
@@ -350,7 +352,7 @@ def test_it_is_pickled_with_what_it_learned(data):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))
 
 
-def test_folds_at_the_same_time_are_the_same_folds(data):
+def test_folds_in_parallel_give_the_same_result(data):
     X, y = data
     alone = CalibratedClassifier(GaussianNB(), "ts").fit(X, y)
     with joblib.parallel_config(backend="threading"):
@@ -365,7 +367,7 @@ def test_names_of_features_are_kept_and_forgotten():
     assert not hasattr(model.fit(frame.to_numpy(), y), "feature_names_in_")
 
 
-def test_what_the_estimator_takes_is_taken(binary_data):
+def test_any_input_of_the_estimator_is_accepted(binary_data):
     X, y = binary_data
     tags = get_tags(CalibratedClassifier(HistGradientBoostingClassifier())).input_tags
     assert tags.allow_nan

@@ -87,7 +87,7 @@ def test_margins_and_networks_are_calibrated(data):
 
 
 @pytest.mark.parametrize("value", [np.nan, -0.1, 1.1])
-def test_probabilities_that_are_none_are_refused(data, value):
+def test_invalid_probabilities_are_refused(data, value):
     with pytest.raises(InputError, match=f"from 0 to 1; that of Scores gave {value}"):
         CalibratedClassifier(Scores(value=value), "ts").fit(*data)
 
@@ -101,7 +101,7 @@ def test_one_column_of_scores_is_enough_for_two_classes_and_not_for_three(data, 
         CalibratedClassifier(said, "ts").fit(*data)
 
 
-def test_a_fitted_model_from_elsewhere_needs_classes_and_scores_alone(data):
+def test_a_fitted_model_of_another_library_needs_only_classes_and_scores(data):
     class Elsewhere:
         classes_ = np.array([2, 0, 1])
 
@@ -163,7 +163,7 @@ def test_labels_of_text_and_numbers_together_are_refused(data, kind):
         (lambda y: np.array(["a", "bb", "c"])[y].tolist(), ["a", "bb", "c"]),
     ],
 )
-def test_labels_come_back_as_they_were(data, convert, wanted):
+def test_labels_are_returned_unchanged(data, convert, wanted):
     X, y = data[0], convert(data[1])
     model = CalibratedClassifier(GaussianNB(), "ts", cv=2).fit(X, y)
     assert model.classes_.tolist() == wanted
@@ -187,7 +187,7 @@ def test_numpys_own_strings_are_labels(data):
     assert model.classes_.tolist() == ["ant", "bee", "cat"]
 
 
-def test_no_rows_and_two_rows_are_refused_in_words(data):
+def test_no_rows_and_two_rows_are_refused_with_a_message(data):
     X, y = data
     with pytest.raises(InputError, match="two or more classes, of weight > 0; found no rows"):
         CalibratedClassifier(calibrator="ts").fit(X[:0], y[:0])
@@ -215,16 +215,16 @@ def test_folds_may_leave_rows_out_and_may_be_masks(data):
     [
         ([], "folds with rows to score; found none"),
         ([([0, 1], [])], "folds with rows to score; found none"),
-        ([([0, 1, 400], [2])], "numbers of rows from 0 to 399.* 400 is out of bounds"),
+        ([([0, 1, 400], [2])], "row indices from 0 to 399.* 400 is out of bounds"),
         ([(np.ones(7, bool), [2])], "or a mask of all rows"),
     ],
 )
-def test_folds_that_are_none_are_refused(data, cv, words):
+def test_invalid_folds_are_refused(data, cv, words):
     with pytest.raises(InputError, match=words):
         CalibratedClassifier(GaussianNB(), "ts", cv=cv).fit(*data)
 
 
-def test_weights_for_a_step_of_a_pipeline_need_no_word(data):
+def test_weights_for_a_step_of_a_pipeline_give_no_warning(data):
     X, y = data
     weights = np.random.default_rng(0).random(400)
     inside = CalibratedClassifier(make_pipeline(LogisticRegression()), "ts", cv=2)

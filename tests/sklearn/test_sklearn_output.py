@@ -1,4 +1,4 @@
-"""`set_output`: tables from `transform` for those who ask, and the same as ever for all others."""
+"""`set_output`: data frames from `transform` on request, and arrays by default."""
 
 import pickle
 import sys
@@ -52,7 +52,7 @@ def test_names_are_those_of_the_fit_where_the_input_has_none(task, table):
         TemperatureScaling().get_feature_names_out()
 
 
-def test_the_wish_is_copied_and_pickled_and_nonsense_is_refused(task, table):
+def test_the_output_setting_is_copied_and_pickled_and_invalid_values_are_refused(task, table):
     cal = TemperatureScaling().set_output(transform="pandas").set_output()
     assert isinstance(clone(cal).fit(table, task.labels).transform(table), pandas.DataFrame)
     cal.fit(table, task.labels)
@@ -61,7 +61,7 @@ def test_the_wish_is_copied_and_pickled_and_nonsense_is_refused(task, table):
         cal.set_output(transform="table")
 
 
-def test_what_is_no_table_stays_what_it_is(task, binary):
+def test_input_that_is_not_a_table_is_unchanged(task, binary):
     cal = TemperatureScaling().set_output(transform="pandas")
     logits, labels = binary
     assert cal.fit(logits, labels).transform(logits).shape == (200,)
@@ -78,7 +78,7 @@ def test_a_calibrator_is_a_step_of_a_pipeline(task, table):
     assert list(stacked[:1].transform(table).index) == list(table.index)
 
 
-def test_the_classifier_passes_the_wish_to_the_transformers_inside(table, task):
+def test_the_classifier_passes_set_output_to_the_transformers_inside(table, task):
     inner = make_pipeline(StandardScaler(), LogisticRegression())
     model = CalibratedClassifier(inner, TemperatureScaling(), cv=2)
     plain = model.fit(table, task.labels)
@@ -93,14 +93,14 @@ def test_the_classifier_passes_the_wish_to_the_transformers_inside(table, task):
     assert CalibratedClassifier().set_output(transform="pandas").estimator is None
 
 
-def test_a_pipeline_that_ends_in_the_classifier_may_be_asked(table, task):
+def test_a_pipeline_that_ends_in_the_classifier_is_supported(table, task):
     outer = make_pipeline(StandardScaler(), CalibratedClassifier(LogisticRegression(), "ts", cv=2))
     outer.set_output(transform="pandas").fit(table, task.labels)
     assert list(outer[-1].feature_names_in_) == list(table.columns)
 
 
 @pytest.mark.parametrize("calibrator", ["ts", TemperatureScaling().set_output(transform="pandas")])
-def test_the_setting_for_all_does_no_harm(data, task, table, calibrator):
+def test_a_global_set_output_setting_is_accepted(data, task, table, calibrator):
     X, y = data
     plain = CalibratedClassifier(LogisticRegression(), "ts", cv=2).fit(X, y)
     with sklearn.config_context(transform_output="pandas"):

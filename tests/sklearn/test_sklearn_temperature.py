@@ -15,7 +15,7 @@ HAS_TEMPERATURE = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
 
 @pytest.mark.skipif(not HAS_TEMPERATURE, reason='method="temperature" came with scikit-learn 1.8')
 @pytest.mark.parametrize("classes", [2, 10])
-def test_both_find_the_same_temperature(classes):
+def test_both_libraries_find_the_same_temperature(classes):
     X, y = load_digits(n_class=classes, return_X_y=True)
     X = X / 16 + np.random.default_rng(0).normal(scale=0.5, size=X.shape)
     train, fit, new = (slice(start, start + len(y) // 3) for start in (0, len(y) // 3, 2 * (len(y) // 3)))

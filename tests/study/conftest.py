@@ -1,4 +1,4 @@
-"""Small tasks and a small study of them, made in this process: only tests of workers wait for workers."""
+"""Small tasks and a small study of them, made in this process: only the tests of workers start workers."""
 
 import pytest
 from making import DRAWS, METHODS, SEED, SIZES, write_task

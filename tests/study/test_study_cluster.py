@@ -12,7 +12,7 @@ from temperance import InputError
 from temperance.study import find_tasks, run_study
 from temperance.study.cluster import check_scheduler
 
-# Dask warns of its own inner life, and this is no test of it.
+# Warnings about Dask's internals are not tested here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -37,9 +37,7 @@ def test_a_cluster_gives_the_same_numbers_though_a_worker_is_killed(task_folder,
 
 
 @pytest.mark.parametrize("address", ["carrier-pigeon://1", "pigeon", "tcp://127.0.0.1:1"])
-def test_an_address_where_nobody_answers_is_refused_before_anything_is_written(
-    address, task_folder, tmp_path
-):
+def test_an_address_without_a_scheduler_is_refused_before_anything_is_written(address, task_folder, tmp_path):
     pytest.importorskip("distributed")
     with pytest.raises(InputError, match=f"must be the address of a Dask scheduler.*found '{address}'"):
         run_study(find_tasks([task_folder]), tmp_path / "out", scheduler=address)

@@ -131,7 +131,7 @@ def test_groups_hold_all_that_the_critical_difference_spans(study):
     assert [line[3].strip() for line in lines] == ["a", "b", "b", "c"]
 
 
-def test_without_a_difference_all_are_one_group(study):
+def test_without_a_difference_all_methods_are_in_one_group(study):
     scores = {f"d{i}__x": dict(zip(METHODS, np.roll([1.0, 2.0, 3.0, 4.0], i), strict=True)) for i in range(4)}
     found = rank_methods(study(scores))
     assert (found.p_value, len(found.groups)) == (1.0, 1)
@@ -220,7 +220,7 @@ def test_the_interval_is_that_of_whole_data_sets_drawn_again(random_study, over)
     np.testing.assert_array_equal(found.low, again.low)
 
 
-def test_few_data_sets_are_not_drawn_from_and_the_table_says_so(study):
+def test_with_few_data_sets_tasks_are_resampled_and_the_table_says_so(study):
     scores = {f"{name}__{i}": {UNCALIBRATED: 2.0 + i, "ts": 1.0} for name in "abcd" for i in range(3)}
     found = mean_improvements(study(scores))
     assert found.resampled == "tasks"
@@ -299,7 +299,7 @@ def test_all_formats_have_a_line_for_each_method(random_study, make):
     assert set(WRITERS) == {"md", "latex", "csv"}
 
 
-def test_a_program_gets_all_digits(random_study):
+def test_csv_output_has_all_digits(random_study):
     found = mean_improvements(random_study[0])
     rows = {row["method"]: row for row in csv.DictReader(to_csv(found).splitlines())}
     for name in ("ratio", "low", "high"):

@@ -1,4 +1,4 @@
-"""The study in docs/study: its tables are those of its raw results, its page leads to what is there."""
+"""The study in docs/study: its tables follow from its raw results, and its links lead to existing files."""
 
 import csv
 import gzip
@@ -28,7 +28,7 @@ def raw():
     return {name: dict(zip(COLUMNS, np.array(values).T, strict=True)) for name, values in groups.items()}
 
 
-def test_every_method_has_fifty_draws_but_where_all_rows_are_taken(raw):
+def test_every_method_has_fifty_draws_except_with_all_rows(raw):
     tasks = {task for task, *_ in raw}
     assert len(tasks) == 50
     assert {method for *_, method in raw} == {UNCALIBRATED, *study_methods(None)}
@@ -57,7 +57,7 @@ def test_a_table_is_that_of_the_raw_results(raw, metric, n):
                 assert float(line[f"{method}_se"]) == pytest.approx(error, rel=1e-9)
 
 
-def test_the_page_leads_to_files_that_are_there():
+def test_the_links_of_the_page_lead_to_existing_files():
     page = (DOCS / "README.md").read_text(encoding="utf-8")
     paths = [path for path in re.findall(r"\]\(([^)#]+)\)", page) if "://" not in path]
     assert len(paths) > 10

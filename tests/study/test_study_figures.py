@@ -94,13 +94,13 @@ def test_bins_of_equal_width_hold_the_rows_between_their_edges(results, task):
     assert ((edges[:-1][kept] <= data.centre) & (data.centre <= edges[1:][kept])).all()
 
 
-def test_another_strategy_is_refused_in_words(task):
+def test_another_strategy_is_refused_with_a_message(task):
     test = load_task(task).test
     with pytest.raises(InputError, match="strategy must be one of 'width', 'mass'; found 'equal'"):
         TemperatureDisplay.from_calibrators({}, test.logits, test.labels, strategy="equal")
 
 
-def test_a_line_reaches_from_the_surest_row_to_the_least_sure(results, task):
+def test_a_line_spans_the_rows_from_the_most_to_the_least_confident(results, task):
     data = entropy_temperatures(results, task, "hts")
     entropy = log_normalised_entropy(LogitRows(load_task(task).test.logits))
     assert (data.log_entropy[0], data.log_entropy[-1]) == (entropy.min(), entropy.max())
@@ -127,7 +127,7 @@ def test_a_constant_temperature_has_no_correlation():
     assert np.isnan([data.rank_correlation, data.correlation, data.slope]).all()
 
 
-def test_the_odd_row_is_left_out_and_counted():
+def test_outlying_rows_are_left_out_and_counted():
     values = np.linspace(2.0, 3.0, 1000)
     far = np.where(np.arange(1000) < 2, 500.0, values)
     data = TwoTemperatures(values, far, 100)
@@ -146,7 +146,7 @@ def test_the_default_task_is_the_papers_or_the_first(results, task, monkeypatch)
 
 def test_a_study_that_has_not_begun_is_refused(tmp_path):
     ResultStore.create(tmp_path, 0)
-    with pytest.raises(InputError, match="there are none"):
+    with pytest.raises(InputError, match="found none"):
         figure_task(Results(tmp_path))
 
 
@@ -175,7 +175,7 @@ def test_a_data_set_with_three_tasks_has_a_panel_of_its_own(results, monkeypatch
     assert [(panel.title, panel.tasks) for panel in panels] == [("cats", 2), ("other", 1)]
 
 
-def test_a_task_without_a_result_is_in_no_mean_and_is_seen_to_be_missing(results):
+def test_a_task_without_a_result_is_left_out_of_means_and_shown_as_missing(results):
     lost = results.tasks[0].name
     results.scores = [s for s in results.scores if (s.fit.task, s.fit.n, s.fit.method) != (lost, 30, "hts")]
     data = averages(results, "nll")
@@ -195,7 +195,8 @@ def test_without_ts_or_without_another_there_is_no_average(results):
         fewer = Results(results.folder)
         fewer.scores = [score for score in every if score.fit.method in methods]
         with pytest.raises(
-            InputError, match=f"ts and of another method; found those of {methods[0] if methods else 'none'}"
+            InputError,
+            match=f"ts and of another method; found results of {methods[0] if methods else 'none'}",
         ):
             averages(fewer, "nll")
 
@@ -216,7 +217,7 @@ def test_a_method_far_worse_than_the_others_does_not_flatten_them(far):
     assert scale.is_bent == (max(ticks) > scale.knee)
 
 
-def test_all_methods_as_good_as_ts_have_a_scale_too():
+def test_the_scale_works_if_all_methods_equal_ts():
     scale = average_figures._Scale.of(np.ones(4))
     assert scale.low < 1 < scale.high
 
@@ -252,7 +253,7 @@ def test_no_text_is_cut_off(name, results):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_it_says_what_it_shows(name, results):
+def test_its_caption_describes_the_figure(name, results):
     figure = draw_figure(results, name)
     ax = figure.axes[0]
     assert ax.get_ylabel() or name.startswith("cd_")
@@ -323,14 +324,14 @@ def test_no_window_and_no_pyplot(study_folder, tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_without_matplotlib_a_sentence_says_how_to_get_it(results, tmp_path, monkeypatch):
+def test_without_matplotlib_a_message_says_how_to_install_it(results, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'a picture needs .* matplotlib: pip install "temperance\[plot\]"'):
         save_figure(results, "avg_NLL", tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_study_itself_stays_as_it_is(results, study_folder, tmp_path):
+def test_drawing_does_not_change_the_study(results, study_folder, tmp_path):
     before = (study_folder / FILE_NAME).read_bytes()
     save_figure(results, "class_LTS", tmp_path / "a.png")
     assert (study_folder / FILE_NAME).read_bytes() == before
@@ -339,7 +340,7 @@ def test_the_study_itself_stays_as_it_is(results, study_folder, tmp_path):
 def test_classes_without_enough_rows_are_refused(results, tmp_path):
     write_task(tmp_path, "many__classes", n_rows=30, n_classes=20)
     (few,) = find_tasks([tmp_path])
-    with pytest.raises(InputError, match="needs a class with 10 test rows; many__classes has none"):
+    with pytest.raises(InputError, match="needs a class with 10 test rows; found none in many__classes"):
         class_temperatures(results, few)
 
 

@@ -50,12 +50,12 @@ def test_one_task_has_no_bars(results, task):
     assert not any("standard error" in text.get_text() for text in legend.get_texts())
 
 
-def test_a_task_without_a_ratio_is_in_no_error():
+def test_a_task_without_a_ratio_is_left_out_of_standard_errors():
     ratios, mean = np.array([[[1.0, np.nan, 3.0]]]), np.array([[2.0]])
     assert average_figures._standard_errors(ratios, mean, np.array([[2]])) == pytest.approx(sem([1.0, 3.0]))
 
 
-def test_the_scale_holds_the_bars():
+def test_the_scale_contains_the_error_bars():
     scale = average_figures._Scale.of(np.array([0.98, 0.99, 1.0, 1.01]), np.array([0.05, 0.0, 0.0, 0.04]))
     assert scale.low < 0.93
     assert scale.high > 1.05
@@ -63,7 +63,7 @@ def test_the_scale_holds_the_bars():
 
 def test_averages_of_chosen_methods(results):
     assert averages(results, "nll", ["bayes", "ts"]).methods == ("bayes",)
-    with pytest.raises(InputError, match="ts and of another method; found those of ts"):
+    with pytest.raises(InputError, match="ts and of another method; found results of ts"):
         averages(results, "nll", ["ts"])
 
 

@@ -18,7 +18,7 @@ from temperance.study.tasks import TaskFile
         ("__odd", "__odd"),
     ],
 )
-def test_known_parts_have_their_names_and_others_stay(name, words):
+def test_known_parts_have_display_names_and_others_are_unchanged(name, words):
     assert task_name(TaskFile(name, Path("a.npz"), "0", 1, 1, 2)) == words
 
 

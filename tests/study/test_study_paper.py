@@ -32,11 +32,11 @@ def test_a_figure_is_the_printed_one_and_an_ece_is_a_fraction():
     assert paper_figures(RESNET, 5000, "brier")["hnlts"] == 0.2014
 
 
-def test_the_infinite_figure_is_kept():
+def test_the_infinite_number_of_the_paper_is_kept():
     assert paper_figures(RESNET, 200, "nll")["pts"] == math.inf
 
 
-def test_our_methods_stand_beside_the_column_that_they_are():
+def test_our_methods_are_matched_with_the_papers_columns():
     figures = paper_figures(RESNET, 1000, "nll")
     assert set(figures) == set(BESIDE) == {UNCALIBRATED, *METHODS} - {"ets", "mono", "bayes", "bayes-bias"}
     for key in ("hts", "lts", "hnlts", "pts", "pts-ece"):
@@ -53,13 +53,13 @@ def test_every_task_is_recognised_by_its_uncalibrated_scores(rows):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_all_three_scores_must_be_the_papers_as_printed(metric):
+def test_a_task_is_the_papers_only_if_all_three_scores_match(metric):
     scores = {"ece": 0.107095, "nll": 0.78968, "brier": 0.23921}
     assert recognise(scores) == RESNET
     assert recognise(scores | {metric: scores[metric] + 1e-4}) is None
 
 
 @pytest.mark.parametrize(("n", "metric", "got"), [(300, "nll", "found 300"), (200, "ece15", "found 'ece15'")])
-def test_what_the_paper_has_not_is_refused(n, metric, got):
+def test_a_number_that_the_paper_lacks_is_refused(n, metric, got):
     with pytest.raises(InputError, match=f"one of the paper's.*{got}"):
         paper_figures(RESNET, n, metric)

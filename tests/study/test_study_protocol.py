@@ -1,4 +1,4 @@
-"""Which fits a study is made of, and that the chance in them hangs on nothing else."""
+"""The fits of a study, and that their random seeds depend on nothing else."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def test_every_row_is_drawn_equally_often():
     assert counts.max() < 250
 
 
-def test_all_rows_are_taken_where_there_are_no_more_and_fixed_methods_are_fitted_once():
+def test_a_task_with_no_more_rows_uses_all_and_fits_deterministic_methods_once():
     fits = [fit for c in plan([TASK], find_methods(["ts", "pts"]), [50, 200, 5000], 3, 0) for fit in c.fits()]
     assert len(fits) == len(set(fits))
     assert [(fit.n, fit.draw) for fit in fits if fit.method == "ts"] == [(50, 0), (100, 0), (50, 1), (50, 2)]
@@ -64,7 +64,7 @@ def test_all_rows_are_taken_where_there_are_no_more_and_fixed_methods_are_fitted
     assert (unit(n=100).rows() == np.arange(100)).all()
 
 
-def test_what_is_done_is_not_planned_again():
+def test_finished_work_is_not_planned_again():
     everything = [
         fit for c in plan([TASK, OTHER], find_methods(["ts", "pts"]), [10, 20], 3, 0) for fit in c.fits()
     ]
@@ -83,14 +83,14 @@ def test_a_study_that_is_stopped_has_all_tasks():
 
 
 @pytest.mark.parametrize("key", METHODS)
-def test_every_method_can_be_built_and_takes_its_seed_if_it_has_chance(key):
+def test_every_method_can_be_built_and_accepts_a_seed_if_it_is_random(key):
     made = CALIBRATORS[key].seeded(7)
     assert CALIBRATORS[key].is_random == ("random_state" in made.get_params())
     assert made.get_params().get("random_state", 7) == 7
     assert made.get_params().get("solver", "exact") == ("sgd" if key.endswith("-sgd") else "exact")
 
 
-def test_methods_are_those_of_the_registry_and_variants_that_cost_more_are_asked_for():
+def test_methods_are_those_of_the_registry_and_slow_variants_must_be_named():
     assert "bayes-bias" not in study_methods(None)
     assert set(CLASS_KEEPING) - {"mono"} < set(study_methods(None)) < set(METHODS) == set(CALIBRATORS)
     assert CALIBRATORS["ets-brier"]().loss == "brier"

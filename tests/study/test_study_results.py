@@ -24,7 +24,7 @@ def test_a_mean_has_its_standard_error(results):
     assert summary.error == pytest.approx(np.std(values, ddof=1) / np.sqrt(3))
 
 
-def test_a_task_with_fewer_rows_stands_under_the_size_with_all_it_has(results):
+def test_a_task_with_fewer_rows_counts_with_all_its_rows(results):
     task = results.tasks[0]
     assert task.rows < 400
     assert results.summary(task, "ts", 400, "nll").draws == 1, "all rows, no chance: fitted once"
@@ -58,7 +58,7 @@ def test_a_data_set_whose_name_begins_another_comes_first(results):
     assert list(groups.items()) == [("cifar10", ["a", "b"]), ("cifar100", ["a"])]
 
 
-def test_what_was_not_studied_is_none_and_what_cannot_be_is_refused(results):
+def test_a_missing_result_is_none_and_an_impossible_one_is_refused(results):
     task = results.tasks[0]
     assert results.summary(task, "lts", 30, "nll") is None
     with pytest.raises(InputError, match="one of the study, 30, 400; found 31"):

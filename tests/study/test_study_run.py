@@ -1,4 +1,4 @@
-"""A cell: each method fitted to the same rows and judged on the test rows."""
+"""A work unit: each method is fitted to the same rows and evaluated on the test rows."""
 
 import dataclasses
 
@@ -36,7 +36,7 @@ def test_scores_are_those_of_a_fit_by_hand(task):
         assert score.fit_seconds > 0
 
 
-def test_the_uncalibrated_classifier_is_judged_as_it_is(task):
+def test_the_uncalibrated_classifier_is_evaluated_without_calibration(task):
     (score,) = run_work_unit(WorkUnit(task, 0, 0, 0, ("none",)))
     z, labels = (np.load(task.path)[key] for key in ("logits_test", "labels_test"))
     z = z.astype(np.float64)
@@ -67,7 +67,7 @@ def test_a_file_that_has_changed_is_refused(tmp_path):
         load_task(task)
 
 
-def test_bad_logits_are_spoken_of_with_their_file(tmp_path):
+def test_errors_about_invalid_logits_name_their_file(tmp_path):
     write_task(tmp_path, "a__b", n_rows=20)
     data = dict(np.load(tmp_path / "a__b.npz"))
     data["logits_test"][3, 1] = np.nan
@@ -87,7 +87,7 @@ def test_tasks_are_found_in_folders_and_files_and_described(task_folder):
         assert dataclasses.replace(tasks[0], name=name).dataset == name
 
 
-def test_a_folder_without_tasks_is_refused_and_so_are_two_of_one_name(tmp_path, task_folder):
+def test_a_folder_without_tasks_is_refused_and_so_are_two_tasks_with_the_same_name(tmp_path, task_folder):
     (tmp_path / "notes.txt").write_text("no task")
     np.savez(tmp_path / "rows.npz", logits=np.zeros((3, 2)), labels=[0, 1, 0])
     with pytest.raises(InputError, match=r"must hold task files.*found 1 data files, none of them a task"):
@@ -96,7 +96,7 @@ def test_a_folder_without_tasks_is_refused_and_so_are_two_of_one_name(tmp_path, 
         "a file that is given twice is one"
     )
     write_task(tmp_path, "dogs__net", n_rows=20)
-    with pytest.raises(InputError, match="two tasks must not have one name"):
+    with pytest.raises(InputError, match="two tasks must not have the same name"):
         find_tasks([task_folder, tmp_path / "dogs__net.npz"])
 
 
@@ -111,7 +111,7 @@ def test_a_copy_is_refused(tmp_path):
     ("lost", "words"),
     [("logits_test", "without logits or probs for both"), ("labels_val", "without labels_val")],
 )
-def test_half_a_task_is_refused_in_a_folder_too(tmp_path, lost, words):
+def test_an_incomplete_task_is_refused_in_a_folder_too(tmp_path, lost, words):
     write_task(tmp_path, "a__b", n_rows=20)
     data = dict(np.load(tmp_path / "a__b.npz"))
     del data[lost]

@@ -1,4 +1,4 @@
-"""The store: all results of a cell or none, each once, and nothing mixed."""
+"""The store: all results of a work unit or none, each once, and no mixed studies."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ INFINITE = dataclasses.replace(ONE, fit=FitKey("a__b", 20, 0, "bts"), nll=math.i
 FAILED = Score(FitKey("a__b", 20, 0, "lts"), message="ValueError: why")
 
 
-def test_what_is_written_is_read_also_by_another_process_later(tmp_path):
+def test_another_process_can_read_what_was_written(tmp_path):
     ResultStore.create(tmp_path, 3).add([ONE, INFINITE])
     again = ResultStore(tmp_path)
     assert again.scores() == [INFINITE, ONE]
@@ -48,13 +48,13 @@ def test_results_of_a_cell_are_there_together_or_not_at_all(tmp_path):
     assert store.scores() == []
 
 
-def test_the_same_command_goes_on_and_another_seed_or_version_does_not(tmp_path, monkeypatch):
+def test_the_same_command_continues_and_another_seed_or_version_is_refused(tmp_path, monkeypatch):
     ResultStore.create(tmp_path, 0).add([ONE])
     assert ResultStore.create(tmp_path, 0).fits() == {ONE.fit}
-    with pytest.raises(InputError, match="begun with seed 0; found 1"):
+    with pytest.raises(InputError, match="began with seed 0; found 1"):
         ResultStore.create(tmp_path, 1)
     monkeypatch.setattr("temperance.__version__", "99.0")
-    with pytest.raises(InputError, match=r"begun with temperance .*; found 99\.0"):
+    with pytest.raises(InputError, match=r"began with temperance .*; found 99\.0"):
         ResultStore.create(tmp_path, 0)
 
 
@@ -73,7 +73,7 @@ def test_a_task_of_which_there_are_results_must_not_change(tmp_path, results):
         store.add_tasks([dataclasses.replace(mended, name="another__name")], [20])
 
 
-def test_what_has_no_results_yet_is_not_shown(tmp_path, results):
+def test_a_task_without_results_is_not_shown(tmp_path, results):
     store = ResultStore.create(tmp_path, 0)
     store.add_tasks(results.tasks, [20, 30])
     assert (Results(tmp_path).tasks, Results(tmp_path).sizes) == ([], [])
@@ -89,7 +89,7 @@ def test_a_folder_without_a_store_is_refused(tmp_path):
         ResultStore.create(tmp_path / "file", 0)
 
 
-def test_a_file_that_is_no_store_is_refused(tmp_path):
+def test_a_file_that_is_not_a_store_is_refused(tmp_path):
     (tmp_path / FILE_NAME).write_bytes(b"this is not a database" * 100)
     for as_rows in (lambda: ResultStore(tmp_path), lambda: ResultStore.create(tmp_path, 0)):
         with pytest.raises(InputError, match="must be the store of a study"):
@@ -102,15 +102,15 @@ def test_another_programs_database_is_left_alone(tmp_path):
         connection.execute("CREATE TABLE setting (x)")
     with pytest.raises(InputError, match="another program's database"):
         ResultStore.create(tmp_path, 0)
-    with pytest.raises(InputError, match="holds no results"):
+    with pytest.raises(InputError, match="found no results in it"):
         ResultStore(tmp_path)
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("setting",)]
     connection.close()
 
 
-def test_a_store_that_was_killed_at_birth_is_made_anew(tmp_path):
+def test_a_store_whose_creation_was_killed_is_created_again(tmp_path):
     (tmp_path / FILE_NAME).touch()
-    with pytest.raises(InputError, match="holds no results"):
+    with pytest.raises(InputError, match="found no results in it"):
         ResultStore(tmp_path)
     assert ResultStore.create(tmp_path, 4).seed == 4
 

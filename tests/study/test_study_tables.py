@@ -77,7 +77,7 @@ def test_tasks_by_methods_with_the_uncalibrated_first(results):
         assert (entry.value, entry.error, entry.draws) == (summary.mean, summary.error, 3)
 
 
-def test_averages_are_of_scores_relative_to_the_uncalibrated_one(made):
+def test_averages_are_of_scores_relative_to_the_uncalibrated_classifier(made):
     table = make_table(
         made(
             {
@@ -107,7 +107,7 @@ def test_one_task_has_no_average(made):
     assert "relative" not in to_markdown(table)
 
 
-def test_the_lowest_is_bold_and_all_that_look_the_same(made):
+def test_the_lowest_score_and_all_equal_ones_are_bold(made):
     scores = {UNCALIBRATED: [0.5], "ts": [0.40004], "hts": [0.39996], "lts": [0.40006]}
     table = make_table(made({"a__x": scores}))
     (row,) = table.rows("task")
@@ -213,13 +213,13 @@ def test_the_caption_names_methods_with_other_draws(made):
     assert "mean of 3 draws (of Bayes 2)." in to_markdown(make_table(made({"a__x": scores})))
 
 
-def test_the_one_fit_to_all_rows_is_no_missing_draw(results):
+def test_a_single_fit_to_all_rows_is_not_a_missing_draw(results):
     # A task has 200 rows: with 400 all are taken, and only methods with chance have three draws.
     caption, *_ = paragraphs(to_markdown(make_table(results, n=400)))
     assert "mean of 3 draws; where that is all rows, deterministic methods are fitted once" in caption
 
 
-def test_a_method_is_there_if_it_has_results_with_this_many_rows(made):
+def test_a_method_is_shown_if_it_has_results_with_this_many_rows(made):
     study = made({"a__x": {UNCALIBRATED: [2.0], "ts": [1.0]}}, sizes=[200, 500])
     assert make_table(study, n=200).methods == (UNCALIBRATED, "ts")
     ResultStore(study.folder).add([_score(FitKey("a__x", 500, 0, "hts"), 1.0)])
@@ -245,18 +245,18 @@ def test_chosen_methods_come_in_the_order_of_tables(results):
         ({"paper": True}, "one of the paper's, 200, 500, 1000, 5000; found 30"),
     ],
 )
-def test_what_is_not_there_is_refused(results, options, words):
+def test_a_missing_item_is_refused(results, options, words):
     with pytest.raises(InputError, match=words):
         make_table(results, **options)
 
 
 def test_a_study_without_tasks_is_refused(tmp_path):
     ResultStore.create(tmp_path, 0)
-    with pytest.raises(InputError, match="must have tasks; it has none"):
+    with pytest.raises(InputError, match="must have tasks; found none"):
         make_table(Results(tmp_path))
 
 
-def test_names_stand_for_themselves(made):
+def test_names_are_escaped(made):
     scores = {UNCALIBRATED: [2.0], "ts": [1.0]}
     study = made({"a_b&c__50%|#$x": scores, "new\nline__\x1b[1m": scores})
     markdown, latex = to_markdown(make_table(study)), to_latex(make_table(study))
@@ -298,20 +298,20 @@ class TestPaper:
         others = {UNCALIBRATED: [2.0], "hts": [1.0]}
         return made({"mine__x": {UNCALIBRATED: [RESNET]} | ours, "mine__y": others})
 
-    def test_its_figures_are_under_ours(self, study):
+    def test_the_papers_results_are_below_ours(self, study):
         lines = units(to_markdown(make_table(study, paper=True)))
         assert [line[1] for line in lines] == ["Task", "x", "(paper: ResNet 50)", "y", "Avg. relative"]
         figures = dict(zip(lines[0], lines[2], strict=True))
         assert [figures[name] for name in ("Uncalibrated", "HTS", "PTS")] == ["0.7897", "0.4489", "inf"]
         assert [figures[name] for name in ("ETS", "ETS-Brier", "Bayes")] == ["", "0.4553", ""]
 
-    def test_a_program_gets_them_in_natural_units(self, study):
+    def test_csv_output_is_in_natural_units(self, study):
         lines = list(csv.DictReader(to_csv(make_table(study, "ece", paper=True, errors=True)).splitlines()))
         assert [line["model"] for line in lines] == ["x", "(paper: ResNet 50)", "y"]
         assert (lines[1]["dataset"], lines[1]["hts"], lines[1]["none"]) == ("mine", "0.0251", "0.1071")
         assert lines[1]["hts_se"] == lines[1]["ets"] == ""
 
-    def test_averages_are_of_ours_alone(self, study):
+    def test_averages_include_only_our_results(self, study):
         with_paper, without = make_table(study, paper=True), make_table(study)
         assert with_paper.rows("average") == without.rows("average")
 
@@ -331,7 +331,7 @@ class TestPaper:
         (ours,), (difference,) = table.rows("task"), table.rows("difference")
         assert difference.entries[1].error == pytest.approx(np.sqrt(2) * ours.entries[1].error)
 
-    def test_without_an_error_the_difference_itself_is_shown_if_there_is_one(self, made):
+    def test_without_a_standard_error_the_difference_itself_is_shown(self, made):
         same = [0.44890001, 0.44890002]  # their error is far below what is printed
         ours = {"ts": same, "ets-brier": [0.4563], "hts": [0.4484], "pts": [0.448], "bayes": [0.44]}
         table = make_table(made({"x": {UNCALIBRATED: [RESNET]} | ours}), paper=True, errors=True)

@@ -1,4 +1,4 @@
-"""The same numbers on any number of workers, and whoever dies while they are made."""
+"""The same numbers on any number of workers, and whatever process dies meanwhile."""
 
 import multiprocessing
 import os
@@ -45,7 +45,7 @@ def test_workers_give_the_numbers_of_this_process_and_a_second_run_has_nothing_t
 
 
 @pytest.mark.usefixtures("quick_workers")
-def test_a_worker_that_is_killed_costs_only_what_it_was_at(task_folder, study_folder, tmp_path):
+def test_a_killed_worker_costs_only_its_current_unit(task_folder, study_folder, tmp_path):
     killed = []
 
     def kill_one(made, to_make):
@@ -61,7 +61,7 @@ def test_a_worker_that_is_killed_costs_only_what_it_was_at(task_folder, study_fo
 
 
 @pytest.mark.usefixtures("quick_workers")
-def test_a_pool_that_breaks_while_it_is_asked_loses_nothing(task_folder, monkeypatch):
+def test_a_pool_that_breaks_while_work_is_submitted_loses_nothing(task_folder, monkeypatch):
     asked = []
 
     class Fragile(ProcessPoolExecutor):
@@ -79,7 +79,7 @@ def test_a_pool_that_breaks_while_it_is_asked_loses_nothing(task_folder, monkeyp
 
 
 @pytest.mark.usefixtures("quick_workers")
-def test_a_unit_may_hold_what_pickle_cannot_send(task_folder):
+def test_a_unit_may_hold_objects_that_pickle_cannot_send(task_folder):
     class Mine(WorkUnit):  # as in a notebook: a worker cannot import it
         methods_of = staticmethod(lambda unit: unit.methods)
 
@@ -89,7 +89,7 @@ def test_a_unit_may_hold_what_pickle_cannot_send(task_folder):
 
 
 @pytest.mark.usefixtures("quick_workers")
-def test_results_that_came_with_a_death_are_kept(task_folder, monkeypatch):
+def test_results_that_arrive_as_a_worker_dies_are_kept(task_folder, monkeypatch):
     submitted = []
 
     class Breaking(ProcessPoolExecutor):
@@ -121,7 +121,7 @@ class Deadly:
 
 
 @pytest.mark.usefixtures("quick_workers")
-def test_work_that_kills_its_workers_again_and_again_is_given_up_with_a_sentence(monkeypatch):
+def test_work_that_kills_its_workers_repeatedly_is_given_up_with_a_message(monkeypatch):
     monkeypatch.setattr("temperance.study.workers._MOST_DEATHS", 2)
     with pytest.raises(ChildProcessError, match="died 2 times in a row, at cats__net, N = 7"):
         list(run_on_workers([Deadly()], 1))
@@ -147,7 +147,7 @@ def study_command(task_folder, out):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_folder, tmp_path):
+def test_a_study_that_is_killed_continues_and_gives_the_same_results(task_folder, study_folder, tmp_path):
     command = study_command(task_folder, tmp_path / "out")
     # `make kill` does this at many random moments
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0)
@@ -162,7 +162,7 @@ def test_a_study_that_is_killed_goes_on_and_gives_the_same(task_folder, study_fo
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
-def test_a_study_whose_terminal_closes_ends_at_once_and_in_silence(task_folder, tmp_path):
+def test_a_study_whose_terminal_closes_ends_at_once_without_output(task_folder, tmp_path):
     command = study_command(task_folder, tmp_path / "out")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
     wait_for_results(process, tmp_path / "out", more=1)
@@ -204,21 +204,21 @@ def wait_until_alone(group):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"sizes": []}, "sizes must name"),
+        ({"sizes": []}, "sizes must have"),
         ({"sizes": [0]}, "sizes must be"),
         ({"draws": 0}, "draws must be"),
         ({"jobs": 0}, "jobs must be"),
         ({"methods": ["none of them"]}, "the method must be one of"),
     ],
 )
-def test_what_cannot_be_studied_is_refused_before_anything_is_written(task_folder, tmp_path, settings, words):
+def test_an_invalid_study_is_refused_before_anything_is_written(task_folder, tmp_path, settings, words):
     with pytest.raises(InputError, match=words):
         run_study(find_tasks([task_folder]), tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs signal masks")
-def test_a_worker_does_not_hear_ctrl_c_from_its_first_moment_on():
+def test_a_worker_ignores_ctrl_c_from_the_start():
     ask = "import signal; print(sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))))"
     with _left_to_parent():
         inside = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)

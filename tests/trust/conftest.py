@@ -1,4 +1,4 @@
-"""Fixtures of the hostile tests: commands run in this process, in a folder of their own."""
+"""Fixtures of the tests with hostile input: commands run in this process, in a new folder."""
 
 import signal
 from typing import NamedTuple

@@ -28,7 +28,7 @@ def test_rows_of_any_kind_are_fitted_or_refused(tmp_path):
         assert outcome(case) in ("works", "refused"), name
 
 
-def test_a_warning_an_error_and_a_bare_exception_are_finds():
+def test_the_fuzzer_reports_warnings_errors_and_bare_exceptions():
     assert outcome(lambda: np.float64(1e308) * 10).startswith("RuntimeWarning: overflow")
     assert outcome(lambda: {}["key"]).startswith("KeyError")
     assert outcome(lambda: None) == "works"

@@ -73,7 +73,7 @@ def test_no_search_finds_a_lower_loss(n_rows, n_classes, seed):
     assert shortfall(n_rows, n_classes, seed) < 1e-5
 
 
-def test_a_start_that_runs_off_to_a_step_is_not_chosen(monkeypatch):
+def test_a_start_that_diverges_is_not_chosen(monkeypatch):
     task = simulate(n_rows=40, n_classes=2, random_state=55, entropy_slope=0.3)
     slopes = []
     for few_rows in (linear_predictor.FEW_ROWS, 0):

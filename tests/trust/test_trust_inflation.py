@@ -1,4 +1,4 @@
-"""Readers take time and memory in proportion to the file, whatever the file claims."""
+"""Readers need time and memory in proportion to the file, whatever the file claims."""
 
 import gzip
 import os
@@ -56,10 +56,10 @@ def test_a_tensor_that_repeats_one_number_is_refused(tmp_path, low_limit):
 
 
 @pytest.mark.parametrize("suffix", [".csv.gz", ".jsonl.gz"])
-def test_packed_text_without_an_end_is_refused(suffix, tmp_path, low_limit):
+def test_compressed_text_without_an_end_is_refused(suffix, tmp_path, low_limit):
     path = tmp_path / f"long{suffix}"
     path.write_bytes(gzip.compress(b'{"logits": [' + b"1," * 1_000_000))
-    with pytest.raises(InputError, match="must not unpack to more than 200 times its size"):
+    with pytest.raises(InputError, match="must not decompress to more than 200 times its size"):
         open_rows(path)
 
 
@@ -68,7 +68,7 @@ def test_a_workbook_that_unpacks_to_far_more_is_refused(tmp_path, low_limit):
     path = tmp_path / "book.xlsx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b" " * 1_000_000)
-    with pytest.raises(InputError, match="must not unpack to hundreds of times its size"):
+    with pytest.raises(InputError, match="must not decompress to hundreds of times its size"):
         open_rows(path)
 
 

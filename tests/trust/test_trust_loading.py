@@ -1,4 +1,4 @@
-"""What loads works: every field of a calibrator file is checked, for every method."""
+"""A calibrator that loads also predicts: every field of its file is checked, for every method."""
 
 import json
 

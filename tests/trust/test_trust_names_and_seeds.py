@@ -1,4 +1,4 @@
-"""Names from files cannot steer a terminal, and a bad random seed is a sentence."""
+"""Names from files cannot control a terminal, and a bad random seed is refused in one sentence."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ STEERS = ["cat\x1b[31m", "two\nlines", "\x07bell", "\x9b2J"]
 
 
 @pytest.mark.parametrize("key", ["lts", "ts"])
-def test_names_of_classes_cannot_steer_a_terminal(key, task):
+def test_class_names_cannot_control_a_terminal(key, task):
     calibrator = make_calibrator(key).fit(task.logits, task.labels, classes=STEERS)
     summary = calibrator.summary()
     assert all(sign.isprintable() or sign == "\n" for sign in summary)
@@ -37,7 +37,7 @@ def test_a_report_has_no_control_characters_from_a_file(command, task):
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "0", True, 10**30, np.random.RandomState(0), [1, 2]])
-def test_what_is_no_random_seed_is_refused(seed, task):
+def test_an_invalid_random_seed_is_refused(seed, task):
     probs = np.full((300, 4), 0.25)
     with pytest.raises(InputError, match="random_state must be a whole number >= 0, or None; found"):
         evaluate(probs, task.labels, draws=5, random_state=seed)

@@ -1,4 +1,4 @@
-"""Input that no sound program writes is refused with a sentence and exit code 2, never as a fault of ours."""
+"""Input that no correct program writes is refused with a sentence and exit code 2, never as a bug of ours."""
 
 import json
 import sqlite3
@@ -42,7 +42,7 @@ def test_a_prior_with_an_impossible_number(value, command):
     assert not Path("cal.json").exists()
 
 
-def test_a_column_of_the_class_number_with_thousands_of_digits(command):
+def test_a_class_number_with_thousands_of_digits_in_a_column_name_is_refused(command):
     Path("rows.csv").write_text(f"logit_0,logit_{DIGITS},label\n1,2,0\n3,4,1\n")
     command("fit", "rows.csv", "-m", "ts", "-o", "cal.json").refused("all have numbers, or all names")
 
@@ -54,7 +54,7 @@ def test_an_impossible_number_of_bins(value, command):
     command("evaluate", "rows.npz", "--input", "logits", "--bins", 10_000_000).refused("--bins")
 
 
-def test_a_number_of_bins_that_python_cannot_write(task):
+def test_a_number_of_bins_with_too_many_digits_is_refused(task):
     with pytest.raises(InputError, match="found a very long int"):
         BinwiseTemperatureScaling(bins=10**5000).fit(task.logits, task.labels)
 
@@ -67,7 +67,7 @@ def test_an_excerpt_is_short_and_on_one_line():
 
 
 @pytest.mark.parametrize("value", ["²", "abc", "0", "-1", "1.5", "9" * 5000, "1025"])
-def test_a_number_of_threads_that_is_none(value, monkeypatch, command):
+def test_an_invalid_number_of_threads_is_refused(value, monkeypatch, command):
     monkeypatch.setenv("TEMPERANCE_THREADS", value)
     with pytest.raises(InputError, match=r"TEMPERANCE_THREADS must be a whole number from 1 to 1024; found"):
         number_of_threads()
@@ -110,7 +110,7 @@ def test_a_spoiled_store_is_one_sentence(statements, command):
     command("study", "table", "study", "--metric", "nll", "--n", 20).refused("results.sqlite must")
 
 
-def test_onnx_with_text_that_is_no_text_or_a_type_that_is_none(tmp_path, fitted):
+def test_onnx_with_invalid_text_or_an_invalid_type_is_refused(tmp_path, fitted):
     onnx = pytest.importorskip("onnx")
     from temperance.onnx import append_to_onnx
 

@@ -38,7 +38,7 @@ def test_a_name_of_255_bytes_is_written(name, tmp_path):
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"newer"]
 
 
-def test_the_next_write_removes_what_a_killed_process_has_left(tmp_path):
+def test_the_next_write_removes_unfinished_files_of_killed_processes(tmp_path):
     target = tmp_path / "out.npz"
     target.write_bytes(b"old")
     ended = subprocess.run([sys.executable, "-c", KILLED, target], check=False)
@@ -51,7 +51,7 @@ def test_the_next_write_removes_what_a_killed_process_has_left(tmp_path):
     assert (parts(tmp_path), target.read_bytes()) == ([], b"new")
 
 
-def test_what_a_living_writer_holds_is_not_removed(tmp_path):
+def test_the_file_of_a_running_writer_is_not_removed(tmp_path):
     target = tmp_path / "out.npz"
     with atomic_file(target, overwrite=True) as file:
         file.write(b"slow")
@@ -61,7 +61,7 @@ def test_what_a_living_writer_holds_is_not_removed(tmp_path):
     assert (parts(tmp_path), target.read_bytes()) == ([], b"slow")
 
 
-def test_a_file_just_made_and_not_yet_held_stays(tmp_path):
+def test_a_new_file_that_is_not_locked_yet_stays(tmp_path):
     target = tmp_path / "out.npz"
     new, old = part_name(target), part_name(target)
     new.touch()

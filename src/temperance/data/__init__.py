@@ -23,8 +23,8 @@ __all__ = [
     "simulate",
 ]
 
-# The simulator needs no files: what reads them is imported when first asked for. A name that is not listed
-# here is in rows_file.
+# The simulator needs no files, so the readers are imported on first use. A name that is not listed here is in
+# rows_file.
 _PLACES = {"Task": "builtin", "demo_task": "builtin", "open_writer": "writing"}
 
 

@@ -18,14 +18,14 @@ CLASS_NAMES = (
 
 @dataclass(frozen=True)
 class Task:
-    """Logits and labels of a classifier: rows to calibrate on, and other rows to judge by.
+    """Logits and labels of a classifier: rows to calibrate on, and test rows.
 
     Attributes
     ----------
     val_logits, val_labels : arrays of shape (N, K) and (N,)
         Rows to calibrate on.
     test_logits, test_labels : arrays of shape (N, K) and (N,)
-        Rows to judge by.
+        Test rows.
     class_names : tuple of str
         Names of the columns.
 
@@ -47,7 +47,7 @@ class Task:
 
 
 def demo_task() -> Task:
-    """Return the built-in task: 5000 rows to calibrate on, 10000 to judge by, 10 classes.
+    """Return the built-in task: 5000 rows to calibrate on, 10000 test rows, 10 classes.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def demo_task() -> Task:
     """
     with files("temperance.data").joinpath("demo.npz").open("rb") as file:
         held = np.load(file)
-        # Stored in half precision, to be small; computed with in single, as everything that is.
+        # Stored in half precision to save space; computed in single precision.
         types = {"logits": np.float32, "labels": np.intp}
         arrays = [held[f"{key}_{part}"].astype(types[key]) for part in PARTS for key in types]
         val_logits, val_labels, test_logits, test_labels = arrays

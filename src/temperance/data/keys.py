@@ -1,8 +1,8 @@
-"""Which arrays of a file are meant.
+"""The role of each array in a file.
 
 A file has the keys `logits` or `probs`, and `labels`. A task file has two sets of rows: `logits_val` or
-`probs_val`, `labels_val`, and the same with `_test`. An array under another name, or without one, is taken
-if the caller says what it is.
+`probs_val`, `labels_val`, and the same with `_test`. An array with another name, or without one, is used if
+the caller says what it is.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def choose_scores(
         (found, stored), *_ = named.items()  # logits first
         if kind is None:
             return found, stored
-        raise stored.file_error(f"must hold {kind}, as asked for; found {found}.", Remedy("kind"))
+        raise stored.file_error(f"must hold {kind}, as requested; found {found}.", Remedy("kind"))
     others = [stored for key, stored in members.items() if key not in _BESIDE_SCORES]
     if len(others) != 1:
         raise file_error(
             path, f"must have an array named logits or probs; found {_listed(members)}. Rename one."
         )
-    others[0].check_numbers()  # what cannot be read need not be named
+    others[0].check_numbers()  # arrays that cannot be read are not listed
     if kind is None:
         sentence = "does not say whether it holds logits or probabilities."
         raise others[0].file_error(sentence, Remedy("kind", KINDS))
@@ -72,7 +72,7 @@ def choose_labels(
     path: Path, members: dict[str, LazyArray], part: str | None, other: str | Path | None,
     choice: ColumnChoice,
 ) -> LazyArray:  # fmt: skip
-    """Return where the labels are: in the file `other`, or beside the scores."""
+    """Return where the labels are: in the file `other`, or in the file of the scores."""
     if other is not None:
         return _in_labels_file(Path(other), part, ColumnChoice(choice.label))
     key = f"labels_{part}" if part else "labels"
@@ -84,9 +84,9 @@ def choose_labels(
 
 
 def class_names(members: dict[str, LazyArray], n_classes: int) -> tuple[str, ...] | None:
-    """Return the names of the classes that a file of arrays has beside its scores.
+    """Return the class names in a file of arrays.
 
-    Numbers of another shape, as a count of the classes, are something else.
+    Numbers of another shape, such as the number of classes, are not names.
     """
     for key in CLASS_KEYS:
         array = members.get(key)
@@ -96,7 +96,7 @@ def class_names(members: dict[str, LazyArray], n_classes: int) -> tuple[str, ...
 
 
 def mark(members: dict[str, LazyArray], scores: LazyArray) -> str | None:
-    """Return which calibrator has made the probabilities, if the file says so."""
+    """Return the calibrator that made the probabilities, if the file names it."""
     if MARK_KEY in members and members[MARK_KEY].dtype.kind == "U":
         return " ".join(members[MARK_KEY].labels().ravel().tolist())
     return scores.calibrated_by
@@ -119,8 +119,8 @@ def _is_table(path: Path) -> bool:
 
 
 def _labels_of_table(path: Path, choice: ColumnChoice) -> LazyArray:
-    """Return the column of labels, whatever others hold; the error for a table without one lists them all.
+    """Return the label column, whatever others hold; the error for a table without one lists them all.
 
-    A number in a table has no type, so a single column is none of labels unless its name says so.
+    Numbers in a table have no type, so a single column holds labels only if its name says so.
     """
     return open_members(path, replace(choice, labels_only=True))["labels"]

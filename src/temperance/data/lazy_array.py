@@ -1,7 +1,7 @@
 """An array in a file that has not been read yet: its shape and type, and its rows in order, block by block.
 
-Blocks are read, not mapped: the pages of a map stay in memory for as long as it lives, and a pass over a
-file larger than memory must not keep what it has passed.
+Blocks are read, not mapped: the pages of a memory map may stay in memory as long as it exists, and a pass
+over a file larger than memory must not keep what it has read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from temperance.errors import InputError, Remedy
 from temperance.files import filled_array
 from temperance.validation import check_number
 
-FILL_BYTES = 1 << 24  # read at a time where the whole array is wanted
+FILL_BYTES = 1 << 24  # read at a time if the whole array is needed
 
 
 def file_error(path: Path, sentence: str, key: str = "", remedy: Remedy | None = None) -> InputError:
@@ -32,7 +32,7 @@ def file_error(path: Path, sentence: str, key: str = "", remedy: Remedy | None =
 def damage_explained(
     path: Path, explain: Callable[[Exception], str], key: str = "", *, of: Any = Exception
 ) -> Iterator[None]:
-    """Turn errors of a reader into one about the file: damage can break it anywhere, and with any error."""
+    """Turn errors of a reader into one about the file: damage can make it fail anywhere, with any error."""
     try:
         yield
     except InputError:
@@ -52,11 +52,11 @@ class LazyArray(ABC):
         self.path = path
         self.key = key
         self.shape = shape
-        # What comes out has the byte order of this machine.
+        # Blocks have the byte order of this machine.
         self.dtype = dtype.newbyteorder("=")
         self.class_names: tuple[str, ...] | None = None
         self.columns: tuple[str, ...] = ()
-        """The columns that it is made of, if the file is a table."""
+        """The columns of the array, if the file is a table."""
         self.calibrated_by: str | None = None
 
     def file_error(self, sentence: str, remedy: Remedy | None = None) -> InputError:
@@ -69,14 +69,14 @@ class LazyArray(ABC):
         try:
             yield
         except InputError as error:
-            error.where = error.where or _place(self.path, self.key)  # a prior is a file of its own
+            error.where = error.where or _place(self.path, self.key)  # a prior is another file
             raise
 
     def check_numbers(self) -> None:
-        """Raise unless these are rows of numbers."""
+        """Raise unless the array has rows of numbers."""
         if self.dtype.hasobject:
             raise self.file_error(
-                "holds Python objects, which only a pickle can hold and which could run code. "
+                "holds Python objects, which are stored as a pickle and could run code. "
                 "Save a plain array of numbers."
             )
         if self.dtype.kind not in "fiub":
@@ -87,21 +87,21 @@ class LazyArray(ABC):
             raise self.file_error("must be an array with rows; found a single number.")
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield all rows in order, `rows` of them at a time, the last time what is left."""
+        """Yield all rows in order, in blocks of `rows` rows; the last block may be smaller."""
         check_number("rows", rows, ">= 1", lambda number: number >= 1, whole=True)
         self.check_numbers()
         return self._blocks(rows)
 
     def array(self) -> NDArray[Any]:
-        """Return the whole array: mapped where the format allows it, else read into scratch space."""
+        """Return the whole array: memory-mapped if the format allows it, else read into scratch space."""
         self.check_numbers()
         return self._array()
 
     def labels(self) -> NDArray[Any]:
-        """Return the whole array, which may hold text: the names of classes, or of rows."""
+        """Return the whole array, which may hold text: class names or row names."""
         if self.dtype.hasobject:
             raise self.file_error(
-                "holds Python objects, which only a pickle can hold and which could run code. "
+                "holds Python objects, which are stored as a pickle and could run code. "
                 f"Save text as {self.key or 'labels'}.astype(str), or integers."
             )
         return self._array() if self.dtype.kind == "U" else self.array()
@@ -134,7 +134,7 @@ class UnreadableArray(LazyArray):
 
 
 class Held(LazyArray):
-    """An array that is in memory already, where a format has to be read as a whole."""
+    """An array that is already in memory, for formats that are read as a whole."""
 
     def __init__(self, path: Path, key: str, array: NDArray[Any]) -> None:
         super().__init__(path, key, array.shape, array.dtype)
@@ -148,7 +148,7 @@ class Held(LazyArray):
 
 
 class Mapped(LazyArray):
-    """An array whose bytes lie in the file as they do in memory, from `offset` on."""
+    """An array whose bytes are the same in the file as in memory, from `offset` on."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Mapped(LazyArray):
         self._fortran = fortran and len(shape) > 1
 
     def _array(self) -> NDArray[Any]:
-        if not self._held.isnative or not math.prod(self.shape):  # nothing cannot be mapped
+        if not self._held.isnative or not math.prod(self.shape):  # an empty array cannot be mapped
             return super()._array()
         order = "F" if self._fortran else "C"
         return np.memmap(self.path, self._held, "r", self._offset, self.shape, order)  # type: ignore[call-overload]
@@ -184,7 +184,7 @@ class Mapped(LazyArray):
         return flat.reshape(count, *self.shape[1:])
 
     def _columns(self, file: BinaryIO, start: int, count: int, width: int) -> NDArray[Any]:
-        """Read the rows of an array that is stored column by column, each column's part by itself."""
+        """Read the rows of an array that is stored column by column, one column at a time."""
         out = np.empty((count, width), self._held, order="F")
         for column in range(width):
             out[:, column] = self._read(file, column * self.shape[0] + start, count)
@@ -194,5 +194,5 @@ class Mapped(LazyArray):
         file.seek(self._offset + first * self._held.itemsize)
         flat = np.fromfile(file, self._held, count)
         if len(flat) < count:
-            raise self.file_error("the file must hold the whole array; it ends before. Copy it again.")
+            raise self.file_error("the file must hold the whole array; it ends too early. Copy it again.")
         return flat

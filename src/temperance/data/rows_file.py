@@ -1,6 +1,6 @@
 """A file of logits or probabilities, with its labels: what the commands read.
 
-Which keys it has is in keys.py.
+keys.py defines its keys.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from temperance.validation import check_choice
 
 @dataclass(frozen=True)
 class RowFile:
-    r"""Rows of logits or probabilities in a file, read when they are asked for, and their labels.
+    r"""Rows of logits or probabilities in a file, read when needed, and their labels.
 
     `open_rows` opens one.
 
@@ -53,15 +53,15 @@ class RowFile:
     stored : LazyArray
         The array, which is read block by block.
     class_names : tuple of str, or None
-        Names of the classes, in the order of the columns; None where they are numbered.
+        Names of the classes, in the order of the columns; None if they are numbered.
     label_column : str, or None
         The column of a table that holds the labels.
     stored_ids : LazyArray, or None
-        The names of the rows.
+        The row names.
     calibrated_by : str, or None
         The calibrator that made these probabilities, if the file says so.
     floor : float, or None
-        What smaller probabilities are raised to; None stands for the floor of the rows themselves.
+        Smaller probabilities are raised to this value; None means the floor of the rows themselves.
 
     Examples
     --------
@@ -81,13 +81,13 @@ class RowFile:
     labels: NDArray[np.intp] | None
     stored: LazyArray = field(repr=False)
     class_names: tuple[str, ...] | None = None
-    """The names of the classes, in the order of the columns; None where they are numbered."""
+    """The names of the classes, in the order of the columns; None if they are numbered."""
     label_column: str | None = None
     stored_ids: LazyArray | None = field(default=None, repr=False)
     calibrated_by: str | None = None
     """The calibrator that made these probabilities, if the file says so."""
     floor: float | None = None
-    """What smaller probabilities are raised to; None stands for what the rows themselves give."""
+    """Smaller probabilities are raised to this value; None means the floor of the rows themselves."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -96,34 +96,34 @@ class RowFile:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the logits: whole numbers become float64."""
+        """Type of the logits: integers become float64."""
         return self.stored.dtype if self.stored.dtype.kind == "f" else np.dtype(np.float64)
 
     @property
     def n_classes(self) -> int:
-        """K: two where there is one score."""
+        """K, which is 2 if there is one score."""
         return self.shape[1] if len(self.shape) == 2 else 2
 
     @property
     def id_column(self) -> str | None:
-        """The column of a table that names the rows."""
+        """The column of a table with the row names."""
         return None if self.stored_ids is None or not self.stored_ids.columns else self.stored_ids.columns[0]
 
     @property
     def ids(self) -> NDArray[Any] | None:
-        """The names of the rows, read when they are asked for; None where the file has none."""
+        """The row names, read when needed; None if the file has none."""
         return None if self.stored_ids is None else self.stored_ids.labels()
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield what is stored, in order, `rows` rows at a time, the last time what is left."""
+        """Yield the stored numbers in order, in blocks of `rows` rows; the last block may be smaller."""
         return self.stored.blocks(rows)
 
     def array(self) -> NDArray[Any]:
-        """Return what is stored as a whole: a memory map where the format allows it."""
+        """Return all stored numbers: a memory map if the format allows it."""
         return self.stored.array()
 
     def logit_blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield logits, in order and as `blocks` does; of probabilities their logarithms, zeros raised."""
+        """Yield logits in order, as `blocks` does; for probabilities their logarithms, with zeros raised."""
         start, floor = 0, self._known_floor()
         for block in self.blocks(rows):
             with self.stored.naming_file(), rows_from(start):
@@ -132,17 +132,17 @@ class RowFile:
             start += len(block)
 
     def logits(self) -> NDArray[Any]:
-        """Return all logits; those of probabilities are computed block by block into scratch space."""
+        """Return all logits; for probabilities they are computed block by block into scratch space."""
         if self.kind == "logits" and self.stored.dtype.kind == "f":
             return self.array()
         return filled_array(self.shape, self.dtype, self.logit_blocks(self._rows_at_once()))
 
     def low_end(self) -> LowEnd:
-        """Return how many rows have a probability of 0, and the floor, in a pass over what is stored."""
+        """Return how many rows have a probability of 0, and the floor, in one pass over the file."""
         return LowEnd.joined(LowEnd.of(block) for block in self.blocks(self._rows_at_once()))
 
     def with_floor(self, floor: float) -> RowFile:
-        """Return the same rows, of which smaller probabilities are raised to `floor`; 0 raises none."""
+        """Return the same rows with smaller probabilities raised to `floor`; 0 raises none."""
         return replace(self, floor=floor)
 
     def _known_floor(self) -> float | None:
@@ -166,30 +166,30 @@ def open_rows(
     floor: float | None = None,
     length_normalised: bool = False,
 ) -> RowFile:
-    """Open a file of logits or probabilities; nothing but the labels is read.
+    """Open a file of logits or probabilities; only the labels are read.
 
     Parameters
     ----------
     path : path
-        Of a format in `temperance.data.formats.FORMATS`, such as .npz, .csv, .parquet, .pt or .jsonl.
+        A file with a format in `temperance.data.formats.FORMATS`, such as .npz, .csv, .parquet or .jsonl.
     part : {"val", "test"}, optional
         Which rows of a task file.
     kind : {"logits", "probs"}, optional
-        What the file holds, where its keys do not say it or say both.
+        What the file holds, if its keys do not say it, or if it holds both.
     labels : path, optional
         Another file with the labels.
     need_labels : bool
-        Whether missing labels are an error. If False, those of `path` are not even looked at, as they may
-        be unknown; those of a file given as `labels` are read all the same.
-    classes : sequence of str, or names with commas between them; optional
-        Names of the classes, where the file has none. If the columns of a table have such names, these
-        columns in this order.
+        Whether missing labels are an error. If False, those of `path` are not read, since they may be
+        unknown; those of a file given as `labels` are still read.
+    classes : sequence of str, or names separated by commas; optional
+        Names of the classes, if the file has none. If the columns of a table have such names, these columns
+        are used in this order.
     label_column, id_column : str, optional
-        The column of a table with the labels, where it is not called label, target, y, y_true or class; and
-        the one that names the rows, where it is not a first column without a name.
+        The column of a table with the labels, if it is not called label, target, y, y_true or class; and the
+        one with the row names, if it is not a first column without a name.
     floor : float, optional
-        What smaller probabilities are raised to before the logarithm, as in `logits_from_probs`; by default
-        found in one more pass over the file.
+        Smaller probabilities are raised to this value before the logarithm, as in `logits_from_probs`; by
+        default it is found in one more pass over the file.
     length_normalised : bool
         Divide the log-likelihoods in samples of lm-evaluation-harness by the characters of the answers.
 
@@ -227,7 +227,7 @@ def open_rows(
 
 
 def parts(path: str | Path) -> tuple[str, ...]:
-    """Return which sets of rows a task file has, as ("val", "test"); () if it is not one.
+    """Return the sets of rows in a task file, such as ("val", "test"); () for other files.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def _split(classes: str | Sequence[str] | None) -> tuple[str, ...] | None:
     wrong = [name for name, times in Counter(names).items() if not name or times > 1]
     if wrong:
         what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
-        raise InputError(f"classes must be names that differ, one for each class; found {what}.")
+        raise InputError(f"classes must be different names, one for each class; found {what}.")
     return names
 
 
@@ -295,7 +295,7 @@ def _check_scores(stored: LazyArray, kind: str) -> None:
 def _read_labels(
     stored: LazyArray, shape: tuple[int, ...], names: tuple[str, ...] | None
 ) -> NDArray[np.intp]:
-    # Members of a zip archive need not be aligned; compiled loops need aligned labels.
+    # Members of a zip archive may not be aligned; compiled loops need aligned labels.
     array = np.require(stored.labels(), requirements="A")
     with stored.naming_file():
         return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2, names)

@@ -1,11 +1,11 @@
 """A classifier whose true posterior is known: for teaching, for demonstrations and for tests.
 
-Each row draws honest logits u = c_i g with g ~ N(0, I) and a difficulty c_i of its own, and its label from
-softmax(u), so softmax(u) is the true posterior. What the classifier shows is z = T u, with
+Each row draws true logits u = c_i g with g ~ N(0, I) and its own difficulty c_i, and its label from
+softmax(u), so softmax(u) is the true posterior. The logits of the classifier are z = T u, with
 
     log T = log(temperature) + entropy_slope (log Hbar(u) - mean) + class_spread * e_top,     e ~ N(0, 1)
 
-so over-confidence depends on how sure a row is and on which class it favours. z / T is perfectly calibrated.
+so overconfidence depends on the entropy of a row and on its predicted class. z / T is perfectly calibrated.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from temperance.validation import check_number, check_seed
 
 @dataclass(frozen=True)
 class SimulatedTask:
-    """What a classifier shows (logits), what is true (labels, probabilities), and the T between them.
+    """The logits of a classifier, the true labels and probabilities, and the temperatures.
 
     Attributes
     ----------
     logits : array of shape (N, K)
-        What the classifier shows.
+        The classifier's logits.
     labels : array of shape (N,)
         Column of the right class of each row.
     probabilities : array of shape (N, K)
@@ -58,7 +58,7 @@ def simulate(
     sharpness: float = 3.0,
     random_state: int = 0,
 ) -> SimulatedTask:
-    """Draw a task from a classifier that is over-confident in a known way.
+    """Draw a task from a classifier whose overconfidence is known.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ def simulate(
     temperature : float
         Typical factor by which the logits are too large; below 1 they are too small.
     entropy_slope, class_spread : float
-        How much log T depends on the log entropy, and on the favoured class. 0 and 0: plain TS is exact.
+        How much log T depends on the log entropy, and on the predicted class. If both are 0, TS is exact.
     sharpness : float
-        Typical size of the honest logits: the larger, the more accurate the classifier.
+        Typical size of the true logits: the larger, the more accurate the classifier.
     random_state : int
-        Seed.
+        Random seed.
 
     Examples
     --------

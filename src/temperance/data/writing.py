@@ -1,4 +1,4 @@
-"""Writing rows block by block, to a file that appears when all are there, and not before."""
+"""Writing rows block by block, to a file that appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from temperance.validation import check_choice
 
 Put = Callable[..., Any]
 """Writes the next rows, with ids and labels: a list of one array each, or of none."""
-_GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each one costs the file an entry for every column
+_GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each row group needs an entry for every column
 
 
 @dataclass(frozen=True)
 class _TableLayout:
-    """What will be written; `labels` and `ids` hold an array each, or nothing."""
+    """What is written; `labels` and `ids` hold one array each, or none."""
 
     key: str
     shape: tuple[int, ...]
@@ -50,11 +50,11 @@ class _TableLayout:
         return [self.id_column] * len(self.ids) + scores + ["label"] * len(self.labels)
 
     def label_cells(self, labels: NDArray[np.int64]) -> NDArray[Any]:
-        """Labels as a table has them: the names of classes, if they have any."""
+        """Labels as written to a table: class names, if there are any."""
         return labels if self.class_names is None else np.array(self.class_names)[labels]
 
     def beside(self) -> dict[str, NDArray[Any]]:
-        """Arrays that stand beside the scores in a file of arrays."""
+        """Arrays that are written with the scores to a file of arrays."""
         held = {"labels": [self.label_cells(labels) for labels in self.labels], "ids": self.ids}
         found = {key: arrays[0] for key, arrays in held.items() if arrays}
         if self.class_names is not None:
@@ -65,7 +65,7 @@ class _TableLayout:
 
 
 class Writer:
-    """Takes blocks of rows, in order."""
+    """Writes blocks of rows, in order."""
 
     def __init__(self, put: Put, table: _TableLayout) -> None:
         self._put, self._table, self._written = put, table, 0
@@ -86,7 +86,7 @@ class Writer:
         self._written = end
 
     def finish(self) -> None:
-        """Raise unless all rows are there."""
+        """Raise unless all rows have been written."""
         if self._written != self._table.shape[0]:
             raise ValueError(f"{self._table.shape[0]} rows must be written; found {self._written}.")
 
@@ -107,8 +107,8 @@ def open_writer(
 ) -> Iterator[Writer]:
     """Open `path` (.npz, .npy, .csv or .parquet) for rows that come block by block.
 
-    The file is there when the context ends, with all rows, or not at all. A .npy has room for the numbers
-    alone, a .csv not for the mark.
+    The file appears when the context ends, with all rows, or not at all. A .npy holds only the numbers; a
+    .csv has no mark.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def open_writer(
     shape : tuple of int
         (N, K) of all rows together.
     dtype : dtype
-        Of the numbers.
+        Type of the numbers.
     labels : array-like of shape (N,), optional
         Columns of the right classes.
     class_names : sequence of str, optional
@@ -131,7 +131,7 @@ def open_writer(
     mark : str, optional
         Which calibrator made the probabilities.
     overwrite : bool
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -165,13 +165,13 @@ def _one_for_each_row(what: str, array: NDArray[Any] | None, shape: tuple[int, .
 
 
 def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = False) -> None:
-    """Raise unless `open_writer` can write `path`: to be asked before the work whose result goes there."""
+    """Raise unless `open_writer` can write `path`: to call before the work begins."""
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in WRITERS:
         raise file_error(path, f"must be one of {', '.join(WRITERS)} to be written; found {path.suffix!r}.")
     if labels and suffix == ".npy":
-        raise file_error(path, "a .npy holds one array and cannot take the labels too. Write a .npz.")
+        raise file_error(path, "a .npy holds one array and cannot hold the labels too. Write a .npz.")
     if suffix in (".parquet", ".pq"):
         import_optional("pyarrow.parquet", "io", f"{path}: a {path.suffix} file")
     check_writable(path, overwrite=overwrite)
@@ -186,7 +186,8 @@ def _npy(file: IO[bytes], table: _TableLayout) -> Iterator[Put]:
 
 @contextmanager
 def _npz(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
-    # Not compressed, so that it can be mapped. zipfile is not told the sizes; force_zip64 leaves them room.
+    # Not compressed, so that it can be memory-mapped. zipfile does not know the sizes; force_zip64 leaves
+    # room.
     with ZipFile(file, "w", ZIP_STORED) as archive:
         with archive.open(f"{table.key}.npy", "w", force_zip64=True) as member, _npy(member, table) as put:
             yield put
@@ -203,7 +204,7 @@ def _csv(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
 
     def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
         before, behind = ([array.tolist() for array in arrays] for arrays in (ids, labels))
-        # Python's floats, as text, have the digits it takes to read the same number back.
+        # Python writes floats with enough digits to read back the same number.
         for at, row in enumerate(rows.reshape(len(rows), -1)):
             writer.writerow(
                 [column[at] for column in before] + row.tolist() + [column[at] for column in behind]
@@ -211,7 +212,7 @@ def _csv(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
 
     yield put
     text.flush()
-    text.detach()  # the file is closed by whoever opened it
+    text.detach()  # the caller closes the file
 
 
 @contextmanager
@@ -223,7 +224,7 @@ def _parquet(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
     group_rows = max(1, _GROUP_BYTES // (table.dtype.itemsize * math.prod(table.shape[1:])))
     held: list[tuple[NDArray[Any], ...]] = []
 
-    # No dictionary and no statistics: probabilities hardly repeat, and nobody looks them up.
+    # No dictionary and no statistics: probabilities hardly repeat, and are not searched.
     options = {"use_dictionary": False, "write_statistics": False, "write_page_checksum": True}
     with parquet.ParquetWriter(file, schema, **options) as writer:
 

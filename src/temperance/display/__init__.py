@@ -1,12 +1,12 @@
-"""The pictures: each class computes its numbers and a chart of them, and `plot` draws it with matplotlib.
+"""The figures: each class computes its numbers and a chart of them, and `plot` draws it with matplotlib.
 
 ======================== ==========================================================================
 ReliabilityDisplay       accuracy against confidence, bin by bin
 ClassReliabilityDisplay  the share of a class against the probability it was given, bin by bin
 ConfidenceDisplay        how confident the right and the wrong predictions are
-TemperatureDisplay       the temperature against the entropy of a row: what is best, what methods give
+TemperatureDisplay       the temperature against the entropy of a row: the best one, and each method's
 ClassTemperatureDisplay  the same by true class
-MapDisplay               what a map of log-probabilities makes of a probability
+MapDisplay               the effect of a map of log-probabilities on a probability
 LearningCurveDisplay     the NLL by the number of labels
 ScoresDisplay            one metric of all methods, with intervals
 DifferencesDisplay       the NLL of all methods against the recommended one, row by row

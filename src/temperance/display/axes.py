@@ -1,4 +1,4 @@
-"""Charts with matplotlib, which is imported here first, when one is drawn."""
+"""Charts with matplotlib, which is imported only when a chart is drawn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LINE_HEIGHT = 0.17  # inches, of a caption
 
 
 def blank_figure(width: float, height: float) -> Figure:
-    """Return a figure to be saved, of which pyplot knows nothing: it has no window, and needs no closing."""
+    """Return a figure to save, unknown to pyplot: it has no window and need not be closed."""
     figure: Figure = _of_matplotlib(".figure").Figure(figsize=(width, height), layout="constrained")
     return figure
 
@@ -93,7 +93,7 @@ def _set_axis(ax: Axes, name: str, axis: Axis) -> None:
 
 
 def _marker(mark: Mark, size: float) -> dict[str, Any]:
-    """Return the marker of a method, which a line of no method does not have."""
+    """Return the marker of a method; a line without a method has none."""
     if not mark.method:
         return {"marker": ""}
     marker = method_style(mark.method).marker
@@ -119,7 +119,7 @@ def _draw_dots(ax: Axes, mark: Dots, look: dict[str, Any]) -> None:
     if not mark.fine:
         ax.plot(mark.x, mark.y, linestyle="", **look, **_marker(mark, 4))
         return
-    # In a drawing they are one image: as shapes they would be slow to open.
+    # In a vector format they become one image: thousands of shapes would be slow to open.
     dots: dict[str, Any] = {"marker": "o", "markeredgewidth": 0, "linestyle": "", "rasterized": True}
     ax.plot(
         mark.x, mark.y, markersize=1.5, alpha=0.15 if mark.faint else 0.5, **dots, **{**look, "label": "_"}

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """A picture as plain numbers."""
+    """A figure as plain numbers."""
 
     def chart(self) -> Chart:
-        """Return what is to be drawn."""
+        """Return the chart to draw."""
         raise NotImplementedError
 
     @property
     def caption(self) -> str:
-        """What the picture shows, in words."""
+        """What the figure shows, in words."""
         return self.chart().caption
 
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -16,7 +16,7 @@ from temperance.display.optima import IDENTIFIED_RATIO
 
 _WHISKER_ROOM = 0.5  # of what the temperatures themselves need
 _LEAST_WHISKER_ROOM = 1.1  # of log T, a factor of 3: few groups of few rows have wide intervals
-_MOST_METHODS = 0.75  # the share of methods whose temperatures are held; of four or fewer, all
+_MOST_METHODS = 0.75  # the share of methods whose temperatures set the limits; of four or fewer, all
 _FEW_VALUES = 0.05  # the share of a method's values beyond the edges that needs no mention
 
 
@@ -30,7 +30,7 @@ class BestTemperatures(Display):
 
     @property
     def identified(self) -> NDArray[np.bool_]:
-        """Which of them the rows determine; the others are left out of pictures."""
+        """Which of them are identified; the others are left out of figures."""
         identified: NDArray[np.bool_] = self.high < IDENTIFIED_RATIO * self.low
         return identified
 
@@ -72,10 +72,10 @@ class BestTemperatures(Display):
         return Intervals(at, value, low, high, flat, label=label, tips=shown)
 
     def limits(self, values: Sequence[Vector], rare: float = 0.0) -> tuple[float, float]:
-        """Return limits that hold the best temperatures, and of most methods all but a `rare` share.
+        """Return limits that contain the best temperatures, and all but a `rare` share of most methods'.
 
-        They hold whiskers as far as these add half the range on each side, or a factor of 3: longer ones
-        would flatten all else, as the odd row would, or the one method whose temperatures are extreme.
+        Whiskers may add half the range on each side, or a factor of 3. Longer ones would flatten everything
+        else; so would single rows, or one method with extreme temperatures.
         """
         known = np.concatenate([[self.single], self.optimum[self.identified]])
         low, high = float(np.log(known.min())), float(np.log(known.max()))

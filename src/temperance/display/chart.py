@@ -1,7 +1,7 @@
-"""A picture before it is drawn: axes with limits, labels and ticks, marks in their order, title and caption.
+"""A figure before it is drawn: axes with limits, labels and ticks, marks in order, title and caption.
 
-A display builds a chart; matplotlib (`axes.py`) and the page's SVG (`report/svg.py`) draw it. Whatever a
-reader could compare between the two is decided here, so that both show the same.
+A display builds a chart; matplotlib (`axes.py`) and the page's SVG (`report/svg.py`) draw it. Everything that
+a reader could compare between the two is defined here, so both show the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from temperance.core.arrays import Vector
 from temperance.display.ticks import tick_labels
 
 WIDE, PANEL, SMALL = 7.0, 5.2, 3.4
-"""Widths in inches: a picture on its own, one of two side by side, and one of many."""
+"""Widths in inches: a single figure, one of two side by side, and one of many."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Axis:
         return cls(label, ends[::-1] if downwards else ends, ticks=tuple(enumerate(names)))
 
     def tick_labels(self) -> list[tuple[float, str]]:
-        """Return where the ticks are, and what is written at them."""
+        """Return the positions of the ticks, and their labels."""
         return tick_labels(*self.limits, log=self.log) if self.ticks is None else list(self.ticks)
 
 
@@ -43,7 +43,7 @@ class Mark:
     method: str = ""
     label: str = ""
     faint: bool = False
-    tips: Sequence[str] = ()  # what each point says when it is pointed at
+    tips: Sequence[str] = ()  # the tooltip of each point
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Intervals(Mark):
 
 @dataclass(frozen=True, eq=False)
 class Whiskers(Mark):
-    """Intervals along y of what other marks show."""
+    """Intervals along y for other marks."""
 
     at: Vector
     low: Vector
@@ -127,5 +127,5 @@ class Chart:
     y: Axis
     marks: Sequence[Mark]
     size: tuple[float, float] = (WIDE, 4.0)
-    bold: str | None = None  # the tick of y that stands out
+    bold: str | None = None  # the highlighted tick of y
     below: Chart | None = None

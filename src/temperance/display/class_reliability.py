@@ -1,4 +1,4 @@
-"""The reliability diagram of one class: how often rows are of it, by the probability that it was given."""
+"""The reliability diagram of one class: its frequency by its predicted probability."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FEWEST_IN_BIN = 5  # rows: the share of fewer is mostly 0 or 1
 
 @dataclass(frozen=True, eq=False)
 class ClassReliabilityDisplay(Display):
-    """The share of rows that are of a class against its probability: on the diagonal, it is what it says.
+    """The frequency of a class against its predicted probability: equal on the diagonal.
 
-    A comparison keeps the diagrams of the ten classes with the most judged rows, at least 30; of two classes,
-    that of the second one. The picture leaves out bins of fewer than five rows.
+    A comparison keeps the diagrams of the ten classes with the most test rows, at least 30; of two classes,
+    that of the second one. The figure leaves out bins of fewer than five rows.
 
     Attributes
     ----------
@@ -56,17 +56,17 @@ class ClassReliabilityDisplay(Display):
     def from_comparison(
         cls, comparison: Comparison, methods: Sequence[str] | None = None, *, column: int | None = None
     ) -> Self:
-        """Take the diagrams of a class, by default the first that the comparison keeps."""
+        """Use the diagrams of a class, by default the first that the comparison keeps."""
         kept = [*comparison.results[UNCALIBRATED].class_reliability]
         if not kept:
             raise InputError(
-                f"a class must have {LEAST_ROWS} judged rows for its diagram; found none. Judge on more."
+                f"a class must have {LEAST_ROWS} test rows for its diagram; found none. Pass more test rows."
             )
         if column is None:
             column = kept[0]
         if column not in kept:
             columns = ", ".join(map(str, kept))
-            raise InputError(f"column must be a class with many judged rows: {columns}; found {column}.")
+            raise InputError(f"column must be a class with many test rows: {columns}; found {column}.")
         diagrams = {
             name: comparison.results[name].class_reliability[column]
             for name in before_and_after(comparison, methods)
@@ -88,4 +88,4 @@ class ClassReliabilityDisplay(Display):
             f"{method_style(name).label} {100 * float(diagram.share @ np.abs(diagram.gap)):.2f} %"
             for name, diagram in self.diagrams.items()
         ]
-        return f"Distance from the diagonal, on average: {', '.join(found)}."
+        return f"Mean distance from the diagonal: {', '.join(found)}."

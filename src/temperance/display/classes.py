@@ -1,7 +1,7 @@
-"""The temperature by true class: what would be best, and what each method gives.
+"""The temperature by true class: the best one, and that of each method.
 
-Rows are grouped by their label, which no method knows: a method comes near the best temperature of a class as
-far as the logits tell the class.
+Rows are grouped by their label, which no method knows. A method can approach the best temperature of a class
+only as far as the logits predict the class.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, Text
 from temperance.display.methods import temperature_calibrators, with_temperature
 from temperance.metrics.predictions import check_fraction, check_integer
 
-AXIS_SIGNS = 72  # that fit below the axis; tips and tables have the names in full
+AXIS_SIGNS = 72  # letters that fit below the axis; tooltips and tables have the full names
 _LONGEST_NAME = 20  # beside it
 _CLASS_HEIGHT = 0.3  # inches
 
 
 @dataclass(frozen=True, eq=False)
 class ClassTemperatureDisplay(BestTemperatures):
-    """T by true class: the best single temperature of its rows, and the mean T that each method gives them.
+    """T by true class: the best single temperature of its rows, and the mean T of each method.
 
     Attributes
     ----------
@@ -37,14 +37,14 @@ class ClassTemperatureDisplay(BestTemperatures):
         Classes with at least 10 rows, in the order of their best temperature, and their number of rows. Of
         more than `most` classes, those that differ most from the best single temperature.
     optimum, low, high : arrays of shape (C,)
-        Best single temperature of the rows of the class, and its interval: all from 1e-6 to 1e6
-        where the rows cannot tell, as when all are right; nan where the solver failed.
+        Best single temperature of the rows of the class, and its interval: from 1e-6 to 1e6 if it is not
+        identified, as when all rows are right; nan if the solver failed.
     mean : dict from name to array of shape (C,)
         Mean T of those rows by each method.
     single : float
         Best single temperature of all rows.
     n_classes : int
-        K: if it is more than C, some classes are left out.
+        K; if it is larger than C, some classes are left out.
     names : sequence of str
         Names of all K classes; None where they have none.
 
@@ -84,18 +84,18 @@ class ClassTemperatureDisplay(BestTemperatures):
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Compute from fitted calibrators and labelled rows, best those of a test set.
+        """Compute from fitted calibrators and labelled rows, preferably of a test set.
 
         Parameters
         ----------
         calibrators : mapping from name to Calibrator
-            Those without a temperature of a row (ETS) are left out.
+            Those without a temperature T(z) (ETS) are left out.
         logits, labels, sample_weight
             As for `Calibrator.fit`.
         most : int
             Classes to show.
         level : float
-            Of the intervals, each for its class alone.
+            Level of the intervals, for each class separately.
         """
         rows = LabelledRows.open(logits, labels, sample_weight)
         names = next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None)
@@ -110,7 +110,7 @@ class ClassTemperatureDisplay(BestTemperatures):
         most: int = 30,
         level: float = 0.95,
     ) -> Self:
-        """Compute from the judged rows and the calibrators of some methods, by default of all with a T."""
+        """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
         calibrators = temperature_calibrators(comparison, methods)
         return cls._of(calibrators, comparison.judged, most, level, comparison.class_names)
 
@@ -144,9 +144,9 @@ class ClassTemperatureDisplay(BestTemperatures):
         )
 
     def chart(self, *, flat: bool = True) -> Chart:
-        """Return the best temperature of each class with its interval, and the methods' means beside it.
+        """Return the best temperature of each class with its interval, and the methods' means.
 
-        The classes are below each other, or along x if not `flat`.
+        The classes are along y, or along x if not `flat`.
         """
         at = np.arange(len(self.classes), dtype=np.float64)
         asides = np.linspace(-0.3, 0.3, len(self.mean)) if len(self.mean) > 1 else [0.0]
@@ -174,7 +174,7 @@ class ClassTemperatureDisplay(BestTemperatures):
         return Axis.of_names(label, [_short(self.name(k), most) for k in self.classes], downwards=flat)
 
     def _means(self, name: str, at: Vector, flat: bool) -> Mark:
-        """Return a dot for each class, or a line if the method gives all of them the same temperature."""
+        """Return a dot for each class, or a line if the method has one temperature for all of them."""
         label, values = method_style(name).label, self.mean[name]
         if len(values) and np.ptp(values) < 1e-9 * values[0]:
             return Rule(float(values[0]), upright=flat, method=name, label=f"{label}: T = {values[0]:.3g}")
@@ -196,7 +196,7 @@ class ClassTemperatureDisplay(BestTemperatures):
             )
         words += (
             " Circles: the best temperature of the rows of each class, with its interval; coloured dots: the "
-            f"mean temperature that a method gives to them.{self.left_out('classes')}"
+            f"mean temperature of a method.{self.left_out('classes')}"
         )
         if len(self.classes) < self.n_classes:
             words += (

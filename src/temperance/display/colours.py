@@ -1,18 +1,18 @@
-"""One colour and one marker for each method, the same in every picture: those of the registry."""
+"""One colour and one marker for each method, the same in every figure, from the registry."""
 
 from __future__ import annotations
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, method_style
 
 COLOURS: dict[str, str] = {key: method_style(key).colour for key in (UNCALIBRATED, *CALIBRATORS)}
-"""Of "none", the classifier itself, and of each key of the registry."""
+"""Colour of "none", the classifier itself, and of each key of the registry."""
 
 MARKERS: dict[str, str] = {key: method_style(key).marker for key in (UNCALIBRATED, *CALIBRATORS)}
-"""In matplotlib's letters."""
+"""Markers in matplotlib's notation."""
 
 
 def colour_of(name: str) -> str:
-    """Return the colour of a method; a name that is not a method's has one of three others, always the same.
+    """Return the colour of a method; another name always has the same one of three other colours.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ _CUT_ABOVE = 1.5  # times the highest of the other bars
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceDisplay(Display):
-    """The share of all rows that have a confidence and are right, or wrong.
+    """The shares of rows that are right and wrong, by confidence.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class ConfidenceDisplay(Display):
     right, wrong : dict from name to array of shape (bins,)
         Shares of all rows; those of a method, right and wrong together, sum to 1.
     mean_confidence : dict from name to float
-        Above the accuracy, a method is over-confident.
+        A method is overconfident if this is above its accuracy.
     accuracy : float
-        Of the first method; of the others too, unless they change decisions.
+        Accuracy of the first method; of the others too, unless they change decisions.
     accuracies : dict from name to float
-        Of each method.
+        Accuracy of each method.
     effective_rows : float
         The number of rows; with weights w, (sum w)^2 / sum w^2.
 
@@ -78,7 +78,7 @@ class ConfidenceDisplay(Display):
     def from_comparison(
         cls, comparison: Comparison, methods: Sequence[str] | None = None, *, bins: int = 20
     ) -> Self:
-        """Bin the judged rows of some methods: by default the classifier itself and the recommended one."""
+        """Bin the test rows of some methods: by default the classifier itself and the recommended one."""
         results = [comparison.results[name] for name in before_and_after(comparison, methods)]
         rows = {r.method: (r.confidence, r.correct.astype(np.float64)) for r in results}
         return cls._of(rows, weights_of(comparison), bins)
@@ -109,7 +109,7 @@ class ConfidenceDisplay(Display):
         marks = [*self._accuracy_marks(shown, limits), *(m for name in shown for m in self._marks(name))]
         cut_bars = self._cut_bars(shown, limits[1])
         marks += [Rule(0.0), *cut_bars]
-        cut = " The height of a bar that leaves the picture is written in the corner." if cut_bars else ""
+        cut = " The height of a bar that does not fit is written in the corner." if cut_bars else ""
         caption = (
             f"{' '.join(map(self._in_words, shown))} Bars: shares of all rows, the right ones upwards and "
             "the wrong ones downwards, with 95 % intervals. Grey band: 95 % interval of the accuracy."
@@ -137,8 +137,8 @@ class ConfidenceDisplay(Display):
     def _in_words(self, name: str) -> str:
         low, high = self._interval(np.array(self.accuracies[name]))
         return (
-            f"{method_style(name).label} is {100 * self.mean_confidence[name]:.1f} % sure on average, and "
-            f"{100 * self.accuracies[name]:.1f} % of the rows are right ({100 * low:.1f} to "
+            f"{method_style(name).label}: mean confidence {100 * self.mean_confidence[name]:.1f} %, accuracy "
+            f"{100 * self.accuracies[name]:.1f} % ({100 * low:.1f} to "
             f"{100 * high:.1f})."
         )
 
@@ -165,7 +165,7 @@ class ConfidenceDisplay(Display):
         return Whiskers(middle, sign * low, sign * high)
 
     def _cut_bars(self, shown: Sequence[str], top: float) -> list[Mark]:
-        """Return the height of each bar that leaves the picture, written in the corner where bars are low."""
+        """Return the height of each bar that does not fit, written in the corner where bars are low."""
         bars = [
             f"{100 * share:.1f} % of rows at {low:.2f} to {high:.2f} \N{UPWARDS ARROW}"
             for name in shown
@@ -175,7 +175,7 @@ class ConfidenceDisplay(Display):
         return [Text(0.02, (0.93 - 0.1 * i) * top, words) for i, words in enumerate(bars)]
 
     def _share_limits(self) -> tuple[float, float]:
-        """Return limits for the shares of all methods, which a bar far higher than the others leaves."""
+        """Return limits for the shares of all methods, without bars far higher than the others."""
         low, high = (
             max(float(self._interval(shares)[1][shares > 0].max(initial=0)) for shares in side.values())
             for side in (self.wrong, self.right)

@@ -17,9 +17,9 @@ from temperance.display.methods import weights_of
 
 @dataclass(frozen=True, eq=False)
 class DifferencesDisplay(MethodIntervals):
-    """The NLL of each method less that of the recommended one: above 0 it is worse.
+    """The NLL of each method minus that of the recommended one: above 0 it is worse.
 
-    Hard rows are hard for all methods, so that differences are far surer than the scores themselves.
+    Hard rows are hard for all methods, so differences have far smaller errors than the scores themselves.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class DifferencesDisplay(MethodIntervals):
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
-        """Take all methods."""
+        """Use all methods."""
         weights = weights_of(comparison)
         share = weights / weights.sum()
         reference = comparison.results[comparison.recommended].row_nll
@@ -64,7 +64,7 @@ class DifferencesDisplay(MethodIntervals):
         name = method_style(self.reference).label
         caption = (
             f"NLL of each method minus that of {name}, row by row, with intervals: below 0 is better. All "
-            "methods are judged on the same rows, so differences are more certain than scores."
+            "methods are evaluated on the same rows, so differences are more certain than scores."
         )
         title, label = f"NLL minus that of {name}", "difference of NLL"
         return self.interval_chart(title, caption, label, "{:+.4f}", at=0.0)

@@ -1,4 +1,4 @@
-"""The NLL by the number of labels: whether more of them would help."""
+"""The NLL by the number of labels, which shows whether more would help."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from temperance.display.base import Display
 from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text
 from temperance.display.methods import chosen
 
-_USUAL_RANGE = 3.0  # times the distance from the lowest mean to the median: what is higher leaves the picture
+_USUAL_RANGE = 3.0  # times the distance from the lowest mean to the median: higher values are left out
 _BAND_ROOM = 1.0  # times the range of the means, for bands below and above them
-_UNCALIBRATED_RANGE = 6.0  # the same for the classifier itself, which all else is compared with
+_UNCALIBRATED_RANGE = 6.0  # the same for the classifier itself, the reference of all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,9 @@ class LearningCurveDisplay(Display):
     sizes : tuple of int
         Numbers of rows, S of them.
     mean : dict from name to array of shape (S,)
-        Over random draws of the rows.
+        Mean over random draws of the rows.
     low, high : dict from name to array of shape (S,)
-        One standard error of the mean below and above it; nan if there was but one draw.
+        One standard error of the mean below and above it; nan with a single draw.
     uncalibrated : float
         NLL of the classifier itself.
 
@@ -53,7 +53,7 @@ class LearningCurveDisplay(Display):
 
     @classmethod
     def from_curve(cls, curve: LearningCurve, methods: Sequence[str] | None = None) -> Self:
-        """Take the methods asked for, by default all, from `comparison.learning_curve`."""
+        """Use the given methods, by default all, from `comparison.learning_curve`."""
         names = chosen(methods, curve.nll, list(curve.nll))
         mean = {name: curve.mean(name) for name in names}
         error = {name: _error(curve, name) for name in names}
@@ -73,7 +73,7 @@ class LearningCurveDisplay(Display):
             label = method_style(name).label
             pairs = zip(self.sizes, self.mean[name], strict=True)
             tips = [f"{label}, {n} rows: NLL {value:.4f}" for n, value in pairs]
-            # Around a mean outside the picture, a band would cover the other methods.
+            # A band around a mean outside the figure would cover the other methods.
             band = np.where(self.mean[name] > limits[1], np.nan, (self.low[name], self.high[name]))
             marks.append(Band(sizes, *band, method=name))
             marks.append(Line(sizes, self.mean[name], method=name, label=label, tips=tips))
@@ -97,7 +97,7 @@ class LearningCurveDisplay(Display):
         )
 
     def _cut_bands(self, limits: tuple[float, float]) -> str:
-        """Return a sentence about the bands that the picture does not hold, if there are any."""
+        """Return a sentence about the bands that do not fit, if there are any."""
         cut = any(
             ((mean <= limits[1]) & ((self.low[name] < limits[0]) | (self.high[name] > limits[1]))).any()
             for name, mean in self.mean.items()
@@ -105,20 +105,20 @@ class LearningCurveDisplay(Display):
         return " Bands that reach beyond an edge are cut there." if cut else ""
 
     def _beyond(self, top: float) -> str:
-        """Return sentences about what lies above the picture."""
+        """Return sentences about what is above the figure."""
         words = []
         for name, mean in self.mean.items():
             sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= top]
             if sizes:
                 rows = f"{sizes[0]}" if len(sizes) == 1 else f"up to {sizes[-1]}"
                 words.append(f"{method_style(name).label} with {rows} rows")
-        sentence = f" Above the picture: {'; '.join(words)}." if words else ""
+        sentence = f" Above the figure: {'; '.join(words)}." if words else ""
         if self.uncalibrated > top:
-            sentence += f" The classifier itself, at {self.uncalibrated:.4f}, is above the picture."
+            sentence += f" The classifier itself, at {self.uncalibrated:.4f}, is above the figure."
         return sentence
 
     def _limits(self) -> tuple[float, float]:
-        """Return limits that a method, a draw or a classifier far worse than the rest cannot stretch."""
+        """Return limits without methods, draws or a classifier far worse than the rest."""
         means = np.concatenate(list(self.mean.values()))
         means = means[np.isfinite(means)]
         low = min(float(means.min(initial=self.uncalibrated)), self.uncalibrated)
@@ -132,7 +132,7 @@ class LearningCurveDisplay(Display):
         return low - margin, high + margin
 
     def _with_bands(self, low: float, high: float) -> tuple[float, float]:
-        """Return limits for the bands around the means in the picture, as far as these stay readable."""
+        """Return limits that include the bands around the means, as far as the means stay readable."""
         inside = np.concatenate([mean <= high for mean in self.mean.values()])
         bottoms, tops = (np.concatenate(list(side.values()))[inside] for side in (self.low, self.high))
         room = _BAND_ROOM * (high - low)
@@ -144,4 +144,4 @@ class LearningCurveDisplay(Display):
 def _error(curve: LearningCurve, method: str) -> Vector:
     if curve.nll[method].shape[1] > 1:
         return curve.error(method)
-    return np.full(len(curve.sizes), np.nan)  # one draw does not tell
+    return np.full(len(curve.sizes), np.nan)  # a single draw has no standard error

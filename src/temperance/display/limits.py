@@ -1,4 +1,4 @@
-"""Limits of an axis that one extreme value cannot stretch until the others are a single line."""
+"""Limits of an axis that are robust to extreme values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Vector
 
 _RARE = 0.01  # of the values at either end may be left out
-_REACH = 0.5  # of the range of the others: nearer ones are held
+_REACH = 0.5  # of the range of the others: nearer values are kept
 _FAR = 5.0  # times the range of the others: a value so far away is left out
-_MOST_LEFT_OUT = 3  # of so many values one may be left out
+_MOST_LEFT_OUT = 3  # one of this many values may be left out
 
 
 def hold_most(values: Vector) -> tuple[float, float]:
-    """Return limits that hold all values but the one per cent at either end, if these are far from the rest.
+    """Return limits that contain all values, except one per cent at either end if these are far off.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def highest_near(values: Vector, low: float) -> float:
 
 
 def outside(values: Vector, limits: tuple[float, float]) -> NDArray[np.bool_]:
-    """Say which values an axis does not hold."""
+    """Say which values are outside the limits of an axis."""
     low, high = min(limits), max(limits)
     beyond: NDArray[np.bool_] = (values < low) | (values > high)
     return beyond

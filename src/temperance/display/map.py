@@ -1,6 +1,6 @@
-"""What a map of log-probabilities makes of a probability: of `mono`, and of `bayes` before T(z).
+"""The effect of a map of log-probabilities on a probability: of `mono`, and of `bayes` before T(z).
 
-With e = -log of a probability at the reference temperature T0, and U the map, the picture shows exp(-U(e)):
+With e = -log of a probability at the reference temperature T0, and U the map, the figure shows exp(-U(e)):
 the probability after the map, relative to a top class that was near 1. On the diagonal nothing changes.
 """
 
@@ -21,10 +21,10 @@ from temperance.display.methods import chosen
 from temperance.validation import InputError
 
 _SMALLEST = 1e-6  # probability before the map
-_LOWEST = 1e-9  # probability after it: a steeper map leaves the picture
+_LOWEST = 1e-9  # probability after the map: lower ones are left out
 _POINTS = 121
 _DEVIATIONS = 2.0
-_TOLD = 1e-3  # probability of which the caption says what becomes of it
+_TOLD = 1e-3  # the probability whose mapped value is in the caption
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +50,9 @@ class ProbabilityMap:
         return cls(float(fitted["reference"]), fitted["map_knots"], slopes, np.asarray(errors))
 
     def apply(self, probability: Vector, deviations: float = 0.0) -> Vector:
-        """Return what becomes of probabilities, some standard errors above or below.
+        """Return mapped probabilities, some standard errors above or below.
 
-        The errors of the slopes are taken as independent: a calibrator keeps no covariance of them.
+        The errors of the slopes are assumed independent: a calibrator does not store their covariance.
         """
         widths = np.append(np.diff(self.knots), np.inf)
         lengths = np.clip(-np.log(probability)[:, None] - self.knots, 0.0, widths)
@@ -77,7 +77,7 @@ class MapDisplay(Display):
     before : array of shape (P,)
         Probabilities at T0 from 1e-6 to 1, evenly spaced in their logarithm.
     after, low, high : dicts from name to array of shape (P,)
-        What each map makes of them, and two standard errors below and above.
+        The same probabilities after each map, and two standard errors below and above.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class MapDisplay(Display):
         mapping = [name for name, calibrator in fitted.items() if has_map(calibrator)]
         if methods is None and not mapping:
             raise InputError(
-                "a picture of maps needs a method with a map of probabilities, mono or bayes; found "
+                "a figure of maps needs a method with a map of probabilities, mono or bayes; found "
                 f"{', '.join(fitted)}. Compare one of these two as well."
             )
         return cls.from_calibrators({name: fitted[name] for name in chosen(methods, fitted, mapping)})
@@ -160,6 +160,6 @@ class MapDisplay(Display):
         ]
         return (
             f"{' '.join(found)} Above the dashed line, probabilities at the best single temperature T0 were "
-            "too small, below it too large, beside a top class near 1. Points: where the slope may change. "
-            "Bands: two standard errors, those of the slopes taken as independent."
+            "too small, below it too large, for a top class near 1. Points: where the slope may change. "
+            "Bands: two standard errors, assuming independent slopes."
         )

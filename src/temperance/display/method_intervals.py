@@ -1,4 +1,4 @@
-"""A number of each method with its interval, one method below the other."""
+"""A number of each method with its interval, one row for each method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MethodIntervals(Display):
     high: Vector
 
     def interval_chart(self, title: str, caption: str, label: str, number: str, *, at: float | None) -> Chart:
-        """Return a chart with a row for each method, and a line at a value that they compare with.
+        """Return a chart with a row for each method, and a line at a reference value.
 
         A value beyond the limits is written at the edge.
         """
@@ -42,7 +42,7 @@ class MethodIntervals(Display):
         return Chart(title, caption, x, y, marks, (WIDE, 1.2 + 0.25 * len(names)))
 
     def _left_out(self, limits: tuple[float, float], names: list[str], number: str) -> str:
-        """Return sentences about what the axis does not hold."""
+        """Return sentences about what is outside the axis."""
         beyond = outside(self.value, limits)
         words = [
             f" {name} is beyond the {_side(value, limits)} edge, at {number.format(value)}."
@@ -54,9 +54,9 @@ class MethodIntervals(Display):
         return "".join(words)
 
     def _limits(self) -> tuple[float, float]:
-        """Return limits that hold all methods but those so far off that they would flatten the rest.
+        """Return limits that contain all methods, except those so far off that they would flatten the rest.
 
-        The classifier itself is often one of them.
+        The classifier itself is often one of these.
         """
         top = highest_near(self.high, float(self.value.min()))
         low = -highest_near(-self.low[self.high <= top], -top)

@@ -1,4 +1,4 @@
-"""Which methods of a comparison a picture shows."""
+"""Which methods of a comparison a figure shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from temperance.validation import InputError
 
 
 def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequence[str]) -> list[str]:
-    """Return the methods asked for, after checking that they are known, or the default."""
+    """Return the given methods, after checking that they are known, or the default."""
     if methods is None:
         return list(default)
     listed = list(known)
@@ -30,7 +30,7 @@ def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequenc
 
 
 def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> list[str]:
-    """Return the methods asked for; by default the classifier itself and the recommended method."""
+    """Return the given methods; by default the classifier itself and the recommended method."""
     default = list(dict.fromkeys([UNCALIBRATED, comparison.recommended]))
     return chosen(methods, comparison.results, default)
 
@@ -38,17 +38,17 @@ def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> l
 def temperature_calibrators(
     comparison: Comparison, methods: Sequence[str] | None
 ) -> dict[str, TemperatureCalibrator]:
-    """Return the calibrators of the methods asked for, by default of all; those without T(z) are left out."""
+    """Return the calibrators of the given methods, by default of all, without those that have no T(z)."""
     names = chosen(methods, comparison.results, list(comparison.results))
     return with_temperature({name: comparison.results[name].calibrator for name in names})
 
 
 def with_temperature(calibrators: Mapping[str, Calibrator | None]) -> dict[str, TemperatureCalibrator]:
-    """Leave out what has no temperature of a row: ETS, and the classifier itself."""
+    """Leave out methods without T(z): ETS, and the classifier itself."""
     return {name: cal for name, cal in calibrators.items() if isinstance(cal, TemperatureCalibrator)}
 
 
 def weights_of(comparison: Comparison) -> NDArray[np.float64]:
-    """Return the weights of the judged rows, ones if they have none."""
+    """Return the weights of the test rows, ones if they have none."""
     weights = comparison.judged.weights
     return np.ones(len(comparison.judged)) if weights is None else weights

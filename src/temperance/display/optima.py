@@ -1,8 +1,8 @@
-"""The best single temperature of groups of rows: what a method's temperatures should come near to.
+"""The best single temperature of groups of rows, which a method's temperatures should approach.
 
-The interval is normal on log T, with the Fisher information of the group's rows. Where all are right, or
-the labels are no better than chance, the likelihood has no maximum and a weak prior decides: the rows tell
-next to nothing then, and the interval is all that a temperature can be.
+The interval is normal on log T, with the Fisher information of the group's rows. If all rows are right, or
+the labels are no better than chance, the likelihood has no maximum. A weak prior then determines the
+temperature: it is not identified, and the interval is the whole range of temperatures.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from temperance.core.logit_rows import LogitRows
 from temperance.validation import InputError, inspector
 
 _COPIED_ROWS = 4096  # at a time
-LEAST_ROWS = 10  # of a group: fewer tell next to nothing of a temperature
+LEAST_ROWS = 10  # of a group: fewer say almost nothing about a temperature
 IDENTIFIED_RATIO = 10.0
-"""The upper over the lower end of an interval, from which on a best temperature is not identified.
+"""Ratio of the ends of an interval above which a best temperature is not identified.
 
-Temperatures that classifiers need lie between about 0.5 and 5: an interval of a decade excludes none of them.
-A smaller ratio would hide groups of 10 to 30 rows, whose intervals still tell over- from underconfidence.
+Classifiers need temperatures between about 0.5 and 5; an interval of a decade excludes none of them. A
+smaller ratio would hide groups of 10 to 30 rows, whose intervals still separate over- from underconfidence.
 """
 
 
 def as_rows(rows: LabelledRows) -> LogitRows:
-    """Return the rows for a pass over all of them, which also checks them."""
+    """Return the rows, checked in one pass over all of them."""
     return LogitRows(rows.logits, rows.labels, inspect=inspector(rows.logits, rows.labels))
 
 
 def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
-    """Return the indices of the rows that count: a row of weight 0 is repeated no times."""
+    """Return the indices of the rows whose weight is not 0."""
     if len(rows) == 0:
         raise InputError(
-            "a picture of temperatures needs labelled rows; found none. Pass those of a test set."
+            "a figure of temperatures needs labelled rows; found none. Pass those of a test set."
         )
     if rows.weights is None:
         return np.arange(len(rows))
@@ -75,13 +75,13 @@ def _part(rows: LabelledRows, group: NDArray[np.intp]) -> LabelledRows:
 
 
 def _log_temperature(rows: LogitRows, weights: Vector | None) -> tuple[float, float]:
-    """Return the best log T and its standard error: infinite if a prior had to decide, nan if unknown."""
+    """Return the best log T and its standard error: infinite if not identified, nan if unknown."""
     anchor = fit_single_temperature(InMemoryFitData(rows, weights), exact=True)
     covariance = anchor.solution.covariance
     if anchor.degenerate_reason is not None:
         return float(np.log(anchor.temperature)), np.inf
     variance = 0.0 if covariance is None else float(covariance[0, 0])
-    # At a bound the solver holds T and gives a variance of 0, which is no knowledge.
+    # At a bound the solver keeps T fixed and returns a variance of 0, which says nothing.
     return float(np.log(anchor.temperature)), float(np.sqrt(variance or np.nan))
 
 

@@ -19,12 +19,12 @@ from temperance.metrics.bins import check_bins
 from temperance.metrics.diagram import binned
 from temperance.metrics.predictions import check_fraction
 
-_NO_GAP = 0.002  # between mean confidence and accuracy: smaller ones are not worth a word
+_NO_GAP = 0.002  # between mean confidence and accuracy: smaller ones are not mentioned
 
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDisplay(Display):
-    """Accuracy against confidence, bin by bin: on the diagonal, a confidence is what it says.
+    """Accuracy against confidence, bin by bin: equal on the diagonal.
 
     Attributes
     ----------
@@ -69,9 +69,9 @@ class ReliabilityDisplay(Display):
         bins: int | None = None,
         level: float = 0.95,
     ) -> Self:
-        """Bin the judged rows of some methods: by default the classifier itself and the recommended one.
+        """Bin the test rows of some methods: by default the classifier itself and the recommended one.
 
-        The bins are by default those of the comparison, so that the picture shows its calibration error.
+        The default bins are those of the comparison, so the figure shows its calibration error.
         """
         bins = check_bins(comparison.settings["bins"] if bins is None else bins)
         level, weights = check_fraction("level", level), weights_of(comparison)
@@ -95,7 +95,7 @@ class ReliabilityDisplay(Display):
         return Chart("Reliability diagram", caption, x, y, marks, (PANEL, 5.6), below=below)
 
     def _shares(self) -> Axis:
-        """Return an axis for the shares of all methods, so that panels of single methods compare."""
+        """Return an axis for the shares of all methods, so that panels can be compared."""
         top = max(float(diagram.share.max()) for diagram in self.diagrams.values())
         return Axis("share of rows", (0.0, 1.08 * top), ticks=((0.0, "0"), (top, f"{top:.2g}")))
 
@@ -106,7 +106,7 @@ def diagram_marks(name: str, diagram: Reliability, *, fewest: float = 0.0) -> li
     columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
     count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
     tips = [
-        f"{n:.0f} rows: says {100 * c:.1f} %, is right {100 * a:.1f} % ({100 * b:.1f} to {100 * d:.1f})"
+        f"{n:.0f} rows: confidence {100 * c:.1f} %, accuracy {100 * a:.1f} % ({100 * b:.1f} to {100 * d:.1f})"
         for n, c, a, b, d in zip(count, confidence, accuracy, low, high, strict=True)
     ]
     return [

@@ -30,7 +30,7 @@ class ScoresDisplay(MethodIntervals):
     value, low, high : arrays of shape (M,)
         In natural units: an ECE of 2 % is 0.02.
     recommended : str or None
-        The method to take.
+        The method to use.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class ScoresDisplay(MethodIntervals):
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, metric: str = "nll") -> Self:
-        """Take a metric of all methods."""
+        """Use a metric of all methods."""
         check_choice("metric", metric, tuple(comparison.results[UNCALIBRATED].scores))
         scores = [result.scores[metric] for result in comparison.results.values()]
         return cls(

@@ -1,8 +1,8 @@
-"""The temperature of a row against its entropy: what would be best, and what each method gives.
+"""The temperature of a row against its entropy: the best one, and that of each method.
 
-With h = log(H / log K), H the entropy of softmax(z), the rows are cut into bins by h, of equal count or of
-equal width; the best single temperature of each bin is what a temperature that depends on the entropy should
-follow. Where it is flat, TS is enough.
+With h = log(H / log K), H the entropy of softmax(z), the rows are split into bins by h, of equal count or of
+equal width. A temperature that depends on the entropy should follow the best single temperature of each bin.
+If that is constant, TS is enough.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class TemperatureDisplay(BestTemperatures):
     centre, count : arrays of shape (B,)
         Mean log entropy and number of rows of each bin.
     optimum, low, high : arrays of shape (B,)
-        Best single temperature of the bin's rows, and its interval: all from 1e-6 to 1e6
-        where the rows cannot tell, as when all are right; nan where the solver failed.
+        Best single temperature of the bin's rows, and its interval: from 1e-6 to 1e6 if it is not
+        identified, as when all rows are right; nan if the solver failed.
     single : float
         Best single temperature of all rows.
 
@@ -83,21 +83,21 @@ class TemperatureDisplay(BestTemperatures):
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Compute from fitted calibrators and labelled rows, best those of a test set.
+        """Compute from fitted calibrators and labelled rows, preferably of a test set.
 
         Parameters
         ----------
         calibrators : mapping from name to Calibrator
-            Those without a temperature of a row (ETS) are left out.
+            Those without a temperature T(z) (ETS) are left out.
         logits, labels, sample_weight
             As for `Calibrator.fit`.
         bins : int
-            At most so many: none has less than 10 rows, and rows of equal entropy are not split.
+            Largest number of bins: each has at least 10 rows, and rows of equal entropy are not split.
         strategy : "mass" or "width"
-            Bins with about the same number of rows, or of equal width in log entropy, as the paper has
-            them; then the rows of bins with less than 10 are in none.
+            Bins with about the same number of rows, or of equal width in log entropy, as in the paper; then
+            bins with fewer than 10 rows are left out.
         level : float
-            Of the intervals, each for its bin alone.
+            Level of the intervals, for each bin separately.
         """
         rows = LabelledRows.open(logits, labels, sample_weight)
         return cls._of(with_temperature(calibrators), rows, bins, strategy, level)
@@ -112,7 +112,7 @@ class TemperatureDisplay(BestTemperatures):
         strategy: str = "mass",
         level: float = 0.95,
     ) -> Self:
-        """Compute from the judged rows and the calibrators of some methods, by default of all with a T."""
+        """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
         calibrators = temperature_calibrators(comparison, methods)
         return cls._of(calibrators, comparison.judged, bins, strategy, level)
 
@@ -164,7 +164,7 @@ class TemperatureDisplay(BestTemperatures):
         )
 
     def _entropy_limits(self) -> tuple[float, float]:
-        """Return limits that hold all bins, and all rows but a few that lie far from the others."""
+        """Return limits that contain all bins, and all rows except a few that are far from the others."""
         low, high = hold_most(self.log_entropy)
         drawn = self.centre[self.identified]
         low, high = min(low, float(drawn.min(initial=low))), max(high, float(drawn.max(initial=high)))
@@ -172,7 +172,7 @@ class TemperatureDisplay(BestTemperatures):
         return low - margin, high + margin
 
     def _rows_outside(self) -> str:
-        """Return a sentence about the rows that the axis does not hold, if there are any."""
+        """Return a sentence about the rows outside the axis, if there are any."""
         beyond = self.log_entropy[outside(self.log_entropy, self._entropy_limits())]
         if not len(beyond):
             return ""
@@ -190,20 +190,19 @@ class TemperatureDisplay(BestTemperatures):
         known = self.optimum[self.identified]
         words = f"The best single temperature is {self.single:.3g}."
         if len(known) > 1:
-            words += (
-                f" By entropy it goes from {known[0]:.3g} for sure rows to {known[-1]:.3g} for unsure ones."
-            )
+            low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
+            words += f" By entropy it goes from {low} (confident rows) to {high} (uncertain rows)."
         return (
             f"{words} Circles: the best temperature of each bin of rows, with its interval. A method whose "
-            "dots follow the circles has learnt what the entropy can tell."
+            "dots follow the circles has learnt the dependence on the entropy."
             f"{self.left_out('bins')}{self._rows_outside()}{self._methods_outside()}"
         )
 
 
 def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[NDArray[np.intp]]:
-    """Cut the ordered rows into parts of equal count, but keep rows of equal entropy together.
+    """Split the ordered rows into parts of equal count, but keep rows of equal entropy together.
 
-    A very sure classifier has many rows at the floor: they are one bin, not several at the same place.
+    A very confident classifier has many rows at the floor: they are one bin, not several at the same place.
     """
     ascending = entropy[order]
     parts = max(1, min(bins, len(order) // optima.LEAST_ROWS))
@@ -213,7 +212,7 @@ def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
 
 
 def _equal_steps(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[NDArray[np.intp]]:
-    """Cut the ordered rows where the entropy passes equal steps, and leave out parts of few rows."""
+    """Split the ordered rows at equal steps of the entropy, and leave out parts of few rows."""
     ascending = entropy[order]
     steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
     parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
@@ -225,7 +224,7 @@ def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> fl
 
 
 def _method_marks(name: str, x: Vector, values: Vector, *, faint: bool) -> list[Mark]:
-    """Return each row as a dot, and a line through the means of neighbours."""
+    """Return a dot for each row, and a line through the means of neighbouring rows."""
     parts = np.array_split(np.arange(len(x)), min(len(x), _LINE_POINTS))
     line = [np.array([array[part].mean() for part in parts]) for array in (x, values)]
     return [

@@ -11,14 +11,14 @@ decomposition     `decompose`, and `nll_calibration`, `nll_refinement`, `brier_c
                   `brier_refinement`
 tests             `spiegelhalter`, `cox`, `cumulative_differences`: is it calibrated? A `CalibrationTest`
                   with a p-value
-pictures          `reliability`: the bins of a reliability diagram
+figures           `reliability`: the bins of a reliability diagram
 all at once       `evaluate`: every metric with a bootstrap interval, and the tests
 ================= ===================================================================================
 
-Other libraries have some of these. relplot brings pandas, seaborn and matplotlib; probmetrics, netcal and
-torchmetrics need torch; uncertainty-calibration has only the binned errors and no weights. Each is much
-to install for a few sums, and none gives weights and intervals for all of them, so none is depended upon.
-Where installed, they serve the tests as second implementations.
+Other libraries have some of these. relplot requires pandas, seaborn and matplotlib; probmetrics, netcal and
+torchmetrics need torch; uncertainty-calibration has only the binned errors and no weights. Each is a large
+dependency for a few sums, and none has weights and intervals for all metrics, so none is required. If they
+are installed, the tests use them as second implementations.
 """
 
 from __future__ import annotations

@@ -43,13 +43,13 @@ def ece(
     probs : array of shape (N, K), or (N,) for the second of two classes
     labels : integer array of shape (N,)
     bins : int
-        Number of bins. More bins see finer miscalibration, and add more noise.
+        Number of bins. More bins resolve finer miscalibration, and add more noise.
     strategy : {"width", "mass"}
         Bins of equal width, or of equal weight; rows of equal confidence stay together.
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows.
     classes : sequence of str or int, optional
-        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
+        Names of the columns, in their order, if labels are names. A DataFrame has its own.
 
     Returns
     -------
@@ -92,9 +92,9 @@ def mce(
     Returns
     -------
     float
-        From 0 to 1. A bin with few rows often decides it; with `strategy="mass"` no bin is nearly empty.
-        `evaluate` gives it no interval: a bin with one row has no noise that a resample could see, and no
-        interval would cover.
+        From 0 to 1. It is often that of a bin with few rows; with `strategy="mass"` no bin is nearly empty.
+        `evaluate` gives no interval for it: resampling cannot show the noise of a bin with one row, so no
+        interval would have the right coverage.
 
     References
     ----------
@@ -131,8 +131,8 @@ def classwise_ece(
     Returns
     -------
     float
-        From 0 to 1. With many classes most probabilities are near 0, so that the value is small for that
-        reason alone: compare it only between classifiers of the same classes.
+        From 0 to 1. With many classes most probabilities are near 0, and the value is small for that reason
+        alone. Compare it only between classifiers of the same classes.
 
     References
     ----------
@@ -158,12 +158,12 @@ def debiased_ece(
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
 ) -> float:
-    """Top-label expected calibration error less its finite-sample bias, in closed form.
+    """Top-label expected calibration error minus its finite-sample bias, in closed form.
 
     The absolute value turns the noise of a bin's accuracy into error: a perfectly calibrated classifier has
-    an ECE above 0. Bröcker (2012) showed that binned estimates of reliability are biased so, and Kumar,
-    Liang and Ma (2019) proposed to subtract the bias that a normal approximation of each bin's accuracy
-    predicts, by simulation; the mean of the folded normal gives it without.
+    an ECE above 0. Bröcker (2012) showed that binned estimates of reliability have this bias. Kumar, Liang
+    and Ma (2019) proposed to subtract the bias that a normal approximation of each bin's accuracy predicts.
+    They simulate it; here it is the mean of the folded normal.
 
     Parameters
     ----------
@@ -174,10 +174,10 @@ def debiased_ece(
     -------
     float
         From 0 to 1, never above `ece`. Part of the bias remains where the true gap is near 0, because the
-        observed gap stands in for it. A bin with one row, or whose rows are all right or all wrong, has an
-        estimated variance of 0 and is not corrected at all: with many such bins the result is unreliable,
-        and fewer bins, or `strategy="mass"`, are better. Empty bins add nothing. Weights count as rows, so
-        that weights which are not repetitions misstate the noise.
+        observed gap is used in its place. A bin with one row, or whose rows are all right or all wrong, has
+        an estimated variance of 0 and is not corrected at all: with many such bins the result is unreliable,
+        and fewer bins, or `strategy="mass"`, are better. Empty bins add nothing. Weights count as numbers of
+        rows; other weights misstate the noise.
 
     References
     ----------

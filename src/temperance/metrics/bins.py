@@ -4,9 +4,9 @@
     mass   edge_i = the largest confidence whose group of equal confidences has its middle, counted in
            weight from below, at or before i / M of the total; 0 if there is none
 
-Confidences are compared with edges in their own dtype. Rounding is monotone, so a confidence that is i / M
-as nearly as its dtype can say equals the edge, and goes to bin i. Computing ceil(c * M) instead errs at some
-edges in float64, and at many more once float32 confidences have been widened.
+Confidences are compared with edges in their own dtype. Rounding is monotone, so a confidence that is i / M up
+to the rounding of its dtype equals the edge, and goes to bin i. Computing ceil(c * M) instead errs at some
+edges in float64, and at many more edges for float32 confidences that have been widened.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Vector
 from temperance.validation import check_choice, check_number
 
-MOST_BINS = 10_000  # more than any data fill; memory and time grow with them
+MOST_BINS = 10_000  # more than any data set needs; memory and time grow with it
 
 
 def check_bins(bins: int, strategy: str = "width") -> int:
@@ -36,7 +36,7 @@ def bin_edges(
     """Return the bins + 1 edges from 0 to 1, in the dtype of `confidence`."""
     if strategy == "width":
         # Division in float64, then rounding to float32 or float16, gives the nearest number to i / M:
-        # the quotient carries more than twice the digits, so that rounding twice does no harm.
+        # the quotient has more than twice the digits, so rounding twice does no harm.
         return (np.arange(bins + 1) / bins).astype(confidence.dtype)
     return _mass_edges(confidence, weight, bins)
 
@@ -54,8 +54,8 @@ def _mass_edges(
     """Return edges that hold about the same weight between them and never split equal confidences."""
     values, group = np.unique(confidence, return_inverse=True)
     mass = np.bincount(group, weights=weight)
-    # Twice the weight up to the middle of each group: whole numbers stay whole, so that weights and
-    # repeated rows give the same bins to the last bit.
+    # Twice the weight up to the middle of each group: whole numbers stay whole, so weights and repeated
+    # rows give the same bins to the last bit.
     middle = 2 * mass.cumsum() - mass
     # Rounded up: a middle at i / M itself belongs below that edge, as a confidence does.
     index = np.ceil(bins * middle / (2 * mass.sum())).astype(int) - 1

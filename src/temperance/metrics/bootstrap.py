@@ -8,18 +8,18 @@ v, and W the sum of the weights, a weighted mean of x and a vector g of mean res
 Means. The ends are the percentiles of the draws.
 
 Norms. Every calibration error here is a norm |g| (in bins, or smoothed). Noise makes it too large, and the
-draws add noise again: percentiles of |g*| may lie wholly above the truth. The interval holds every t = |h|
-that a test does not reject. The test takes h for the true residuals, and rejects if the observed |g| is among
-the most extreme of the |h + e*|:
+draws add noise again: all percentiles of |g*| may be above the truth. The interval contains every t = |h|
+that a test does not reject. The test assumes that h are the true residuals, and rejects if the observed |g|
+is among the most extreme of the |h + e*|:
 
     keep t  if  P(|h + e*| >= |g|) >= alpha - a(t)  and  P(|h + e*| <= |g|) >= a(t)
     a(t) = alpha / 2 min(1, t / 2 sd),      sd the standard deviation of |g + e*|
 
-Far from 0 both tails have alpha / 2. At 0 the test has one side, since no error is below 0, so that a
-calibrated classifier is covered at the level itself. The norm does not say which h it belongs to. For the
-upper end h is a multiple of g. For the lower end it is one of g (1 - v / g^2)+, v the variance of the noise:
-where most residuals are noise and a few are not, noise adds the more to the norm, and t may be the smaller.
-What is kept is widened to contain the estimate, which may be above all of it where noise is all there is.
+Far from 0 both tails have alpha / 2. At 0 the test is one-sided, since no error is below 0, so the coverage
+for a calibrated classifier is the level itself. The norm does not determine h. For the upper end, h is a
+multiple of g. For the lower end, it is a multiple of g (1 - v / g^2)+, v the variance of the noise: if most
+residuals are noise and a few are not, noise adds more to the norm, and t may be smaller. The interval is
+widened to contain the estimate, which may be above it if the residuals are only noise.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ Single = NDArray[np.float32]
 
 _MOST_NOISE = 1 << 24  # numbers in the noise of a norm: with more residuals, fewer draws
 _FEWEST = 200
-_FEW_EVENTS = 5.0  # in a bin, as many as make its draws as credible as theory
+_FEW_EVENTS = 5.0  # rows in a bin at which its draws and theory have equal weight
 _TINY = np.float32(1e-30)
 _HALVINGS = 12  # of an interval of t: the ends are exact to a thousandth of their distance
 
 
 @dataclass(frozen=True, eq=False)
 class CalibratedNoise:
-    """What the noise of the residual in each bin would be for a calibrated classifier.
+    """The noise of the residual in each bin that a calibrated classifier would have.
 
-    In a bin with few rows, or few events, a resample hardly sees the noise: one row stays what it is in a
-    third of the resamples. There the mean absolute deviation of a binomial count takes over.
+    In a bin with few rows, or few events, resampling underestimates the noise: a single row does not change
+    in a third of the resamples. There the mean absolute deviation of a binomial count is used instead.
     """
 
     count: Vector
@@ -57,7 +57,7 @@ class CalibratedNoise:
     unit: float
 
     def corrected(self, noise: Single) -> Single:
-        """Return the noise, in each bin enlarged to a size between that of the draws and the binomial one."""
+        """Return the noise, in each bin scaled to a size between that of the draws and the binomial one."""
         drawn = np.abs(noise).mean(axis=1, dtype=np.float64)
         expected = binomial_deviation(self.count, self.probability) * self.unit
         ratio = np.maximum(np.divide(expected, drawn, out=np.ones_like(drawn), where=drawn > 0), 1.0)
@@ -67,7 +67,7 @@ class CalibratedNoise:
 
 
 def binomial_deviation(count: Vector, probability: Vector) -> Vector:
-    """Return E|X - n p| of binomial counts X (De Moivre), also for n that are not whole."""
+    """Return E|X - n p| of binomial counts X (De Moivre), also for n that are not integers."""
     from scipy.special import gammaln
 
     p = np.clip(probability, 1e-300, 1 - 1e-16)
@@ -80,8 +80,8 @@ def binomial_deviation(count: Vector, probability: Vector) -> Vector:
 class Residuals:
     """Residuals of which a norm is taken: their mean, and a linear map from deviations to their sums.
 
-    `shift` is what the mean of each adds per unit of weight where `sums` leaves a constant out. `null` is
-    known where the residuals are those of bins.
+    `shift` is the constant per unit of weight that `sums` leaves out of each mean. `null` is known if the
+    residuals are those of bins.
     """
 
     mean: Vector
@@ -90,7 +90,7 @@ class Residuals:
     null: CalibratedNoise | None = None
 
     def most_draws(self, draws: int) -> int:
-        """Return how many draws are worth their memory: the norm of many residuals hardly varies."""
+        """Return how many draws to use: fewer for many residuals, whose norm hardly varies."""
         return min(draws, max(_FEWEST, _MOST_NOISE // max(1, len(self.mean))))
 
     def noise(self, deviations: Single, extra: Single, total: float) -> Single:
@@ -162,7 +162,7 @@ def kept_scales(
     confidence: float,
     statistic: Callable[[Any], Any] | None = None,
 ) -> tuple[float, float]:
-    """Return the least and the largest t that the test at the top of this module keeps, in units of |g|.
+    """Return the smallest and the largest t that the test at the top of this module keeps, in units of |g|.
 
     `statistic` maps (D, B) residuals to B numbers, by default to their norms, as it mapped the mean to the
     `observed` number.
@@ -191,7 +191,7 @@ def kept_scales(
 
 
 def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return where a condition that holds `inside` ceases to hold, by bisection."""
+    """Return where a condition that holds at `inside` stops holding, by bisection."""
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if holds(middle) else (inside, middle)

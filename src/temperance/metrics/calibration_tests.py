@@ -10,7 +10,7 @@ the label is a given class.
                    under the null a Brownian motion; its largest |C|, or its range
 
 Weights say how much a row counts. They are not repetitions: k rows are k observations, but a row of weight k
-is one. A common factor of all weights changes nothing.
+is one observation. A common factor of all weights changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from temperance.metrics.estimates import CalibrationTest
 from temperance.metrics.predictions import Predictions, check_rows
 from temperance.validation import check_choice, check_number
 
-LEVEL = 0.05  # below which `words` call a test significant
+LEVEL = 0.05  # significance level in `words`
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def spiegelhalter(
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
 ) -> CalibrationTest:
-    """Test calibration by Spiegelhalter's z: whether the Brier score is what the probabilities expect.
+    """Test calibration by Spiegelhalter's z: whether the Brier score is what the probabilities predict.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ def spiegelhalter(
     sample_weight : array of shape (N,), optional
         How much a row counts. A row of weight k is one observation, not k.
     classes : sequence of str or int, optional
-        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
+        Names of the columns, in their order, if labels are names. A DataFrame has its own.
 
     Returns
     -------
     CalibrationTest
-        `statistic` is z, standard normal under the null; the p-value has two sides. It sees errors that grow
-        with the distance from 1/2: z is above 0 where probabilities are too extreme.
+        `statistic` is z, standard normal under the null; the p-value is two-sided. It detects errors that
+        grow with the distance from 1/2: z is above 0 if probabilities are too extreme.
 
     References
     ----------
@@ -140,7 +140,7 @@ def cumulative_differences(
     CalibrationTest
         The p-value is that of the range, or of the largest absolute value, of Brownian motion on [0, 1].
         With few rows the steps are coarse, and the test is conservative. Rows of equal probability are added
-        together, so that the order of rows does not matter.
+        together, so the order of rows does not matter.
 
     References
     ----------
@@ -183,10 +183,10 @@ def cumulative_of(event: Event, statistic: str) -> CalibrationTest:
 
 
 def _over(total: float, variance: float) -> float:
-    """Return a sum in units of its standard deviation: infinite if it has none and should have been 0."""
+    """Return a sum in units of its standard deviation: infinite if that is 0 and the sum is not."""
     if variance > 0:
         return total / float(np.sqrt(variance))
-    # Rounding apart, certain predictions leave nothing to chance.
+    # Up to rounding, certain predictions have no variance.
     return 0.0 if abs(total) < 1e-12 else float(np.copysign(np.inf, total))
 
 

@@ -7,12 +7,12 @@ For class k and bin b, with bins over p_k:
 
 Three facts keep this to one pass over the probabilities, whatever the number of classes:
 
-1. Rows sum to 1, so that few of the K probabilities of a row are above 1/15. These are kept one by one; the
-   first bin is what remains of the total of a class.
-2. A class that is no row's label has R_kb <= 0 in every bin. All such classes together add the probability
-   that they have, sum_i w_i sum_k p_ik: one number for each row.
-3. The noise of the first bin is that of labels: its small probabilities vary by far less than 0 and 1 do. So
-   resamples see the mean small probability of each class in place of each row's own.
+1. Rows sum to 1, so few of the K probabilities of a row are above 1/15. These are kept one by one; the
+   first bin is the rest of the total of a class.
+2. A class that is not the label of any row has R_kb <= 0 in every bin. All such classes together add their
+   probability, sum_i w_i sum_k p_ik: one number for each row.
+3. The noise of the first bin comes from labels: its small probabilities vary far less than 0 and 1 do. So
+   resamples use the mean small probability of each class instead of each row's own.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def calibrated_noise(rows: Predictions, count: Vector, total: Vector, unit: floa
 class ClassBins:
     """Mean residuals of the classes that occur, in bins of equal width, and one for all other classes.
 
-    Only bins that hold rows have a place. All numbers are divided by K, so that the sum of their absolute
-    values is the classwise calibration error.
+    Only bins with rows are stored. All numbers are divided by K, so the sum of their absolute values is the
+    classwise calibration error.
     """
 
     def __init__(self, rows: Predictions, bins: int) -> None:
@@ -74,7 +74,7 @@ class ClassBins:
         self.mean = self._sum_up() / (self.n_classes * rows.total)
 
     def _read(self) -> None:
-        """Read the probabilities once: large ones, the total of each class, and what no label claims."""
+        """Read the probabilities once: large ones, the total of each class, and that of unused classes."""
         rows, place = self.rows, np.full(self.n_classes, -1)
         place[self.occurring] = np.arange(len(self.occurring))
         self._totals, self._others = rows.class_totals, np.zeros(len(rows.probs))
@@ -102,7 +102,7 @@ class ClassBins:
         large = np.bincount(self._column, weights=weight * self._upper, minlength=n)
         self._small_mean = self._mean_of_small(weight)
         position = self._column * self.bins + self._bin
-        # Where nothing is summed NumPy gives whole numbers.
+        # NumPy returns integers if nothing is summed.
         residual: Vector = np.bincount(
             position, weights=weight * self._upper, minlength=n * self.bins
         ).astype(np.float64)
@@ -146,7 +146,7 @@ class ClassBins:
         """Return the noise of labels; that of the other classes is left to the draws.
 
         Above the first bin the rate of a bin is that of all classes together: one class has too few rows
-        there to tell its own.
+        there to estimate its own.
         """
         n, rows = len(self.occurring), self.rows
         position, weight = self._column * self.bins + self._bin, rows.weight[self._row]

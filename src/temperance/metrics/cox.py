@@ -1,7 +1,7 @@
 """Cox's calibration slope and intercept: a logistic regression of outcomes on the logit of probabilities.
 
-The Newton loop is its own: the solver of `core` fits temperatures, which are positive, and a slope may be
-negative.
+This module has its own Newton loop: the solver of `core` fits temperatures, which are positive, and a slope
+may be negative.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from temperance.metrics.estimates import CalibrationTest, Estimate
 from temperance.metrics.predictions import check_fraction
 
 _STEPS = 50
-_LARGEST = 1e3  # a coefficient beyond this is on its way to infinity
-_NO_LOSS = 1e-6  # a log-likelihood this near to 0 is a perfect fit, which only infinity reaches
-_ROUNDING = 2.0**-53  # a probability nearer to 0 or 1 counts as this far
+_LARGEST = 1e3  # a coefficient beyond this is diverging
+_NO_LOSS = 1e-6  # a log-likelihood this close to 0 is a perfect fit, reached only at infinity
+_ROUNDING = 2.0**-53  # smallest distance of a probability from 0 and 1
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CoxTest(CalibrationTest):
     statistic : float
         The likelihood ratio.
     p_value : float
-        Of the null hypothesis: slope 1 and intercept 0.
+        P-value of the null hypothesis: slope 1 and intercept 0.
     words : str
         The result in words.
     slope, intercept : Estimate
@@ -85,10 +85,9 @@ def cox(
     CoxTest
         `statistic` is the likelihood ratio, chi-squared with two degrees of freedom under the null. A slope
         below 1 means overconfident; an intercept below 0, at slope 1, probabilities that are too high.
-        Probabilities of exactly 0 or 1 count as 1.1e-16 away from these. Where all outcomes are equal, or
-        separated by the probability, slope and intercept have no finite estimate, and the ratio is that of a
-        perfect fit. Where all probabilities are equal only the intercept is estimated, at slope 1, with one
-        degree of freedom.
+        Probabilities of exactly 0 or 1 are moved by 1.1e-16. If all outcomes are equal, or separated by the
+        probability, slope and intercept have no finite estimate, and the ratio is that of a perfect fit. If
+        all probabilities are equal, only the intercept is estimated, at slope 1, with one degree of freedom.
 
     References
     ----------
@@ -152,7 +151,7 @@ def _log_likelihood(odds: Vector, outcome: Vector, weight: Vector) -> float:
 def _maximise(
     design: Matrix, offset: Vector, outcome: Vector, weight: Vector, start: Vector
 ) -> tuple[float, Vector, Vector]:
-    """Return the largest log-likelihood, where it is, and standard errors; nan if that is at infinity."""
+    """Return the maximum log-likelihood, its position and standard errors; nan if it is at infinity."""
     theta, nowhere = start, np.full(len(start), np.nan)
     value = _log_likelihood(design @ theta + offset, outcome, weight)
     for _ in range(_STEPS):

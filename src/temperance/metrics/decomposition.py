@@ -1,7 +1,7 @@
-"""A loss in two parts: what recalibration can mend, and what it cannot.
+"""A loss in two parts: what recalibration can remove, and what it cannot.
 
     total        = mean loss of p
-    refinement   = min over recalibrators g of the mean loss of g(p), each row judged by a g fitted on others
+    refinement   = min over recalibrators g of the mean loss of g(p), with g fitted to other folds
     calibration  = total - refinement >= 0
     g in {identity, softmax(beta log p), softmax(beta log p + b)}
 
@@ -75,11 +75,11 @@ def decompose(
     folds : int
         Number of folds; with fewer rows than folds, each row is a fold.
     random_state : int, numpy Generator or None
-        Deals the rows to folds.
+        Assigns the rows to folds.
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows of the same fold.
     classes : sequence, optional
-        Names of the columns, where labels are names.
+        Names of the columns, if labels are names.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def brier_refinement(
 
 
 def refined(rows: Predictions, losses: Vector) -> Vector:
-    """Return the losses of the recalibrator whose mean is lowest; of equal ones the simplest."""
+    """Return the losses of the recalibrator with the lowest mean; the simplest one if tied."""
     best: Vector = losses[int(np.argmin([rows.mean(row) for row in losses]))]
     return best
 
@@ -211,8 +211,8 @@ def recalibrated_losses(rows: Predictions, folds: int, generator: np.random.Gene
     models, fits = recalibration.start, []
     for held in range(folds):
         # Starting from the last fold's fit saves passes. Both fits are convex and run to convergence, so
-        # that the start, which has seen the held rows, leaves no trace that matters.
-        # With nothing to learn from, as for a single row, a fit returns its start, the identity.
+        # the initial value, which has seen the held-out rows, does not matter.
+        # Without rows to fit to, as for a single row, a fit returns its initial value, the identity.
         weight = np.where(fold == held, 0.0, rows.weight)
         models = recalibration.fit(weight, models) if weight.any() else models
         fits.append(models)

@@ -7,8 +7,7 @@ In bin b, with weights w, confidences c and h = 1 where the prediction is right:
     accuracy_b    a = sum w h / n
     low_b, high_b (a + z^2/2n -+ z sqrt(a (1 - a) / n + z^2/4n^2)) / (1 + z^2/n)     (Wilson, 1927)
 
-with z the normal quantile of the level. `ece`, `mce` and `debiased_ece` are computed from these numbers, and
-pictures are drawn from them.
+with z the normal quantile of the level. `ece`, `mce`, `debiased_ece` and the figures use these numbers.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Reliability:
 
     @property
     def gap(self) -> Vector:
-        """Accuracy less confidence: below 0 where the classifier is overconfident; 0 in empty bins."""
+        """Accuracy minus confidence: below 0 where the classifier is overconfident; 0 in empty bins."""
         return np.nan_to_num(self.accuracy - self.confidence)
 
     @property
@@ -88,11 +87,11 @@ def reliability(
     strategy : {"width", "mass"}
         Bins of equal width, or of equal weight; rows of equal confidence stay together.
     level : float
-        Of the Wilson intervals, each for its bin alone.
+        Level of the Wilson intervals, for each bin separately.
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows, also in the intervals.
     classes : sequence, optional
-        Names of the columns, where labels are names.
+        Names of the columns, if labels are names.
 
     Returns
     -------
@@ -131,7 +130,7 @@ def binned(
     edges = bin_edges(confidence, weight, bins, strategy)
     index = assign(confidence, edges)
     count = np.bincount(index, weights=weight, minlength=bins).astype(np.float64)
-    with np.errstate(invalid="ignore"):  # 0 / 0 in an empty bin is the nan that says so
+    with np.errstate(invalid="ignore"):  # 0 / 0 is nan, which marks an empty bin
         mean = np.bincount(index, weights=weight * confidence, minlength=bins) / count
         rate = np.bincount(index, weights=weight * outcome, minlength=bins) / count
     low, high = wilson_interval(rate, count, level)
@@ -143,6 +142,6 @@ def wilson_interval(rate: Vector, count: Vector, level: float) -> tuple[Vector, 
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = z**2 / np.where(count > 0, count, np.nan)
     centre = rate + share / 2
-    # A rate of 1 can come out as 1 + 1e-16 when weights are not whole numbers.
+    # With fractional weights, a rate of 1 may be rounded to 1 + 1e-16.
     spread = z * np.sqrt((np.maximum(rate * (1 - rate), 0) + share / 4) * share / z**2)
     return np.maximum((centre - spread) / (1 + share), 0), np.minimum((centre + spread) / (1 + share), 1)

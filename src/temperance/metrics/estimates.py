@@ -21,7 +21,7 @@ class Estimate:
     Attributes
     ----------
     value : float
-        On all rows.
+        Value on all rows.
     low, high : float
         Ends of the interval.
 
@@ -47,9 +47,9 @@ class CalibrationTest:
     statistic : float
         The test statistic.
     p_value : float
-        Of the null hypothesis.
+        P-value of the null hypothesis.
     words : str
-        Both in words.
+        The result in words.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Evaluation(Mapping[str, Estimate]):
     n_rows, n_classes : int
         Size of what was evaluated; rows of weight 0 are not counted.
     bins : int
-        Of the binned errors.
+        Number of bins of the calibration errors.
     confidence : float
         Level of the intervals.
     draws : int
@@ -136,7 +136,7 @@ class Evaluation(Mapping[str, Estimate]):
 
     @staticmethod
     def shown(name: str, number: float) -> str:
-        """Write a number for people: fractions in percent, losses as they are, "-" for what is not known."""
+        """Format a number: fractions in percent, losses unchanged, "-" if unknown."""
         if number != number:
             return "-"
         return f"{100 * number:.2f} %" if name in _PERCENT else f"{number:.4f}"
@@ -155,7 +155,7 @@ class Evaluation(Mapping[str, Estimate]):
 
 
 def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:
-    """Write None for nan, for which JSON has no number."""
+    """Return None for nan, which JSON does not have."""
     return {
         name: _without_nan(value) if isinstance(value, dict) else None if value != value else value
         for name, value in fields.items()

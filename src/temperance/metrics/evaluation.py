@@ -4,7 +4,7 @@
             for each row; so is, to first order, aurc
     norms   ece, classwise_ece and smooth_ece are norms of mean residuals
 
-What belongs to a row is computed once, and resamples see no probabilities: `resamples` has their counts,
+The numbers of a row are computed once, and resampling needs no probabilities: `resamples` has the counts,
 `bootstrap` the intervals.
 """
 
@@ -65,15 +65,15 @@ def evaluate(
 ) -> Evaluation:
     """Compute all metrics, each with a bootstrap interval over rows.
 
-    Means have percentile intervals. Calibration errors are biased upward, and their percentiles are even
-    more so: their intervals are those of a test that knows the noise of the rows, see `metrics.bootstrap`.
-    They cover the error of the same bins in the population, also when that is 0, and contain the estimate.
+    Means have percentile intervals. Calibration errors are biased upwards, and their percentiles even more
+    so. Their intervals invert a test that accounts for the noise of the rows, see `metrics.bootstrap`. They
+    cover the error of the same bins in the population, also if that is 0, and contain the estimate.
     `debiased_ece` estimates the same number as `ece`, with an interval from its own distribution. `mce` has
-    none, and nan for its ends: the worst bin is often the one with the fewest rows, whose noise a resample
-    cannot see. docs/coverage.md has the coverage of each interval, measured on simulated data.
+    no interval (its ends are nan): the worst bin is often the one with the fewest rows, whose noise
+    resampling cannot show. docs/coverage.md has the coverage of each interval, measured on simulated data.
 
-    The intervals of the calibration and refinement parts hold the recalibrators fixed: they show the noise
-    of the rows judged, not of the fits, and are about what these recalibrators can mend.
+    The intervals of the calibration and refinement parts keep the recalibrators fixed: they show the noise
+    of the scored rows, not of the fits.
 
     `tests` of the result has tests of calibration with p-values: `spiegelhalter`, `cox`, and
     `cumulative_differences` with both of its statistics, all for the top label.
@@ -91,8 +91,8 @@ def evaluate(
     draws : int
         Number of resamples.
     sample_weight : array of shape (N,), optional
-        Values are as if a row of weight k were k rows. Intervals resample rows as given, with their
-        weights: k copies of a row are not k observations.
+        In values, a row of weight k counts as k rows. Intervals resample the rows with their weights: a row
+        of weight k is one observation.
     classes : sequence of str or int, optional
         The names of the columns, as for `accuracy`.
     progress : bool, or function of the share done
@@ -126,7 +126,7 @@ def evaluate(
 
 @dataclass
 class Scorer:
-    """The settings of an evaluation; with one seed, all evaluations of as many rows share their resamples."""
+    """The settings of an evaluation; evaluations with the same seed and number of rows share resamples."""
 
     bins: int
     confidence: float
@@ -193,8 +193,8 @@ def _per_row(rows: Predictions, generator: np.random.Generator) -> dict[str, Vec
     for name in ("nll", "brier"):
         values[name] = losses[name][0]
         values[f"{name}_refinement"] = refined(rows, losses[name])
-        # Where no recalibrator beats the identity the mean is below 0 and counts as 0; its draws still tell
-        # how much calibration error may have been missed, which a difference of 0 would not.
+        # If no recalibrator beats the identity, the mean is below 0 and counts as 0. Its draws still show how
+        # much calibration error may have been missed; a difference of 0 would not.
         values[f"{name}_calibration"] = values[name] - refined(rows, losses[name][1:])
     return values
 

@@ -49,7 +49,7 @@ def with_metrics(
     random_state: int,
     intervals: bool,
 ) -> Evaluation:
-    """Return an evaluation with more metrics; without `intervals`, the ends of theirs are nan."""
+    """Return an evaluation with more metrics; without `intervals`, the ends of their intervals are nan."""
     estimates = dict(ours.estimates)
     for name, metric in metrics.items():
         value = value_of(name, metric, probs, labels)

@@ -35,7 +35,7 @@ class Predictions:
 
     @cached_property
     def total(self) -> float:
-        """The sum of the weights: the number of rows, if there were none."""
+        """The sum of the weights; without weights, the number of rows."""
         return float(self.weight.sum())
 
     @cached_property
@@ -56,7 +56,7 @@ class Predictions:
 
     @cached_property
     def residual(self) -> Vector:
-        """Correct less confidence."""
+        """Correct minus confidence."""
         return self.correct - self.confidence.astype(np.float64)
 
     @cached_property
@@ -78,7 +78,7 @@ class Predictions:
         for block in cached_slices(*self.probs.shape):
             part = self.probs[block].astype(np.float64, copy=False)
             squares[block] = np.einsum("ij,ij->i", part, part)
-        # Rounding may leave -1e-16 where the prediction is certain and right.
+        # Rounding may give -1e-16 if the prediction is certain and right.
         return np.maximum(squares - 2 * self.of_label + 1, 0)
 
     @cached_property
@@ -97,12 +97,12 @@ class Predictions:
 def check_rows(
     probs: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None, classes: Names | None = None
 ) -> Predictions:
-    """Check the input of a metric. Rows of weight 0 are dropped: they are repeated no times.
+    """Check the input of a metric, and drop rows of weight 0.
 
-    Labels may be names of the classes, as they are given or as those of a data frame's columns.
+    Labels may be class names, given as `classes` or as the columns of a data frame.
     """
     array = check_probabilities(as_numpy(numbers_of(probs)))
-    if array.dtype.itemsize > 8:  # bin edges are not known beyond float64
+    if array.dtype.itemsize > 8:  # bin edges are computed in float64
         array = array.astype(np.float64)
     n_rows, n_classes = array.shape
     index = check_labels(as_numpy(labels), n_rows, n_classes, names_of(probs, classes, n_classes))
@@ -128,5 +128,5 @@ def check_fraction(name: str, value: Any) -> float:
 
 
 def cached_slices(n_rows: int, n_columns: int) -> list[slice]:
-    """Cut rows into slices that stay in the cache, also as two float64 arrays at once."""
+    """Split rows into slices that fit into the cache, even as two float64 arrays at once."""
     return row_slices(n_rows, block_rows(n_columns, 2 * 8))

@@ -1,9 +1,9 @@
 """Simple recalibrators, fitted by maximum likelihood.
 
-With l = log p of a row, less its largest, the recalibrated probabilities are q = softmax(beta l + b). Without
+With l = log p of a row, minus its largest, the recalibrated probabilities are q = softmax(beta l + b). Without
 b this is temperature scaling. Each bias has a unit normal prior, which decides for classes with few rows and
-vanishes for others. The objectives and their solvers are those of `core`. All runs on l in float32, several
-times faster and exact far beyond standard errors; sums over classes and rows are in float64.
+vanishes for others. The objectives and their solvers are those of `core`. l is float32, which is several
+times faster, with errors far below standard errors; sums over classes and rows are float64.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from temperance.metrics.predictions import cached_slices
 
 _LOG_TEMPERATURES = -np.log([100.0]), -np.log([0.01])  # separable rows would drive beta to infinity
 _RIDGE = 1.0
-_LOSS_TOLERANCE = 1e-9  # of the mean loss, whose last digits nobody reads
+_LOSS_TOLERANCE = 1e-9  # of the mean loss, whose last digits do not matter
 _GRADIENT_TOLERANCE = 3e-2  # in standard errors of each parameter, see `fit_bias`
 
 
@@ -61,7 +61,7 @@ def losses_of_parts(log_label: Floats, squares: Vector) -> tuple[Vector, Vector]
 
 
 def log_probabilities(probs: Floats, dtype: DTypeLike) -> Floats:
-    """Return log p less its row maximum; a probability of 0 counts as the smallest of its dtype."""
+    """Return log p minus its row maximum; a probability of 0 counts as the smallest of its dtype."""
     tiny = 2.0**-24 if probs.dtype.itemsize == 2 else float(np.finfo(probs.dtype).tiny)
     logs = scratch_array(probs.shape, dtype)
 

@@ -1,7 +1,7 @@
 """Bootstrap resamples: how often each row is drawn, the same for every evaluation of the same rows.
 
-A resample draws N rows with replacement; all that a metric needs of it are the N counts. They depend on the
-number of rows and on the seed alone, so that a comparison draws them once for all its methods.
+A resample draws N rows with replacement; a metric needs only the N counts. They depend only on the number of
+rows and the seed, so a comparison draws them once for all its methods.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 Counts = NDArray[np.uint8]
 
-DRAWS = 1000  # resamples behind an interval, unless asked otherwise
+DRAWS = 1000  # default number of resamples
 _NUMBERS = 1 << 22  # in a block of counts
 _WIDEST = 256  # draws in a block
-_MOST_KEPT = 1 << 26  # counts, of a byte each, that are kept for the next evaluation
+_MOST_KEPT = 1 << 26  # counts of one byte that are kept for the next evaluation
 
 
 @dataclass(frozen=True)

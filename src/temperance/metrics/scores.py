@@ -5,8 +5,8 @@
     brier           mean sum_k (p_k - 1[k = y])^2
     overconfidence  mean max_k p_k - accuracy
 
-Accuracy does not look at the probabilities beyond their order. The negative log-likelihood and the Brier
-score are proper: in expectation the true probabilities, and no others, make them smallest.
+Accuracy depends only on the order of the probabilities. The negative log-likelihood and the Brier score are
+strictly proper: their expectation is smallest for the true probabilities and no others.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def accuracy(
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows.
     classes : sequence of str or int, optional
-        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
+        Names of the columns, in their order, if labels are names. A DataFrame has its own.
 
     Returns
     -------
     float
-        From 0 to 1. Of equal largest probabilities the first counts.
+        From 0 to 1. If the largest probabilities are tied, the first one counts.
 
     Examples
     --------
@@ -66,8 +66,8 @@ def nll(
     Returns
     -------
     float
-        From 0 up. It is infinite if a label has probability exactly 0: the prediction called impossible
-        what then happened, and no clipping hides it. If such a 0 is underflow, take the softmax in float64.
+        From 0 up. It is infinite if a label has probability exactly 0: the prediction excluded what happened,
+        and no clipping hides it. If the 0 is an underflow, compute the softmax in float64.
 
     References
     ----------
@@ -128,7 +128,7 @@ def overconfidence(
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
 ) -> float:
-    """Mean confidence less accuracy: which way the probabilities err, and how far.
+    """Mean confidence minus accuracy: the direction and size of the error.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ def overconfidence(
     Returns
     -------
     float
-        From -1 to 1: above 0 the classifier is right less often than it says, below 0 more often. Its
-        absolute value is the ECE with one bin.
+        From -1 to 1: above 0 overconfident, below 0 underconfident. Its absolute value is the ECE with one
+        bin.
 
     Examples
     --------

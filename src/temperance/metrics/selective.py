@@ -35,13 +35,13 @@ def aurc(
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows.
     classes : sequence of str or int, optional
-        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
+        Names of the columns, in their order, if labels are names. A DataFrame has its own.
 
     Returns
     -------
     float
         From 0 to 1. Rows of equal confidence are answered together, so the order of rows does not matter.
-        With a confidence that says nothing it is the error rate.
+        If the confidence is uninformative, it is the error rate.
 
     References
     ----------
@@ -59,9 +59,9 @@ def aurc(
 class RiskCurve:
     """The area under the risk-coverage curve, and what each row adds to it.
 
-    With risk R, coverage and weights in order of falling confidence, groups g of tied rows, A_g the weight
-    answered up to g and W all of it, the area is sum_g (A_g - A_(g-1)) R_g / W. Its derivative by the weight
-    of row i, times W, is the influence of the row:
+    With risk R, coverage and weights in order of decreasing confidence, groups g of tied rows, A_g the weight
+    answered up to g and W the total weight, the area is sum_g (A_g - A_(g-1)) R_g / W. Its derivative by the
+    weight of row i, times W, is the influence of the row:
 
         R_(g of i) - area + sum over groups h from that of i on of (A_h - A_(h-1)) (error_i - R_h) / A_h
     """
@@ -82,5 +82,5 @@ class RiskCurve:
 
 
 def _from_here_on(values: Vector) -> Vector:
-    """Return the sum of each value and all that follow."""
+    """Return the sum of each value and all later ones."""
     return values[::-1].cumsum()[::-1]

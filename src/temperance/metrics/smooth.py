@@ -26,7 +26,7 @@ from temperance.metrics.bootstrap import Residuals
 from temperance.metrics.predictions import Predictions, check_rows
 from temperance.metrics.sums import group_sums
 
-_CELLS = 2048  # widths below 1 / 2048 are not resolved; noise keeps them above that for N < 10^9
+_CELLS = 2048  # widths below 1 / 2048 are not resolved; for N < 10^9 noise makes them larger
 _CELLS_IN_WIDTH = 4  # of the grid for resamples, which are compared and not reported
 _FEWEST_CELLS = 32
 _HALVINGS = 12  # of [0, 1]; a straight line between the last two ends then leaves an error below 1e-6
@@ -48,13 +48,14 @@ def smooth_ece(
     sample_weight : array of shape (N,), optional
         A row of weight k counts as k equal rows.
     classes : sequence of str or int, optional
-        The names of the columns, in their order, where labels are names. A DataFrame brings its own.
+        Names of the columns, in their order, if labels are names. A DataFrame has its own.
 
     Returns
     -------
     float
-        From 0 to 1. It bounds the distance to the nearest perfectly calibrated predictor from both sides, up
-        to constants and a square root. Like `ece` it is above 0 on a sample of a calibrated classifier.
+        From 0 to 1. Up to constants and a square root, it is a lower and an upper bound of the distance to
+        the nearest perfectly calibrated predictor. Like `ece`, it is above 0 for a sample of a calibrated
+        classifier.
 
     References
     ----------
@@ -107,7 +108,7 @@ def smoothed(residual: Any, width: float) -> Any:
     from scipy.fft import idct
 
     spectrum = _cosines(residual)
-    # Beyond pi k s = 9 a cosine keeps less than 3e-18 of its height: leave it out.
+    # Beyond pi k s = 9 a cosine keeps less than 3e-18 of its amplitude: leave it out.
     kept = min(len(residual), int(9 / (np.pi * width)) + 1)
     damping = np.exp(-((np.pi * width * np.arange(kept)) ** 2) / 2).astype(spectrum.dtype)
     damped = spectrum[:kept] * damping.reshape(-1, *[1] * (residual.ndim - 1))
@@ -115,11 +116,11 @@ def smoothed(residual: Any, width: float) -> Any:
 
 
 def smooth_parts(rows: Predictions) -> tuple[float, Residuals, Callable[[float], float]]:
-    """Return the error, residuals whose norm tells how it varies, and the error of s times the residuals.
+    """Return the error, residuals whose norm shows how it varies, and the error of s times the residuals.
 
-    smECE_s falls as s grows, so that the fixed point of any residuals is at least t exactly if their
-    smECE_t is at least t. With t the value of the rows, resamples need no fixed point of their own: only
-    the norm of residuals smoothed by t, on a grid that resolves this width.
+    smECE_s decreases as s grows, so the fixed point of any residuals is at least t exactly if their smECE_t
+    is at least t. With t the value of the rows, resamples do not need their own fixed point, only the norm of
+    residuals smoothed by t, on a grid that resolves this width.
     """
     mean = grid_mean(rows)
     value = fixed_point(mean)

@@ -4,8 +4,7 @@ With entries e, each of a row i_e, a group g_e and a value v_e, and weights of s
 
     sums_gb = sum over the entries e of group g of v_e weights_(i_e, b)
 
-It is the product of a sparse matrix and a dense one, which runs through the weights row by row, in the
-precision of the weights.
+This is the product of a sparse and a dense matrix. It reads the weights row by row, in their precision.
 """
 
 from __future__ import annotations

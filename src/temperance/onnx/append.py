@@ -1,7 +1,7 @@
 """A calibrator at the end of a classifier: one ONNX model from its inputs to calibrated probabilities.
 
-The classifier stays as it is; nodes are added, in the opset that it declares, and one of its outputs is
-replaced. Weights that it keeps in files beside it stay there.
+The classifier is not changed; nodes are added, in the opset that it declares, and one of its outputs is
+replaced. External weight files stay where they are.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WORKING: dict[int, Any] = {
     TensorProto.FLOAT16: np.float32,
     TensorProto.BFLOAT16: np.float32,
 }
-OLDEST_IR = 4  # since which a constant need not be an input as well
+OLDEST_IR = 4  # from this version on, a constant need not be an input as well
 
 
 def append_to_onnx(
@@ -60,27 +60,27 @@ def append_to_onnx(
     Parameters
     ----------
     calibrator : Calibrator
-        A fitted one.
+        A fitted calibrator.
     model : path
         The classifier, an ONNX file. It is only read.
     path : path
         The file to write.
     output : str, optional
         The classifier's output with the logits, (batch, K), or (batch, 1) or (batch,) for the second of two
-        classes; it may be left out if there is only one output. In its
-        place come the calibrated `probabilities` (or `calibrated_probabilities`, if that name is taken). Of
-        an output that a Softmax makes, what goes into the Softmax is calibrated.
+        classes; it may be left out if there is only one output. The calibrated `probabilities` (or
+        `calibrated_probabilities`, if that name is taken) replace it. If the output comes from a Softmax, the
+        input of the Softmax is calibrated.
     from_probs : bool, optional
-        Whether the output holds probabilities, of which the logarithms are taken. By default the graph must
-        tell, where it matters, and agree with what the calibrator was fitted on.
+        Whether the output holds probabilities, whose logarithms are calibrated. By default the graph must
+        show it, if it matters, and agree with what the calibrator was fitted to.
     floor : float, optional
-        What smaller probabilities are raised to; by default the floor that the calibrator was fitted with.
-        One that was fitted in Python, to `logits_from_probs(probs)`, has not seen it: pass
+        Smaller probabilities are raised to this value; by default the floor of the calibrator's fit. A
+        calibrator that was fitted in Python, to `logits_from_probs(probs)`, does not know its floor: pass
         `probability_floor(probs)`, or 0 becomes -inf.
     keep : bool
-        Whether the output stays as well, as the last.
+        Whether to keep the output as well, as the last one.
     overwrite : bool
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -156,12 +156,12 @@ def _read(path: Path) -> ModelProto:
     if not all(isinstance(name, str) for name in names_in(model.graph)):
         raise UnicodeError("a name is not UTF-8")
     if METHOD in {entry.key for entry in model.metadata_props}:
-        raise InputError(f"{path} is calibrated already. Append the calibrator to the classifier itself.")
+        raise InputError(f"{path} is already calibrated. Append the calibrator to the classifier itself.")
     return model
 
 
 def _check_folder(model: ModelProto, source: Path, target: Path) -> None:
-    """Raise if the weights that lie beside the classifier would not be found from the new place."""
+    """Raise if external weight files of the classifier would not be found from the new folder."""
     if target.exists() and target.samefile(source):
         raise InputError(f"the calibrated model must not be the classifier file; found {target} for both.")
     beside = sorted(side_files(model.graph))
@@ -173,7 +173,7 @@ def _check_folder(model: ModelProto, source: Path, target: Path) -> None:
 
 
 def _with_known_opset(model: ModelProto, path: Path) -> tuple[ModelProto, int]:
-    """Return the model and its opset, an old one raised to what our nodes need."""
+    """Return the model and its opset, raised to what our nodes need if it is older."""
     versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions:  # all its operators are of another kind, such as those of scikit-learn models
         model.opset_import.add(domain="", version=OLDEST_OPSET)
@@ -191,12 +191,12 @@ def _with_known_opset(model: ModelProto, path: Path) -> tuple[ModelProto, int]:
         raise InputError(f"{wanted}. Export the classifier again, with a newer opset.")
     try:
         raised = version_converter.convert_version(model, OLDEST_OPSET)
-    except Exception as error:  # it has several of its own
+    except Exception as error:  # it may have several kinds of errors
         raise InputError(
             f"{wanted}, to which ONNX cannot raise it: {str(error).strip().splitlines()[0]}. "
             "Export the classifier again, with a newer opset."
         ) from error
-    del raised.metadata_props[:]  # which not every version of ONNX keeps
+    del raised.metadata_props[:]  # some versions of ONNX drop it
     raised.metadata_props.extend(model.metadata_props)
     return raised, OLDEST_OPSET
 
@@ -239,18 +239,18 @@ def _type_name(element: int) -> str:
 
 
 def _softmax_behind(model: ModelProto, output: str, operator: str) -> list[NodeProto]:
-    """Return the Softmax over the classes that makes an output, if one does, after what only passes it on.
+    """Return the Softmax over the classes that makes an output, if there is one, looking through Identity.
 
-    Of the one score of two classes it is a Sigmoid.
+    For a single score of two classes it is a Sigmoid.
     """
     passed: list[NodeProto] = []
-    for node in reversed(model.graph.node):  # which are in the order of their use
+    for node in reversed(model.graph.node):  # nodes are in the order of their use
         if output not in node.output or node.domain not in ("", "ai.onnx"):
             continue
         passed.append(node)
         if node.op_type == operator:
             axis = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
-            # Left out, it is the first or the last, by opset: of two axes the same.
+            # The default axis is 1 or the last, by opset: the same with two axes.
             return passed if axis in ([], [-1], [1]) else []
         if node.op_type != "Identity":
             break
@@ -259,7 +259,7 @@ def _softmax_behind(model: ModelProto, output: str, operator: str) -> list[NodeP
 
 
 def _remove_unread(model: ModelProto, nodes: list[NodeProto]) -> None:
-    """Remove nodes from the last on, as long as nobody needs them any more."""
+    """Remove nodes from the end, as long as nothing reads them any more."""
     for node in nodes:
         outputs = {output.name for output in model.graph.output}
         if not outputs.union(readers_in(model.graph)).isdisjoint(node.output):
@@ -284,7 +284,7 @@ def _add_nodes(
     is_single: bool,
     floor: float,
 ) -> None:
-    """Add the calibrator of what the classifier gives, in the type that it works in and back."""
+    """Add the calibrator after the classifier's output, with casts to its type and back."""
     working = helper.np_dtype_to_tensor_dtype(graph.dtype)
     if working != kind:
         x = graph.cast(x, working)

@@ -1,4 +1,4 @@
-"""What a classifier's graph holds, in its subgraphs too: names, and files beside it."""
+"""What a classifier's graph and its subgraphs hold: names, and external files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A classifier that is no sound ONNX model: damage can break its reader anywhere, and with any error."""
+"""A classifier that is not a valid ONNX model: damage can make its reader fail anywhere, with any error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DAMAGE = (
     EncodeError,
     checker.ValidationError,
     shape_inference.InferenceError,
-    UnicodeError,  # text that is no UTF-8
+    UnicodeError,  # text that is not UTF-8
     AttributeError,
     IndexError,
     KeyError,

@@ -1,7 +1,7 @@
-"""Whether the output that a calibrator is put behind holds probabilities, and what 0 counts as there.
+"""Whether the output to be calibrated holds probabilities, and the floor for probabilities of 0.
 
-To calibrate probabilities as if they were logits gives numbers that look right and are not. So the graph
-and the calibrator must agree, or the user must say what the output holds.
+Calibrating probabilities as if they were logits gives numbers that look right and are not. So the graph and
+the calibrator must agree, or the user must say what the output holds.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from temperance.onnx.evidence import evidence_for
 
 
 def fitted_floor(fitted: Model) -> float:
-    """Return what smaller probabilities were raised to at the fit; 0 if they were not, or nobody knows."""
+    """Return the floor of probabilities at the fit; 0 if there was none, or if it is unknown."""
     fitted_on = fitted.record.fitted_on
     return 0.0 if fitted_on is None else fitted_on.floor or 0.0
 
 
 def holds_probabilities(fitted: Model, classifier: ModelProto, output: str, said: bool | None) -> bool:
-    """Say whether an output holds probabilities; raise if that is not certain, or does not fit."""
+    """Say whether an output holds probabilities; raise if unknown, or if the calibrator disagrees."""
     found = evidence_for(classifier, output)
     on_probabilities = fitted.record.fitted_on is not None and fitted.record.fitted_on.kind != "logits"
     if said and found.kind == "logits":
@@ -34,8 +34,8 @@ def holds_probabilities(fitted: Model, classifier: ModelProto, output: str, said
         raise _refusal(classifier, output, found.reason)
     if found.kind is None and on_probabilities:
         raise InputError(
-            f"the calibrator was fitted on probabilities, and nothing in the classifier tells whether "
-            f"{output!r} holds some, or logits.",
+            f"the calibrator was fitted on probabilities, and nothing in the classifier shows whether "
+            f"{output!r} holds probabilities or logits.",
             remedy=Remedy("from_probs", (True, False)),
         )
     return found.kind == "probabilities"

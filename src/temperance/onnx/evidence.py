@@ -1,6 +1,6 @@
 """What an output of a classifier holds, logits or probabilities, by the node that makes it.
 
-scikit-learn's converter calls raw scores `probabilities` as well, so a name counts only where the node says
+scikit-learn's converter also calls raw scores `probabilities`, so a name counts only if the node says
 nothing.
 """
 
@@ -16,7 +16,7 @@ PROBABILITY_TRANSFORMS = ("LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an output holds: "probabilities", "logits", or None if nothing tells; and how one knows."""
+    """What an output holds: "probabilities", "logits", or None if unknown; and the reason."""
 
     kind: str | None
     reason: str = ""
@@ -24,7 +24,7 @@ class Evidence:
 
 def maker_of(model: ModelProto, output: str) -> NodeProto | None:
     """Return the node that makes an output, looking through those that pass numbers on."""
-    for node in reversed(model.graph.node):  # which are in the order of their use
+    for node in reversed(model.graph.node):  # nodes are in the order of their use
         if output in node.output:
             if node.op_type not in PASS_ON:
                 return node
@@ -33,7 +33,7 @@ def maker_of(model: ModelProto, output: str) -> NodeProto | None:
 
 
 def evidence_for(model: ModelProto, output: str) -> Evidence:
-    """Return what is known of an output."""
+    """Return what is known about an output."""
     node = maker_of(model, output)
     found = None if node is None else _kind_by_node(node)
     if node is not None and found is not None:
@@ -63,7 +63,7 @@ def _kind_of_classifier(operator: str, attributes: dict[str, AttributeProto]) ->
         return "probabilities" if _numbers(attributes, "prob_a") else "logits"
     if operator == "LinearClassifier":
         return "logits"
-    # The leaves of a forest hold shares; those of boosted trees hold steps up and down.
+    # The leaves of a forest hold shares; those of boosted trees hold positive and negative steps.
     steps = [*_numbers(attributes, "class_weights"), *_numbers(attributes, "base_values")]
     return "logits" if min(steps, default=0.0) < 0 else "probabilities"
 

@@ -1,7 +1,7 @@
 """A graph being built: its nodes, its constants, and names that clash with no others.
 
-Nodes are written for the version of the operators, the opset, that is asked for, so that they can join a
-classifier as it is.
+Nodes are written for the requested version of the operators, the opset, so that they can be added to a
+classifier without changing it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from temperance.core.arrays import AnyArray
 
-# Since this one axes may be counted from the end and floats compared; all else that is used is older.
+# The first opset with negative axes and comparison of floats; everything else that is used is older.
 OLDEST_OPSET = 11
 
-# Since when an operator takes its axes as an input; before, they are an attribute.
+# From this opset on, an operator takes its axes as an input; before, as an attribute.
 _AXES_AS_INPUT = {"ReduceSum": 13, "ReduceMax": 18}
 
 
 class Graph:
-    """Nodes and constants in order; `dtype` is that of all numbers, `taken` are names to keep away from."""
+    """Nodes and constants in order; `dtype` is that of all numbers, `taken` are names not to use."""
 
     def __init__(self, dtype: Any, *, opset: int = OLDEST_OPSET, taken: Iterable[str] = ()) -> None:
         self.dtype = np.dtype(dtype)
@@ -37,7 +37,7 @@ class Graph:
     ) -> Array:
         """Add a node and return its first output, under the name `output` if one is given.
 
-        Inputs are arrays; of a number and of a list of whole numbers a constant is made.
+        Inputs are arrays; a number or a list of integers becomes a constant.
         """
         name = f"{self.prefix}_{operator.lower()}_{len(self.nodes)}"
         outputs = [output or name, *(f"{name}_{i}" for i in range(1, n_outputs))]
@@ -49,7 +49,7 @@ class Graph:
         return self.constant(given if isinstance(given, list) else float(given))
 
     def constant(self, values: Any) -> Constant:
-        """Return a constant: floats in the type of the graph, whole numbers as int64; equal ones are one."""
+        """Return a constant: floats in the type of the graph, integers as int64; equal ones are shared."""
         given = np.asarray(values)
         array = given.astype(np.int64 if given.dtype.kind in "iu" else self.dtype)
         key = str(array.dtype), array.shape, array.tobytes()
@@ -59,7 +59,7 @@ class Graph:
         return Constant(self, self._known[key], given)
 
     def reduce(self, operator: str, x: Array) -> Array:
-        """Add a node that makes one number of each row, (..., 1)."""
+        """Add a node that reduces each row to one number, (..., 1)."""
         since = _AXES_AS_INPUT.get(operator)
         if since is None:
             reduced = self.node(operator, x, axis=-1)
@@ -67,13 +67,13 @@ class Graph:
             reduced = self.node(operator, x, [-1])
         else:
             reduced = self.node(operator, x, axes=[-1])
-        # Of a batch without rows onnxruntime keeps all columns; the first is what should be there.
+        # For an empty batch onnxruntime keeps all columns; take the first.
         return self.node("Gather", reduced, [0], axis=-1)
 
     def drop_unused(self, output: str) -> None:
         """Remove what the output does not need.
 
-        A node that nobody reads makes onnxruntime 1.18 plan its memory wrong, and err from the second run on.
+        An unused node makes onnxruntime 1.18 plan its memory wrongly, and fail from the second run on.
         """
         used, kept = {output}, []
         for node in reversed(self.nodes):
@@ -99,7 +99,7 @@ def _binary(operator: str) -> tuple[Callable[[Array, Array | float], Array], ...
 class Array:
     """An array that the graph will compute, known by its name."""
 
-    __array_ufunc__ = None  # so that a NumPy number on the left leaves the sum to us
+    __array_ufunc__ = None  # so that a NumPy number on the left uses our operator
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name

@@ -1,7 +1,7 @@
-"""The small graph: logits (batch, K) -> probabilities (batch, K), in a file of its own.
+"""The small graph: logits (batch, K) -> probabilities (batch, K), in its own file.
 
-The largest logit of a row is taken off first. No method minds, and numbers near the top keep their digits in
-float32 however large the logits are.
+The largest logit of a row is subtracted first. This changes no method, and numbers near the top keep their
+digits in float32 however large the logits are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from temperance.validation import InputError
 IR_VERSION = 6  # the one that came with the oldest opset: onnxruntime reads it since 2019
 
 METHOD = "temperance.method"
-"""Key of the metadata that says by which method a model is calibrated."""
+"""Key of the metadata with the method that a model is calibrated by."""
 
 
 def to_onnx(
@@ -36,13 +36,13 @@ def to_onnx(
     Parameters
     ----------
     calibrator : Calibrator
-        A fitted one.
+        A fitted calibrator.
     path : path
         The file to write.
     dtype : "float32" or "float64"
-        Of the input, the output and all between.
+        Type of the input, the output and the computation.
     overwrite : bool
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
 
 
 def calibrate(fitted: Model, graph: Graph, logits: Array, output: str) -> None:
-    """Add the nodes that make calibrated probabilities, under the name `output`, of logits."""
+    """Add the nodes from logits to calibrated probabilities, under the name `output`."""
     ops = OnnxOps(graph)
     arrays = {name: graph.constant(values) for name, values in fitted.arrays().items()}
     rows = TensorRows(logits - ops.max(logits), fitted.n_classes, ops)
@@ -110,7 +110,7 @@ def describe(model: ModelProto, fitted: Model) -> None:
 
 
 def write_model(model: ModelProto, path: str | Path, *, overwrite: bool, full_check: bool) -> None:
-    """Write a model once it has passed ONNX's own check, in the folder where its weights may be."""
+    """Write a model after ONNX's own check, in the folder where its weights may be."""
     with atomic_file(path, overwrite=overwrite) as file:
         file.write(model.SerializeToString())
         file.flush()

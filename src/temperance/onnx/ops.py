@@ -3,7 +3,7 @@
 ONNX has no log1p. With u = 1 + x as it is rounded, and x >= 0,
 
     log1p(x) = x                      where u = 1
-             = log(u) x / (u - 1)     up to u = 2: rounding has moved u, and by this ratio also its logarithm
+             = log(u) x / (u - 1)     up to u = 2: rounding has moved u, and its logarithm by the same ratio
              = log(u)                 beyond, where rounding costs nothing
 """
 
@@ -25,7 +25,7 @@ def _node(operator: str, **attributes: Any) -> Callable[..., Array]:
 
 
 def _reduction(operator: str) -> Callable[[OnnxOps, Array], Array]:
-    """Return an operation that makes one number of each row, (..., 1)."""
+    """Return an operation that reduces each row to one number, (..., 1)."""
     return lambda self, x: self.graph.reduce(operator, x)
 
 
@@ -60,7 +60,7 @@ class OnnxOps:
 
     def clip(self, x: Array, low: Array | float, high: Array | float) -> Array:
         """Return x, not below `low` nor above `high`."""
-        # Not Max and Min: in onnxruntime 1.18 they lose a NaN, of which the result must tell.
+        # Not Max and Min: in onnxruntime 1.18 they drop a NaN, which the result must keep.
         if low != -math.inf:
             x = self.where(self.graph.node("Less", x, low), low, x)
         return x if high == math.inf else self.where(self.greater(x, high), high, x)
@@ -96,7 +96,7 @@ class OnnxOps:
 
     def topk(self, x: Array, k: int) -> Array:
         """Return the `k` largest of each row in descending order, (..., k)."""
-        # Without rows TopK ends the process in onnxruntime 1.18: one is added, and taken off again.
+        # Without rows, TopK crashes onnxruntime 1.18: one row is added, and removed again.
         padded = self.graph.node("Pad", x, [0, 0, 1, 0])
         found = self.graph.node("TopK", padded, [k], n_outputs=2, axis=-1)
         return self.graph.node("Slice", found, [0], [-1], [0])

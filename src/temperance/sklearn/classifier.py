@@ -1,4 +1,4 @@
-"""A classifier of scikit-learn with calibrated probabilities: `CalibratedClassifier`."""
+"""A scikit-learn classifier with calibrated probabilities: `CalibratedClassifier`."""
 
 from __future__ import annotations
 
@@ -40,29 +40,28 @@ from temperance.validation import InputError, check_choice, check_sample_weight
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose probabilities are calibrated by temperature.
 
-    A calibrator must see scores of rows that the classifier was not trained on: on its own training rows
-    every classifier looks better than it is. So the rows are dealt to folds, each fold is scored by a copy
-    of the estimator that was trained on the other folds, and ONE calibrator is fitted to all these scores.
-    Then the estimator is trained on all rows, and it is this one that predicts. (It is what
-    `CalibratedClassifierCV(ensemble=False)` does. Five models with a calibrator each would have less data
-    for each calibrator, cost five times as much to predict with, and their average would no longer decide
-    as the classifier does.)
+    A calibrator needs scores of rows that the classifier was not trained on: on its own training rows every
+    classifier looks better than it is. So the rows are split into folds. A copy of the estimator, trained on
+    the other folds, scores each fold, and ONE calibrator is fitted to all these scores. Then the estimator is
+    trained on all rows and makes the predictions, as in `CalibratedClassifierCV(ensemble=False)`. Five models
+    with one calibrator each would leave less data for each calibrator, make prediction five times as
+    expensive, and predict other classes than the classifier.
 
     Parameters
     ----------
     estimator : classifier, optional
-        Anything with `decision_function` or `predict_proba`; None is a logistic regression.
+        Any classifier with `decision_function` or `predict_proba`; None is a logistic regression.
     calibrator : key, Calibrator, or any object with fit(logits, labels) and predict_proba(logits)
         A key of `temperance.CALIBRATORS`, or a calibrator of your own; it is copied.
     cv : int, splitter, iterable of (train, test), or "prefit"
         An int is the number of stratified folds, in the order of the rows; it is lowered to the number of
-        rows of the largest class. Rows that a splitter tests more than once count once in all. "prefit"
-        takes the estimator as it is, and all rows to calibrate it; so does a `FrozenEstimator`.
+        rows of the largest class. Rows that a splitter tests more than once count once. "prefit" does not
+        train the estimator, and uses all rows to calibrate it; so does a `FrozenEstimator`.
     response : "auto", "decision_function" or "predict_proba"
         What the logits are made from. "auto" is `decision_function` if there is one with a column for each
         class (one score for two classes), else `predict_proba`.
     n_jobs : int, optional
-        Folds at a time, as in all of scikit-learn.
+        Number of folds trained in parallel, as in scikit-learn.
 
     Attributes
     ----------
@@ -71,31 +70,31 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         The labels, in the order of the columns.
     response_ : "decision_function" or "predict_proba"
     log_floor_ : float
-        What the logarithm of a probability is raised to, if below; -inf for a decision function.
+        Smaller logarithms of probabilities are raised to this value; -inf for a decision function.
     n_rows_ : int
-        Rows that the calibrator was fitted to.
+        Number of rows that the calibrator was fitted to.
     n_features_in_, feature_names_in_ : if the estimator has them.
 
     Notes
     -----
-    A decision function is taken for logits as it is. The margins of a support vector machine are no log-odds,
-    but they order the rows, and a temperature gives them the scale that fits the labels best. One score
-    for each pair of classes (`decision_function_shape="ovo"`) is of no use.
+    The outputs of a decision function are used as logits. The margins of a support vector machine are not
+    log-odds, but they order the rows, and a temperature gives them the scale that fits the labels best. One
+    score for each pair of classes (`decision_function_shape="ovo"`) cannot be used.
 
-    Probabilities become logits by their logarithms. That of 0 is not finite, and what it counts as decides
-    much: forests and neighbours say 0 where they mean less than one of their votes, and one error among such
-    zeros would flatten all other rows. So all classes of a row that have probability 0 count, together, as at
-    most half of the smallest probability met in the calibration: each as this half divided by K. No
-    probability counts as less than 2.2e-16, the precision of a float, which naive Bayes does not keep to.
+    The logits are the logarithms of probabilities. The logarithm of 0 is not finite, and its replacement
+    matters: forests and nearest neighbours return 0 where they mean less than one vote, and one error among
+    such zeros would flatten all other rows. So all zeros of a row together count as at most half of the
+    smallest probability above 0 in the calibration, each as this half divided by K. No probability counts as
+    less than 2.2e-16, the precision of a float; naive Bayes returns smaller ones.
 
-    A class too rare to be in all training folds is no error. In the scores of a fold that lacks it, it is
-    an impossible class (-inf), or for a calibrator that takes none, as unlikely as the least likely class of
-    the row. Rows of that class in such a fold do not take part in the calibration, since no temperature
-    could put right what the model cannot know.
+    A class too rare to be in all training folds is not an error. In the scores of a fold that lacks it, it is
+    an impossible class (-inf) or, for a calibrator without support for masks, as unlikely as the least likely
+    class of the row. Rows of that class in such a fold are not used for calibration, since no temperature can
+    correct what the model cannot know.
 
-    `sample_weight` goes to the estimator, if it takes weights, and to the calibrator. Other arguments of
-    `fit` go to the estimator; with metadata routing enabled, to the estimator and the splitter as they
-    request.
+    `sample_weight` is passed to the estimator, if it accepts weights, and to the calibrator. Other arguments
+    of `fit` are passed to the estimator; with metadata routing enabled, to the estimator and the splitter as
+    requested.
 
     Examples
     --------
@@ -133,19 +132,19 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
         Parameters
         ----------
-        X : what the estimator takes
+        X : input of the estimator
         y : (N,) labels of any type
         sample_weight : (N,) numbers >= 0, optional
-            For the estimator, if it takes weights, and for the calibrator.
+            Passed to the estimator, if it accepts weights, and to the calibrator.
         **fit_params
-            For the estimator; with metadata routing enabled, for the splitter too.
+            Passed to the estimator; with metadata routing enabled, to the splitter too.
         """
         check_choice("response", self.response, RESPONSES)
         calibrator = find_method(self.calibrator)()
         X, y = indexable(X, check_target(y))
         weights = None if sample_weight is None else check_sample_weight(as_numpy(sample_weight), len(y))
         for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # half a fit is none
+            delattr(self, name)  # a failed fit leaves no attributes
         if self._is_prefit():
             parts = self._score_prefit(X, y, fit_params)
         else:
@@ -162,7 +161,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         options = [name for name in params if name.startswith("calibrator__")]
         if options and isinstance(calibrator, str):
             raise InputError(
-                f"{options[0]} needs a calibrator to set it in; found the key {calibrator!r}. Pass "
+                f"{options[0]} needs a calibrator object; found the key {calibrator!r}. Pass "
                 f"calibrator=temperance.make_calibrator({calibrator!r})."
             )
         return super().set_params(**params)
@@ -180,12 +179,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _score_prefit(self, X: Any, y: NDArray[Any], fit_params: dict[str, Any]) -> list[Part]:
         if fit_params:
             raise InputError(
-                "a fitted estimator is not trained again, so fit takes X, y and sample_weight alone; found "
+                "a fitted estimator is not trained again, so fit takes only X, y and sample_weight; found "
                 f"{', '.join(fit_params)}. Leave it out, or choose folds with cv."
             )
         if self.estimator is None:
             raise InputError("estimator must be a fitted classifier for cv='prefit'; found None.")
-        if hasattr(self.estimator, "fit"):  # else it is a model from elsewhere, ready to predict
+        if hasattr(self.estimator, "fit"):  # otherwise it is a fitted model of another library
             check_is_fitted(self.estimator)
         classes = known_classes(self.estimator)
         unknown = columns_of(y, classes) < 0
@@ -245,7 +244,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.n_rows_ = len(np.unique(rows))
 
     def _record_source(self) -> None:
-        """Tell a calibrator of ours what it was fitted on: it has seen nothing but logits."""
+        """Record in our calibrator what it was fitted on: it has only seen logits."""
         if isinstance(self.calibrator_, Calibrator):
             by_probability = self.response_ == "predict_proba"
             floor = float(np.exp(self.log_floor_))
@@ -254,7 +253,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             self.calibrator_.model_ = record_source(self.calibrator_.model_, fitted_on, names)
 
     def _logits_of(self, scores: Vector, columns: Indices) -> Vector:
-        """Return the logits of all classes from the scores of those that a model knows."""
+        """Return the logits of all classes from the scores of the classes that a model knows."""
         scores = np.maximum(scores, self.log_floor_)
         masks = getattr(self.calibrator_, "supports_masked_classes", False)
         logits = np.empty((len(scores), len(self.classes_)))
@@ -270,7 +269,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         """Return the predicted class: that of the highest score, unless the calibrator has a class bias.
 
         A temperature keeps the class of the highest score. A class bias (`bayes-bias`) can change it. The
-        `predict` of some estimators, such as `SVC`, may not follow their own scores; this one does.
+        `predict` of some estimators, such as `SVC`, may disagree with their scores; this one does not.
         """
         logits = self._logits(X)
         if hasattr(self.calibrator_, "predict"):
@@ -299,9 +298,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return calibrated[:, 1] - calibrated[:, 0] if len(self.classes_) == 2 else calibrated
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what the transformers inside the estimator give each other: "default", "pandas" or "polars".
+        """Set the output of the transformers inside the estimator: "default", "pandas" or "polars".
 
-        What this class itself gives, labels and probabilities, are always arrays.
+        The labels and probabilities that this class returns are always arrays.
         """
         estimators: list[Any] = [self.estimator, getattr(self, "estimator_", None)]
         for estimator in estimators:
@@ -313,7 +312,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return hasattr(self, "n_rows_")
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Say what goes where: scikit-learn's metadata routing."""
+        """Return scikit-learn's metadata routing."""
         router = MetadataRouter(owner=self).add_self_request(self)
         fit = MethodMapping().add(caller="fit", callee="fit")
         split = MethodMapping().add(caller="fit", callee="split")

@@ -1,4 +1,4 @@
-"""Labels and folds: who is trained on which rows, and scores which."""
+"""Labels and folds: the rows that each model is trained on, and those that it scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_target(y: Any) -> NDArray[Any]:
     if labels.dtype.kind == "O":
         _check_objects(labels)
         labels = np.array(labels.tolist()) if isinstance(y, (list, tuple)) else labels
-    if labels.dtype.kind == "T":  # NumPy's own strings, which scikit-learn does not know
+    if labels.dtype.kind == "T":  # NumPy's StringDType, which scikit-learn does not support
         labels = labels.astype(object)
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
@@ -56,7 +56,7 @@ def _check_objects(labels: NDArray[Any]) -> None:
 def _is_missing(label: Any) -> bool:
     try:
         return label is None or bool(label != label)
-    except (TypeError, ValueError):  # pandas.NA is neither
+    except (TypeError, ValueError):  # pandas.NA is neither true nor false
         return True
 
 
@@ -78,7 +78,7 @@ def make_splitter(cv: Any, y: NDArray[Any]) -> Any:
 def split_rows(splitter: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -> list[Split]:
     """Return the rows to train on and to score, fold by fold."""
     with warnings.catch_warnings():
-        # A class that some folds lack is taken care of.
+        # A class that some folds lack is handled.
         warnings.filterwarnings("ignore", message="The least populated class in y")
         splits = [(_rows(train, y), _rows(test, y)) for train, test in splitter.split(X, y, **params)]
     if not any(len(test) for _, test in splits):
@@ -87,13 +87,13 @@ def split_rows(splitter: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -
 
 
 def _rows(index: Any, y: NDArray[Any]) -> Indices:
-    """Return a splitter's choice of rows, which may be a mask, as their numbers."""
+    """Return a splitter's choice of rows, which may be a mask, as indices."""
     chosen = np.asarray(index)
     try:
         return np.arange(len(y))[chosen if chosen.size else chosen.astype(np.intp)]
     except IndexError as error:
         raise InputError(
-            f"cv must give numbers of rows from 0 to {len(y) - 1}, or a mask of all rows; {error}. Make the "
+            f"cv must give row indices from 0 to {len(y) - 1}, or a mask of all rows; {error}. Make the "
             "folds from these rows."
         ) from None
 
@@ -106,8 +106,8 @@ def weights_for(estimator: Any, weights: Vector | None, fit_params: dict[str, An
         return {"sample_weight": weights}
     if not any(name.endswith("__sample_weight") for name in fit_params):
         warnings.warn(
-            f"the fit of {type(estimator).__name__} takes no sample_weight, so the weights count in the "
-            "calibration alone. For a pipeline pass them as step__sample_weight too, or enable metadata "
+            f"the fit of {type(estimator).__name__} takes no sample_weight, so the weights only affect the "
+            "calibration. For a pipeline pass them as step__sample_weight too, or enable metadata "
             "routing.",
             UserWarning,
             stacklevel=5,
@@ -125,11 +125,11 @@ def score_fold(
     response: str,
     classes: NDArray[Any],
 ) -> Part:
-    """Train on the rows of a fold's first part and score those of its second."""
+    """Train on the training rows of a fold and score its test rows."""
     train, test = split
     counted = train if weights is None else train[weights[train] > 0]
     if len(np.unique(y[counted])) < 2:
-        # A model of one class has no scores to calibrate, and most estimators refuse to be one.
+        # A model of one class has no scores to calibrate, and most estimators refuse to fit one.
         return Part(test, np.empty((len(test), 0)), np.empty(0, np.intp))
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, y, test, train)

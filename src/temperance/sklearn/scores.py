@@ -1,4 +1,4 @@
-"""The scores of scikit-learn's classifiers, with the classes that they are of."""
+"""The scores of scikit-learn's classifiers, with their classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from temperance.validation import InputError
 
 RESPONSES = ("auto", "decision_function", "predict_proba")
 
-# Above this share of the rows it is worth a word that they could not take part in the calibration.
+# Warn if more than this share of the rows could not be used for calibration.
 MANY = 0.1
 
 
@@ -27,7 +27,7 @@ class Part:
     rows: Indices
     scores: Vector
     columns: Indices
-    """Where among all classes those that the model knows are."""
+    """The positions of the model's classes among all classes."""
 
     def keep(self, rows: NDArray[np.bool_]) -> Part:
         """Return some of the rows."""
@@ -46,7 +46,7 @@ def known_classes(estimator: Any) -> NDArray[Any]:
 
 
 def columns_of(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
-    """Return where in `classes`, in any order, each label is; -1 if it is not there."""
+    """Return the position of each label in `classes`, in any order; -1 if it is missing."""
     # By Python's equality: NumPy would find the number 1 among strings.
     places = {label: place for place, label in enumerate(classes.tolist())}
     different, inverse = np.unique(labels, return_inverse=True)
@@ -77,7 +77,7 @@ def _has_score_for_each_class(estimator: Any, X: Any) -> bool:
     n_classes = len(known_classes(estimator))
     if n_classes == 2:
         return True
-    # Three classes have three pairs, so the shape alone does not tell.
+    # Three classes have three pairs, so the shape alone does not show it.
     options = estimator.get_params() if hasattr(estimator, "get_params") else {}
     shapes = [value for name, value in options.items() if name.endswith("decision_function_shape")]
     shape = np.shape(estimator.decision_function(_safe_indexing(X, slice(1))))
@@ -112,20 +112,20 @@ def _logarithms(probs: Vector, estimator: Any) -> Vector:
     if wrong.size:
         raise InputError(
             f"predict_proba must give numbers from 0 to 1; that of {type(estimator).__name__} gave "
-            f"{wrong[0]}. Mend the estimator, or choose another response."
+            f"{wrong[0]}. Correct the estimator, or choose another response."
         )
     with np.errstate(divide="ignore"):
         return np.log(probs)
 
 
 def log_floor(parts: list[Part], n_classes: int) -> float:
-    """Return what the logarithm of a probability of 0, or of one below the floor, shall be."""
+    """Return the value that replaces the logarithm of 0, and of probabilities below the floor."""
     smallest = min(part.scores[np.isfinite(part.scores)].min() for part in parts)
     return float(np.log(floor_below(float(np.exp(smallest)), n_classes)))
 
 
 def keep_known(parts: list[Part], labels: Indices, weights: Vector | None) -> list[Part]:
-    """Leave out rows of weight 0, and rows whose label the model that scored them has not met."""
+    """Leave out rows of weight 0, and rows whose label is unknown to the model that scored them."""
     if weights is not None:
         parts = [part.keep(weights[part.rows] > 0) for part in parts]
     n_scored = _count(parts)
@@ -138,8 +138,8 @@ def keep_known(parts: list[Part], labels: Indices, weights: Vector | None) -> li
         )
     if left_out > MANY * n_scored:
         warnings.warn(
-            f"{left_out} of {n_scored} rows do not take part in the calibration: the model that scored them "
-            "was not trained on their class. Use stratified folds, or join rare classes.",
+            f"{left_out} of {n_scored} rows are not used for calibration: the model that scored them "
+            "was not trained on their class. Use stratified folds, or merge rare classes.",
             UserWarning,
             stacklevel=4,
         )

@@ -2,8 +2,8 @@
 
     tasks -> protocol -> run -> store -> results -> tables, figures
 
-`tasks` finds the files, `protocol` says which fits there are to make, `run` makes those of one subsample,
-`workers` and `cluster` spread them, `store` keeps what they gave. `results` reads it, for tables and figures.
+`tasks` finds the files, `protocol` plans the fits, `scoring` does those of one subsample, `workers` and
+`cluster` distribute them, `store` keeps the scores. `results` reads them for tables and figures.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The paper's two figures of averages: ECE and NLL of each method and size, relative to TS, over tasks.
 
-Of each task, the mean over draws of a method is divided by that of TS fitted to as many rows; the mean over
-tasks of these ratios is a marker, with a bar of one standard error over tasks. One panel for each data set
-with three tasks, one for all others.
+For each task, the mean over draws of a method is divided by that of TS fitted to as many rows. A marker is
+the mean of these ratios over tasks, with a bar of one standard error over tasks. Each data set with three
+tasks has a panel; all others share one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KNEE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 0.8}
 class Panel:
     """Some tasks: for each method and size the mean ratio to TS, and how many tasks have one.
 
-    The standard error is that over tasks, nan if there is one task.
+    The standard error is over tasks; nan for a single task.
     """
 
     title: str
@@ -55,7 +55,7 @@ class Panel:
 class Averages:
     """A metric relative to TS: panels of arrays with a row for each method, a column for each size.
 
-    A task with fewer rows than a size, as that with the fewest may be, stands under it with all it has.
+    A task with fewer rows than a size counts there with all its rows.
     """
 
     metric: str
@@ -79,12 +79,12 @@ class Averages:
 
 
 def averages(results: Results, metric: str, methods: Sequence[str] | None = None) -> Averages:
-    """Average a metric relative to TS over tasks; one without results of a method or of TS is left out."""
+    """Average a metric relative to TS over tasks, without tasks that lack results of a method or of TS."""
     chosen = choose_methods(results, metric, choose_size(results, None), methods or results.methods)
     others = tuple(key for key in chosen if key != _REFERENCE_METHOD)
     if not others or _REFERENCE_METHOD not in results.methods:
         raise InputError(
-            "a figure of averages needs results of ts and of another method; found those of "
+            "a figure of averages needs results of ts and of another method; found results of "
             f"{', '.join(chosen) or 'none'}. Choose more methods, or run the study with them."
         )
     panels = tuple(
@@ -109,7 +109,7 @@ def _panel(
 
 
 def _standard_errors(ratios: Matrix, mean: Matrix, count: NDArray[np.intp]) -> Matrix:
-    """Return standard errors of means over the last axis, without what is nan; nan for a single value."""
+    """Return standard errors of means over the last axis, ignoring nan; nan for a single value."""
     with np.errstate(invalid="ignore"):  # an infinite mean has no error
         squares = np.where(np.isnan(ratios), 0.0, (ratios - mean[..., None]) ** 2).sum(axis=2)
     known = count > 1
@@ -124,8 +124,8 @@ def _standard_errors(ratios: Matrix, mean: Matrix, count: NDArray[np.intp]) -> M
 class _Scale:
     """A scale that is linear up to `knee`, and logarithmic and much narrower from there to `high`.
 
-    A method that fails with few rows is several times worse than TS, while those that work differ by a few
-    percent: on one scale of the usual kinds only one of the two could be seen.
+    A method that fails with few rows is several times worse than TS, while methods that work differ by a few
+    percent. A linear or a logarithmic scale could show only one of the two.
     """
 
     low: float
@@ -134,12 +134,12 @@ class _Scale:
 
     @classmethod
     def of(cls, ratios: Matrix, errors: Matrix | float = 0.0) -> _Scale:
-        """Return a scale that holds ratios with their errors; those below the knee set its lower end."""
+        """Return a scale that contains ratios with their errors; those below the knee set its lower end."""
         known = np.append(ratios[np.isfinite(ratios)], 1.0)
         bars = np.append(np.nan_to_num(np.broadcast_to(errors, ratios.shape))[np.isfinite(ratios)], 0.0)
         most = np.quantile(known, 0.75)
         low, high = (known - bars)[known <= most].min(), (known + bars).max()
-        knee = max(most, 2.0 - low)  # as far above 1 as the best is below
+        knee = max(most, 2.0 - low)  # as far above 1 as the best ratio is below
         low -= 0.08 * (knee - low) + 0.002
         if high - low > 3 * (knee - low):
             return cls(low, knee, 1.15 * high)
@@ -239,17 +239,17 @@ def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -
         if np.isfinite(y):
             face, edge = (colour, marker_edge(style)) if count == panel.tasks else ("white", colour)
             ax.scatter(place, y, area, marker=marker, facecolor=face, edgecolor=edge, linewidth=0.4, zorder=3)
-        elif count:  # as a probability of 0 for what happened gives
+        elif count:  # from a probability of 0 of a label
             ax.text(place, 1.0, "∞", transform=ax.get_xaxis_transform(), ha="center", va="top", color=colour)
 
 
 def marker_edge(style: MethodStyle) -> str:
-    """Return the colour around a marker: white, which keeps neighbours apart but would eat up a letter."""
+    """Return the edge colour of a marker: white separates neighbours, but would hide a letter."""
     return style.colour if style.marker.startswith("$") else "white"
 
 
 def _asides(sizes: int) -> Matrix:
-    """Return how far from the middle of its column each size stands."""
+    """Return the offset of each size from the middle of its column."""
     return np.linspace(-0.27, 0.27, sizes) if sizes > 1 else np.zeros(1)
 
 

@@ -1,4 +1,4 @@
-"""Cells on a Dask cluster: its scheduler spreads them, and does again what a worker took with it.
+"""Work units on a Dask cluster: its scheduler distributes them, and repeats those of a lost worker.
 
 The workers need this package, and the task files under the same paths.
 """
@@ -14,18 +14,18 @@ from temperance.study.scoring import Score, run_work_unit
 from temperance.study.workers import limit_threads
 from temperance.validation import InputError
 
-_WAIT = 10.0  # seconds for an answer
+_WAIT = 10.0  # seconds to wait for an answer
 
 
 def check_scheduler(address: str) -> None:
-    """Raise unless there is Dask here, and somebody listens at the address."""
+    """Raise unless Dask is installed and a scheduler answers at the address."""
     addressing = import_optional("distributed.comm.addressing", "dask", "a cluster")
     try:
         host, port = addressing.get_address_host_port(address, strict=True)
         socket.create_connection((host, port), timeout=_WAIT).close()
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
-            "the scheduler must be the address of a Dask scheduler, as tcp://host:8786; "
+            "the scheduler must be the address of a Dask scheduler, such as tcp://host:8786; "
             f"found {address!r} ({error})."
         ) from None
 
@@ -41,11 +41,11 @@ def run_on_cluster(units: Iterable[WorkUnit], address: str) -> Generator[list[Sc
                 result = future.result()
             except KilledWorker as error:
                 raise ChildProcessError(
-                    f"the cluster gave up on work whose workers died each time ({error}). Have they enough "
-                    "memory? What was done is kept."
+                    f"the cluster gave up on work whose workers died each time ({error}). They may need more "
+                    "memory. Finished work is kept."
                 ) from None
             yield result
-            future.release()  # its result is kept by us now
+            future.release()  # the store has its result now
 
 
 def _run_alone(unit: WorkUnit) -> list[Score]:

@@ -13,7 +13,7 @@ from temperance.study.tasks import TaskFile
 
 
 def example_results() -> Results:
-    """Return the results of `ts` and of the uncalibrated classifier, as `run_study` leaves them.
+    """Return the results of `ts` and of the uncalibrated classifier, as `run_study` writes them.
 
     Examples
     --------

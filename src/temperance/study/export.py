@@ -34,13 +34,13 @@ def export_results(results: Results, path: str | Path, *, overwrite: bool = Fals
         values += [score.metrics.get(name, "") for name in names]
         writer.writerow([*score.fit, *map(_shown, values)])
     content = text.getvalue().encode()
-    # Without the time in its header: the same results give the same bytes.
+    # No time in the header, so that the same results give the same bytes.
     packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
     write_atomically(path, packed, overwrite=overwrite)
 
 
 def _rounded(column: str, value: Any) -> Any:
-    """Round times, whose further digits are noise that does not compress."""
+    """Round times: further digits are noise, which does not compress."""
     return float(f"{value:.4g}") if column.endswith("_seconds") else value
 
 

@@ -54,7 +54,7 @@ _COMPUTED: dict[str, Callable[..., Display]] = {
     "reliability": reliability_display,
 }
 ON_A_TASK = tuple(_COMPUTED)
-"""The figures of one task; the others are of the whole study."""
+"""The figures of one task; the others show the whole study."""
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "task": ON_A_TASK,
@@ -62,14 +62,14 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "n": ("cd_ECE", "cd_NLL", "reliability"),
     "over": ("cd_ECE", "cd_NLL"),
 }
-"""Which figures have a choice; the others are always of the same."""
+"""The figures that each option applies to."""
 
 SUFFIXES: dict[str, dict[str, Any]] = {
     ".png": {"dpi": 300},
-    ".svg": {"dpi": 200, "metadata": {"Date": None}},  # the resolution is that of dots, which are many
+    ".svg": {"dpi": 200, "metadata": {"Date": None}},  # resolution of dots, which are drawn as an image
     ".pdf": {"dpi": 200, "metadata": {"CreationDate": None}},
 }
-"""How each kind of file is saved."""
+"""Options of each file format."""
 
 _MANY_CLASSES = 15
 _STYLE: dict[str, Any] = {
@@ -81,18 +81,16 @@ _STYLE: dict[str, Any] = {
     "legend.fontsize": 7,
     "legend.handlelength": 1.5,
     "legend.columnspacing": 1.2,
-    "pdf.fonttype": 42,  # whole letters, as publishers ask
+    "pdf.fonttype": 42,  # embedded fonts, as publishers require
     "svg.hashsalt": "temperance",
 }
 
 
 def figure_task(results: Results, name: str | None = None) -> TaskFile:
-    """Return the task of that name; without one the first that is the paper's, or else the first."""
+    """Return the task of that name; by default the paper's task, or else the first."""
     tasks = {task.name: task for task in results.tasks}
     if not tasks:
-        raise InputError(
-            f"{results.folder} must hold results of a task; there are none. Run the study first."
-        )
+        raise InputError(f"{results.folder} must hold results of a task; found none. Run the study first.")
     if name is None:
         return next((task for task in results.tasks if papers_task(results, task)), results.tasks[0])
     if name not in tasks:
@@ -112,9 +110,9 @@ def save_figure(
     name : str
         A key of `FIGURES`.
     path : path
-        A file whose suffix, .png, .svg or .pdf, says what is written.
+        The file to write: .png, .svg or .pdf.
     overwrite : bool
-        Whether the file may exist.
+        Whether an existing file may be replaced.
     **choices
         As for `draw_figure`: task, methods, n, over.
     """
@@ -128,7 +126,9 @@ def save_figure(
     with _style():
         figure = draw_figure(results, name, **choices)
         with atomic_file(target, overwrite=overwrite) as file, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph")  # of a task's name, which the font may not have
+            warnings.filterwarnings(
+                "ignore", "Glyph"
+            )  # about characters of a task's name that the font lacks
             figure.savefig(file, format=target.suffix.lower()[1:], **options)
     return target
 
@@ -151,13 +151,13 @@ def draw_figure(
     name : str
         A key of `FIGURES`.
     task : str, optional
-        The name of a task, for figures of one; by default as `figure_task` chooses.
+        Name of the task, for figures of one task; by default as `figure_task` chooses.
     methods : sequence of str, optional
         For averages, ranks and reliability.
     n : int, optional
         Rows fitted to: for ranks by default the fewest of the study, for reliability all of the task.
     over : "tasks" or "datasets", optional
-        What counts once in mean ranks.
+        What mean ranks are averaged over.
     """
     check_choice("the figure", name, tuple(FIGURES))
     _check_choices(name, {"task": task, "methods": methods, "n": n, "over": over})
@@ -194,7 +194,7 @@ def _draw_on_task(name: str, task: TaskFile, chart: Chart) -> Figure:
     if name == "PTSvHTS":
         figure.supxlabel(chart.caption, fontsize=7)
         figure.axes[0].set_aspect("equal")
-    else:  # below the axes: among the dots there is no room
+    else:  # below the axes: there is no room among the dots
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
 
@@ -225,7 +225,7 @@ def _with_errors(marks: Sequence[Mark], display: ReliabilityDisplay) -> list[Mar
 
 
 def _title(name: str, width: float) -> str:
-    """Return a name that fits on a figure so many inches wide."""
+    """Return a name that fits on a figure of this width in inches."""
     most = int(15 * width)
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
@@ -238,8 +238,8 @@ def _size(name: str, task: TaskFile) -> tuple[float, float]:
 
 
 def _style() -> Any:
-    """Return a context in which figures look the same, whatever settings the user has."""
-    blank_figure(1, 1)  # says how to get matplotlib, if it is not there
+    """Return a context in which figures look the same, whatever the user's settings."""
+    blank_figure(1, 1)  # says how to install matplotlib if it is missing
     from matplotlib import style
 
     return style.context(["default", _STYLE])

@@ -3,7 +3,7 @@
 On each task a method's mean over draws is divided by that of the reference; the geometric mean of these
 ratios treats a halved and a doubled score alike. The tasks of one data set share rows and often models, so
 the bootstrap draws whole data sets, each with all its tasks. With fewer than five data sets it draws tasks,
-and the interval then speaks of further tasks on the same data sets.
+and the interval is then for further tasks on the same data sets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from temperance.validation import InputError, check_choice
 
 LEVEL = 0.95
 RESAMPLES = 10_000
-_LEAST_DATASETS = 5  # to draw from: fewer give intervals that are far too short
+_LEAST_DATASETS = 5  # data sets to draw from: with fewer, intervals are far too short
 _LEAST_TASKS = 2
 
 
@@ -33,13 +33,13 @@ class Improvements:
     Attributes
     ----------
     scores : PairedScores
-        What was compared: the tasks whose reference score is positive and finite.
+        The compared scores, on tasks whose reference score is positive and finite.
     over : "tasks" or "datasets"
-        What counts once.
+        What means are taken over.
     reference : str
         The method that scores are divided by.
     resampled : "tasks", "datasets" or None
-        What the bootstrap draws; None if there is one task, and no interval.
+        What the bootstrap draws; None for a single task, which has no interval.
     ratio, low, high : arrays
         For each method, the ratio and its 95 % interval; nan where there is none.
 
@@ -60,7 +60,7 @@ class Improvements:
     high: Vector
 
     def improvement(self, ratio: Vector) -> Vector:
-        """Return the improvement that a ratio means: positive if the method is better than the reference."""
+        """Return a ratio as an improvement: positive if the method is better than the reference."""
         return 1 - ratio if self.scores.better == "lower" else ratio - 1
 
 
@@ -82,7 +82,7 @@ def mean_improvements(
     results, metric, n, methods, better, over
         As for `rank_methods`.
     to : str, optional
-        The reference: a method, or "none" for the uncalibrated classifier. By default "ts" if it is there.
+        The reference: a method, or "none" for the uncalibrated classifier. By default "ts" if available.
     random_state : int
         Random seed of the bootstrap.
 
@@ -113,7 +113,7 @@ def mean_improvements(
 
 
 def _with_ratios(scores: PairedScores, at: int) -> PairedScores:
-    """Keep the tasks on which scores can be divided by that of the reference."""
+    """Keep the tasks on which scores can be divided by the reference score."""
     if (scores.means < 0).any():
         raise InputError(
             f"ratios need scores that are not negative; found {scores.means.min():.4g} for {scores.metric}. "

@@ -1,4 +1,4 @@
-"""What tables as Markdown and as LaTeX share: signs that stand for themselves, aligned columns, a frame."""
+"""What Markdown and LaTeX tables share: escaped characters, aligned columns, a frame."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MINUS = "\N{MINUS SIGN}"
 
 @dataclass(frozen=True)
 class Markup:
-    """What the two formats for people do differently to a cell."""
+    """How Markdown and LaTeX differ in the treatment of a cell."""
 
     escapes: dict[int, str]
     bold: str
@@ -18,7 +18,7 @@ class Markup:
     missing: str
 
     def text(self, words: str) -> str:
-        """Return words that stand for themselves, also a file's name, which may have any sign in it."""
+        """Return escaped text; file names may contain any character."""
         return "".join(sign if sign.isprintable() else "?" for sign in words).translate(self.escapes)
 
 
@@ -36,7 +36,7 @@ LATEX = Markup(
 
 
 def aligned(lines: Sequence[Sequence[str]], left: int = 2) -> str:
-    """Return a Markdown table that reads well as it is: the columns after the first ones to the right."""
+    """Return a Markdown table that is readable as text, with numbers aligned to the right."""
     widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
     rule = ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
     padded = [
@@ -60,7 +60,7 @@ def latex_table(
         r"% needs \usepackage{booktabs,multirow,graphicx}",
         r"\begin{table}",
         r"\centering",
-        # made narrower where it is too wide, never wider
+        # scaled down if it is too wide, never up
         r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",

@@ -15,7 +15,7 @@ METHODS: tuple[str, ...] = (*_PAPER, *(key for key in CALIBRATORS if key not in 
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names of methods in the order of tables, each once."""
+    """Return the names of methods in the order of tables, each once."""
     given = dict.fromkeys(names)
     return [*(key for key in METHODS if key in given), *(key for key in given if key not in METHODS)]
 
@@ -25,6 +25,6 @@ def study_methods(given: Methods | None) -> dict[str, Method]:
     chosen = find_methods([key for key in METHODS if CALIBRATORS[key].in_study] if given is None else given)
     if not chosen or UNCALIBRATED in chosen:
         raise InputError(
-            f"methods must name at least one method, and none {UNCALIBRATED!r}, which is always studied."
+            f"methods must name at least one method, and not {UNCALIBRATED!r}, which is always studied."
         )
     return {key: chosen[key] for key in in_order(chosen)}

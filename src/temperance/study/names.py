@@ -1,7 +1,8 @@
-"""Names of data sets and models for people: those of known tasks, and a rule for all others.
+"""Display names of data sets and models: those of known tasks, and a rule for all others.
 
-A task file is named `dataset__model`. A known part has its usual name; any other stays as it is, except that
-two bars in a model become a slash, since lm-evaluation-harness writes `org/model` as `org__model`.
+A task file is named `dataset__model`. A known part has its usual name. Any other is shown unchanged, except
+that two underscores in a model become a slash, since lm-evaluation-harness writes `org/model` as
+`org__model`.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ MODELS: dict[str, str] = {
 
 
 def dataset_name(dataset: str) -> str:
-    """Return the name of a data set for people.
+    """Return the display name of a data set.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def dataset_name(dataset: str) -> str:
 
 
 def model_name(model: str) -> str:
-    """Return the name of a model for people.
+    """Return the display name of a model.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def model_name(model: str) -> str:
 
 
 def task_name(task: TaskFile) -> str:
-    """Return the names of a task's data set and model; a file that is not named so has its own name."""
+    """Return the names of a task's data set and model; for other file names, the file name."""
     if task.dataset == task.model:
         return task.name
     return f"{dataset_name(task.dataset)}, {model_name(task.model)}"

@@ -1,4 +1,4 @@
-"""The scores of several methods on the same tasks, from which ranks, win rates and improvements follow."""
+"""The scores of several methods on the same tasks, for ranks, win rates and improvements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from temperance.study.tasks import TaskFile
 from temperance.validation import InputError, check_choice
 
 Over = Literal["tasks", "datasets"]
-"""What counts once in a mean: each task, or each data set, whose tasks then share its weight."""
+"""What means are taken over: tasks, or data sets, whose tasks then share one weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +31,15 @@ class PairedScores:
     better : "lower" or "higher"
         Which scores are better.
     methods : tuple of str
-        The uncalibrated classifier, `none`, is the first.
+        Keys of the methods; the uncalibrated classifier, `none`, is the first.
     tasks : tuple of TaskFile
-        Those with a score of every method.
+        Tasks with a score of every method.
     left_out : tuple of TaskFile
         The others.
     means : array of shape (tasks, methods)
         Means over draws.
     draws : tuple of arrays of shape (draws, methods)
-        For each task the scores of the draws that all methods have.
+        For each task, the scores of the draws that all methods have.
     """
 
     metric: str
@@ -64,11 +64,11 @@ class PairedScores:
 
     @property
     def datasets(self) -> int:
-        """How many data sets the tasks are of."""
+        """The number of data sets."""
         return int(self.dataset_of.max()) + 1
 
     def mean_over(self, values: Matrix, over: Over) -> Matrix:
-        """Average an array whose first axis are tasks, each task or each data set counting once."""
+        """Average an array over tasks, its first axis, with equal weights of tasks or of data sets."""
         return self.by_block(values, over).mean(axis=0)
 
     def by_block(self, values: Matrix, over: Over) -> Matrix:
@@ -99,7 +99,7 @@ def pair_scores(
     direction = better_scores(metric, better)
     if direction is None:
         raise InputError(
-            f"a comparison by {metric} needs to know which scores are better; found no direction.",
+            f"a comparison by {metric} must know which scores are better; found no direction.",
             remedy=Remedy("better", ("lower", "higher")),
         )
     size = choose_size(results, n)

@@ -1,9 +1,9 @@
-"""The figures of the paper, to stand beside those of a study that has one of its tasks.
+"""The paper's results, for comparison with a study that has one of its tasks.
 
 `paper.csv` has the paper's tables for 200, 500, 1000 and 5000 validation rows, ECE in percent as printed
-there. Left out are those for the whole validation set, which has 5000 rows: they repeat the tables for 5000
-but for the chance in training; and the averages, which follow from the rest. `PTSe` is PTS that minimises the
-ECE. An infinite figure is the paper's own.
+there. Two kinds of tables are left out: those for the whole validation set, which has 5000 rows and so
+repeats the tables for 5000 up to randomness in training, and averages, which follow from the rest. `PTSe` is
+PTS that minimises the ECE. Infinite numbers are the paper's own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from temperance.calibrators import UNCALIBRATED
 from temperance.validation import InputError
 
 SIZES = (200, 500, 1000, 5000)
-DRAWS = 50  # of each figure
+DRAWS = 50  # draws behind each number
 METRICS = ("ece", "nll", "brier")
 _DECIMALS = 4  # as printed; the ECE has two in percent
 
@@ -35,7 +35,7 @@ BESIDE: dict[str, str] = {
     "pts-plain": "PTS",
 }
 BESIDE |= {f"{key}-sgd": BESIDE[key] for key in ("hts", "lts", "hnlts", "pts", "pts-ece")}
-"""Which of the paper's columns a method stands beside.
+"""The paper's column for each method.
 
 The paper's ETS minimises the Brier score, as `ets-brier`; it trained by gradient descent, as `...-sgd`.
 """
@@ -54,8 +54,8 @@ def recognise(uncalibrated: Mapping[str, float]) -> PaperTask | None:
     Parameters
     ----------
     uncalibrated : mapping of metric to score
-        ECE with 50 bins (as a fraction), NLL and Brier score. All of them must be those of the paper, as
-        printed there.
+        ECE with 50 bins (as a fraction), NLL and Brier score. All of them must equal the paper's printed
+        numbers.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def recognise(uncalibrated: Mapping[str, float]) -> PaperTask | None:
 
 
 def paper_figures(task: PaperTask, n: int, metric: str) -> dict[str, float]:
-    """Return the paper's figure for each method that has one beside it; ECE as a fraction.
+    """Return the paper's score of each method that it has; ECE as a fraction.
 
     Examples
     --------

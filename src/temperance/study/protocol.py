@@ -1,9 +1,9 @@
-"""The paper's protocol: which fits a study is made of, and the chance in each of them.
+"""The paper's protocol: the fits of a study, and the random seed of each.
 
-A work unit is one subsample: N validation rows of a task, drawn at random, the same for all methods. What is
-drawn depends on the seed, the task's name, N and the number of the draw alone, so that neither the order of
-work nor what else is studied can change it. Where a task has no more than N rows all are taken: then random
-methods are fitted once for each draw, and deterministic methods once.
+A work unit is one subsample: N validation rows of a task, drawn at random, the same for all methods. It
+depends only on the seed, the task's name, N and the number of the draw, not on the order of work or on the
+rest of the study. If a task has no more than N rows, all are used: random methods are then fitted once for
+each draw, and deterministic methods once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from temperance.study.tasks import TaskFile
 
 
 class FitKey(NamedTuple):
-    """What names a result: one method on one subsample. The uncalibrated classifier has N = 0."""
+    """The key of a result: one method on one subsample. The uncalibrated classifier has N = 0."""
 
     task: str
     n: int
@@ -32,9 +32,9 @@ class FitKey(NamedTuple):
 
 @dataclass(frozen=True)
 class WorkUnit:
-    """One subsample of a task, and the methods to fit to it: a piece of work.
+    """One subsample of a task, and the methods to fit to it.
 
-    Methods and metrics that users have handed to a study travel with it.
+    It includes the user's own methods and metrics.
     """
 
     task: TaskFile
@@ -52,7 +52,7 @@ class WorkUnit:
         return (self.outside_methods.get(method) or CALIBRATORS[method]).seeded(self.random_state())
 
     def rows(self) -> NDArray[np.intp]:
-        """Return which validation rows are fitted to, in the order of the file."""
+        """Return the indices of the validation rows to fit to, in the order of the file."""
         if self.n >= self.task.rows:
             return np.arange(self.task.rows)
         return np.sort(self._chance(0).permutation(self.task.rows)[: self.n])
@@ -78,7 +78,7 @@ def plan(
     done: Collection[FitKey] = (),
     metrics: Mapping[str, Metric] | None = None,
 ) -> Iterator[WorkUnit]:
-    """Yield the work that is left, draw by draw: a study that is stopped has all tasks, with fewer draws."""
+    """Yield the remaining work, draw by draw: a study that is stopped has all tasks, with fewer draws."""
     strangers = {key: method for key, method in methods.items() if CALIBRATORS.get(key) is not method}
     outside = strangers, metrics or {}
     for task in tasks:

@@ -1,4 +1,4 @@
-"""The critical difference diagram: methods by mean rank, with bars over those that cannot be told apart.
+"""The critical difference diagram: methods by mean rank, with bars over indistinguishable ones.
 
 The layout is that of J. Demsar, JMLR 7, 2006: the best on the left, the critical difference above the axis.
 """

@@ -1,12 +1,13 @@
 """Mean ranks of methods over tasks, with the Friedman test and Nemenyi's critical difference.
 
-On each of N tasks the k methods are ranked, the best as 1, and tied methods share the mean of their ranks.
+On each of N tasks the k methods are ranked, 1 is the best, and tied methods share the mean of their ranks.
 With mean ranks R_j, Friedman's statistic, corrected for ties, is
 
     12 N sum_j (R_j - (k + 1) / 2)^2 / (k (k + 1)) / (1 - sum(t^3 - t) / (N k (k^2 - 1)))
 
-where t are the sizes of tied groups; without any difference it follows a chi-squared distribution with k - 1
-degrees of freedom. Two methods differ at level alpha if their mean ranks do by more than
+where t are the sizes of tied groups. Under the null hypothesis of no difference it follows a chi-squared
+distribution with k - 1 degrees of freedom. Two methods differ at level alpha if their mean ranks differ by
+more than
 
     q sqrt(k (k + 1) / (6 N)),
 
@@ -37,19 +38,19 @@ class Ranks:
     Attributes
     ----------
     scores : PairedScores
-        What was ranked.
+        The ranked scores.
     over : "tasks" or "datasets"
-        What counts once.
+        What means are taken over.
     blocks : int
-        How many of these there are.
+        Number of tasks or data sets.
     methods : tuple of str
-        By mean rank, the best first.
+        Methods by mean rank, the best first.
     mean : array
         The mean ranks.
     statistic, p_value : float
-        Friedman's test that all methods are alike.
+        Friedman's test of the hypothesis that all methods are equal.
     critical_difference : float
-        Nemenyi's, at 5 %.
+        Nemenyi's critical difference at 5 %.
     groups : tuple of tuples of str
         Methods whose mean ranks differ by no more than that, as many as possible in each group. All methods
         are in one group if the Friedman test does not reject at 5 %.
@@ -93,7 +94,7 @@ def rank_methods(
     better : "lower" or "higher", optional
         Which scores are better. Needed for a metric from outside.
     over : "tasks" or "datasets"
-        What counts once. The test assumes independent tasks, which those of one data set are not. With
+        What means are taken over. The test assumes independent tasks; tasks of one data set are not. With
         "datasets" the mean ranks of each data set are ranked again.
 
     Examples
@@ -151,7 +152,7 @@ def critical_difference(methods: int, blocks: int, alpha: float = ALPHA) -> floa
 
 
 def _groups(names: Sequence[str], mean: Vector, difference: float) -> tuple[tuple[str, ...], ...]:
-    """Return the longest runs of methods that the critical difference spans, in the order of ranks."""
+    """Return the longest runs of methods within the critical difference, in the order of ranks."""
     ends = np.searchsorted(mean, mean + difference, side="right")
     firsts = [i for i, end in enumerate(ends) if i == 0 or end > ends[i - 1]]
     return tuple(tuple(names[i : ends[i]]) for i in firsts)

@@ -1,7 +1,7 @@
-"""The reliability diagram of a task, before and after calibration: computed anew from the task file.
+"""The reliability diagram of a task, before and after calibration: computed again from the task file.
 
-The store of a study has scores only, so the methods are fitted again, to the rows and with the random seed
-that the study used.
+The store of a study has only scores, so the methods are fitted again, with the rows and the random seed of
+the study.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def reliability_display(
     results : Results
         Of the study, for its random seed.
     task : TaskFile
-        Whose file is read.
+        The task to read.
     methods : sequence of str, optional
-        By default TS and Bayes, if the study has them, or else its first.
+        By default TS and Bayes, if the study has them, or else its first method.
     n : int, optional
         Rows to fit to, the study's first draw of them; by default all.
     """
@@ -55,7 +55,7 @@ def _predicted(results: Results, task: TaskFile, method: str, n: int) -> Matrix:
     rows, calibrator = data.val.take(unit.rows()), unit.calibrator(method)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # with few rows methods say so each time
+            warnings.simplefilter("ignore")  # methods warn about few rows in each fit
             fit(calibrator, rows.logits, rows.labels)
         return predict(calibrator, data.test.logits)
     except InputError as error:

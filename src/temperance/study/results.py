@@ -17,9 +17,9 @@ from temperance.study.tasks import TaskFile
 from temperance.validation import InputError, check_choice
 
 METRICS: dict[str, str] = {"nll": "nll", "ece": "ece50", "ece15": "ece15", "brier": "brier"}
-"""What a metric is called on the command line, and its column of the store; `ece` is the paper's, 50 bins."""
+"""Names of metrics on the command line, and their columns in the store; `ece` has the paper's 50 bins."""
 
-_LEAST_TASKS = 3  # of a data set that stands for itself
+_LEAST_TASKS = 3  # of a data set with its own group
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class MeanOverDraws:
     Attributes
     ----------
     mean : float
-        Of the draws.
+        Mean over draws.
     error : float
-        Its standard error; nan if there is one draw, or if one of them is infinite.
+        Its standard error; nan for a single draw, or if a draw is infinite.
     draws : int
-        How many draws there are.
+        Number of draws.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class MeanOverDraws:
 
 @dataclass(frozen=True)
 class MethodTime:
-    """What the fits of a method took, in seconds, and how they ended."""
+    """The times of a method's fits, in seconds, and how they ended."""
 
     method: str
     fits: int
@@ -60,14 +60,14 @@ class MethodTime:
 
 
 class Results:
-    """What is in the folder of a study, finished or not: tasks and sizes are those that have results.
+    """The results in the folder of a study, finished or not: tasks and sizes that have results.
 
-    A task with fewer rows than a size stands under it with all it has.
+    A task with fewer rows than a size counts there with all its rows.
 
     Parameters
     ----------
     folder : path
-        As `run_study` was given it.
+        The folder passed to `run_study`.
 
     Examples
     --------
@@ -146,18 +146,18 @@ class Results:
         return MeanOverDraws(float(values.mean()), float(error), len(values))
 
     def ratio(self, task: TaskFile, method: str, n: int, metric: str, to: str = "ts") -> float:
-        """Return a method's mean over draws relative to that of another; nan if that cannot be said."""
+        """Return a method's mean over draws divided by that of another; nan if that is undefined."""
         ours, its = (self.summary(task, key, n, metric) for key in (method, to))
         if ours is None or its is None or not 0 < its.mean < np.inf:
             return float("nan")
         return ours.mean / its.mean
 
     def times(self) -> list[MethodTime]:
-        """Return what the fits of each method took."""
+        """Return the times of each method."""
         return [_time(key, [s for s in self.scores if s.fit.method == key]) for key in self.methods]
 
     def failures(self) -> list[Score]:
-        """Return the fits that gave no scores."""
+        """Return the fits that failed."""
         return [score for score in self.scores if np.isnan(score.nll)]
 
 

@@ -1,4 +1,4 @@
-"""Run a study, or what is left of it: plan, spread the work, keep each result as soon as it is there."""
+"""Run a study, or the rest of it: plan, distribute the work, and store each result at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from temperance.study.workers import run_on_workers
 from temperance.validation import InputError, check_number
 
 Progress = Callable[[int, int], None]
-"""Called with the number of fits made by this run so far, and the number it has to make."""
+"""Called with the number of fits done in this run so far, and the number to do."""
 
 
 def run_study(
@@ -35,35 +35,35 @@ def run_study(
     scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Fit each method to `draws` subsamples of each size of each task, and judge it on the test rows.
+    """Fit each method to `draws` subsamples of each size of each task, and evaluate it on the test rows.
 
     Parameters
     ----------
     tasks
         As `find_tasks` returns them.
     folder : path
-        Where results are kept. What is there already is not done again.
+        Where results are stored. Existing results are not computed again.
     methods : sequence or mapping, optional
-        As for `compare`. By default those of the registry and ETS with the Brier score; the paper's training
-        takes long and must be asked for, as `lts-sgd`.
+        As for `compare`. By default those of the registry and ETS with the Brier score. The paper's training
+        is slow and runs only if named, as `lts-sgd`.
     metrics : sequence or mapping, optional
-        Functions of (probs, labels), or a mapping of names to these, beside ECE, NLL and Brier score.
+        Functions of (probs, labels), or a mapping of names to these, in addition to ECE, NLL and Brier score.
     sizes : sequence of int
-        Numbers of validation rows; all rows where a task has fewer.
+        Numbers of validation rows; all rows if a task has fewer.
     draws : int
         Subsamples of each size.
     seed : int
         Random seed.
     jobs : int
-        Worker processes. Results do not depend on it.
+        Number of worker processes. Results do not depend on it.
     scheduler : str, optional
         Address of a Dask scheduler, whose workers are used instead.
-    progress : function of (fits made, fits to make), optional
+    progress : function of (fits done, fits to do), optional
         Called after each subsample.
 
     Notes
     -----
-    The workers are new processes, so that a script that calls this needs `if __name__ == "__main__":`.
+    The workers are new processes, so a script that calls this needs `if __name__ == "__main__":`.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def run_study(
     """
     chosen, extra = study_methods(methods), named_metrics(metrics)
     if not sizes:
-        raise InputError("sizes must name a number of rows at least; found none.")
+        raise InputError("sizes must have at least one number of rows; found none.")
     for name, value in (*(("sizes", size) for size in sizes), ("draws", draws), ("jobs", jobs)):
         check_number(name, value, ">= 1", lambda n: n >= 1, whole=True)
     if scheduler is not None:
@@ -89,7 +89,7 @@ def run_study(
     report = progress or (lambda made, to_make: None)
     report(0, to_make)
     work = run_on_workers(units, jobs) if scheduler is None else run_on_cluster(units, scheduler)
-    with closing(work):  # the workers end at once, whatever happens here
+    with closing(work):  # on any exception, the workers end at once
         for scores in work:
             store.add(scores)
             made += len(scores)

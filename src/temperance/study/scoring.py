@@ -20,7 +20,7 @@ from temperance.study.tasks import load_task
 
 @dataclass(frozen=True)
 class Score:
-    """What a fit gave. Scores are nan if it failed, and then `message` says how."""
+    """The scores of a fit. They are nan if it failed; `message` then says why."""
 
     fit: FitKey
     ece50: float = float("nan")
@@ -33,7 +33,7 @@ class Score:
     fit_seconds: float = field(default=0.0, compare=False)
     apply_seconds: float = field(default=0.0, compare=False)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Of metrics from outside, by name."""
+    """Scores of the user's own metrics, by name."""
 
 
 def run_work_unit(unit: WorkUnit) -> list[Score]:
@@ -47,7 +47,9 @@ def _run(key: FitKey, unit: WorkUnit, rows: LabelledRows, test: LabelledRows) ->
     calibrator, began = unit.calibrator(key.method), time.perf_counter()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # with few rows methods say so each time; here the scores say it
+            warnings.simplefilter(
+                "ignore"
+            )  # methods warn about few rows in each fit; here the scores show it
             if calibrator is not None:
                 fit(calibrator, rows.logits, rows.labels)
             fitted = time.perf_counter()
@@ -55,11 +57,11 @@ def _run(key: FitKey, unit: WorkUnit, rows: LabelledRows, test: LabelledRows) ->
             ended = time.perf_counter()
             scores = _scores(unit, probs, test.labels)
     except (ImportError, MemoryError):
-        raise  # of this machine, not of the method
+        raise  # a problem of this machine, not of the method
     except Exception as error:
-        # One method that cannot be fitted to some rows is a result too, and no reason to lose the others.
+        # A method that cannot be fitted to some rows is a result too; the others must not be lost.
         return Score(key, message=f"{type(error).__name__}: {error}")
-    solution = getattr(calibrator, "solution_", None)  # a method from outside need not tell
+    solution = getattr(calibrator, "solution_", None)  # a method from outside may not report it
     return Score(
         key,
         **scores,

@@ -1,4 +1,4 @@
-"""What a table or a figure of a study is about: the size, the methods, and which scores are better."""
+"""The content of a table or a figure of a study: the size, the methods, and which scores are better."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Better = Literal["lower", "higher"]
 def choose_size(results: Results, n: int | None) -> int:
     """Return the number of rows fitted to, by default the fewest of the study; raise if it has no results."""
     if not results.tasks or not results.sizes:
-        raise InputError(f"the study in {results.folder} must have tasks; it has none. Run it first.")
+        raise InputError(f"the study in {results.folder} must have tasks; found none. Run it first.")
     return results.sizes[0] if n is None else n
 
 
@@ -38,7 +38,7 @@ def choose_methods(results: Results, metric: str, n: int, methods: Sequence[str]
 
 
 def better_scores(metric: str, better: str | None) -> Better | None:
-    """Return whether lower or higher scores are better; None if nobody has said it of a metric from outside.
+    """Return whether lower or higher scores are better; None if unknown, for a metric from outside.
 
     Examples
     --------

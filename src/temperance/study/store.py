@@ -1,7 +1,7 @@
-"""What a study has found so far, in one SQLite file: it comes with Python, and outlives a kill at any moment.
+"""The results of a study so far, in one SQLite file: it comes with Python, and survives a kill at any moment.
 
-The results of a work unit are written in one transaction: all of them or none are there. The name of a
-result is its primary key, so that work that was done twice is there once.
+The results of a work unit are written in one transaction, all or none. The key of a result is the primary
+key, so work that was done twice is stored once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ FILE_NAME = "results.sqlite"
 FORMAT = "1"
 _MOST_DIGITS = 20  # of a random seed
 SCORES = tuple(column.name for column in fields(Score) if column.name not in ("fit", "metrics"))
-"""The columns of a result, beside its name."""
+"""The columns of a result, besides its key."""
 
-# Errors of SQLite that are no fault of the file; text that is no UTF-8 has no such name.
+# SQLite errors that are not the fault of the file; an error about invalid UTF-8 has no such name.
 _OF_THE_SYSTEM = tuple(
     f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "CANTOPEN", "FULL")
 )
@@ -57,15 +57,15 @@ CREATE TABLE IF NOT EXISTS score (
 
 
 class ResultStore:
-    """The results in a folder. One that `study run` has not made is refused."""
+    """The results in a folder. A folder that is not of `study run` is refused."""
 
     def __init__(self, folder: str | Path) -> None:
         self.path = Path(folder) / FILE_NAME
         if not self.path.is_file():
-            raise InputError(f"{folder} must be the folder of a study; there is no {FILE_NAME} in it.")
+            raise InputError(f"{folder} must be the folder of a study; found no {FILE_NAME} in it.")
         with _connect(self.path) as connection:
             if not _is_store(connection):
-                raise InputError(f"{self.path} must be the store of a study; it holds no results of one.")
+                raise InputError(f"{self.path} must be the store of a study; found no results in it.")
             found = dict(connection.execute("SELECT name, value FROM setting"))
         if found.get("format") != FORMAT:
             raise InputError(
@@ -76,7 +76,7 @@ class ResultStore:
 
     @classmethod
     def create(cls, folder: str | Path, seed: int) -> ResultStore:
-        """Open the store in a folder, made if there is none; raise if it is of another seed or version."""
+        """Open or create the store in a folder; raise if it has another seed or version."""
         if Path(folder).is_file():
             raise InputError(
                 f"the results must go to a folder; found {folder}, which is a file. Choose another name."
@@ -97,13 +97,13 @@ class ResultStore:
         for name, value in wanted.items():
             if found[name] != value:
                 raise InputError(
-                    f"the study in {folder} was begun with {name} {found[name]}; found {value}. "
-                    "Results of the two must not mix: go on with the same, or choose another folder."
+                    f"the study in {folder} began with {name} {found[name]}; found {value}. "
+                    "Their results must not be mixed: continue with the same value, or choose another folder."
                 )
         return cls(folder)
 
     def add_tasks(self, tasks: Iterable[TaskFile], sizes: Iterable[int]) -> None:
-        """Note what is studied; raise if there are results of another file by a task's name, or of a copy."""
+        """Record the tasks; raise if the store has another file with the same name, or a copy."""
         studied = {fit.task for fit in self.fits()}
         known = {task.name: task for task in self.tasks() if task.name in studied}
         copies = {task.sha256: task for task in known.values()}
@@ -111,13 +111,13 @@ class ResultStore:
             for task in tasks:
                 if known.get(task.name, task).sha256 != task.sha256:
                     raise InputError(
-                        f"{task.path} must be the file that the study was begun with; it has changed. "
+                        f"{task.path} must be the file with which the study began; it has changed. "
                         "Choose another folder for the results."
                     )
                 if known.get(task.name, task).length_normalised != task.length_normalised:
                     raise InputError(
-                        f"{task.path} must be read as when the study was begun, with or without normalising "
-                        "by length; it is not. Choose another folder for the results."
+                        f"{task.path} must be read as when the study began, with or without normalising "
+                        "by length; found the other. Choose another folder for the results."
                     )
                 if copies.get(task.sha256, task).name != task.name:
                     raise InputError(
@@ -170,7 +170,7 @@ class ResultStore:
         ]
 
     def sizes(self) -> list[int]:
-        """Return the sizes that were asked for, of which a small task may not have all."""
+        """Return the requested sizes; a small task may not have all of them."""
         rows = self._select("n FROM size ORDER BY n")
         return [checked_row(self.path, "size", (int,), row)[0] for row in rows]
 
@@ -185,7 +185,7 @@ def _connect(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(path, timeout=_PATIENCE)) as connection:
             yield connection
     except sqlite3.IntegrityError:
-        raise  # no fault of the file
+        raise  # not the fault of the file
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorname", "").startswith(_OF_THE_SYSTEM):
             raise OSError(f"{path} cannot be used: {error}") from error
@@ -196,7 +196,7 @@ def _seed(path: Path, text: object) -> int:
     if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise InputError(
             f"{path} must have the random seed of its study, a whole number; found {excerpt(text)}. "
-            "Copy it again, or run the study anew."
+            "Copy it again, or repeat the study."
         )
     return int(text)
 
@@ -210,7 +210,7 @@ def _is_store(connection: sqlite3.Connection) -> bool:
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[object, ...]]) -> None:
-    """Add rows; where there is one of the same name, that one stays."""
+    """Add rows; an existing row with the same key stays."""
     for row in rows:
         values = ", ".join("?" * len(row))
         connection.execute(f"INSERT INTO {table} VALUES ({values}) ON CONFLICT DO NOTHING", row)
@@ -218,7 +218,7 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[obj
 
 def _score(row: Sequence[Any], metrics: Mapping[FitKey, Mapping[str, float]]) -> Score:
     key = FitKey(*row[:4])
-    # SQLite has no nan and keeps it as null, and no truth values.
+    # SQLite stores nan as null, and has no boolean type.
     found = (math.nan if value is None else value for value in row[4:])
     values: dict[str, Any] = dict(zip(SCORES, found, strict=True))
     values["converged"] = bool(values["converged"])

@@ -1,4 +1,4 @@
-"""What a row of each table of a store must hold: SQLite lets any column hold anything."""
+"""What a row of each table of a store must hold: SQLite does not enforce column types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCORE: Kinds = (*FIT_KEY, *(_NUMBER_OR_NULL,) * 4, int, int, str, _NUMBER, _NUMB
 
 
 def checked_row(path: Path, table: str, kinds: Kinds, row: Sequence[Any]) -> Sequence[Any]:
-    """Return a row; raise if a column of it is missing or holds something else."""
+    """Return a row; raise if a column is missing or has the wrong type."""
     if len(row) != len(kinds):
         raise _damage(path, f"{table} must have {len(kinds)} columns; found {len(row)}")
     for value, kind in zip(row, kinds, strict=True):
@@ -33,5 +33,5 @@ def checked_row(path: Path, table: str, kinds: Kinds, row: Sequence[Any]) -> Seq
 
 def _damage(path: Path, what: str) -> InputError:
     return InputError(
-        f"{path} must be the store of a study; its table {what}. Copy it again, or run the study anew."
+        f"{path} must be the store of a study; its table {what}. Copy it again, or repeat the study."
     )

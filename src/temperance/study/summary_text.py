@@ -1,4 +1,4 @@
-"""Ranks, win rates and improvements as sheets of cells, which are written as Markdown, LaTeX or CSV."""
+"""Ranks, win rates and improvements as sheets of cells, for Markdown, LaTeX or CSV."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOCK = {"tasks": "task", "datasets": "data set"}
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table of words: for people with notes, the caption first, and for programs with all digits."""
+    """A table as text: with notes for people, caption first, and with all digits for programs."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -34,7 +34,7 @@ class Sheet:
     csv_rows: Sequence[Sequence[object]]
 
     def to_markdown(self) -> str:
-        """Return a page of Markdown."""
+        """Return the table as Markdown."""
         lines = [[MARKDOWN.text(cell) for cell in line] for line in (self.head, *self.rows)]
         return "\n\n".join([aligned(lines, left=1), *map(MARKDOWN.text, self.notes)]) + "\n"
 
@@ -45,7 +45,7 @@ class Sheet:
         return latex_table(columns, head, [list(map(latex_line, lines))], list(map(LATEX.text, self.notes)))
 
     def to_csv(self) -> str:
-        """Return the numbers with all their digits; what is missing is empty."""
+        """Return the numbers with all their digits; missing ones are empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.csv_head)

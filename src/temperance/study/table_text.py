@@ -1,7 +1,7 @@
 """A table of a study as Markdown, as LaTeX for a paper, or as CSV for a program.
 
-People see the best in bold, a few decimals and an ECE in percent, with notes below. A program gets all digits
-in natural units, an ECE as a fraction, and no averages. LaTeX needs booktabs, multirow and graphicx.
+Markdown and LaTeX show the best in bold, a few decimals and an ECE in percent, with notes below. CSV has all
+digits in natural units, an ECE as a fraction, and no averages. LaTeX needs booktabs, multirow and graphicx.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from temperance.study.tables import Entry, Group, Row, Table, Unit
 
 
 def to_markdown(table: Table | Summary) -> str:
-    """Return a table for a page of Markdown, with its columns aligned, so that it reads well as it is.
+    """Return a table as Markdown, with aligned columns, so that it is readable as text.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def to_markdown(table: Table | Summary) -> str:
 
 
 def to_latex(table: Table | Summary) -> str:
-    """Return a table for a paper, laid out as those of the paper.
+    """Return a table as LaTeX, in the layout of the paper's tables.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ def to_latex(table: Table | Summary) -> str:
 
 
 def to_csv(table: Table | Summary) -> str:
-    """Return a table for a program: a column for each method, and with errors another, as `hts_se`.
+    """Return a table as CSV: a column for each method, and one for its standard error, such as `hts_se`.
 
-    `rows` is how many rows methods were fitted to. What is missing is empty. Ranks and improvements have a
-    line for each method, win rates one for each pair.
+    `rows` is the number of rows that methods were fitted to. Missing values are empty. Ranks and improvements
+    have a line for each method, win rates one for each pair.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def to_csv(table: Table | Summary) -> str:
 
 
 WRITERS: dict[str, Callable[[Table | Summary], str]] = {"md": to_markdown, "latex": to_latex, "csv": to_csv}
-"""By what the command line calls the format."""
+"""Writers by the name of the format on the command line."""
 
 
 def _line(style: Markup, table: Table, row: Row) -> list[str]:
@@ -130,7 +130,7 @@ def _headings(table: Table) -> list[str]:
 
 
 def shown_difference(entry: Entry, unit: Unit) -> str:
-    """Return a difference in its standard errors, or as it is where it has none; = if it cannot be seen."""
+    """Return a difference in standard errors, or in units of the metric without one; = if not visible."""
     if not float(unit.shown(abs(entry.value))):
         return "="
     if np.isfinite(entry.error):
@@ -149,11 +149,11 @@ def _latex_group(table: Table, group: Group) -> list[str]:
 
 
 def _latex_name(group: Group) -> str:
-    """Return the name of a data set for the margin, rotated unless it is longer than its rows are high."""
+    """Return the name of a data set for the margin, rotated if its rows are high enough."""
     dataset, height = dataset_name(group.dataset), len(group.rows)
     name = LATEX.text(dataset)
     if height == 1:
-        return f"{{{name}}}"  # in braces, or a name as [a] would be an option of the rule above it
+        return f"{{{name}}}"  # in braces, or a name such as [a] would be an option of the rule above it
     if len(dataset) <= 2 * height:
         name = rf"\rotatebox[origin=c]{{90}}{{{name}}}"
     return rf"\multirow{{{height}}}{{*}}{{{name}}}"
@@ -170,7 +170,7 @@ def _csv_line(table: Table, row: Row) -> list[str]:
 
 
 def _notes(table: Table) -> list[str]:
-    """Return what a reader must know, the caption first."""
+    """Return the notes of a table, the caption first."""
     notes = [_caption(table)]
     if table.overall is not None or table.rows("average"):
         notes.append(
@@ -203,7 +203,7 @@ def _direction(table: Table) -> str:
 
 
 def _draws(table: Table) -> str:
-    """Return how many subsamples there are, and which methods have another number: theirs are other means."""
+    """Return the number of draws, and the methods with another number, whose means are not comparable."""
     columns = dict(
         zip(table.methods, zip(*(row.entries for row in table.rows("task")), strict=True), strict=True)
     )
@@ -230,13 +230,13 @@ def _paper_notes(table: Table) -> list[str]:
     if not table.rows("paper"):
         return ["No task of the study is one of the paper's."]
     notes = [
-        "(paper: ...): the paper's figures for the same classifier, recognised by its uncalibrated ECE, NLL "
+        "(paper: ...): the paper's results for the same classifier, recognised by its uncalibrated ECE, NLL "
         "and Brier score. The paper's ETS minimises the Brier score: it is under ETS-Brier."
     ]
     if table.errors:
         notes.append(
             "(difference): ours minus the paper's, in standard errors (se) of the difference; the paper "
-            f"gives none, and its {PAPER_DRAWS} draws are taken to scatter as ours. Where our error is none "
-            "or rounds to zero, the difference itself; = where both figures are equal as shown."
+            f"gives no errors, and its {PAPER_DRAWS} draws are assumed to vary as ours do. If our error is "
+            "missing or rounds to zero: the difference itself; = if both numbers are equal as shown."
         )
     return notes

@@ -1,11 +1,11 @@
-"""The results of a study as a table, laid out as those of the paper: tasks by methods, with averages.
+"""The results of a study as a table in the paper's layout: tasks by methods, with averages.
 
-This is the numbers; `table_text` writes them as Markdown, LaTeX or CSV. All numbers are in natural units, an
-ECE is a fraction: the `Unit` of a metric says how people are shown it.
+This module has the numbers; `table_text` writes them as Markdown, LaTeX or CSV. All numbers are in natural
+units, an ECE is a fraction; the `Unit` of a metric says how it is shown.
 
-An average is the mean over tasks of a method's score divided by the uncalibrated one. It is there only where
-all tasks have the method, since averages over different tasks cannot be compared. A task whose uncalibrated
-score is missing, zero or infinite has no such ratio and is left out for all methods.
+An average is the mean over tasks of a method's score divided by the uncalibrated one. It is shown only if all
+tasks have the method, since averages over different tasks cannot be compared. A task whose uncalibrated score
+is missing, zero or infinite has no such ratio and is left out for all methods.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ UNITS: dict[str, Unit] = {
     "ece15": Unit("ECE in % (15 bins)", 100.0, 2, 2),
     "brier": Unit("Brier score", 1.0, 4, 3),
 }
-"""As in the paper, but for ratios of NLL and Brier score, whose fourth decimal says nothing over tasks."""
+"""As in the paper, except ratios of NLL and Brier score, whose fourth decimal is not meaningful."""
 
 
 def unit_of(metric: str) -> Unit:
-    """Return how a metric is shown; one from outside, as it is."""
+    """Return how a metric is shown; a metric from outside is not scaled."""
     return UNITS.get(metric, Unit(metric, 1.0, 4, 3))
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A number of a table. Its standard error is nan if there is none, as of one draw."""
+    """A number of a table. Its standard error is nan if unknown, as for one draw."""
 
     value: float
     error: float = float("nan")
@@ -72,8 +72,7 @@ class Entry:
 class Row:
     """A line of a table, with an entry or None for each method.
 
-    A `difference` is ours minus the paper's, with the standard error that it may have by chance, nan if it
-    cannot be told.
+    A `difference` is ours minus the paper's, with its standard error, nan if unknown.
     """
 
     kind: Kind
@@ -81,7 +80,7 @@ class Row:
     entries: tuple[Entry | None, ...]
     task: TaskFile | None = None
     is_short: bool = False
-    """Whether the task has fewer rows than asked for, so that methods were fitted to all it has."""
+    """Whether the task has fewer rows than requested, so that methods were fitted to all of them."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +100,13 @@ class Table:
     methods: tuple[str, ...]
     groups: tuple[Group, ...]
     overall: Row | None
-    """The average over all tasks, where there is more than one data set."""
+    """The average over all tasks, if there is more than one data set."""
     left_out: tuple[TaskFile, ...]
-    """Tasks that have no part in averages."""
+    """Tasks that are left out of averages."""
     errors: bool
     paper: bool
     better: Better | None
-    """Which scores are better; None if that is not known, as of a metric from outside."""
+    """Which scores are better; None if unknown, as for a metric from outside."""
 
     @property
     def unit(self) -> Unit:
@@ -136,8 +135,8 @@ def make_table(
     results
         Of a study, finished or not.
     metric : {"nll", "ece", "ece15", "brier"} or str
-        Mean negative log-likelihood, ECE with 50 (as the paper) or 15 bins, Brier score, or one of the
-        study's own metrics.
+        Mean negative log-likelihood, ECE with 50 (as in the paper) or 15 bins, Brier score, or one of your
+        own metrics.
     n : int, optional
         Rows that methods were fitted to, by default the fewest of the study.
     methods : sequence of str, optional
@@ -146,7 +145,7 @@ def make_table(
     errors : bool
         Show the standard errors of means over draws.
     paper : bool
-        Put the paper's figures beside the tasks that are the paper's, and with `errors` what ours differ by.
+        Add the paper's results to the tasks that it has and, with `errors`, the differences.
     better : "lower" or "higher", optional
         Which scores of a metric from outside are better. Without it nothing is marked as the best.
 
@@ -198,14 +197,14 @@ class _ScoreReader:
 
 
 def entry_of(summary: MeanOverDraws | None) -> Entry | None:
-    """Return a mean over draws as a number of a table."""
+    """Return a mean over draws as an entry of a table."""
     return None if summary is None else Entry(summary.mean, summary.error, summary.draws)
 
 
 def _with_best(
     entries: Sequence[Entry | None], kind: Kind, unit: Unit, better: Better | None
 ) -> tuple[Entry | None, ...]:
-    """Mark the best: all that look the same as it. Nothing is marked if the direction is not known."""
+    """Mark the best score, and all that look equal to it. Nothing is marked if the direction is unknown."""
     finite = [entry.value for entry in entries if entry is not None and np.isfinite(entry.value)]
     choose = max if better == "higher" else min
     best = unit.shown(choose(finite), kind) if len(finite) > 1 and better is not None else None
@@ -213,7 +212,7 @@ def _with_best(
 
 
 def _has_ratio(row: Row) -> bool:
-    """Say whether scores of a task can be divided by its uncalibrated one."""
+    """Say whether scores of a task can be divided by its uncalibrated score."""
     uncalibrated = row.entries[0]
     return uncalibrated is not None and 0 < uncalibrated.value < np.inf
 
@@ -232,7 +231,7 @@ def _ratios(row: Row) -> list[float]:
 
 
 def _beside(reader: _ScoreReader, row: Row, columns: Sequence[str], errors: bool) -> list[Row]:
-    """Return the paper's figures for a task and what ours differ by, if it is the paper's."""
+    """Return the paper's results for a task and the differences, if it is one of the paper's."""
     assert row.task is not None  # of a task's row
     found = papers_task(reader.results, row.task)
     if found is None:
@@ -248,7 +247,7 @@ def _beside(reader: _ScoreReader, row: Row, columns: Sequence[str], errors: bool
 
 
 def papers_task(results: Results, task: TaskFile) -> _paper.PaperTask | None:
-    """Return which of the paper's tasks a task is, by its uncalibrated scores; None if it is none of them."""
+    """Return the paper's task with the same uncalibrated scores, or None."""
     summaries = {
         metric: results.summary(task, UNCALIBRATED, results.sizes[0], metric) for metric in _paper.METRICS
     }
@@ -259,9 +258,9 @@ def papers_task(results: Results, task: TaskFile) -> _paper.PaperTask | None:
 def difference(ours: Entry | None, theirs: Entry | None, unit: Unit) -> Entry | None:
     """Return ours minus the paper's, with its standard error.
 
-    The paper gives none: its draws are taken to scatter as ours, so that with as many draws its error is
-    ours. Where ours is unknown, or so small that it rounds to zero, the rounding of the paper's figure is
-    what matters, and there is no error.
+    The paper has no standard errors: its draws are assumed to vary as ours do, so with as many draws its
+    error equals ours. If ours is unknown, or rounds to zero, the rounding of the paper's number dominates,
+    and there is no error.
     """
     if ours is None or theirs is None or not np.isfinite([ours.value, theirs.value]).all():
         return None

@@ -1,7 +1,7 @@
-"""The paper's four figures of one task: what temperatures a method gives, and which would be best.
+"""The paper's four figures of one task: the temperatures of a method, and the best ones.
 
-The methods are fitted anew, to all validation rows and to the study's own subsamples of few; best are the
-temperatures of TS fitted to groups of test rows.
+The methods are fitted again, to all validation rows and to the study's own small subsamples. The best
+temperatures are those of TS fitted to groups of test rows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from temperance.validation import InputError
 
 _FEW = 200  # the paper's
 _BINS = 20
-_LINES = 10  # draws of few rows, of a method that is a line
+_LINES = 10  # draws of few rows, for a method whose T is a line
 _LINE_POINTS = 200
 _MOST_DOTS = 20_000
 _ROOM = 0.6  # of the range of T, for draws and whiskers beyond it
-_RARE = 0.01  # of the dots may lie outside the axes: the odd one would flatten all else
+_RARE = 0.01  # of the dots may be outside the axes: outliers would flatten everything else
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +42,17 @@ class EntropyTemperatures(Display):
     method : str
         Its key.
     log_entropy : array of shape (P,)
-        Of test rows, ascending.
+        Log entropy of test rows, ascending.
     by_all : array of shape (P,)
         T of the method fitted to all validation rows.
     by_few : array of shape (D, P)
-        T fitted to each of D subsamples. None if all rows are few.
+        T fitted to each of D subsamples; None if the task has only few rows.
     best : TemperatureDisplay
         Best temperatures of bins of equal width.
     ts : float
         T of TS, fitted to all validation rows.
     rows, few : int
-        How many rows were fitted to.
+        Numbers of rows of the fits.
     """
 
     method: str
@@ -66,10 +66,10 @@ class EntropyTemperatures(Display):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Limits of T: a bad draw, or the best T of a bin with few rows, must not flatten all else.
+        """Limits of T: a bad draw, or the best T of a bin with few rows, must not flatten everything else.
 
-        They hold the fit to all rows, TS, and the best T of bins with one row in a hundred or more. Draws and
-        whiskers may add more than half of that range at each end.
+        They contain the fit to all rows, TS, and the best T of bins with one row in a hundred or more. Draws
+        and whiskers may add more than half of that range at each end.
         """
         best = self.best
         known = best.identified & (best.count >= _RARE * best.count.sum())
@@ -83,14 +83,14 @@ class EntropyTemperatures(Display):
         return float(np.exp(low - margin)), float(np.exp(high + margin))
 
     def _usual_draws(self) -> list[float]:
-        """Return between which T most draws lie; of a single draw, most of its rows."""
+        """Return the range of T of most draws; for a single draw, of most of its rows."""
         if len(self.by_few) < 2:
             return [float(end) for end in np.quantile(self.by_few, [0.1, 0.9])] if self.by_few.size else []
         lowest, highest = self.by_few.min(axis=1), self.by_few.max(axis=1)
         return [float(np.quantile(lowest, 0.2)), float(np.quantile(highest, 0.8))]
 
     def chart(self) -> Chart:
-        """Return the best T of bins on top of the method's: light for few rows, dark for all."""
+        """Return the best T of bins on top of the method's T: light for few rows, dark for all."""
         draws = f", {len(self.by_few)} draws" if len(self.by_few) > 1 else ""
         marks = self._marks(self.by_few, f"{self.few} rows{draws}", faint=True)
         marks += self._marks(self.by_all[None], f"all {self.rows} rows", faint=False)
@@ -110,7 +110,7 @@ class EntropyTemperatures(Display):
         ]
 
     def _outside(self, values: Matrix) -> str:
-        """Return a second line for the legend: how many of the lines, or of the dots, leave the axes."""
+        """Return a second line for the legend: how many lines or dots are outside the axes."""
         low, high = self.limits
         outside = (values < low) | (values > high)
         if not outside.any():
@@ -143,24 +143,24 @@ class TwoTemperatures(Display):
 
     @property
     def rank_correlation(self) -> float:
-        """Spearman's; nan if one of the two is constant."""
+        """Spearman's correlation; nan if one of the two is constant."""
         from scipy.stats import rankdata
 
         return _correlation(rankdata(self.hts), rankdata(self.pts))
 
     @property
     def correlation(self) -> float:
-        """Pearson's; nan if one of the two is constant."""
+        """Pearson's correlation; nan if one of the two is constant."""
         return _correlation(self.hts, self.pts)
 
     @property
     def slope(self) -> float:
-        """Of PTS on HTS, by least squares: 1 if they rise together."""
+        """The least-squares slope of PTS on HTS: 1 if they rise together."""
         return self.correlation * float(self.pts.std() / self.hts.std()) if np.ptp(self.hts) else np.nan
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Limits for both axes, which leave out the odd row."""
+        """Limits for both axes, which leave out outliers."""
         both = np.concatenate([self.hts, self.pts])
         low, high = np.quantile(both, [_RARE / 2, 1 - _RARE / 2])
         margin = 0.06 * (high - low) + 0.01
@@ -188,7 +188,7 @@ class TwoTemperatures(Display):
     def _in_words(self) -> str:
         spearman, pearson = self.rank_correlation, self.correlation
         if np.isnan(spearman):
-            return "no correlation: one of them gives all rows the same T"
+            return "no correlation: one of them has the same T for all rows"
         words = f"correlation: of ranks {spearman:.2f}, Pearson's {pearson:.2f} (slope {self.slope:.2f})"
         return f"{words}\n{100 * self.outside:.1f} % of {len(self.hts)} rows lie outside"
 
@@ -209,7 +209,7 @@ def class_temperatures(results: Results, task: TaskFile) -> ClassTemperatureDisp
     shown = ClassTemperatureDisplay.from_calibrators(fits, test.logits, test.labels)
     if not len(shown.classes):
         raise InputError(
-            f"a figure by class needs a class with {LEAST_ROWS} test rows; {task.name} has none. "
+            f"a figure by class needs a class with {LEAST_ROWS} test rows; found none in {task.name}. "
             "Choose another task."
         )
     return shown
@@ -246,14 +246,16 @@ def two_temperatures(results: Results, task: TaskFile) -> TwoTemperatures:
 def _fitted(
     results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0
 ) -> TemperatureCalibrator:
-    """Fit a method as the study does: to the same rows, with the same chance. By default to all rows."""
+    """Fit a method as the study does: same rows, same random seed. By default all rows."""
     unit = WorkUnit(task, task.rows if n is None else n, draw, results.seed, (method,))
     rows = load_task(task).val.take(unit.rows())
     calibrator = unit.calibrator(method)
     assert isinstance(calibrator, TemperatureCalibrator)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # with few rows methods say so each time; here the figure says it
+            warnings.simplefilter(
+                "ignore"
+            )  # methods warn about few rows in each fit; here the figure shows it
             return calibrator.fit(rows.logits, rows.labels)
     except InputError as error:
         raise InputError(
@@ -275,6 +277,6 @@ def _along(entropy: Vector) -> Indices:
 
 
 def _many(entropy: Vector) -> Indices:
-    """Return all rows, ascending, or as many as can be drawn."""
+    """Return all rows, ascending, or as many as can be shown."""
     order = np.argsort(entropy, kind="stable")
     return order[np.linspace(0, len(order) - 1, min(len(order), _MOST_DOTS)).astype(np.intp)]

@@ -1,7 +1,7 @@
 """The tasks of a study: files with validation and test rows of one classifier on one data set.
 
-Samples of lm-evaluation-harness are one set of rows. Every second question, from the first on, is a
-validation row, and the others are test rows.
+Samples of lm-evaluation-harness are one set of rows. Every second question, beginning with the first, is a
+validation row; the others are test rows.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SAMPLES_NAME = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[\d.-]+")
 
 @dataclass(frozen=True)
 class TaskFile:
-    """A task file and what is in it, named `dataset__model`; if one of these is empty, both are the name.
+    """A task file and its content, named `dataset__model`; if one part is empty, both are the whole name.
 
     Attributes
     ----------
     name : str
-        Of the task.
+        Name of the task.
     path : Path
         The file.
     sha256 : str
@@ -63,12 +63,12 @@ class TaskFile:
 
     @property
     def dataset(self) -> str:
-        """The data set: what comes before the bars."""
+        """The data set: the part before the two underscores."""
         return self._parts()[0]
 
     @property
     def model(self) -> str:
-        """The model: what comes after the bars."""
+        """The model: the part after the two underscores."""
         return self._parts()[1]
 
     def _parts(self) -> tuple[str, str]:
@@ -78,7 +78,7 @@ class TaskFile:
 
 @dataclass(frozen=True, eq=False)
 class LoadedTask:
-    """The rows of a task file: to fit to, and to judge on."""
+    """The rows of a task file: to fit, and to test."""
 
     val: LabelledRows
     test: LabelledRows
@@ -87,8 +87,8 @@ class LoadedTask:
 def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) -> list[TaskFile]:
     """Return the tasks in files and folders, by name, each file once.
 
-    Raise if there is none, or if two have one name or are copies of one file. In a folder, other files are
-    skipped.
+    Raise if there is none, or if two have the same name or are copies of the same file. In a folder, other
+    files are skipped.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) 
         Files and folders.
     length_normalised : bool
         Whether log-likelihoods of lm-evaluation-harness are divided by the length of the answers, as
-        `acc_norm` does. Tasks of other files stay as they are.
+        `acc_norm` does. Other tasks do not change.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) 
     for first, second in pairwise(tasks):
         if first.name == second.name:
             raise InputError(
-                f"two tasks must not have one name; found {first.path} and {second.path}. Rename one."
+                f"two tasks must not have the same name; found {first.path} and {second.path}. Rename one."
             )
     for first, second in pairwise(sorted(tasks, key=lambda task: task.sha256)):
         if first.sha256 == second.sha256:
@@ -170,7 +170,7 @@ def _describe_samples(path: Path, length_normalised: bool) -> TaskFile:
     """Describe samples, named by their task and by the folder, which the harness names after the model."""
     n_rows, n_classes = open_rows(path).shape
     if n_rows < 2:
-        raise InputError(f"{path} must have questions to fit to and others to judge on; found one question.")
+        raise InputError(f"{path} must have questions to fit and others to test; found one question.")
     usual = _SAMPLES_NAME.fullmatch(_stem(path))
     name = f"{usual[1]}__{path.parent.name}" if usual else _stem(path)
     halves = n_rows - n_rows // 2, n_rows // 2
@@ -182,7 +182,7 @@ def _stem(path: Path) -> str:
 
 
 def _warn_of_probabilities(file: RowFile) -> None:
-    """Warn here and once: the workers of a study are silent."""
+    """Warn once, here: the workers of a study do not warn."""
     first = next(file.logit_blocks(LOOKED_AT), None)
     if first is not None and file.kind == "logits":
         warn_of_probabilities(open_logits(first).values)
@@ -192,10 +192,10 @@ def _warn_of_probabilities(file: RowFile) -> None:
 def load_task(task: TaskFile) -> LoadedTask:
     """Open the rows of a task, checked against what was found when the study was planned.
 
-    Also on another machine: the file must be there under the same path, and be the same file.
+    On another machine, the same file must exist under the same path.
     """
     if sha256(task.path) != task.sha256:
-        raise InputError(f"{task.path} must not change during a study; it did. Start another study.")
+        raise InputError(f"{task.path} must not change during a study; it has changed. Start another study.")
     if are_samples(open_members(task.path)):
         samples = open_rows(task.path, length_normalised=task.length_normalised)
         return LoadedTask(*(_checked(samples, slice(start, None, 2)) for start in range(2)))
@@ -207,7 +207,7 @@ def load_task(task: TaskFile) -> LoadedTask:
 
 
 def _checked(file: RowFile, taken: slice = slice(None)) -> LabelledRows:
-    assert file.labels is not None  # they were asked for
+    assert file.labels is not None  # labels are required here
     with file.stored.naming_file():
         logits = file.logits()
         rows = LabelledRows.open(logits[taken] if taken.step else logits, file.labels[taken])

@@ -1,4 +1,4 @@
-"""Win rates: on what share of tasks, and of draws, one method has a better score than another."""
+"""Win rates: the share of tasks, and of draws, on which one method has a better score than another."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class WinRates:
     Attributes
     ----------
     scores : PairedScores
-        What was compared.
+        The compared scores.
     over : "tasks" or "datasets"
-        What counts once.
+        What means are taken over.
     won, tied : arrays of shape (methods, methods)
         Shares of tasks, by means over draws.
     of_draws : array of shape (methods, methods)
-        The win rate of single draws: each is the same rows for all methods. A task counts as before,
-        however many draws it has.
+        The win rate of single draws, each with the same rows for all methods. The weight of a task does not
+        depend on its number of draws.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class WinRates:
 
     @property
     def rate(self) -> Matrix:
-        """The win rate: won, and half of those tied. A method against itself has 1/2."""
+        """The win rate: won, plus half of those tied. A method against itself has 1/2."""
         return self.won + self.tied / 2
 
     @property
@@ -58,7 +58,7 @@ class WinRates:
 
     @property
     def overall_of_draws(self) -> Vector:
-        """The same of single draws."""
+        """The same for single draws."""
         return _against_others(self.of_draws)
 
 
@@ -95,7 +95,7 @@ def win_rates(
 
 
 def _won_and_tied(losses: Matrix) -> tuple[Matrix, Matrix]:
-    """Return, for each row, which methods beat and equal which."""
+    """Return, for each row, which methods beat and which tie with each other."""
     ours, theirs = losses[:, :, None], losses[:, None, :]
     return (ours < theirs).astype(np.float64), (ours == theirs).astype(np.float64)
 

@@ -1,8 +1,8 @@
-"""Work units on the cores of this machine: processes that take one after the other.
+"""Work units on the cores of this machine: processes that do one after the other.
 
-A worker that dies takes only what it was at with it: new workers take its place, and the work is done again.
-When this process ends, in whatever way, the workers end with it. The workers of joblib outlive a parent that
-is killed. They also print the trace of a crash, and a warning when a worker's memory grows.
+If a worker dies, only its current unit is lost: new workers replace it, and the unit is done again. When this
+process ends, in whatever way, the workers end with it. joblib is not used: its workers outlive a parent that
+is killed, print the trace of a crash, and warn when a worker's memory grows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from temperance.study.protocol import WorkUnit
 from temperance.study.scoring import Score, run_work_unit
 
-_MOST_DEATHS = 3  # in a row, without any work done
+_MOST_DEATHS = 3  # deaths in a row, without any work done
 
 
 def run_on_workers(units: Iterable[WorkUnit], jobs: int) -> Generator[list[Score], None, None]:
@@ -39,25 +39,25 @@ def run_on_workers(units: Iterable[WorkUnit], jobs: int) -> Generator[list[Score
             if deaths == _MOST_DEATHS:
                 raise ChildProcessError(
                     f"the worker processes died {deaths} times in a row, at {queue[0].task.name}, "
-                    f"N = {queue[0].n}. They may lack memory: use fewer jobs. What was done is kept."
+                    f"N = {queue[0].n}. They may lack memory: use fewer jobs. Finished work is kept."
                 ) from None
 
 
 def _until_a_death(queue: deque[WorkUnit], jobs: int) -> Generator[list[Score], None, None]:
-    """Yield results until all are there, or a worker dies: what was not done is in the queue again."""
+    """Yield results until all are done, or a worker dies: unfinished units are then in the queue again."""
     context = get_context("spawn")  # a fork of a process with threads may hang
-    with _left_to_parent():  # here starts the process that cleans up after us
+    with _left_to_parent():  # this starts the process that cleans up resources
         pool = ProcessPoolExecutor(jobs, context, _begin)
     running = dict[Future[list[Score]], WorkUnit]()
     with pool:
         try:
             while queue or running:
                 with _left_to_parent():
-                    while queue and len(running) < 2 * jobs:  # few, so that an end comes soon
-                        # A unit may hold what a notebook defined, which pickle alone cannot send.
+                    while queue and len(running) < 2 * jobs:  # few, so that it can stop soon
+                        # A unit may contain objects defined in a notebook, which pickle cannot send.
                         unit = wrap_non_picklable_objects(queue[0], keep_wrapper=False)
                         running[pool.submit(run_work_unit, unit)] = queue[0]
-                        queue.popleft()  # not before: a pool may break while it is asked
+                        queue.popleft()  # not before: submitting may break the pool
                 done = wait(running, return_when=FIRST_COMPLETED).done
                 for future in sorted(done, key=lambda ended: ended.exception() is not None):  # results first
                     result = future.result()
@@ -71,9 +71,9 @@ def _until_a_death(queue: deque[WorkUnit], jobs: int) -> Generator[list[Score], 
 
 @contextmanager
 def _left_to_parent() -> Iterator[None]:
-    """Keep signals of the terminal from processes that are started here: they end with their parent.
+    """Block signals of the terminal in processes that are started here: they end with their parent.
 
-    What is blocked stays so in a new process, from its first moment on; here it arrives afterwards.
+    A new process inherits the block from the start; in this process, a signal arrives afterwards.
     """
     if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover  Windows
         yield
@@ -86,7 +86,7 @@ def _left_to_parent() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Prepare a worker: one thread, and an end with its parent."""
+    """Prepare a worker: use one thread, and end with the parent."""
     os.environ["OMP_NUM_THREADS"] = "1"  # for what is imported later
     limit_threads()
     Thread(target=_end_with_parent, daemon=True).start()
@@ -94,12 +94,12 @@ def _begin() -> None:
 
 def _end_with_parent() -> None:
     parent = parent_process()
-    assert parent is not None  # a worker has one
+    assert parent is not None  # the thread of the worker
     parent.join()
     os._exit(1)
 
 
 def limit_threads() -> None:
-    """Let this process use one thread, since it is one of several on the same cores."""
+    """Limit this process to one thread, since several share the cores."""
     os.environ["TEMPERANCE_THREADS"] = "1"
     threadpool_limits(1)

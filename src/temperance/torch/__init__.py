@@ -1,4 +1,4 @@
-"""Calibrators for PyTorch: a module to put behind a model, and the loop that collects logits.
+"""Calibrators for PyTorch: a module to add after a model, and the loop that collects logits.
 
 logits, labels = temperance.torch.collect_logits(model, loader, device="cuda")
 cal = temperance.BayesianTemperatureScaling().fit(logits, labels)

@@ -1,4 +1,4 @@
-"""A calibrator's methods on tensors that NumPy cannot take: with gradients, on a device, or of more axes."""
+"""A calibrator's methods on tensors that NumPy cannot handle: with gradients, a device, or more axes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from temperance.validation import LOOKED_AT, warn_of_probabilities
 
 
 def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
-    """Return what `method` gives for logits with classes in `dim`, on their device, in their type.
+    """Return the result of `method` for logits with classes in `dim`, on their device, in their type.
 
-    Gradients go through it. The methods of a calibrator call it for tensors that NumPy cannot take.
+    Gradients flow through it. The methods of a calibrator call it for tensors that NumPy cannot handle.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
     binary = is_binary(logits, model)
     z = given = as_rows(logits, model, dim=-1 if binary else dim)
     if method == "predict_proba":
-        # No constant added to a row changes it; without the largest logit, z / T loses no digits.
+        # Subtracting the largest logit changes no result, and z / T keeps its digits.
         z = z - torch.gather(z, -1, z.argmax(dim=-1, keepdim=True))
     if method == "predict" and model.keeps_class:
         result = z
@@ -76,7 +76,7 @@ def _finish(method: str, z: Tensor, result: Tensor, *, binary: bool) -> Tensor:
 
 
 def _check(model: Model, method: str, z: Tensor, result: Tensor) -> None:
-    """Raise for rows that the calibrator refuses, in the words that it has for arrays."""
+    """Raise for rows that the calibrator refuses, with the same message as for arrays."""
     if z.is_meta or z.numel() == 0 or torch.compiler.is_compiling():
         return
     good = torch.isfinite(z.detach().amax(dim=-1)).all() & ~torch.isnan(result.detach()).any()

@@ -1,4 +1,4 @@
-"""The loop everyone writes: a model and a loader -> logits and labels, on the CPU."""
+"""The usual loop: a model and a loader -> logits and labels, on the CPU."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def collect_logits(
 ) -> tuple[Tensor, Tensor]:
     """Run a model over all batches and return its logits (N, K) and the labels (N,), on the CPU.
 
-    The model is in evaluation mode meanwhile and as it was before afterwards, in every part. No gradient,
-    and no batch, is kept: the memory is that of the result, in the type that the model gives.
+    The model runs in evaluation mode; afterwards every submodule has its previous mode. Neither gradients nor
+    batches are kept: the memory needed is that of the result, in the model's output type.
 
     Parameters
     ----------
     model : module or function
-        It gives logits, (B, K) or with more axes, (B,) for a binary classifier, or what holds them: an
-        object with `.logits`, a dict with "logits", a tuple with them first.
+        It returns logits, (B, K) or with more axes, (B,) for a binary classifier, or a container of them: an
+        object with `.logits`, a dict with "logits", a tuple with the logits first.
     loader : iterable of batches
         Pairs (inputs, labels), or dicts with "labels" and the model's arguments.
     device : optional
@@ -49,7 +49,7 @@ def collect_logits(
     ignore_index : int or None
         Rows with this label are left out.
     max_rows : int, optional
-        Stop when there are so many rows.
+        Stop at this number of rows.
     progress : bool, optional
         Show a bar on stderr; by default if it is a terminal.
 
@@ -65,14 +65,14 @@ def collect_logits(
     if max_rows is not None and max_rows < 1:
         raise InputError(f"max_rows must be at least 1; found {max_rows}.")
     where = _device_of(model) if device is None else torch.device(device)
-    n_batches = length_hint(loader)  # 0 if it cannot tell, as for an iterable data set
+    n_batches = length_hint(loader)  # 0 if unknown, as for an iterable data set
     logits, labels = RowBuffer(), RowBuffer()
     with _evaluating(model), torch.inference_mode(), _bar(n_batches, progress) as step:
         for batch in loader:
             z, y = _rows(*(forward or _run)(model, _moved(batch, where)), dim, ignore_index)
             if max_rows is not None:
                 z, y = z[: max_rows - logits.n_rows], y[: max_rows - labels.n_rows]
-            # So many rows in every batch are expected; no page of memory is used before it is written.
+            # Expect this many rows in every batch; memory is not used before it is written.
             expected = min(len(z) * n_batches, max_rows or sys.maxsize)
             logits.add(z, expected)
             labels.add(y, expected)
@@ -93,7 +93,7 @@ def _device_of(model: Any) -> torch.device:
 
 @contextmanager
 def _evaluating(model: Any) -> Iterator[None]:
-    """Set evaluation mode, then give each part of the model the mode that it had."""
+    """Set evaluation mode, then restore the mode of each submodule."""
     modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
     try:
         if modes:
@@ -106,7 +106,7 @@ def _evaluating(model: Any) -> Iterator[None]:
 
 @contextmanager
 def _bar(n_batches: int, progress: bool | None) -> Iterator[Callable[[], None]]:
-    """Give a function to call after each batch, which moves a bar if there is one."""
+    """Yield a function to call after each batch, which updates the progress bar if there is one."""
     if not (sys.stderr.isatty() if progress is None else progress):
         yield lambda: None
         return
@@ -144,7 +144,7 @@ def _run(model: Any, batch: Any) -> tuple[Any, Any]:
 
 
 def _logits_in(output: Any) -> Tensor:
-    """Return the logits in what a model gave."""
+    """Return the logits in the output of a model."""
     if isinstance(output, Mapping) and "logits" in output:
         output = output["logits"]
     elif hasattr(output, "logits"):

@@ -18,10 +18,10 @@ from temperance.torch.rows import as_rows, is_binary
 
 
 class CalibratorModule(nn.Module):
-    """What `Calibrator.to_torch` gives: `transform`, on tensors of any leading shape, device and float type.
+    """The result of `Calibrator.to_torch`: `transform` for tensors of any shape, device and float type.
 
     The fitted numbers are float64 buffers with the names of `Calibrator.parameters`, so `state_dict` holds
-    them and `.to(device)` moves them; `.half()` and the like leave them as they are. Logits of 16 or 32
+    them and `.to(device)` moves them; `.half()` and the like do not change them. Logits of 16 or 32
     bits are computed in float32, float64 in float64, under autocast too, and the result has the type of
     the logits. No value is checked: a row that the calibrator would refuse (NaN, or -inf for a method that
     weighs every logit) gives NaN.
@@ -65,7 +65,7 @@ class CalibratorModule(nn.Module):
         return result.to(logits.dtype) if logits.is_floating_point() else result
 
     def extra_repr(self) -> str:
-        """Say which calibrator it is."""
+        """Describe the calibrator."""
         return f"{self._model.name}, n_classes={self._model.n_classes}, dim={self.dim}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:

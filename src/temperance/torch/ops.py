@@ -12,7 +12,7 @@ from temperance.core.ops import TensorOps
 
 NO_DOUBLES = {"mps"}  # devices without float64
 
-# Beyond it softplus(x) = x in float64; PyTorch's own limit is 20, where 1e-10 are missing.
+# Beyond it softplus(x) = x in float64; PyTorch's own limit of 20 has an error of 1e-10.
 SOFTPLUS_LIMIT = 40.0
 
 
@@ -74,7 +74,7 @@ class TorchOps:
 
     def matmul(self, x: Tensor, matrix: Tensor) -> Tensor:
         """Return x @ matrix."""
-        # In float64, which autocast and TF32 leave alone: they would take half of the digits.
+        # In float64, which autocast and TF32 do not reduce to half of the digits.
         if x.device.type in NO_DOUBLES:
             return torch.sum(x.unsqueeze(-1) * matrix, dim=-2)
         return torch.matmul(x.double(), matrix.double()).to(x.dtype)

@@ -1,4 +1,4 @@
-"""A fitted calibrator as a program of `torch.export`: a .pt2 file that needs no temperance to be run."""
+"""A fitted calibrator as a program of `torch.export`: a .pt2 file that runs without temperance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from temperance.torch.module import CalibratorModule
 
 
 class _Probabilities(nn.Module):
-    """Logits (batch, K) to probabilities; the largest is taken off first, as in `temperance.onnx.model`."""
+    """Logits (batch, K) to probabilities; the largest is subtracted first, as in `temperance.onnx.model`."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class _Probabilities(nn.Module):
 
 
 def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a program that takes float32 logits (batch, K), of any batch, and gives probabilities.
+    """Write a program that takes float32 logits (batch, K), of any batch size, and returns probabilities.
 
     Examples
     --------

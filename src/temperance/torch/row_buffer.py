@@ -11,14 +11,14 @@ from torch import Tensor
 
 from temperance.validation import InputError
 
-GROWTH = 1.25  # what is too much is cut off at the end, but has been written to with zeros
+GROWTH = 1.25  # rows beyond the end are cut off, but have been filled with zeros
 
 
 class RowBuffer:
     """An array for tensors (n, ...) one after the other.
 
-    It is NumPy's, since its `resize` is the allocator's: large arrays grow, and are cut, by their pages,
-    never held twice where the system can move these. bfloat16 is kept as its bits.
+    A NumPy array is used because its `resize` is that of the allocator: large arrays grow and shrink by
+    pages, without a second copy if the system can move pages. bfloat16 is kept as its bits.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class RowBuffer:
         self._array: NDArray[Any] | None = None
 
     def add(self, rows: Tensor, expected: int) -> None:
-        """Append rows; `expected` is how many there will be in all, as far as one knows."""
+        """Append rows; `expected` is the expected number of rows in total."""
         bits = (rows.view(torch.int16) if rows.dtype == torch.bfloat16 else rows).numpy()
         if self._array is None:
             self._dtype = rows.dtype

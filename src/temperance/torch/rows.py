@@ -17,7 +17,7 @@ def is_binary(logits: Tensor, model: Model) -> bool:
 
 
 def as_rows(logits: Tensor, model: Model, dim: int) -> Tensor:
-    """Return (..., K) logits in the type that is computed in."""
+    """Return (..., K) logits in the type of the computation."""
     if logits.ndim == 0 or not -logits.ndim <= dim < logits.ndim:
         raise InputError(
             f"logits must have an axis {dim}, that of the classes; found shape {tuple(logits.shape)}."

@@ -1,6 +1,6 @@
-"""The formats that can be read: one module each, with `members`, and here which suffix is whose.
+"""The formats that can be read: one module each, with a function `members`; FORMATS maps suffixes to modules.
 
-To add one, write such a module and give it a line in FORMATS.
+To add a format, write such a module and add a line to FORMATS.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
 }
 
 KINDS = ("logits", "probs")
-"""What an array of scores is called, and begins with in a task file."""
+"""Names of arrays of scores, and their prefixes in a task file."""
 ARRAYS = (".npz", ".npy", ".safetensors", ".pt", ".pth", ".h5", ".hdf5")
-"""Formats of arrays, which have keys and no columns."""
+"""Formats with arrays by key, without columns."""
 
 
 def format_of(path: Path) -> str:
-    """Return the suffix that says how a file is read, as .csv or .csv.gz; empty if none does."""
+    """Return the suffix of a known format, such as .csv or .csv.gz; empty if there is none."""
     return next((suffix for suffix in FORMATS if path.name.lower().endswith(suffix)), "")
 
 
 def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[str, LazyArray]:
-    """Return the arrays of a file by their keys, none of them read yet; the empty key has no name.
+    """Return the arrays of a file by their keys, without reading them; the key of an unnamed array is empty.
 
-    `choice` names columns of a table; files of arrays have none.
+    `choice` names columns of a table; files of arrays have no columns.
     """
     path = Path(path)
     check_file(path)
@@ -79,7 +79,7 @@ def check_file(path: Path) -> None:
     if not path.exists():
         raise file_error(path, "there is no such file. Check its name and folder.")
     if path.is_dir():
-        raise file_error(path, "is a folder. Give the name of a file in it.")
+        raise file_error(path, "is a folder. Pass the name of a file in it.")
     check_regular(path)
     if not format_of(path):
         raise file_error(

@@ -32,7 +32,7 @@ class _ArrowFile:
 
     def batches(self, rows: int, names: list[str]) -> Iterator[Any]:
         for batch in self._whole_batches(names):
-            batch.validate(full=True)  # damaged offsets would lead out of the file
+            batch.validate(full=True)  # damaged offsets would point outside the file
             for start in range(0, batch.num_rows, rows):
                 yield batch.slice(start, rows)
 
@@ -44,7 +44,7 @@ class _ArrowFile:
             yield from map(reader.get_batch, range(reader.num_record_batches))
 
     def _reader(self, names: list[str] | None) -> Any:
-        """Open the file at its start, for some columns or for all."""
+        """Open the file from the start, for some columns or for all."""
         places = None if names is None else [self.schema.names.index(name) for name in names]
         options = self._pyarrow.ipc.IpcReadOptions(included_fields=places)
         self._source.seek(0)
@@ -58,11 +58,13 @@ def _opened(path: Path) -> Iterator[_ArrowFile]:
     with path.open("rb") as file:
         start = file.read(len(_FILE))
     if start.startswith(_FEATHER_1):
-        raise file_error(path, "must be Feather of version 2; found version 1. Save it by to_feather again.")
+        raise file_error(
+            path, "must be Feather of version 2; found version 1. Save it again with to_feather."
+        )
     with damage_explained(path, _damage), pyarrow.OSFile(str(path)) as source:
         yield _ArrowFile(pyarrow, source, is_stream=start != _FILE)
 
 
 def _damage(error: Exception) -> str:
     first = str(error).partition("\n")[0][:200]
-    return f"is not an Arrow or Feather file, or a damaged one ({first}). Copy it again."
+    return f"is not an Arrow or Feather file, or is damaged ({first}). Copy it again."

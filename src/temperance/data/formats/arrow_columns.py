@@ -1,4 +1,4 @@
-"""Columns that pyarrow reads, of whichever file -> arrays: numbers, lists of numbers, and labels as text.
+"""Columns that pyarrow reads, from any file -> arrays: numbers, lists of numbers, and labels as text.
 
 A table is as in columns.py, or has lists of numbers in a column `logits` or `probs`.
 """
@@ -18,7 +18,7 @@ from temperance.data.formats.columns import ColumnChoice, Columns, group, not_nu
 from temperance.data.lazy_array import LazyArray, UnreadableArray
 
 MARK = b"temperance.calibrated_by"
-"""The note in a file that says which calibrator has made its probabilities."""
+"""The key of the metadata with the calibrator that made the probabilities."""
 _TEXTS_PER_BLOCK = 1 << 16
 
 
@@ -52,7 +52,7 @@ def _index(schema: Any) -> tuple[str, ...]:
     """Return the columns that pandas has written as the index of its rows."""
     try:
         noted = (schema.pandas_metadata or {}).get("index_columns", ())
-    except ValueError:  # a note that is no JSON says nothing
+    except ValueError:  # metadata that is not JSON is ignored
         noted = ()
     return tuple(name for name in noted if isinstance(name, str) and name in schema.names)
 
@@ -125,7 +125,7 @@ class _ArrowArray(LazyArray):
         held = np.empty((0, *self.shape[1:]), self.dtype)
         for batch in self._batches(rows):
             block = self._block(batch)
-            # A batch may end where a row group of the file does.
+            # A batch may end at the end of a row group.
             held = np.concatenate([held, block]) if len(held) else block
             if len(held) >= rows:
                 yield held[:rows]
@@ -138,13 +138,13 @@ class _ArrowArray(LazyArray):
         with self._opened(self.path) as table:
             for batch in table.batches(rows, list(self._names)):
                 read += batch.num_rows
-                # Counted before it is given out: whoever takes the rows has room for so many.
+                # Counted before it is yielded: the caller has room for this many rows.
                 if read > self.shape[0]:
                     break
                 yield batch
         if read != self.shape[0]:
             raise self.file_error(
-                f"is damaged: it should have {self.shape[0]} rows, and has {read}. Copy it again."
+                f"is damaged: it must have {self.shape[0]} rows; found {read}. Copy it again."
             )
 
     def _block(self, batch: Any) -> NDArray[Any]:
@@ -166,7 +166,7 @@ class _ArrowArray(LazyArray):
         lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
         if not (lengths == self.shape[1]).all():
             raise self.file_error(
-                f"the lists in column {name!r} must be of one length, one number for each class; "
+                f"the lists in column {name!r} must have the same length, one number for each class; "
                 f"found {self.shape[1]} and {lengths[lengths != self.shape[1]][0]}."
             )
         return values.reshape(len(column), self.shape[1])
@@ -189,10 +189,10 @@ def _decoded(column: Any) -> Any:
 
 
 class _TextColumn(_ArrowArray):
-    """Text: the names of classes, or of rows."""
+    """Text: class names or row names."""
 
     def labels(self) -> NDArray[Any]:
-        """Return all labels; how wide they are is known at the end."""
+        """Return all labels; their width is known only at the end."""
         blocks = [self._texts(batch.column(0)) for batch in self._batches(_TEXTS_PER_BLOCK)]
         return np.concatenate([np.empty(0, "U1"), *blocks])
 

@@ -6,8 +6,8 @@
     logit_cat, logit_dog, ...            logits (N, K) of classes with names
     prob_0 ... prob_{K-1}, probs_*       probs, in the same ways
 
-A table without any logit or prob has one array without a name: all columns but the labels and the ids, each
-named after its class. Beside named ones, other columns are left alone.
+A table without any logit or prob column has one array without a name: all columns except the labels and the
+ids, each named after its class. If there are logit or prob columns, other columns are ignored.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from temperance.errors import InputError, Remedy, excerpt
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
-"""What the index of a data frame is called in a file, and what pandas makes of that when it reads it."""
+"""Names of a data frame's index in a file: as written, and as pandas reads it."""
 MOST_LISTED = 12
-LONGEST_LIST = 200  # characters of names that an argument is shown with
-MOST_DIGITS = 9  # of the number of a class; a longer one is a name
+LONGEST_LIST = 200  # characters of names that are shown in an argument
+MOST_DIGITS = 9  # digits of the number of a class; with more, it is a name
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of an array, in order; a single one may stand for an array of one dimension."""
+    """The columns of an array, in order; a single column may be a one-dimensional array."""
 
     names: tuple[str, ...]
     flat: bool
     class_names: tuple[str, ...] | None = None
-    """The classes, where the columns are named after them; None where they are numbered."""
+    """The classes, if the columns are named after them; None if they are numbered."""
     may_name_rows: bool = False
-    """Whether one of them may hold ids: no other column does, and the user has not named the classes."""
+    """Whether one of them may hold ids: there is no id column, and the user has not named the classes."""
 
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What the user has said of a table: the column of the labels, that of the ids, and the classes.
+    """The user's options for a table: the label column, the id column, and the classes.
 
-    And whether log-likelihoods of answers are to be divided by the length of these.
+    Also whether log-likelihoods of answers are divided by the length of the answers.
     """
 
     label: str | None = None
@@ -54,9 +54,9 @@ class ColumnChoice:
     classes: tuple[str, ...] | None = None
     length_normalised: bool = False
     index: tuple[str, ...] = field(default=(), kw_only=True)
-    """Columns that the file itself calls the index of its rows."""
+    """Columns that the file marks as the index of its rows."""
     labels_only: bool = field(default=False, kw_only=True)
-    """Whether the table is read for its labels, so that any other column may hold anything."""
+    """Whether only the labels are read, so that other columns may hold anything."""
 
     def names_a_column(self) -> str | None:
         """Return the argument that names a column, if any does."""
@@ -133,7 +133,7 @@ def _named(path: Path, names: list[str], name: str, argument: str) -> str:
 
 
 def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Columns | None:
-    """Return the columns named as scores: numbered, else by class, else a single one."""
+    """Return the columns named as scores: by number, else by class, else a single column."""
     by_class = _by_what_follows(path, names, rf"{stem}s?_(.+)")
     numbers = [one for one in by_class if one.isascii() and one.isdigit() and len(one) <= MOST_DIGITS]
     if len(numbers) == len(by_class) and any(int(one) == 0 for one in numbers):
@@ -146,14 +146,14 @@ def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Co
             f"found {excerpt(by_class[numbers[0]])} and {excerpt(word)}.",
             remedy=Remedy("classes", (joined(numbers), joined(list(by_class)))),
         )
-    if by_class:  # numbers that do not begin with 0 are names as well
+    if by_class:  # numbers that do not begin with 0 are names
         return Columns(tuple(by_class.values()), False, tuple(by_class))
     single = [name for name in names if name in (stem, f"{stem}s")]
     return Columns((single[0],), flat=True) if single else None
 
 
 def _by_what_follows(path: Path, names: list[str], pattern: str) -> dict[str, str]:
-    """Return the columns that a pattern fits, by what is named in it."""
+    """Return the columns that match a pattern, by the matched name."""
     found: dict[str, str] = {}
     for name in names:
         if match := re.fullmatch(pattern, name):
@@ -174,14 +174,14 @@ def _numbered(path: Path, stem: str, by_number: dict[str, str]) -> Columns:
     if missing:
         raise file_error(
             path,
-            f"must have columns {stem}_0 to {stem}_{{K-1}} for K classes; it has {len(numbered)}, and "
-            f"{stem}_{missing[0]} is not among them. Give one column for each class.",
+            f"must have columns {stem}_0 to {stem}_{{K-1}} for K classes; found {len(numbered)}, without "
+            f"{stem}_{missing[0]}. Save one column for each class.",
         )
     return Columns(tuple(numbered[number] for number in sorted(numbered)), flat=False)
 
 
 def _plain(path: Path, free: list[str], identifier: str | None, choice: ColumnChoice) -> Columns:
-    """Return the columns of a table that says of none what it is: all that are left are classes."""
+    """Return the class columns of a table without logit or prob columns: all that are left."""
     if choice.classes is None:
         _refuse_doubtful(path, free)
     may_name_rows = identifier is None and choice.classes is None
@@ -193,16 +193,16 @@ def _plain(path: Path, free: list[str], identifier: str | None, choice: ColumnCh
 def _check_named(
     path: Path, names: list[str], free: list[str], identifier: str | None, choice: ColumnChoice
 ) -> None:
-    """Raise for a column without a name, unless it names the rows or the user names the classes."""
+    """Raise for a column without a name, unless it holds the ids or the user names the classes."""
     first = 1 if identifier == "" else 0  # ids without a name are in the first column
     if "" in names[first:] and not set(choice.classes or [""]) <= set(free) - {""}:
         at, named = names.index("", first) + 1, [name for name in free if name]
-        what = f"every column of a class must have a name; found none in column {at}. Name it, or drop it."
+        what = f"every class column must have a name; found none for column {at}. Name it, or drop it."
         raise file_error(path, what, remedy=Remedy("classes", (joined(named),)) if len(named) > 1 else None)
 
 
 def _refuse_doubtful(path: Path, free: list[str]) -> None:
-    """Raise where a column may be a class or another column of labels."""
+    """Raise if a column may be either a class or another label column."""
     doubtful = [name for name in free if name.lower() in LABEL_NAMES]
     if doubtful:
         rest = [name for name in free if name not in doubtful]
@@ -227,13 +227,13 @@ def _chosen(path: Path, columns: Columns, classes: tuple[str, ...] | None) -> Co
                 path,
                 f"must have a column for every class; found none for {listed(unknown)}. Correct classes.",
             )
-    if not columns.flat:  # how many classes a single column has, its cells say: they may be lists
+    if not columns.flat:  # a single column may hold lists, so its cells determine the number of classes
         check_number_of_classes(path, len(columns.names), classes)
     return replace(columns, class_names=classes)
 
 
 def check_number_of_classes(path: Path, n_classes: int, classes: Sequence[str]) -> None:
-    """Raise unless there is one name for each class, and another for each."""
+    """Raise unless there is a different name for each class."""
     different = len(set(classes))
     if len(classes) != n_classes or different != n_classes:
         found = f"{len(classes)}{f', {different} of them different' if different < len(classes) else ''}"
@@ -241,7 +241,7 @@ def check_number_of_classes(path: Path, n_classes: int, classes: Sequence[str]) 
 
 
 def not_numbers(path: Path, key: str, columns: Columns, wrong: Sequence[str], found: str) -> InputError:
-    """Return the error about columns of scores that hold something else, with the way out."""
+    """Return the error about columns of scores that hold no numbers, with advice."""
     fact = f"column {wrong[0]!r} must hold numbers; found {found}."
     if columns.names != columns.class_names:
         return file_error(path, f"{fact} Change it, or leave it out.", key)
@@ -250,7 +250,7 @@ def not_numbers(path: Path, key: str, columns: Columns, wrong: Sequence[str], fo
         return file_error(path, f"{fact} If it names the rows, say so.", key, remedy)
     numbers = [name for name in columns.names if name not in wrong]
     if len(numbers) < 2:
-        advice = "Name a column of scores logit or prob, several logit_0, logit_1; others are left alone."
+        advice = "Name a column of scores logit or prob, several logit_0, logit_1; others are ignored."
         return file_error(path, f"{fact} {advice}", key)
     return file_error(
         path, f"{fact} Say which columns are the classes.", key, Remedy("classes", (joined(numbers),))
@@ -258,9 +258,9 @@ def not_numbers(path: Path, key: str, columns: Columns, wrong: Sequence[str], fo
 
 
 def joined(names: Sequence[str]) -> str:
-    """Return names as the argument `classes` takes them; a word in their place if they are many.
+    """Return names as the argument `classes` takes them, or a placeholder.
 
-    Or if a comma within one would part it.
+    The placeholder is used for many names, and for a name that contains a comma.
     """
     plain = len(names) <= MOST_LISTED and not any("," in name for name in names)
     together = ",".join(names)
@@ -268,7 +268,7 @@ def joined(names: Sequence[str]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names for a sentence: the first and the last few of many."""
+    """Return names for a sentence; of many, the first and the last few."""
     shown = [excerpt(name) for name in names]
     if len(shown) <= MOST_LISTED:
         return ", ".join(shown)

@@ -23,7 +23,7 @@ _TEXT_ROWS = FILL_BYTES >> 8  # of one column, at a time
 
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
-    """Return the arrays of the table. Its lines are counted, not read."""
+    """Return the arrays of the table. Its lines are counted, not parsed."""
     text = read_table_text(path)
     with text.lines() as lines:
         first = next(lines, (0, ""))[1]
@@ -45,9 +45,9 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 
 
 def _fault_in_first(text: TableText, key: str, columns: Columns, cells: list[str]) -> InputError | None:
-    """Return the error for columns that hold text in the first row: these hold it everywhere."""
+    """Return the error for columns that hold text in the first row: they do so in all rows."""
     if columns.names != columns.class_names or len(cells) != len(text.names):
-        return None  # what is wrong is said when the line is read
+        return None  # the error is raised when the line is read
     cell_of = dict(zip(text.names, cells, strict=True))
     held = {name: cell_of[name].strip() for name in columns.names}
     words = [name for name, cell in held.items() if cell and not _is_any_number(cell, text.separator)]
@@ -75,13 +75,13 @@ class _Columns(LazyArray):
             while lines := dict(islice(numbered, rows)):
                 most = len(self._text.names) - 1
                 for number, line in lines.items():
-                    # A separator more may be part of a quoted text, which is looked at cell by cell.
+                    # An extra separator may be part of quoted text, which is parsed cell by cell.
                     if line.count(self._text.separator) != most and '"' not in line:
                         self._cells(number, line)
                 yield lines
 
     def _cells(self, number: int, line: str) -> list[str]:
-        """Return the cells of the array; raise if the line has not as many as the first."""
+        """Return the cells of the array; raise if the line and the first have different numbers of cells."""
         cells, wanted = self._text.cells(line), len(self._text.names)
         if cells is None:
             raise self.file_error(
@@ -89,12 +89,12 @@ class _Columns(LazyArray):
             )
         if len(cells) != wanted:
             raise self.file_error(
-                f"line {number} must have {wanted} cells, as the first line has; it has {len(cells)}."
+                f"line {number} must have {wanted} cells, as the first line has; found {len(cells)}."
             )
         return [cells[column].strip() for column in self._where]
 
     def _load(self, lines: dict[int, str], dtype: Any) -> NDArray[Any]:
-        if any('"' in line for line in lines.values()):  # NumPy takes no quotes behind a blank
+        if any('"' in line for line in lines.values()):  # NumPy does not accept quotes after a space
             rows = [self._cells(number, line) for number, line in lines.items()]
             return np.array(rows if dtype is np.str_ else [as_numbers(row) for row in rows], dtype)
         return np.loadtxt(
@@ -109,7 +109,7 @@ class _Columns(LazyArray):
 
     def _not(self, line: int, name: str, wanted: str, found: str, advice: str = "") -> InputError:
         what = repr(found[:40]) if found else "an empty cell"
-        usual = f"Correct it, or name the columns of the scores, as {EXAMPLE}, so that others are left alone."
+        usual = f"Correct it, or name the columns of the scores, as {EXAMPLE}, so that others are ignored."
         return self.file_error(
             f"line {line}, column {name!r} must hold {wanted}; found {what}. {advice or usual}"
         )
@@ -129,7 +129,7 @@ class _NumberColumns(_Columns):
             yield table[:, 0] if len(self.shape) == 1 else table
 
     def _numbers(self, lines: dict[int, str], marks: set[str]) -> NDArray[Any]:
-        """Return the numbers of some lines; `marks` are those before decimals that were found so far."""
+        """Return the numbers of some lines; `marks` are the decimal marks found so far."""
         separator, has_points = self._text.separator, any("." in line for line in lines.values())
         try:
             table = self._load(lines, np.float64)
@@ -150,15 +150,15 @@ class _NumberColumns(_Columns):
     def _with_decimal_commas(
         self, lines: dict[int, str], marks: set[str], *, quickly: bool = False
     ) -> NDArray[Any]:
-        """Read numbers in which a comma stands before the decimals, as it can if it separates nothing.
+        """Read numbers with decimal commas, which are possible if the comma is not the separator.
 
-        Quickly where there is no point in any line, which could be one of a number.
+        The fast path is for lines without any point, which could be a decimal point.
         """
         if quickly:
             try:
                 table = self._load({at: line.replace(",", ".") for at, line in lines.items()}, np.float64)
             except ValueError:
-                pass  # cell by cell, to name the one at fault
+                pass  # cell by cell, to name the invalid one
             else:
                 marks.add(",")
                 return table
@@ -168,8 +168,8 @@ class _NumberColumns(_Columns):
             marks.update(mark for mark in ",." if mark in cells)
             if len(marks) > 1:
                 raise self.file_error(
-                    f"line {number}: decimals must stand behind a point, or all behind a comma; found both "
-                    "in this file. Save numbers without separators of thousands."
+                    f"line {number}: all decimal marks must be points, or all commas; found both in "
+                    "this file. Save numbers without thousands separators."
                 )
             try:
                 rows.append(as_numbers(cells.replace(",", ".").split("\n")))
@@ -179,16 +179,16 @@ class _NumberColumns(_Columns):
         return np.array(rows, np.float64)
 
     def _checked(self, number: int, cells: list[str]) -> None:
-        """Raise for the first cell that holds no number."""
+        """Raise for the first cell that is not a number."""
         for name, cell in zip(self.columns, cells, strict=True):
             if not is_number(cell):
                 decimal = self._text.separator == "," and is_number(cell.replace(",", "."))
-                advice = "Where a comma stands before decimals, separate columns by semicolons." * decimal
+                advice = "With decimal commas, separate columns by semicolons." * decimal
                 raise self._not(number, name, "a number", cell, advice)
 
 
 class _TextColumn(_Columns):
-    """A column of which every cell is taken as it stands, without blanks at its ends."""
+    """A column of text cells, without spaces at their ends."""
 
     def __init__(self, text: TableText, key: str, columns: Columns, n_rows: int) -> None:
         super().__init__(text, key, columns, (n_rows,), np.dtype("U"))
@@ -202,7 +202,7 @@ class _TextColumn(_Columns):
 
 
 class _LabelColumn(_TextColumn):
-    """The column of the labels: whole numbers, or the names of classes."""
+    """The column of the labels: whole numbers or class names."""
 
     def __init__(self, text: TableText, key: str, columns: Columns, n_rows: int, named: bool) -> None:
         super().__init__(text, key, columns, n_rows)

@@ -1,7 +1,7 @@
 """A table as text: its encoding, its separator, the names in its first line, and the cells of a line.
 
-Spreadsheets and languages write the same table in many ways. What a file says is taken from its first bytes
-(a mark of the encoding) and its first two lines; nothing else is guessed.
+Spreadsheets and languages write the same table in many ways. The dialect is read from the first bytes (a byte
+order mark) and the first two lines; nothing else is guessed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class TableText:
 
     @contextmanager
     def lines(self) -> Iterator[Iterator[tuple[int, str]]]:
-        """Open the table behind its first line: the lines that hold cells, numbered as an editor counts."""
+        """Open the table after its first line: the lines that hold cells, numbered as in an editor."""
         with open_text(self.path, self.encoding) as file:
             file.readline()
             yield ((number, line) for number, line in enumerate(file, 2) if not _is_blank(line))
 
     def cells(self, line: str) -> list[str] | None:
-        """Return the cells of a line; None if a quoted one does not end on it."""
+        """Return the cells of a line; None if a quoted cell does not end on it."""
         return _cells(line, self.separator)
 
 
@@ -51,13 +51,14 @@ def read_table_text(path: Path) -> TableText:
         first = file.readline()
         second = next((line for line in file if not _is_blank(line)), "")
     if _is_blank(first):
-        raise file_error(path, f"the first line must name the columns, as {EXAMPLE}; it is empty.")
+        raise file_error(path, f"the first line must name the columns, as {EXAMPLE}; found an empty line.")
     separator = _separator(first, second)
     names = [name.strip() for name in _cells(first, separator) or [first]]
     _check_names(path, first, names)
     cells = _cells(second, separator) or []
-    # R's write.table leaves the names of the rows without a heading. A last cell that is empty is another
-    # case: lines that end in a separator.
+    # R's write.table writes no header for the row names. An empty last cell is another case: lines that end
+    # in a
+    # separator.
     if len(cells) == len(names) + 1 and cells[-1].strip():
         names.insert(0, "")
     return TableText(path, encoding, separator, names)
@@ -76,11 +77,11 @@ def open_text(path: Path, encoding: str) -> Iterator[TextIO]:
 
 def _encoding(path: Path) -> str:
     with open_bytes(path) as file:
-        return _MARKS.get(file.read(2), "utf-8-sig")  # -sig: a mark of UTF-8 is no part of the first name
+        return _MARKS.get(file.read(2), "utf-8-sig")  # -sig: a byte order mark is not part of the first name
 
 
 def _is_blank(line: str) -> bool:
-    return not line.strip(" \r\n")  # a tab separates cells, empty as they may be
+    return not line.strip(" \r\n")  # tabs separate cells, even empty ones
 
 
 def _cells(line: str, separator: str) -> list[str] | None:
@@ -92,7 +93,7 @@ def _cells(line: str, separator: str) -> list[str] | None:
 
 
 def _separator(first: str, second: str) -> str:
-    """Return the separator with the most cells in the first line; of several, one that fits the second."""
+    """Return the separator with the most cells in the first line; if tied, one that fits the second line."""
 
     def fitness(separator: str) -> tuple[int, bool]:
         names, cells = (len(_cells(line, separator) or ()) for line in (first, second))
@@ -104,14 +105,14 @@ def _separator(first: str, second: str) -> str:
 def _check_names(path: Path, line: str, names: list[str]) -> None:
     wanted = f"the first line must name the columns, as {EXAMPLE}"
     if not any(names):
-        raise file_error(path, f"{wanted}; it is empty.")
+        raise file_error(path, f"{wanted}; found an empty line.")
     if len(names) == 1 and len(line.split()) > 1:
         raise file_error(
             path,
             f"columns must be separated by a comma, a semicolon, a tab or |; found {excerpt(line.strip())}.",
         )
     if all(map(is_number, names)) and not _are_columns_of_an_array(names):
-        raise file_error(path, f"{wanted}; it holds numbers only. Add such a line.")
+        raise file_error(path, f"{wanted}; found only numbers. Add such a line.")
     measured = [name for name in names if is_number(name) and not name.isalnum()]
     if measured:
         raise file_error(path, f"{wanted}; found {excerpt(measured[0])} among the names. Add such a line.")
@@ -124,7 +125,7 @@ def _are_columns_of_an_array(names: list[str]) -> bool:
 
 def as_numbers(cells: list[str]) -> list[float]:
     """Return the numbers in some cells."""
-    if "_" in "".join(cells):  # Python's own way to write 1_000
+    if "_" in "".join(cells):  # Python also accepts 1_000
         raise ValueError("_")
     return list(map(float, cells))
 

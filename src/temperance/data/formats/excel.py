@@ -1,7 +1,7 @@
 """.xlsx: the first sheet is a table, see columns.py; its first row names the columns.
 
-Read cell by cell and once, as a sheet has at most a million rows. Of a formula the value counts that was
-computed when the file was saved.
+The sheet is read once, cell by cell, since it has at most a million rows. For a formula, the value stored in
+the file is used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from temperance.loaders import import_optional
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     """Return the arrays of the first sheet."""
-    with _sheet(path) as sheet, closing(_rows(sheet)) as rows:  # rows not read to the end keep the file open
+    with _sheet(path) as sheet, closing(_rows(sheet)) as rows:  # the file stays open until all rows are read
         names = _names(path, next(rows, ()))
         groups = group(path, names, choice)
         readers = {key: _reader(path, key, columns, names) for key, columns in groups.items()}
@@ -53,10 +53,12 @@ def _sheet(path: Path) -> Iterator[Any]:
 
 
 def _check_not_inflated(path: Path) -> None:
-    """Raise for a workbook whose parts unpack to far more than they hold: some are read as a whole."""
+    """Raise for a workbook whose parts decompress to far more than their size: some are read as a whole."""
     with ZipFile(path) as archive:
         if any(is_inflated(part.file_size, part.compress_size) for part in archive.infolist()):
-            raise file_error(path, "must not unpack to hundreds of times its size. Save the table as .csv.")
+            raise file_error(
+                path, "must not decompress to hundreds of times its size. Save the table as .csv."
+            )
 
 
 def _rows(sheet: Any) -> Generator[tuple[Any, ...], None, None]:
@@ -65,11 +67,11 @@ def _rows(sheet: Any) -> Generator[tuple[Any, ...], None, None]:
 
 def _damage(error: Exception) -> str:
     first = str(error).partition("\n")[0][:200]
-    return f"is not an Excel workbook, or a damaged one ({first}). Save it again as .xlsx."
+    return f"is not an Excel workbook, or is damaged ({first}). Save it again as .xlsx."
 
 
 def _names(path: Path, cells: tuple[Any, ...]) -> list[str]:
-    """Return the names in the first row, without the empty cells behind the last."""
+    """Return the names in the first row, without empty cells at its end."""
     names = ["" if cell is None else str(cell).strip() for cell in cells]
     while names and not names[-1]:
         names.pop()
@@ -94,7 +96,7 @@ class _Reader(ABC):
         self._fault: InputError | None = None
 
     def take(self, number: int, cells: tuple[Any, ...]) -> None:
-        """Keep the cells of a row; the first that is wrong is an error if the array is asked for."""
+        """Keep the cells of a row; the first invalid cell becomes an error when the array is needed."""
         for place in self._where if self._fault is None else ():
             cell = cells[place] if place < len(cells) else None
             if not self._keep(cell):
@@ -111,10 +113,10 @@ class _Reader(ABC):
 
     @abstractmethod
     def _keep(self, cell: Any) -> bool:
-        """Keep a cell, or return that it is not what is wanted."""
+        """Keep a cell, or return what was found instead."""
 
     def result(self) -> LazyArray:
-        """Return the array, or what is wrong with it."""
+        """Return the array, or raise its error."""
         if self._fault is not None:
             return UnreadableArray(self._path, self._key, self._fault)
         held = Held(self._path, self._key, self._values())
@@ -139,7 +141,9 @@ class _Scores(_Reader):
     def _fault_in(self, number: int, cells: tuple[Any, ...], name: str, cell: Any) -> InputError:
         held = {self._names[place]: cells[place] for place in self._where if place < len(cells)}
         words = [other for other, value in held.items() if isinstance(value, str)]
-        is_first = len(self._numbers) < len(self._where)  # a column with text there has it everywhere
+        is_first = len(self._numbers) < len(
+            self._where
+        )  # a column with text in the first row has text everywhere
         if is_first and name in words and self._columns.names == self._columns.class_names:
             found = f"{held[words[0]][:40]!r} in row {number}"
             return not_numbers(self._path, self._key, self._columns, words, found)

@@ -3,7 +3,7 @@
 A line has `filtered_resps` with a pair of log-likelihood and is_greedy for each answer, as numbers or as
 text; `target`, the right answer; `arguments`, the context and the text of each answer; `doc`, the question;
 and metrics, such as `acc`. Log-likelihoods are logits. A question with fewer answers than another has -inf
-in the columns that it lacks.
+in the missing columns.
 
 `target` is an index or a text, and the file writes both as text: "1" may be either. What it means is checked
 against `acc`, which says whether the likeliest answer is right.
@@ -37,12 +37,12 @@ def is_sample(record: Record) -> bool:
 
 
 def are_samples(members: dict[str, LazyArray]) -> bool:
-    """Say whether the arrays of a file are those of samples that can be read."""
+    """Say whether the arrays of a file come from valid samples."""
     return isinstance(members.get("labels"), RightAnswers)
 
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
-    """Return log-likelihoods as logits, right answers as labels. All lines are read: one may be wider."""
+    """Return log-likelihoods as logits, right answers as labels. All lines are read to find the widest."""
     n_rows = width = 0
     filters = set()
     try:
@@ -55,7 +55,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
                     "all lines must be of one filter, or a question would count twice; found "
                     f"{' and '.join(sorted(filters))}. Keep the lines of one."
                 )
-    except InputError as error:  # other files of a folder can still be read
+    except InputError as error:  # so that other files of a folder can still be read
         return {key: UnreadableArray(path, key, error) for key in ("logits", "labels")}
     logits = _LogLikelihoods(path, (n_rows, width), length_normalised=choice.length_normalised)
     return {"logits": logits, "labels": RightAnswers(path, n_rows)}
@@ -70,13 +70,13 @@ def log_likelihoods(record: Record) -> list[float]:
             f"{name!r} must be a list with an entry for each answer; found {shown(responses)}."
         )
     scores = [_log_likelihood(record, name, response) for response in responses]
-    # Metrics of mutual information score each answer once more, without its question, after the others.
+    # For metrics of mutual information, each answer is scored again at the end, without its question.
     if "acc_mutual_info" in record.fields and len(scores) % 2 == 0:
         scores = scores[: len(scores) // 2]
     if len(scores) < 2:
         raise record.error(
             "must have the log-likelihoods of two or more answers; found one, as in tasks without choices. "
-            "Take the samples of a multiple-choice task."
+            "Use the samples of a multiple-choice task."
         )
     return scores
 
@@ -98,7 +98,7 @@ def _log_likelihood(record: Record, name: str, response: Any) -> float:
         )
     raise record.error(
         f"{name!r} must have a log-likelihood and is_greedy for each answer, as multiple-choice tasks have; "
-        f"found {shown(response)}, as tasks have that generate text. Take the samples of a multiple-choice "
+        f"found {shown(response)}, as tasks have that generate text. Use the samples of a multiple-choice "
         "task."
     )
 
@@ -119,7 +119,7 @@ def _arguments(record: Record) -> list[str] | None:
 
 
 class _LogLikelihoods(LazyArray):
-    """A row for each question, a column for each place of an answer."""
+    """A row for each question, a column for each position of an answer."""
 
     def __init__(self, path: Path, shape: tuple[int, int], *, length_normalised: bool) -> None:
         super().__init__(path, "logits", shape, np.dtype(np.float64))
@@ -140,7 +140,7 @@ class _LogLikelihoods(LazyArray):
 
 
 def _lengths(record: Record, n_answers: int) -> list[int]:
-    """Return the characters of each answer, without the space before it: what acc_norm divides by."""
+    """Return the number of characters of each answer, without the leading space, as for acc_norm."""
     texts = _arguments(record)
     if texts is None or len(texts) < n_answers:
         raise record.error(
@@ -158,7 +158,7 @@ def _lengths(record: Record, n_answers: int) -> list[int]:
 
 
 class RightAnswers(LazyArray):
-    """The place of the right answer to each question."""
+    """The position of the right answer to each question."""
 
     def __init__(self, path: Path, n_rows: int) -> None:
         super().__init__(path, "labels", (n_rows,), np.dtype(np.int64))
@@ -199,7 +199,7 @@ def _right_answer(record: Record) -> int:
 
 
 def _meant(record: Record, target: Any, n_answers: int) -> set[int]:
-    """Return the places of all answers that the target may mean."""
+    """Return the positions of all answers that the target may mean."""
     if isinstance(target, str) and target.startswith("["):
         target = _list_in_text(target)
     if isinstance(target, list):
@@ -219,7 +219,7 @@ def _meant(record: Record, target: Any, n_answers: int) -> set[int]:
 
 
 def _list_in_text(target: str) -> Any:
-    """Return the list of numbers that was written as text; any other text as it is."""
+    """Return a list of numbers that was written as text; other text unchanged."""
     try:
         return json.loads(target)
     except (ValueError, RecursionError):

@@ -19,7 +19,7 @@ from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explai
 from temperance.loaders import import_optional
 
 _PARTS = ("val", "test")
-# No compression that HDF5 has makes a byte of more; a dataset that claims it was never written.
+# HDF5 cannot compress more than this into a byte; a dataset that claims more was never written.
 _MOST_PER_BYTE = 1100
 
 
@@ -37,14 +37,14 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     h5py = import_optional("h5py", "io", f"{path}: a {path.suffix} file")
-    # Not locked: a folder that cannot be written to may hold the file.
+    # No lock: the file may be in a read-only folder.
     with damage_explained(path, _damage), h5py.File(path, "r", locking=False) as file:
         yield file
 
 
 def _damage(error: Exception) -> str:
     first = str(error).partition("\n")[0][:200]
-    return f"is not an HDF5 file, or a damaged one ({first}). Copy it again."
+    return f"is not an HDF5 file, or is damaged ({first}). Copy it again."
 
 
 def _is_group(file: Any, name: str) -> bool:
@@ -52,13 +52,15 @@ def _is_group(file: Any, name: str) -> bool:
 
 
 def _is_inside(file: Any, place: str) -> bool:
-    """Say whether a name stands for something in this file, and not for something elsewhere."""
+    """Say whether a name refers to an object in this file, not elsewhere."""
     return type(file.get(place, getlink=True)).__name__ == "HardLink"
 
 
 def _stored(path: Path, key: str, file: Any, place: str) -> LazyArray:
     if not _is_inside(file, place):
-        return UnreadableArray(path, key, "is a link, which is not followed. Copy the dataset to this place.")
+        return UnreadableArray(
+            path, key, "is a link, which is not followed. Save the dataset itself under this name."
+        )
     dataset = file[place]
     if not hasattr(dataset, "shape") or dataset.shape is None:
         return UnreadableArray(path, key, "must be a dataset; found a group or nothing. Name a dataset so.")
@@ -99,14 +101,14 @@ class _Dataset(LazyArray):
 
 
 class _Texts(LazyArray):
-    """A dataset of texts: labels, or the names of classes."""
+    """A dataset of text: labels or class names."""
 
     def __init__(self, path: Path, key: str, place: str, shape: tuple[int, ...]) -> None:
         super().__init__(path, key, shape, np.dtype("U1"))
         self._place = place
 
     def labels(self) -> NDArray[Any]:
-        """Return all texts; how wide they are is known at the end."""
+        """Return all texts; their width is known only at the end."""
         with _opened(self.path) as file:
             return np.asarray(file[self._place].asstr()[...]).astype(str)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from temperance.data.lazy_array import LazyArray, UnreadableArray
 
-ALWAYS_FINE = 1 << 28  # bytes: small enough, whatever they were packed into
-MOST_PER_BYTE = 200  # numbers of a classifier pack to a half; only constant ones come near this
+ALWAYS_FINE = 1 << 28  # bytes: small enough, whatever the size of the file
+MOST_PER_BYTE = 200  # the outputs of a classifier compress to about half; only constants come close to this
 
 
 def is_inflated(unpacked: int, packed: int) -> bool:
-    """Say whether so many bytes cannot be honest content of so few."""
+    """Say whether a file claims implausibly many bytes for its size."""
     return unpacked > max(ALWAYS_FINE, MOST_PER_BYTE * packed)
 
 
@@ -28,6 +28,6 @@ def _if_honest(array: LazyArray, size: int) -> LazyArray:
         return array
     reason = (
         f"must not claim more than {MOST_PER_BYTE} times the bytes of its file; found shape {array.shape}, "
-        f"{claimed / 1e9:.2g} GB, in a file of {size / 1e6:.2g} MB. Save it uncompressed, as by np.savez."
+        f"{claimed / 1e9:.2g} GB, in a file of {size / 1e6:.2g} MB. Save it uncompressed, with np.savez."
     )
     return UnreadableArray(array.path, array.key, reason)

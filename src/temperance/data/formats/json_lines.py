@@ -26,7 +26,7 @@ from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error
 from temperance.errors import InputError, Remedy
 
 _OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
-"""Labels that are no numbers, by their type: all of a file are of one."""
+"""Labels that are not numbers, by their type: a file has only one."""
 
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
@@ -72,15 +72,15 @@ def _fault_in_first(path: Path, key: str, columns: Columns, first: Record, wrong
         return not_numbers(path, key, columns, wrong, f"{found} in line {first.line}")
     return first.error(
         f"{wrong[0]!r} must hold a number; found {found}. Name the scores logits or probs, so that other "
-        "fields are left alone."
+        "fields are ignored."
     )
 
 
 def _are_numbers(values: list[Any]) -> bool:
-    """Say whether all are numbers, none of them NaN; a file has millions, so the loops are in C."""
+    """Say whether all are numbers and not NaN; a file has millions, so the loops are in C."""
     try:
         return {*map(type, values)} <= {int, float} and not any(map(math.isnan, values))
-    except OverflowError:  # a whole number that no float holds
+    except OverflowError:  # an integer beyond the range of floats
         return False
 
 
@@ -103,7 +103,7 @@ class _Scores(LazyArray):
         self._by_class = by_class
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        # Only the numbers of a block are held: a record may have much else.
+        # Only the numbers of a block are kept: a record may have many other fields.
         every = (self._row(record) for record in records(self.path))
         while block := list(islice(every, rows)):
             yield np.array(block, self.dtype).reshape(len(block), *self.shape[1:])
@@ -116,8 +116,8 @@ class _Scores(LazyArray):
             values = self._listed(record, values[0])
         if not _are_numbers(values):
             bad = next(value for value in values if not _are_numbers([value]))
-            what = self.key or "every field but the label"
-            raise record.error(f"{what} must hold numbers, as a float can hold; found {shown(bad)}.")
+            what = self.key or "every field except the label"
+            raise record.error(f"{what} must hold numbers in the range of floats; found {shown(bad)}.")
         return values
 
     def _in_order(self, record: Record, scores: Any) -> list[Any]:
@@ -134,7 +134,7 @@ class _Scores(LazyArray):
             found = f"{len(scores)}" if isinstance(scores, list) else shown(scores)
             raise record.error(
                 f"{self._names[0]!r} must be a list of {self.shape[1]} numbers, as in the first record; "
-                f"found {found}. Give one number for each class; a class that is ruled out has -Infinity."
+                f"found {found}. Write one number for each class, and -Infinity for an impossible class."
             )
         return scores
 
@@ -152,7 +152,7 @@ class _Labels(LazyArray):
         self._kind = kind
 
     def labels(self) -> NDArray[Any]:
-        """Return all labels; how wide texts are is known at the end."""
+        """Return all labels; the width of text is known only at the end."""
         if self._kind is not str:
             return self.array()
         return np.array([self._label(record) for record in records(self.path)], dtype=str)

@@ -1,4 +1,4 @@
-"""JSON Lines: one object on each line, read line by line, and every error with the number of its line."""
+"""JSON Lines: one object on each line, read line by line; every error has its line number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 40  # characters of a line or a text in a message
 
 @dataclass(frozen=True)
 class Record:
-    """The object of one line, which is counted as an editor does."""
+    """The object of one line, numbered as in an editor."""
 
     path: Path
     line: int
@@ -28,7 +28,7 @@ class Record:
         return file_error(self.path, f"line {self.line}: {sentence}", remedy=remedy)
 
     def field(self, name: str) -> Any:
-        """Return what stands under a name that every line must have."""
+        """Return the value of a field that every line must have."""
         value = self.fields.get(name)
         if value is None:
             found = "null" if name in self.fields else f"only {', '.join(list(self.fields)[:8]) or 'nothing'}"
@@ -53,7 +53,7 @@ def count(path: Path) -> int:
 def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         content = json.loads(line)
-    except (ValueError, RecursionError):  # not UTF-8, not JSON, brackets within brackets
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, nested too deeply
         content = None
     if isinstance(content, dict):
         return content
@@ -61,11 +61,11 @@ def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     raise file_error(
         path,
         f"line {number} must be a JSON object, as every line of JSON Lines; found {start!r}. "
-        "Write one object a line; pandas does by to_json(path, orient='records', lines=True).",
+        "Write one object on each line, as pandas does with to_json(path, orient='records', lines=True).",
     )
 
 
 def shown(value: Any) -> str:
-    """Return the beginning of a value as JSON has it, for a message."""
+    """Return the beginning of a value as JSON, for a message."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

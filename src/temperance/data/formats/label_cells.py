@@ -1,4 +1,4 @@
-"""What the cells of a column of labels mean, where text is all that a file has: numbers, or names."""
+"""The meaning of label cells in formats that have only text: numbers or names."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from temperance.data.formats.csv_text import is_number
 
-LARGEST_INDEX = 2**53  # above it a float is no exact index
+LARGEST_INDEX = 2**53  # above it a float is not an exact integer
 
 
 def whole_number(value: object) -> int | None:
-    """Return a number without decimals as an integer, so 3.0 as 3; None for all else, as for True."""
+    """Return an integral number as an integer, 3.0 as 3; None for anything else, such as True."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return int(value) if abs(value) < LARGEST_INDEX and value == value // 1 else None
 
 
 def label_values(cells: Sequence[str], named: bool) -> NDArray[Any] | str:
-    """Return the labels that these different cells stand for: integers, or text; or the cell at fault.
+    """Return the labels that these distinct cells mean, integers or text; or the invalid cell.
 
-    `named` says whether the columns have the names of classes. Without them, words among numbers are faults.
+    `named` says whether the columns have class names. Without them, text among numbers is invalid.
     """
     if "" in cells:
         return ""
@@ -37,7 +37,7 @@ def label_values(cells: Sequence[str], named: bool) -> NDArray[Any] | str:
 
 
 def _is_padded(cell: str) -> bool:
-    """Say whether a cell is the name of a class that looks like a number, as 01."""
+    """Say whether a cell is a class name that looks like a number, such as 01."""
     return len(cell) > 1 and cell.isdigit() and cell.startswith("0")
 
 

@@ -17,7 +17,7 @@ from temperance.data.lazy_array import LazyArray, Mapped, damage_explained, file
 
 @dataclass(frozen=True)
 class Header:
-    """What a .npy says about its array, and how many bytes it took to say so."""
+    """The header of a .npy, and its size in bytes."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -26,7 +26,7 @@ class Header:
 
     @property
     def data_bytes(self) -> int:
-        """Bytes that the array takes."""
+        """Size of the array in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
@@ -40,16 +40,16 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 
 def read_header(path: Path, key: str, file: IO[bytes], total: int) -> Header:
     """Read the header of a .npy of `total` bytes; `file` is then at its first number."""
-    wrong = "is not a .npy array, or a damaged one ({}). Copy or save it again."
+    wrong = "is not a .npy array, or is damaged ({}). Copy or save it again."
     with damage_explained(path, wrong.format, key), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about files of Python 2, which read as well
+        warnings.simplefilter("ignore")  # about files of Python 2, which can be read too
         header = _parse(file)
-    # Of objects it is the type that is wrong, and their pickle may have any size.
+    # For objects the type is the error, and their pickle may have any size.
     if not header.dtype.hasobject and header.size + header.data_bytes != total:
         raise file_error(
             path,
-            f"is damaged: an array of shape {header.shape} and type {header.dtype} takes "
-            f"{header.data_bytes} bytes, and there are {total - header.size}. Copy or save it again.",
+            f"is damaged: an array of shape {header.shape} and type {header.dtype} must have "
+            f"{header.data_bytes} bytes; found {total - header.size}. Copy or save it again.",
             key,
         )
     return header

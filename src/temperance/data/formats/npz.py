@@ -1,7 +1,7 @@
 """.npz: a zip archive of .npy files, one for each key.
 
-A member that is stored as it is, as by np.savez, is mapped where it lies in the archive; a compressed one,
-as by np.savez_compressed, is unpacked as it is read. Either way its checksum is tested, as by np.load.
+A member that is stored uncompressed, as by np.savez, is memory-mapped within the archive. A compressed one,
+as by np.savez_compressed, is decompressed while reading. Either way its checksum is verified, as by np.load.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from temperance.data.formats.npy import Header, read_header
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, Mapped, damage_explained
 from temperance.files import filled_array
 
-# Of the header that stands before each member, with the lengths of the name and the extra field at its end.
+# Size of the header before each member; the lengths of the name and the extra field are at its end.
 _LOCAL_HEADER = struct.Struct("<4s22sHH")
-# Everything that a damaged archive was seen to raise in the standard library.
+# All errors that damaged archives were seen to raise in the standard library.
 _DAMAGE = (
     BadZipFile,
     zlib.error,
@@ -55,7 +55,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 
 
 def _damage_named(path: Path, key: str) -> AbstractContextManager[None]:
-    what = "is damaged" if key else "is not a zip archive, as a .npz is, or a damaged one"
+    what = "is damaged" if key else "is not a zip archive, as a .npz is, or is damaged"
     wrong = f"{what} ({{}}). Copy it again, or save it by np.savez."
     return damage_explained(path, wrong.format, key, of=_DAMAGE)
 
@@ -81,7 +81,7 @@ class _Member(LazyArray):
                 yield block.reshape(-1, *inner)
         elif self._is_mapped():
             yield from self._mapped().blocks(rows)
-        else:  # columns cannot be skipped to in a compressed stream
+        else:  # a compressed stream cannot be read column by column
             whole = self._array()
             for start in range(0, n_rows, rows):
                 yield whole[start : start + rows]
@@ -94,12 +94,12 @@ class _Member(LazyArray):
         return flat.reshape(self.shape, order="F" if self._header.fortran else "C")
 
     def _in_order(self, count: int) -> Iterator[NDArray[Any]]:
-        """Yield the numbers in the order of the file, whichever that is, `count` of them at a time."""
+        """Yield the numbers in the order of the file, `count` of them at a time."""
         total = math.prod(self.shape)
         with self._data() as stream:
             for start in range(0, total, count):
                 yield self._numbers(stream, min(count, total - start) * self.dtype.itemsize)
-            stream.read()  # the end is where the checksum is tested
+            stream.read()  # the checksum is verified at the end
 
     @contextmanager
     def _data(self) -> Iterator[IO[bytes]]:
@@ -110,14 +110,14 @@ class _Member(LazyArray):
     def _numbers(self, stream: IO[bytes], size: int) -> NDArray[Any]:
         data = stream.read(size)
         if len(data) < size:
-            raise self.file_error("the archive must hold the whole array; it ends before. Copy it again.")
+            raise self.file_error("the archive must hold the whole array; it ends too early. Copy it again.")
         return np.frombuffer(data, self._header.dtype).astype(self.dtype, copy=False)
 
     def _is_mapped(self) -> bool:
         return self._info.compress_type == ZIP_STORED
 
     def _mapped(self) -> Mapped:
-        # A map tests no checksum. This pass does, and leaves the file where the next one finds it quickly.
+        # A memory map verifies no checksum. This pass does, and leaves the file in the page cache.
         with self._data() as stream:
             while stream.read(FILL_BYTES):
                 pass

@@ -1,4 +1,4 @@
-"""The bytes of a file that gzip may have packed, as its suffix says."""
+"""The bytes of a file that may be compressed by gzip, according to its suffix."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from temperance.data.formats.inflation import MOST_PER_BYTE, is_inflated
 from temperance.data.lazy_array import damage_explained, file_error
 
 _DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
-_DAMAGED = "is not a gzip file, or a damaged one ({}). Copy it again."
+_DAMAGED = "is not a gzip file, or is damaged ({}). Copy it again."
 _BUFFER = 1 << 17
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to read its bytes, unpacked; damage to the packing is an error about the file."""
+    """Open a file to read its decompressed bytes; a damaged archive is an error about the file."""
     with damage_explained(path, _DAMAGED.format, of=_DAMAGE), _opened(path) as file:
         yield file
 
@@ -48,8 +48,8 @@ class _Unpacked(io.RawIOBase):
         if is_inflated(self._read, self._size):
             raise file_error(
                 self._path,
-                f"must not unpack to more than {MOST_PER_BYTE} times its size; found "
-                f"{self._read / 1e9:.2g} GB, and more to come. Unpack it first.",
+                f"must not decompress to more than {MOST_PER_BYTE} times its size; found "
+                f"{self._read / 1e9:.2g} GB or more. Decompress it first.",
             )
         return len(content)
 

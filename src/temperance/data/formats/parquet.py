@@ -12,8 +12,8 @@ from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import LazyArray, damage_explained
 from temperance.loaders import import_optional
 
-# Without a read-ahead of whole row groups; a little in each column, of which there may be thousands. What
-# remains in memory is a page of each column, by default 1 MB: a column of lists needs far less.
+# No read-ahead of whole row groups, and a small buffer for each column, of which there may be thousands. What
+# remains in memory is a page of each column, by default 1 MB; a column of lists needs far less.
 _OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
 
 
@@ -41,4 +41,4 @@ def _opened(path: Path) -> Iterator[_ParquetTable]:
 
 def _damage(error: Exception) -> str:
     first = str(error).partition("\n")[0][:200]
-    return f"is not a Parquet file, or a damaged one ({first}). Copy it again."
+    return f"is not a Parquet file, or is damaged ({first}). Copy it again."

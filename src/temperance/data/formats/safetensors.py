@@ -1,9 +1,8 @@
 """.safetensors: the length of a header (8 bytes), the header as JSON, then the numbers.
 
-Read here and not by the safetensors package: the slices that its NumPy reader gives fail for bfloat16
-("data type 'bfloat16' not understood", as of 0.8), and it refuses a whole file for one tensor of a type that
-it does not know. It maps the file and keeps what a pass has read in memory, but copies an array that is
-wanted as a whole.
+Read here and not by the safetensors package: slices of its NumPy reader fail for bfloat16 ("data type
+'bfloat16' not understood", as of 0.8), and it refuses a whole file for one tensor of an unknown type. It maps
+the file and keeps what a pass has read in memory, but copies an array that is read as a whole.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from temperance.data.lazy_array import LazyArray, Mapped, UnreadableArray, damag
 
 _NUMBERS = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
 _TYPES = {name: f"<{name[0].lower()}{int(name[1:]) // 8}" for name in _NUMBERS}
-_TYPES |= {"BOOL": "|b1", "BF16": "<u2"}  # of bfloat16 the bits, widened as they are read
+_TYPES |= {"BOOL": "|b1", "BF16": "<u2"}  # bfloat16 as bits, widened while reading
 
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
@@ -33,7 +32,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
         if total < 8 or length > total - 8:
             raise file_error(
                 path,
-                f"is not a .safetensors file, or was cut short: its header should have {length} bytes, "
+                f"is not a .safetensors file, or is incomplete: its header should have {length} bytes, "
                 f"and the file has {total}. Copy or save it again.",
             )
         header = _header(path, file.read(length))
@@ -42,7 +41,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 
 def _header(path: Path, text: bytes) -> dict[str, Any]:
     wrong = "has a damaged header ({}). Copy or save the file again."
-    # RecursionError: damage can look like brackets within brackets.
+    # RecursionError: damage can look like deeply nested brackets.
     with damage_explained(path, wrong.format, of=(ValueError, RecursionError)):
         header = json.loads(text)
     if not isinstance(header, dict):
@@ -84,7 +83,7 @@ def _entry(path: Path, key: str, entry: Any) -> tuple[tuple[int, ...], str, tupl
 
 
 class _Widened(Mapped):
-    """bfloat16, which NumPy has not, as the float32 of which it is the upper half."""
+    """bfloat16, which NumPy lacks, as the float32 whose upper half it is."""
 
     def __init__(self, *where: Any) -> None:
         super().__init__(*where)

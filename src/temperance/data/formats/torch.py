@@ -23,7 +23,7 @@ from temperance.loaders import import_optional
 
 _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
 _LISTS = ("labels", "labels_val", "labels_test", "classes", "class_names")
-_STRETCH_BYTES = 1 << 26  # passed through one map
+_STRETCH_BYTES = 1 << 26  # bytes read through one map
 
 
 def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
@@ -39,7 +39,7 @@ def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
         return Held(path, key, np.array(tensor))
     try:
         dtype = _numpy(tensor[:0] if tensor.ndim else tensor).dtype
-    except (TypeError, RuntimeError):  # sparse, quantized, or of a type that NumPy has not
+    except (TypeError, RuntimeError):  # sparse, quantized, or of a type that NumPy lacks
         what = f"a tensor of {tensor.dtype} and layout {tensor.layout}".replace("torch.", "")
         return UnreadableArray(path, key, f"is {what}, which is not read. Save it dense and as float32.")
     return _Tensor(path, key, tensor, dtype)
@@ -47,7 +47,7 @@ def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
 
 def _values(path: Path) -> dict[str, Any]:
     torch = import_optional("torch", "torch", f"{path}: a {path.suffix} file")
-    # Files of PyTorch before 1.6 are no zip archives and cannot be mapped.
+    # Files of PyTorch before 1.6 are not zip archives and cannot be mapped.
     mapped = _is_zip(path)
     with damage_explained(path, _why), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about how the file was pickled
@@ -69,7 +69,7 @@ def _values(path: Path) -> dict[str, Any]:
 
 
 def _pair(path: Path, scores: Any, labels: Any) -> dict[str, Any]:
-    """Return what a pair holds; which of the two is which cannot be asked for, so it must be plain."""
+    """Return what a pair holds; the user cannot name its parts, so their roles must be unambiguous."""
     is_right = (
         hasattr(scores, "is_floating_point")
         and scores.is_floating_point()
@@ -92,7 +92,7 @@ def _described(value: Any) -> str:
 
 
 def _is_plain_list(value: Any) -> bool:
-    """Say whether this is a list of texts, or one of whole numbers."""
+    """Say whether this is a list of text or of whole numbers."""
     return isinstance(value, (list, tuple)) and (
         all(type(item) is str for item in value) or all(type(item) is int for item in value)
     )
@@ -104,28 +104,26 @@ def _is_zip(path: Path) -> bool:
 
 
 def _why(error: Exception) -> str:
-    """Say what stopped the reader: something that is not a tensor, or damage."""
+    """Say why the reader failed: something that is not a tensor, or damage."""
     refused = re.search(r"GLOBAL ([\w.]+)", str(error))
     if refused:
         return (
-            f"holds a pickled {refused[1]}, and unpickling that could run code, so it is not read. {_HOW} "
+            f"holds a pickled {refused[1]}; unpickling it could run code, so it is not read. {_HOW} "
             "NumPy arrays become tensors by torch.from_numpy."
         )
     first = str(error).strip().partition("\n")[0][:200]
     if type(error).__name__ == "UnpicklingError":
-        return (
-            f"is no file of tensors alone, or a damaged one; nothing else is read, it could run code. {_HOW}"
-        )
+        return f"must hold only tensors; it holds other objects, which could run code, or is damaged. {_HOW}"
     return f"cannot be read as a PyTorch file; it may be damaged ({first}). Copy it again. {_HOW}"
 
 
 class _Tensor(LazyArray):
-    """A tensor of the file, which is looked up again for each stretch of rows."""
+    """A tensor of the file, which is mapped again for each block of rows."""
 
     def __init__(self, path: Path, key: str, tensor: Any, dtype: np.dtype[Any]) -> None:
         super().__init__(path, key, tuple(tensor.shape), dtype)
         self._widened = _is_bfloat16(tensor)
-        # One that came without a map is in memory already.
+        # A tensor that is not mapped is in memory already.
         self._tensor = None if _is_zip(path) else tensor
 
     def _array(self) -> NDArray[Any]:
@@ -138,7 +136,7 @@ class _Tensor(LazyArray):
         for first in range(0, n_rows, stretch):
             tensor = self._find()
             for start in range(first, min(first + stretch, n_rows), rows):
-                # A copy, since what is a view of the map would keep it.
+                # A copy, since a view would keep the map alive.
                 yield np.array(_numpy(tensor[start : start + rows]))
 
     def _find(self) -> Any:
