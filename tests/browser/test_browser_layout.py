@@ -144,6 +144,19 @@ def test_the_controls_are_beside_the_verdict_on_a_wide_screen(open_task):
 
 
 @SCREENS
+def test_no_interval_runs_through_the_value_that_is_written_at_the_edge(screen, open_task):
+    page = open_task("extreme_logits", screen)
+    (svg,) = page.locator("figure:visible svg:has(.note):has(line.whisker:not(.thin))").all()
+    ends = "lines => Math.max(...lines.map(line => +line.getAttribute('x2')))"
+    assert svg.locator("line.whisker").evaluate_all(ends) <= svg.locator("line.grid").evaluate_all(ends)
+    note = svg.locator(".note").first
+    halo, height = note.evaluate(
+        "t => ['strokeWidth', 'fontSize'].map(k => parseFloat(getComputedStyle(t)[k]))"
+    )
+    assert halo >= 0.7 * height, "it covers the line behind the letters"
+
+
+@SCREENS
 @pytest.mark.parametrize("name", TASKS)
 def test_no_figure_is_empty(name, screen, open_task):
     page = open_task(name, screen)

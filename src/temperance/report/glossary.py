@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from temperance.calibrators import CALIBRATORS
+from temperance.calibrators import CALIBRATORS, Method
 from temperance.comparison import UNCALIBRATED
 from temperance.report.markup import element
 
@@ -23,12 +23,23 @@ _MEANINGS = {
     "decision": "the class with the highest probability",
 }
 
+_VARIANTS = {
+    "pts-ece": "fitted to the ECE, not to the NLL",
+    "bayes-bias": "and with a bias for each class, which may change decisions",
+}
+
 
 def glossary() -> Markup:
     """Return the terms on the page, and the methods by their keys."""
     words = {
         **_MEANINGS,
-        **{key: method.summary for key, method in CALIBRATORS.items() if method.in_comparison},
+        **{key: _about(method) for key, method in CALIBRATORS.items() if method.in_comparison},
         UNCALIBRATED: "the classifier as it is",
     }
     return element("dl", *(element("dt", k) + element("dd", v) for k, v in words.items()))
+
+
+def _about(method: Method) -> str:
+    """Return what a method does; one class may have several methods."""
+    variant = _VARIANTS.get(method.key)
+    return method.summary if variant is None else f"{method.summary}, {variant}"

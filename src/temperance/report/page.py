@@ -15,7 +15,7 @@ from temperance.display.map import has_map
 from temperance.files import check_writable, write_atomically
 from temperance.report.displays import ReportDisplays
 from temperance.report.document import html_document
-from temperance.report.markup import element
+from temperance.report.markup import element, joined
 from temperance.report.provenance import Source
 from temperance.report.sections import Sections, sections
 from temperance.report.shipping import Shipping
@@ -107,7 +107,7 @@ def render_report(
     )
 
 
-def _about(comparison: Comparison) -> str:
+def _about(comparison: Comparison) -> Markup:
     """Return the size of the data, and when the page was made."""
     n_fitted, n_judged = len(comparison.fitted), len(comparison.judged)
     rows = f"{n_fitted} rows to fit, {n_judged} to judge"
@@ -115,7 +115,8 @@ def _about(comparison: Comparison) -> str:
         rows = f"{n_fitted} rows, {comparison.judged_on}"
     n_classes = comparison.results[UNCALIBRATED].scores.n_classes
     day, _, _ = utc_now().partition("T")
-    return f"{rows}, {n_classes} classes. {day}, temperance {temperance.__version__}."
+    made = element("time", day), f", temperance {temperance.__version__}."
+    return joined([f"{rows}, {n_classes} classes. ", *made])
 
 
 def _section(key: str, title: str, content: Markup) -> Markup:

@@ -130,13 +130,14 @@ def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) ->
     size = _size_of(chart)
     width, height = size.width, size.width * chart.size[1] / chart.size[0]
     bottom = height - size.bottom
+    left = max(_left(part, size) for part in (chart, chart.below) if part is not None)
     parts = []
     if chart.below is not None:
         split = bottom - _BELOW * height
-        below = _frame(chart.below, size, split, bottom)
+        below = _frame(chart.below, size, left, split, bottom)
         parts.append(_drawn(chart.below, below, f"{name}-below", by_method))
         bottom = split - 18
-    frame = _frame(chart, size, size.top(chart.y.label), bottom)
+    frame = _frame(chart, size, left, size.top(chart.y.label), bottom)
     parts.append(_drawn(chart, frame, name, by_method))
     return element(
         "svg",
@@ -150,9 +151,13 @@ def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) ->
     )
 
 
-def _frame(chart: Chart, size: _Size, top: float, bottom: float) -> _Frame:
+def _left(chart: Chart, size: _Size) -> float:
+    """Return the room that a chart needs left of its axes; what is below it has the same x."""
     letters = max((len(words) for _, words in chart.y.tick_labels()), default=0)
-    left = size.left(letters, chart.y.label)
+    return size.left(letters, chart.y.label)
+
+
+def _frame(chart: Chart, size: _Size, left: float, top: float, bottom: float) -> _Frame:
     return _Frame(Scale(chart.x, left, size.width - _RIGHT), Scale(chart.y, bottom, top), size)
 
 

@@ -1,0 +1,64 @@
+"""Tables and pictures as a customer sees them: whole columns, whole words, axes in line."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+DESK = {"viewport": {"width": 1280, "height": 900}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+HIDDEN = "e => e.scrollWidth - e.clientWidth"
+LINES = """cell => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return new Set([...range.getClientRects()].map(box => Math.round(box.top))).size;
+}"""
+
+
+def test_the_table_of_methods_shows_all_columns_on_a_desk(open_page):
+    page = open_page(**DESK)
+    assert page.locator(".methods").count() == 1
+    assert page.locator("div.scroll:has(.methods)").evaluate(HIDDEN) <= 0
+
+
+def test_the_tests_of_calibration_show_all_columns_on_a_phone(open_page):
+    page = open_page(**PHONE)
+    assert page.locator("#tests td").count() >= 8
+    assert page.locator("#tests .scroll").evaluate(HIDDEN) <= 0
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+def test_short_words_and_numbers_of_the_table_of_files_are_not_broken(open_page, screen):
+    page = open_page(**screen)
+    files = page.locator("#provenance table").first
+    assert files.locator("thead th").all_inner_texts() == ["file", "used as", "rows", "SHA-256"]
+    for cell in [*files.locator("thead th").all()[1:3], *files.locator("tbody td").all()[:2]]:
+        words = cell.inner_text().split()
+        assert cell.evaluate(LINES) <= len(words), words
+    assert files.locator("xpath=..").evaluate(HIDDEN) <= 0
+
+
+def test_what_was_learnt_is_wrapped_on_a_phone(open_page):
+    page = open_page(**PHONE)
+    summary = page.locator("details[open] pre").first
+    assert len(summary.inner_text()) > 100
+    assert summary.evaluate(HIDDEN) <= 0
+
+
+def test_the_date_is_on_one_line(open_page):
+    page = open_page(**PHONE)
+    assert page.locator(".about time").evaluate(LINES) == 1
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_shares_of_rows_are_below_their_confidence(open_page, screen):
+    page = open_page(**screen)
+    pictures = page.locator("#reliability svg").all()
+    assert pictures
+    for picture in pictures:
+        lefts = picture.evaluate(
+            "svg => [...svg.querySelectorAll('g.axes')].map(g => Math.min("
+            "...[...g.querySelectorAll('line.grid')].map(line => line.getBoundingClientRect().left)))"
+        )
+        assert len(lefts) == 2
+        assert lefts[0] == pytest.approx(lefts[1], abs=0.1)
