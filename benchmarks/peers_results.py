@@ -19,7 +19,8 @@ from peers.plan import CONTENDERS, LARGEST, SIZES, Contender, name_of
 from temperance.files import write_atomically
 
 THREADS = (1, 2)
-WORK, CLOCKS = ("fit", "first_fit", "predict"), ("cpu", "wall")
+TIMES = [(work, clock) for work in ("fit", "first_fit", "predict") for clock in ("cpu", "wall")]
+TIMES.append(("start", "cpu"))
 Row = dict[str, str]
 
 
@@ -58,11 +59,8 @@ def speed_row(contender: Contender, size: tuple[int, int], threads: int, folder:
     row |= {"fits": str(found["fits"]), "temperature": shown(found["temperature"], 17)}
     row |= {"best_temperature": shown(best["temperature"], 17)}
     row |= {"added_memory": shown(found["added_bytes"] / found["array_bytes"])}
-    return row | {
-        f"{work}_{clock}": shown(found[work][clock] / found["exp"][clock])
-        for work in WORK
-        for clock in CLOCKS
-    }
+    exp = found["exp"]
+    return row | {f"{work}_{clock}": shown(found[work][clock] / exp[clock]) for work, clock in TIMES}
 
 
 def input_rows(contender: Contender, folder: Path) -> list[Row]:

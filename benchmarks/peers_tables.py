@@ -10,7 +10,13 @@ from peers_results import Results, Row
 
 NOTHING = "n/a"
 TOLERANCE = 1e-3  # of T, as for the hard inputs
-AHEAD = 0.95  # what is closer to 1 is a tie
+AHEAD, NEGLIGIBLE = 0.95, 1e-6  # ratios of times closer to 1, and smaller errors of T, are ties
+TIMES = {
+    "fit_cpu": "fit",
+    "first_fit_cpu": "first fit",
+    "start_cpu": "imports and first fit",
+    "predict_cpu": "prediction",
+}
 GROUPS = {
     "determined": "There is a best temperature: *right* is best",
     "undetermined": "There is none: *right*, with a warning, or *refused* is best",
@@ -156,7 +162,7 @@ def versions(rows: Sequence[Row]) -> str:
 def ahead(speed: Speed, inputs: Sequence[Row]) -> str:
     """Return where another library does better than our TS, as a list."""
     lines = []
-    for name, what in (("fit_cpu", "fit"), ("first_fit_cpu", "first fit"), ("predict_cpu", "prediction")):
+    for name, what in TIMES.items():
         for peer in PEERS:
             faster = [
                 f"{size[0]} x {size[1]} ({short(ratio)})"
@@ -190,7 +196,10 @@ def accuracy_ahead(speed: Speed) -> list[str]:
         closer = [
             f"{size[0]} x {size[1]}"
             for size in SIZES
-            if (error := speed.error(peer, size)) is not None and error < (speed.error(REFERENCE, size) or 0)
+            if (ours := speed.error(REFERENCE, size)) is not None
+            and ours > NEGLIGIBLE
+            and (error := speed.error(peer, size)) is not None
+            and error < ours
         ]
         if closer:
             lines.append(f"- {peer.library}, temperature closer to the best one: {', '.join(closer)}")
@@ -216,6 +225,7 @@ def all_tables(results: Results) -> dict[str, str]:
         "fit": ratios(speed, "fit_cpu"),
         "fit-passes": passes(speed, "fit_cpu"),
         "first-fit": ratios(speed, "first_fit_cpu"),
+        "start": ratios(speed, "start_cpu"),
         "predict": ratios(speed, "predict_cpu"),
         "predict-passes": passes(speed, "predict_cpu"),
         "threads": second_thread(speed),

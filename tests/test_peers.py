@@ -84,10 +84,11 @@ def test_a_temperature_is_right_near_the_best_one(load, hard, off, word):
 
 
 @pytest.mark.parametrize("damage", [lambda p: p * 1.01, lambda p: -p, lambda p: p * np.nan, lambda p: p[1:]])
-def test_what_is_no_probability_is_wrong(load, hard, damage):
-    rows = hard["float64"]
-    best = load("optimum").best_temperature(rows.logits, rows.labels)
-    answer = load("verdicts").Answer(best, damage(softmax_at(rows, best)))
+def test_what_is_no_probability_is_wrong_whatever_is_said(load, hard, damage):
+    rows = hard["all rows right"]
+    answer = load("verdicts").Answer(
+        2.0, damage(softmax_at(rows, 2.0)), said="All rows are classified right."
+    )
     assert load("verdicts").verdict(rows, answer) == "wrong"
 
 
@@ -100,6 +101,7 @@ def test_what_is_no_probability_is_wrong(load, hard, damage):
         ("label 10 of 10 classes", {"error": "IndexError: index 10 is out of bounds for axis 1"}, "unclear"),
         ("all rows right", {"said": "All 500 rows are classified right."}, "right"),
         ("all rows right", {"said": "model is None"}, "silent"),
+        ("all logits equal", {"said": "did not converge"}, "right"),
         ("label -1", {"said": "labels look odd"}, "wrong"),
     ],
 )
@@ -144,17 +146,15 @@ def test_a_crash_and_a_library_that_is_not_there_are_results(load, runner, tmp_p
     assert runner.lines(contender, "speed-200x10-1")[0]["failed"].startswith("not installed")
 
 
-def test_an_input_that_ends_the_process_is_skipped_when_it_resumes(load, runner):
+def test_an_input_that_ended_the_process_is_left_out_and_one_that_was_stopped_is_tried(load, runner):
     (scipy,) = [each for each in load("plan").CONTENDERS if each.library == "scipy"]
+    before = [("float64", "started"), ("float64", "crashed"), ("label -1", "started")]
     out = runner.path(scipy, "inputs")
     out.parent.mkdir(parents=True)
-    out.write_text('{"input": "float64", "verdict": "started"}\n{"input": "float64", "verdict": "crashed"}\n')
+    out.write_text("".join(json.dumps({"input": name, "verdict": word}) + "\n" for name, word in before))
     runner.try_inputs(scipy, ["float64", "label -1"])
-    lines = runner.lines(scipy, "inputs")
-    assert [(line["input"], line["verdict"]) for line in lines[2:]] == [
-        ("label -1", "started"),
-        ("label -1", "wrong"),
-    ]
+    lines = [(line["input"], line["verdict"]) for line in runner.lines(scipy, "inputs")]
+    assert lines == [*before, ("label -1", "started"), ("label -1", "wrong")]
 
 
 def test_the_page_shows_the_tables_of_its_data(load):

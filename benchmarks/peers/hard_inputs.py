@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 LABELS, NUMBERS = r"\blabel|\btarget|\bclass|\by\b|'y'", r"nan|inf\b|infin|finite|too large|not in range"
+COUNTS = r"label|length|samples|rows|inconsistent|batch|size mismatch"
 NOTHING_TO_FIT = (
     r"classified (right|wrong)|all \w+ (right|wrong|correct)|separa|converg|not determin|identif|"
     r"negative temperature|at least|samples"
@@ -131,9 +132,12 @@ def invalid(logits: np.ndarray, labels: np.ndarray) -> dict[str, HardInput]:
         "label -inf": HardInput("invalid", impossible, labels, words=f"{LABELS}|{NUMBERS}"),
         "label 10 of 10 classes": HardInput("invalid", logits, with_label(10), words=LABELS),
         "label -1": HardInput("invalid", logits, with_label(-1), words=LABELS),
-        "label 2.5": HardInput("invalid", logits, with_label(2.5), words=f"{LABELS}|integer"),
+        "label 2.5": HardInput("invalid", logits, with_label(2.5), words=rf"{LABELS}|integer|\bint\b"),
         "fewer labels than rows": HardInput(
-            "invalid", logits, labels[:-1], words=r"label|length|samples|rows|inconsistent|batch"
+            "invalid",
+            logits,
+            labels[:-1],
+            words=r"label|length|samples|rows|inconsistent|batch|size mismatch",
         ),
         "no rows": HardInput("invalid", logits[:0], labels[:0], words=r"\brow|sample|empty"),
     }
