@@ -6,11 +6,14 @@ missed, so a mutant may be counted as surviving that the suite would kill, never
 """
 
 import json
-import time
+import sys
 from pathlib import Path
+from time import process_time
 
 import coverage
 import pytest
+
+SAVED_AFTER = 100  # tests
 
 
 class Tracer:
@@ -34,10 +37,12 @@ class Tracer:
         """Trace one test, with its fixtures."""
         self.coverage.switch_context(item.nodeid)
         self.tests[item.nodeid] = {"passed": True, "seconds": 0.0}
-        start = time.perf_counter()
+        start = process_time()
         result = yield
-        self.tests[item.nodeid]["seconds"] = time.perf_counter() - start
+        self.tests[item.nodeid]["seconds"] = process_time() - start
         self.coverage.switch_context("")
+        if len(self.tests) % SAVED_AFTER == 0:
+            self._save_tests()
         return result
 
     def pytest_runtest_logreport(self, report):
@@ -49,10 +54,18 @@ class Tracer:
         """Store lines and times."""
         self.coverage.stop()
         self.coverage.save()
+        self._save_tests()
+
+    def _save_tests(self):
         self.tests_file.write_text(json.dumps(self.tests, indent=0))
 
 
-def trace(test_files: list[str], lines: Path, tests: Path, sources: list[str]) -> None:
-    """Run the tests of these files and add what they run to the map."""
+def main(lines: Path, tests: Path) -> None:
+    """Run the tests of the files that standard input names, and add what they run to the map."""
+    asked = json.load(sys.stdin)
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "--no-header", "-r", "fE"]
-    pytest.main([*arguments, *test_files], plugins=[Tracer(lines, tests, sources)])
+    pytest.main([*arguments, *asked["tests"]], plugins=[Tracer(lines, tests, asked["sources"])])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
