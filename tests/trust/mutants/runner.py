@@ -41,8 +41,8 @@ Sample = dict[str, list[Mutant]]
 class Results:
     """The outcome of each mutant, one line of JSON each, valid while the code and the test are the same."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, budget: float) -> None:
+        self.path, self.budget = path, budget
         self.files = test_files()
         self.suite = hashlib.sha256(json.dumps(self.files).encode()).hexdigest()[:16]
         lines = path.read_text().splitlines() if path.exists() else []
@@ -54,7 +54,8 @@ class Results:
         if line is None or line["result"] == BROKEN or line["module"] != digest(mutant.path):
             return None
         if line["result"] == SURVIVED:
-            return SURVIVED if line["suite"] == self.suite else None
+            same = line["suite"] == self.suite and line["budget"] >= self.budget
+            return SURVIVED if same else None
         file = (line["test"] or "").partition("::")[0]
         return line["result"] if self.files.get(file) == line["file"] else None
 
@@ -69,6 +70,7 @@ class Results:
             "module": digest(trial.mutant.path),
             "file": self.files.get(file),
             "suite": self.suite,
+            "budget": self.budget,
         }
         self.found[trial.mutant.id] = line
         with self.path.open("a") as stream:
@@ -76,9 +78,11 @@ class Results:
         print(f"{outcome.result:9} {trial.mutant.id}  [{outcome.test or len(trial.tests)}]", flush=True)  # noqa: T201
 
 
-def try_all(mutants: list[Mutant], suite: SuiteMap, results: Results, budget: float) -> None:
+def try_all(mutants: list[Mutant], suite: SuiteMap, results: Results) -> None:
     """Find out what becomes of the mutants whose outcome is not known."""
-    trials = [Trial(one, suite.tests_of(one, budget)) for one in mutants if results.outcome(one) is None]
+    trials = [
+        Trial(one, suite.tests_of(one, results.budget)) for one in mutants if results.outcome(one) is None
+    ]
     at_import = [trial for trial in trials if not trial.mutant.function]
     in_functions = [trial for trial in trials if trial.mutant.function]
     if in_functions:
@@ -138,9 +142,9 @@ def main() -> int:
     sample = draw(SEED, SIZES)
     suite = SuiteMap(FOLDER, [path for folder in SIZES for path in files_of(folder)])
     suite.update(tuple(arguments.tests or ("tests", "src")))
-    results = Results(FOLDER / "results.jsonl")
+    results = Results(FOLDER / "results.jsonl", arguments.budget)
     explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8")) if EXPLAINED.exists() else {}
-    try_all([one for mutants in sample.values() for one in mutants], suite, results, arguments.budget)
+    try_all([one for mutants in sample.values() for one in mutants], suite, results)
     found, wrong = figures(sample, results, explained), faults(sample, results, explained)
     print(json.dumps(found, indent=1), *wrong, sep="\n")  # noqa: T201
     if arguments.json:
