@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task docs test test-slow test-browser fuzz check lint types coverage coverage-study wheel bench monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-browser fuzz mutants check lint types coverage coverage-study wheel bench monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -11,6 +11,7 @@ help:
 	@echo "test-slow  the tests left out of that: statistics, stress, memory, clusters"
 	@echo "test-browser  open the report in Chromium, which is installed where that is possible"
 	@echo "fuzz   20,000 generated cases and 50,000 damaged files, from a random seed that it prints"
+	@echo "mutants  402 small faults put into the code, one at a time: do the tests notice? (an hour)"
 	@echo "docs   build the documentation in build/docs, check its links"
 	@echo "check  lint, types, the built wheel on its own, the report in Chromium, docs, tests"
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
@@ -56,6 +57,10 @@ test-browser: $(VENV)/ready
 # What it finds becomes a test in tests/trust. SEED=... runs the same cases again.
 fuzz: $(VENV)/ready
 	$(WORKERS) $(BIN)/python tests/trust/fuzzing.py $(if $(SEED),--seed $(SEED))
+
+# Results are kept in build/mutants: stop it, and go on later. JSON=... writes the figures to a file.
+mutants: $(VENV)/ready
+	$(WORKERS) $(BIN)/python tests/trust/mutants/runner.py $(if $(JSON),--json $(JSON))
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -11,6 +11,8 @@ import json
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -41,12 +43,15 @@ Sample = dict[str, list[Mutant]]
 class Results:
     """The outcome of each mutant, one line of JSON each, valid while the code and the test are the same."""
 
-    def __init__(self, path: Path, budget: float) -> None:
-        self.path, self.budget = path, budget
+    def __init__(self, path: Path, tests_of: Callable[[Mutant], list[tuple[str, float]]]) -> None:
+        self.path, self._tests_of = path, tests_of
         self.files = test_files()
-        self.suite = hashlib.sha256(json.dumps(self.files).encode()).hexdigest()[:16]
         lines = path.read_text().splitlines() if path.exists() else []
         self.found = {line["id"]: line for line in map(json.loads, lines)}
+
+    def trial(self, mutant: Mutant) -> Trial:
+        """Return the mutant with the tests that it has to meet."""
+        return Trial(mutant, self._tests_of(mutant))
 
     def outcome(self, mutant: Mutant) -> str | None:
         """Return what became of a mutant, if that is known."""
@@ -54,10 +59,14 @@ class Results:
         if line is None or line["result"] == BROKEN or line["module"] != digest(mutant.path):
             return None
         if line["result"] == SURVIVED:
-            same = line["suite"] == self.suite and line["budget"] >= self.budget
-            return SURVIVED if same else None
+            return SURVIVED if line["met"] == self._hash(self.trial(mutant)) else None
         file = (line["test"] or "").partition("::")[0]
         return line["result"] if self.files.get(file) == line["file"] else None
+
+    def _hash(self, trial: Trial) -> str:
+        """Return a hash of the tests that a mutant meets: their names and the files that they are in."""
+        met = sorted((name, self.files.get(name.partition("::")[0])) for name, _ in trial.tests)
+        return hashlib.sha256(json.dumps(met).encode()).hexdigest()[:16]
 
     def add(self, trial: Trial, outcome: Outcome) -> None:
         """Keep one outcome."""
@@ -69,8 +78,7 @@ class Results:
             "tests": len(trial.tests),
             "module": digest(trial.mutant.path),
             "file": self.files.get(file),
-            "suite": self.suite,
-            "budget": self.budget,
+            "met": self._hash(trial),
         }
         self.found[trial.mutant.id] = line
         with self.path.open("a") as stream:
@@ -78,11 +86,9 @@ class Results:
         print(f"{outcome.result:9} {trial.mutant.id}  [{outcome.test or len(trial.tests)}]", flush=True)  # noqa: T201
 
 
-def try_all(mutants: list[Mutant], suite: SuiteMap, results: Results) -> None:
+def try_all(mutants: list[Mutant], results: Results) -> None:
     """Find out what becomes of the mutants whose outcome is not known."""
-    trials = [
-        Trial(one, suite.tests_of(one, results.budget)) for one in mutants if results.outcome(one) is None
-    ]
+    trials = [results.trial(one) for one in mutants if results.outcome(one) is None]
     at_import = [trial for trial in trials if not trial.mutant.function]
     in_functions = [trial for trial in trials if trial.mutant.function]
     if in_functions:
@@ -142,9 +148,9 @@ def main() -> int:
     sample = draw(SEED, SIZES)
     suite = SuiteMap(FOLDER, [path for folder in SIZES for path in files_of(folder)])
     suite.update(tuple(arguments.tests or ("tests", "src")))
-    results = Results(FOLDER / "results.jsonl", arguments.budget)
+    results = Results(FOLDER / "results.jsonl", cache(partial(suite.tests_of, budget=arguments.budget)))
     explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8")) if EXPLAINED.exists() else {}
-    try_all([one for mutants in sample.values() for one in mutants], suite, results)
+    try_all([one for mutants in sample.values() for one in mutants], results)
     found, wrong = figures(sample, results, explained), faults(sample, results, explained)
     print(json.dumps(found, indent=1), *wrong, sep="\n")  # noqa: T201
     if arguments.json:
