@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -78,12 +78,16 @@ class Forks(Reproducible):
 
     def __init__(self, trials: Sequence[Trial], modules: Sequence[str], report: Report) -> None:
         self.trials, self.modules, self.report = trials, modules, report
+        fastest = sorted({test for trial in trials for test in trial.tests}, key=lambda test: test[1])
+        # One test of each file: what it imports and compiles, the children need not.
+        self.first = list({name.partition("::")[0]: name for name, _ in reversed(fastest)}.values())
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try all mutants, in place of running the suite."""
         for module in self.modules:
             importlib.import_module(module)
         items = {item.nodeid: item for item in session.items}
+        _warm_up([items[name] for name in self.first if name in items])
         functions = _functions()
         gc.freeze()  # so that the children copy less
         killers = set()
@@ -107,6 +111,15 @@ class Forks(Reproducible):
         outcome = _in_child(partial(_run, [], None, [(item, WALL_SECONDS) for item in items]))
         if outcome.result != SURVIVED:
             raise RuntimeError(f"{outcome.test} fails without a mutant; its results mean nothing")
+
+
+def _warm_up(items: list[pytest.Item]) -> None:
+    """Run some tests, and forget what the library cached."""
+    for i, item in enumerate(items):
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=items[i + 1] if i + 1 < len(items) else None)
+    for cached in gc.get_objects():
+        if type(cached) is type(lru_cache(len)) and cached.__module__.startswith("temperance"):
+            cached.cache_clear()
 
 
 def code_of(mutant: Mutant) -> CodeType:
@@ -182,7 +195,7 @@ def _run(functions: list[FunctionType], code: CodeType | None, items: list[_Item
         if i == 0:
             item.config.pluginmanager.register(FirstFailure(output))
             reporter = item.config.pluginmanager.get_plugin("terminalreporter")
-            reporter._tw._file = sys.stdout  # which goes nowhere, unlike its own
+            reporter._tw._file = Path(os.devnull).open("w")  # noqa: SIM115  in place of its own copy
         following = items[i + 1][0] if i + 1 < len(items) else None
         signal.setitimer(signal.ITIMER_PROF, SECONDS + PATIENCE * seconds)
         item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
