@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task docs test test-slow test-browser fuzz kill check lint types coverage coverage-study wheel bench bench-peers monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-browser fuzz kill mutants reliability check lint types coverage coverage-study wheel bench bench-peers monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -12,6 +12,8 @@ help:
 	@echo "test-browser  test the report in Chromium, which is installed if possible"
 	@echo "fuzz   run 20,000 generated cases and 50,000 damaged files, from a random seed that it prints"
 	@echo "kill   kill every command that writes, 120 times and more, and make its storage fail (ten minutes)"
+	@echo "mutants  change the code in 402 small ways, one at a time: do the tests notice? (an hour)"
+	@echo "reliability  run fuzz, kill and mutants, write docs/reliability.md"
 	@echo "docs   build the documentation in build/docs, check its links"
 	@echo "check  run lint, types, the built wheel in an empty environment, the report in Chromium, docs, tests"
 	@echo "coverage  run the tests and measure coverage (half as long again)"
@@ -62,6 +64,17 @@ fuzz: $(VENV)/ready
 # Some faults need the rights of root, to mount a small disk; elsewhere their figure is 0.
 kill: $(VENV)/ready
 	$(WORKERS) $(BIN)/python tests/trust/killing.py $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON))
+
+# Results are kept in build/mutants: stop it, and go on later. JSON=... writes the figures to a file.
+mutants: $(VENV)/ready
+	$(WORKERS) $(BIN)/python tests/trust/mutants/runner.py $(if $(JSON),--json $(JSON))
+
+# The figures of a target are kept, so that one of them can be run again alone.
+reliability:
+	$(MAKE) fuzz JSON=docs/reliability/fuzz.json
+	$(MAKE) kill JSON=docs/reliability/kill.json
+	$(MAKE) mutants JSON=docs/reliability/mutants.json
+	$(BIN)/python benchmarks/reliability.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

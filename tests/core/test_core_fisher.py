@@ -188,6 +188,14 @@ def test_a_matrix_that_misjudges_the_step_is_damped_until_the_steps_fit():
     np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-5)
 
 
+def test_a_step_that_goes_down_is_taken_however_strong_the_damping():
+    # A thousandth of the curvature: the damping rises beyond its limit, where a step that fails would end it.
+    bowl = Bowl(fisher=CURVATURE / 1000)
+    solution = fisher_scoring(bowl, np.zeros(2))
+    assert solution.message == "converged"
+    np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-5)
+
+
 def test_many_parameters_use_lbfgs_and_say_so(monkeypatch):
     monkeypatch.setattr(fisher, "LARGEST_FISHER", 1)
     bowl = Bowl()

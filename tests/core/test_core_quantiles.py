@@ -1,6 +1,7 @@
 """Quantiles of weighted numbers: by their definition, and the same from parts as from all at once."""
 
 import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,11 +21,11 @@ def by_definition(values, weights, share):
     return enough[0], next((v for v in counted if v > enough[0]), np.nan)
 
 
-def from_parts(values, weights, cuts):
+def from_parts(values, weights, cuts, shares=SHARES):
     """Return the quantiles as parts of the numbers give them, and how many numbers were looked at twice."""
     parts = np.split(np.arange(len(values)), cuts)
     some = [(values[part], None if weights is None else weights[part]) for part in parts]
-    brackets = make_brackets([Sketch.of(*part) for part in some], SHARES)
+    brackets = make_brackets([Sketch.of(*part) for part in some], shares)
     if brackets.found is not None:
         return brackets.found, 0
     inside = [values_in_brackets(*part, brackets) for part in some]
@@ -50,6 +51,27 @@ def test_quantiles_are_by_definition_and_parts_give_the_same(drawn, cuts, points
     finally:
         module.POINTS = before
     np.testing.assert_array_equal([found.values, found.following], want)
+
+
+@pytest.mark.parametrize("points", [2, 3, 5, 4096])
+def test_the_order_in_which_weights_are_added_decides_nothing(points, monkeypatch):
+    # Tenths are no binary numbers: their sums differ in the last digit, and many quantiles end at a sum.
+    monkeypatch.setattr(module, "POINTS", points)
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        size = int(rng.integers(5, 30))
+        values, tenths = rng.integers(0, 15, size).astype(float), rng.integers(1, 4, size)
+        tenths[0] += -tenths.sum() % 10  # the shares below are then sums of tenths
+        total = int(tenths.sum())
+        want = []
+        for share in range(1, 10):
+            enough = [
+                v for v in np.unique(values) if int(tenths[values <= v].sum()) >= Fraction(share, 10) * total
+            ]
+            want.append((enough[0], min(values[values > enough[0]], default=np.nan)))
+        cuts = np.sort(rng.integers(0, size, 3))
+        found, _ = from_parts(values, tenths / 10, cuts, np.arange(1, 10) / 10)
+        np.testing.assert_array_equal(np.column_stack([found.values, found.following]), want)
 
 
 def test_few_of_many_numbers_are_looked_at_twice(monkeypatch):

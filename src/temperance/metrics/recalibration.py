@@ -1,7 +1,7 @@
 """Simple recalibrators, fitted by maximum likelihood.
 
-With l = log p of a row, minus its largest, the recalibrated probabilities are q = softmax(beta l + b). Without
-b this is temperature scaling. Each bias has a unit normal prior, which decides for classes with few rows and
+With l = log p of a row, minus its largest, the recalibrated probabilities are q = softmax(beta l + b).
+Without b this is temperature scaling. Each bias has a unit normal prior, which decides for classes with few rows and
 vanishes for others. The objectives and their solvers are those of `core`. l is float32, which is several
 times faster, with errors far below standard errors; sums over classes and rows are float64.
 """

@@ -1,0 +1,96 @@
+"""Every metric against its definition in exact arithmetic, on small cases with ties, zeros and weights."""
+
+from fractions import Fraction
+
+import metrics_by_definition as definition
+import mpmath
+import numpy as np
+import pytest
+
+from temperance import metrics
+from temperance.metrics.calibration_tests import maximum_survival, range_survival
+
+N_CASES = 150
+
+
+def draw_cases(seed):
+    """Return cases of few rows whose probabilities are sixteenths, with weights of quarters, 0 among them."""
+    rng = np.random.default_rng(seed)
+    for _ in range(N_CASES):
+        n_rows, n_classes = rng.integers(1, 9), rng.integers(2, 5)
+        sixteenths = rng.multinomial(16, rng.dirichlet(np.full(n_classes, 0.5)), size=n_rows)
+        if rng.random() < 0.5:
+            sixteenths = sixteenths[rng.integers(0, max(1, n_rows // 2), n_rows)]  # rows that are the same
+        labels, quarters = rng.integers(0, n_classes, n_rows), rng.integers(0, 8, n_rows)
+        quarters[rng.integers(n_rows)] = 4
+        yield sixteenths, labels, quarters
+
+
+def exact_rows(sixteenths, labels, quarters):
+    rows = zip(sixteenths.tolist(), labels.tolist(), quarters.tolist(), strict=True)
+    return [([Fraction(q, 16) for q in p], y, Fraction(w, 4)) for p, y, w in rows if w]
+
+
+CASES = [(exact_rows(*case), *case) for case in draw_cases(0)]
+
+
+def arguments(sixteenths, labels, quarters, dtype=np.float64):
+    return ((sixteenths / 16).astype(dtype), labels), {"sample_weight": quarters / 4}
+
+
+@pytest.mark.parametrize("name", ["accuracy", "nll", "brier", "overconfidence", "aurc"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores(name, dtype):
+    for rows, *case in CASES:
+        given, weights = arguments(*case, dtype)
+        want = float(getattr(definition, name)(rows))
+        assert getattr(metrics, name)(*given, **weights) == pytest.approx(want, rel=1e-13, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", ["ece", "mce", "classwise_ece", "debiased_ece"])
+@pytest.mark.parametrize("strategy", ["width", "mass"])
+def test_binned_errors(name, strategy):
+    for i, (rows, *case) in enumerate(CASES):
+        given, weights = arguments(*case)
+        bins = (1, 2, 3, 4, 7, 8, 15, 16)[i % 8]  # edges that are sixteenths, and others
+        want = float(getattr(definition, name)(rows, bins, strategy))
+        found = getattr(metrics, name)(*given, bins=bins, strategy=strategy, **weights)
+        assert found == pytest.approx(want, rel=1e-12, abs=1e-14), (bins, rows)
+
+
+@pytest.mark.parametrize("strategy", ["width", "mass"])
+def test_the_bins_of_a_diagram(strategy):
+    for rows, *case in CASES:
+        given, weights = arguments(*case)
+        diagram = metrics.reliability(*given, bins=4, strategy=strategy, **weights)
+        want = definition.gaps(definition.top_events(rows), 4, strategy)
+        filled = diagram.count > 0
+        found = np.column_stack([diagram.share, diagram.gap, diagram.accuracy, diagram.count])[filled]
+        np.testing.assert_allclose(found, np.array(want, float), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("column", [None, 0, 1])
+def test_calibration_tests(column):
+    for rows, *case in CASES:
+        given, weights = arguments(*case)
+        events = definition.top_events(rows) if column is None else definition.class_events(rows, column)
+        found = metrics.spiegelhalter(*given, class_=column, **weights)
+        z = definition.spiegelhalter(events)
+        assert found.statistic == pytest.approx(float(z), rel=1e-12, abs=1e-13)
+        assert found.p_value == pytest.approx(float(mpmath.erfc(abs(z) / mpmath.sqrt(2))), rel=1e-11)
+        for statistic, survival in (("kuiper", range_survival), ("ks", maximum_survival)):
+            test = metrics.cumulative_differences(*given, statistic=statistic, class_=column, **weights)
+            assert test.statistic == pytest.approx(float(definition.cumulative(events, statistic)), rel=1e-12)
+            assert test.p_value == survival(test.statistic)
+
+
+@pytest.mark.parametrize("x", [0.39, 0.4, 0.41, 0.6, 1.0, 3.0, 10.0])
+def test_the_range_of_brownian_motion_in_long_arithmetic(x):
+    series = mpmath.nsum(lambda k: (-1) ** (int(k) - 1) * k * mpmath.ncdf(-k * mpmath.mpf(x)), [1, 400])
+    assert range_survival(x) == pytest.approx(float(8 * series), abs=1e-12)
+
+
+@pytest.mark.parametrize("x", [0.19, 0.2, 0.21, 0.3, 1.0, 5.0])
+def test_the_maximum_of_brownian_motion_in_long_arithmetic(x):
+    series = mpmath.nsum(lambda k: (-1) ** int(k) * mpmath.ncdf(-(2 * k + 1) * mpmath.mpf(x)), [0, 400])
+    assert maximum_survival(x) == pytest.approx(float(4 * series), abs=1e-12)
