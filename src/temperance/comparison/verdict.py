@@ -221,7 +221,7 @@ class Verdict:
             "before": asdict(self.before) | {"nll": self.nll_before, "ece": self.ece_before},
             "after": asdict(self.after) | {"nll": self.nll_after, "ece": self.ece_after},
             "nll_gain": _without_infinities(asdict(self.nll_gain)),
-            "ece_gain": _without_infinities(asdict(self.ece_gain)),
+            "ece_gain": _without_infinities({"value": self.ece_gain.value, "error": self.ece_gain.error}),
             "changed_share": self.changed_share,
         }
 

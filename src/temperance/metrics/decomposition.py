@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Indices, Vector
 from temperance.labels import Names
 from temperance.metrics.predictions import Predictions, cached_slices, check_integer, check_rows
 from temperance.metrics.recalibration import Recalibration, Recalibrator, log_probabilities
@@ -100,7 +100,7 @@ def decompose(
     """
     check_choice("loss", loss, ("nll", "brier"))
     rows = check_rows(probs, labels, sample_weight, classes)
-    losses = recalibrated_losses(rows, folds, random_generator("random_state", random_state))[loss]
+    losses = Recalibrations(rows).out_of_fold(folds, random_generator("random_state", random_state))[loss]
     total, refinement = rows.mean(losses[0]), rows.mean(refined(rows, losses))
     return Decomposition(total, total - refinement, refinement)
 
@@ -199,24 +199,46 @@ def refined(rows: Predictions, losses: Vector) -> Vector:
     return best
 
 
-def recalibrated_losses(rows: Predictions, folds: int, generator: np.random.Generator) -> dict[str, Vector]:
-    """Return (3, N) out-of-fold losses: of the identity, a temperature, and a temperature with biases."""
-    n_rows = len(rows.probs)
-    folds = min(check_integer("folds", folds, 2), n_rows)
-    nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
-    fold = generator.permutation(n_rows) % folds
-    logs = log_probabilities(rows.probs, np.float32)
-    recalibration = Recalibration(logs, rows.labels, rows.class_totals)
-    models = (Recalibrator(1.0, np.zeros(logs.shape[1])),) * 2
-    for held in range(folds):
-        # Starting from the last fold's fit saves passes. Both fits are convex and run to convergence, so
-        # that the start, which has seen the held rows, leaves no trace that matters.
-        # With nothing to learn from, as for a single row, a fit returns its start, the identity.
-        weight = np.where(fold == held, 0.0, rows.weight)
-        models = recalibration.fit(weight, models) if weight.any() else models
-        index = np.flatnonzero(fold == held)
-        for block in cached_slices(len(index), logs.shape[1]):
-            chosen = index[block]
+class Recalibrations:
+    """The recalibrators of some rows, and the losses that they leave: `nll` and `brier`, by name."""
+
+    def __init__(self, rows: Predictions) -> None:
+        self.rows = rows
+        self._logs = log_probabilities(rows.probs, np.float32)
+        self._family = Recalibration(self._logs, rows.labels, rows.class_totals)
+        # Each fit starts from the last one, which saves passes. All are convex and run to convergence, so
+        # that a start which has seen the held rows leaves no trace that matters.
+        self._models = (Recalibrator(1.0, np.zeros(self._logs.shape[1])),) * 2
+
+    def out_of_fold(self, folds: int, generator: np.random.Generator) -> dict[str, Vector]:
+        """Return (3, N) losses: of the identity, a temperature, and a temperature with biases."""
+        rows, n_rows = self.rows, len(self.rows.probs)
+        folds = min(check_integer("folds", folds, 2), n_rows)
+        nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
+        fold = generator.permutation(n_rows) % folds
+        for held in range(folds):
+            weight = np.where(fold == held, 0.0, rows.weight)
+            # With nothing to learn from, as for a single row, the recalibrators stay the identity.
+            models = self._fit(weight) if weight.any() else self._models
+            index = np.flatnonzero(fold == held)
             for which, model in enumerate(models, start=1):
-                nll[which, chosen], brier[which, chosen] = model.losses(logs[chosen], rows.labels[chosen])
-    return {"nll": nll, "brier": brier}
+                nll[which, index], brier[which, index] = self._losses(model, index)
+        return {"nll": nll, "brier": brier}
+
+    def in_sample(self) -> tuple[dict[str, Vector], float]:
+        """Return N losses of a temperature with biases that is fitted to all rows, and its parameters."""
+        rows = self.rows
+        _, model = self._fit(rows.weight)
+        nll, brier = self._losses(model, np.arange(len(rows.probs)))
+        return {"nll": nll, "brier": brier}, self._family.effective_parameters(rows.weight, model)
+
+    def _fit(self, weight: Vector) -> tuple[Recalibrator, Recalibrator]:
+        self._models = self._family.fit(weight, self._models)
+        return self._models
+
+    def _losses(self, model: Recalibrator, index: Indices) -> tuple[Vector, Vector]:
+        nll, brier = np.empty(len(index)), np.empty(len(index))
+        for block in cached_slices(len(index), self._logs.shape[1]):
+            chosen = index[block]
+            nll[block], brier[block] = model.losses(self._logs[chosen], self.rows.labels[chosen])
+        return nll, brier

@@ -110,6 +110,17 @@ class Recalibration:
         bias[self.own] = found.bias[:-1]
         return scaled, Recalibrator(beta * found.beta, bias)
 
+    def effective_parameters(self, weight: Vector, model: Recalibrator) -> float:
+        """Return how many parameters the rows determine: a bias counts less the more its prior decides.
+
+        With h the information of the rows on a bias, it counts h / (h + 1). The temperature is one more, and
+        a constant that all biases share is one less.
+        """
+        theta = np.concatenate([[-np.log(model.beta)], model.bias])
+        precision = bias_objective(self.rows, weight).diagonal(theta)[1:] * weight.sum()
+        own = precision if self.own is None else precision[self.own]
+        return max(float((1 - _RIDGE / own).sum()), 1.0)
+
     def _merged(self, beta: float) -> Floats:
         """Return beta l of the classes with biases, and the log of the sum of exp(beta l) of all others."""
         assert self.own is not None
