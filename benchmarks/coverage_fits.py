@@ -1,4 +1,4 @@
-"""Standard errors of fits: how often is the true parameter within 1.96 of them?
+"""Standard errors of fits: how often the true parameter is within 1.96 of them.
 
 Labels are drawn from the model that is fitted.
 

@@ -3,16 +3,15 @@
     python benchmarks/coverage_of_intervals.py                     runs all simulations, then writes the page
     python benchmarks/coverage_of_intervals.py --simulations 0     writes the page from what is done
 
-Each simulation draws rows, evaluates them, and asks which intervals contain the truth. What is done is kept in
-the folder of `--store`, a file for each cell. Stop it at any time, and go on later: simulations are added in
-rounds, so that all cells have about as many.
+Each simulation draws rows, evaluates them, and asks which intervals contain the truth. What is done is kept
+in the folder of `--store`, a file for each cell. Stop it at any time, and go on later: simulations are added
+in rounds, so that all cells have about as many.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import warnings
 from itertools import product
 from pathlib import Path
@@ -20,37 +19,29 @@ from pathlib import Path
 import coverage_fits
 import numpy as np
 from coverage_page import page
-from coverage_worlds import BINS, ECE_GAIN, NLL_GAIN, SCENARIOS, draw, draw_labels, true_values
+from coverage_worlds import BINS, NLL_GAIN, SCENARIOS, draw, draw_labels, true_values
 
 from temperance.comparison.difference import Difference
 from temperance.metrics import METRICS
-from temperance.metrics.bins import assign, bin_edges
 from temperance.metrics.evaluation import Scorer
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.resamples import DRAWS
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES, CLASSES = (200, 1000, 5000), (2, 4, 20)
-NAMES = (*(name for name in METRICS if name != "mce"), NLL_GAIN, ECE_GAIN)
+NAMES = (*(name for name in METRICS if name != "mce"), NLL_GAIN)
 LEVEL = 0.95
 AT_ONCE = 100  # simulations of a round
 TOGETHER = ((200, 1000), (5000,))  # sizes whose rounds alternate
 
 
 def intervals(scorer, probs, rival, labels):
-    """Return the interval of every metric, and those of the gains that `compare` shows."""
+    """Return the interval of every metric, and that of the gain that `compare` shows."""
     rows, others = check_rows(probs, labels), check_rows(rival, labels)
     found = dict(scorer.evaluate(rows))
     share = rows.weight / rows.total
     found[NLL_GAIN] = Difference.of(rows.nll - others.nll, share).interval(LEVEL)
-    found[ECE_GAIN] = Difference.of(_gaps(rows) - _gaps(others), share).interval(LEVEL)
     return found
-
-
-def _gaps(rows):
-    """Return one number for each row, whose mean is the error in bins, as `comparison.verdict` has it."""
-    index = assign(rows.confidence, bin_edges(rows.confidence, rows.weight, BINS, "width"))
-    return np.sign(np.bincount(index, rows.residual, BINS))[index] * rows.residual
 
 
 def misses(scorer, cell, truths, seeds):
@@ -78,13 +69,15 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, cell):
+        """Return what is stored of a cell, or None."""
         path = self._path(cell)
         return json.loads(path.read_text()) if path.exists() else None
 
     def write(self, cell, content):
+        """Replace what is stored of a cell."""
         new = self._path(cell).with_suffix(".new")
         new.write_text(json.dumps(content))
-        os.replace(new, self._path(cell))
+        new.replace(self._path(cell))
 
     def add(self, cell, n, **columns):
         """Add the counts of some simulations to those of a cell."""

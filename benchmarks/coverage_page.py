@@ -26,9 +26,10 @@ TRUTHS = """\
 Logits are normal with standard deviation 2 unless a scenario says otherwise. The constructions of the
 intervals were chosen on the first four scenarios. Nothing was chosen on the last two.
 
-The truth of `ece`, `debiased_ece` and `classwise_ece` is that of the same 15 bins. The truth of the calibration
-and refinement parts is that of the best recalibrator of their family. `mce` has no interval. The differences
-are those of two classifiers on the same rows, as `compare` shows them.
+The truth of `ece`, `debiased_ece` and `classwise_ece` is that of the same 15 bins. The truth of the
+calibration and refinement parts is that of the best recalibrator of their family. `mce` has no interval.
+The difference is that of two classifiers on the same rows, as `compare` shows it. The gain of the ECE that
+`compare` shows has no interval: noise adds more to the smaller of two calibration errors.
 
 Where the truth is 0, an interval with two tails has nothing below it to miss, and covers at least 97.5 % of
 the time. Such cells are counted apart.
@@ -37,8 +38,8 @@ the time. Such cells are counted apart.
 CONSERVATIVE = """\
 Calibration errors are sums of absolute values. Noise adds to them, by how much depends on which residuals are
 0, and the rows do not tell which. An interval that covers for every truth must then cover some of them too
-often: `classwise_ece` with few rows for each class and bin is the clearest case. Entries above 97 % cost length.
-Entries below 93 % are intervals that promise too much.
+often: `classwise_ece` with few rows for each class and bin is the clearest case. Entries above 97 % cost
+length. Entries below 93 % are intervals that promise too much.
 """
 
 
@@ -66,8 +67,8 @@ def _numbers(results):
     fewest = min(min(numbers) for numbers in by_size.values())
     error = 100 * np.sqrt(0.05 * 0.95 / fewest)
     return (
-        f"\nSimulations of a cell: {', '.join(said)}. The standard error of an entry is about {error:.1f} with "
-        f"{fewest} simulations,\nso that some entries are outside by chance."
+        f"\nSimulations of a cell: {', '.join(said)}.\nThe standard error of an entry is about {error:.1f} "
+        f"with {fewest} simulations, so that some entries are outside by chance."
     )
 
 
@@ -109,9 +110,10 @@ def _fits(fits):
     lines = [
         "## Standard errors of fits",
         "",
-        "How often the true parameter is within 1.96 standard errors of the fitted one. Labels are drawn from",
-        "the model that is fitted. The prior of `bayes` is part of its standard errors: they are those of a",
-        "population of classifiers, and one truth, here a single temperature, may be covered more or less often.",
+        "How often the true parameter is within 1.96 standard errors of the fitted one. Labels are drawn",
+        "from the model that is fitted. The prior of `bayes` is part of its standard errors: they are those",
+        "of a population of classifiers, and one truth, here a single temperature, may be covered more or",
+        "less often.",
         "",
         "| method | N | K | simulations | coverage in percent |",
         "|---|---|---|---|---|",

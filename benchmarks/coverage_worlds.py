@@ -30,7 +30,7 @@ SCENARIOS = TUNED | FRESH
 BINS = 15
 POPULATION = 200_000
 PARTS = 5  # of the population, each of so many rows
-NLL_GAIN, ECE_GAIN = "nll difference", "ece difference"
+NLL_GAIN = "nll difference"
 
 
 def draw(n_rows, n_classes, scenario, rng):
@@ -68,7 +68,7 @@ def true_values(n_classes, scenario):
 
 
 def _values(truth, probs, rival, calibrated):
-    rows, ours = _with_truth(truth, probs), _binned_error(truth, probs)
+    rows, error = _with_truth(truth, probs), _binned_error(truth, probs)
     (nll, brier), *recalibrated = (_losses(truth, q) for q in (probs, *_recalibrated(truth, probs)))
     # Where p is the truth no recalibrator is better; one fitted to a sample would seem to be.
     best = [(nll, brier)] if calibrated else [(nll, brier), *recalibrated]
@@ -81,14 +81,13 @@ def _values(truth, probs, rival, calibrated):
         "brier": brier,
         "brier_calibration": brier - brier_refinement,
         "brier_refinement": brier_refinement,
-        "ece": ours,
-        "debiased_ece": ours,
+        "ece": error,
+        "debiased_ece": error,
         "classwise_ece": _classwise_error(truth, probs),
         "smooth_ece": fixed_point(grid_mean(rows)),
         "overconfidence": -rows.residual.mean(),
         "aurc": RiskCurve(rows).area,
         NLL_GAIN: (truth * (np.log(rival) - np.log(probs))).sum(axis=1).mean(),
-        ECE_GAIN: ours - _binned_error(truth, rival),
     }
 
 

@@ -7,10 +7,12 @@ variable is noncentral, and the truth is its noncentrality:
 
     D / c  ~  chi-squared with nu degrees of freedom and noncentrality truth / c
 
-For the negative log-likelihood close to the truth c = 1 / 2N, and nu is the number of parameters. Further away
-the rows tell: the variance of the right side at truth + nu c = D is about 4 c D, which must be s^2. What the
-fit adds, nu c, stays parameters / 2N. The Brier score has no theorem of its own. It is taken to gain from the
-fit in the same proportion to its D. The interval holds the truths that an equal-tailed test does not reject.
+For the negative log-likelihood close to the truth c = 1 / 2N, and nu is the number of parameters. Further
+away the rows tell: the variance of the right side at truth + nu c = D is about 4 c D, which must be s^2. What
+the fit adds, nu c, stays parameters / 2N. The Brier score has no theorem of its own. It is taken to gain from
+the fit in the same proportion to its D. The interval holds the truths that an equal-tailed test does not
+reject. By chance D may be so small that it rejects all of them; the upper end is at least that of D = nu c,
+the mean for a calibrated classifier.
 
 What the fit adds to the calibration part it takes from the refinement part. The interval of that one is the
 interval of the mean loss after the fit, moved up by as much.
@@ -97,14 +99,15 @@ def noncentral_interval(
 
     if unit <= 0:
         return max(observed, 0.0), max(observed, 0.0)
-    freedom, statistic = optimism / unit, max(observed, 0.0) / unit
+    freedom = optimism / unit
 
-    def noncentrality(tail: float) -> float:
-        """Return the one at which what was observed has this lower tail; it falls as that grows."""
+    def noncentrality(statistic: float, tail: float) -> float:
+        """Return the one at which the statistic has this lower tail, which falls as it grows."""
         low, high = 0.0, 2 * statistic + 100.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             low, high = (middle, high) if chndtr(statistic, freedom, middle) > tail else (low, middle)
         return low
 
-    return unit * noncentrality((1 + confidence) / 2), unit * noncentrality((1 - confidence) / 2)
+    low = noncentrality(max(observed, 0.0) / unit, (1 + confidence) / 2)
+    return unit * low, unit * noncentrality(max(observed, optimism) / unit, (1 - confidence) / 2)
