@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task docs test test-slow test-browser fuzz check lint types coverage coverage-study wheel bench monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-browser fuzz check lint types coverage coverage-of-intervals wheel bench monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -14,7 +14,7 @@ help:
 	@echo "docs   build the documentation in build/docs, check its links"
 	@echo "check  lint, types, the built wheel on its own, the report in Chromium, docs, tests"
 	@echo "coverage  the tests, with the lines that they run (half as long again)"
-	@echo "coverage-study  how often intervals contain the truth (four hours), and docs/coverage.md from it"
+	@echo "coverage-of-intervals  how often intervals contain the truth (three hours), into docs/coverage.md"
 	@echo "bench  speed as ratios to np.exp, in one run"
 	@echo "monitoring  false alarms and power of temperance check, into docs/monitoring.md"
 	@echo "prior, bayes-evaluation: learn the population prior from the files in TASKS,"
@@ -68,8 +68,8 @@ coverage: $(VENV)/ready
 	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=95
 
 # Simulations that are done are kept: stop it, and go on later.
-coverage-study: $(VENV)/ready
-	TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --jobs 2
+coverage-of-intervals: $(VENV)/ready
+	TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage_of_intervals.py
 
 # Sphinx and its theme are not needed for anything else, so they are installed when the site is built.
 $(VENV)/docs-ready: $(VENV)/ready

@@ -29,7 +29,7 @@ FRESH = {
 SCENARIOS = TUNED | FRESH
 BINS = 15
 POPULATION = 200_000
-PARTS = 5  # of the population, each of so many rows
+PARTS = 2  # of the population, each of so many rows
 NLL_GAIN = "nll difference"
 
 
@@ -69,10 +69,10 @@ def true_values(n_classes, scenario):
 
 def _values(truth, probs, rival, calibrated):
     rows, error = _with_truth(truth, probs), _binned_error(truth, probs)
-    (nll, brier), *recalibrated = (_losses(truth, q) for q in (probs, *_recalibrated(truth, probs)))
+    nll, brier = _losses(truth, probs)
     # Where p is the truth no recalibrator is better; one fitted to a sample would seem to be.
-    best = [(nll, brier)] if calibrated else [(nll, brier), *recalibrated]
-    nll_refinement, brier_refinement = (min(column) for column in zip(*best, strict=True))
+    best = probs if calibrated else _recalibrated(truth, probs)
+    nll_refinement, brier_refinement = map(min, (nll, brier), _losses(truth, best))
     return {
         "accuracy": rows.correct.mean(),
         "nll": nll,
@@ -118,17 +118,15 @@ def _losses(truth, probs):
 
 
 def _recalibrated(truth, probs):
-    """Yield the probabilities after the best temperature, and after the best temperature with biases."""
+    """Return the probabilities after the best temperature with class biases."""
     logs, n_rows = np.log(probs), len(probs)
-    for n_biases in (0, probs.shape[1] - 1):
-        pad = np.zeros(probs.shape[1] - n_biases)
 
-        def loss(theta, pad=pad):
-            log_q = log_softmax(theta[0] * logs + np.append(pad, theta[1:]), axis=1)
-            error = (np.exp(log_q) - truth) / n_rows
-            gradient = np.append((error * logs).sum(), error.sum(axis=0)[len(pad) :])
-            return -(truth * log_q).sum() / n_rows, gradient
+    def loss(theta):
+        log_q = log_softmax(theta[0] * logs + np.append(0.0, theta[1:]), axis=1)
+        error = (np.exp(log_q) - truth) / n_rows
+        gradient = np.append((error * logs).sum(), error.sum(axis=0)[1:])
+        return -(truth * log_q).sum() / n_rows, gradient
 
-        start = np.append(1.0, np.zeros(n_biases))
-        best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-7}).x
-        yield softmax(best[0] * logs + np.append(pad, best[1:]), axis=1)
+    start = np.append(1.0, np.zeros(probs.shape[1] - 1))
+    best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-6}).x
+    return softmax(best[0] * logs + np.append(0.0, best[1:]), axis=1)

@@ -59,17 +59,20 @@ def evaluate(
     classes: Names | None = None,
     progress: Callable[[float], None] | bool | None = True,
 ) -> Evaluation:
-    """Compute all metrics, each with a bootstrap interval over rows.
+    """Compute all metrics, each with an interval.
 
-    Means have percentile intervals. Calibration errors are biased upward, and their percentiles are even
-    more so: their intervals are those of a test that knows the noise of the rows, see `metrics.bootstrap`.
-    They cover the error of the same bins in the population, also when that is 0, and contain the estimate.
-    `debiased_ece` estimates the same number as `ece`, with an interval from its own distribution. `mce` has
-    none, and nan for its ends: the worst bin is often the one with the fewest rows, whose noise a resample
-    cannot see. docs/coverage.md has the coverage of each interval, measured on simulated data.
+    Intervals of means take the skewness of the rows into account; that of the accuracy is Wilson's.
+    Calibration errors are biased upward: their intervals are those of a test that knows the noise of the
+    rows, from resamples, see `metrics.bootstrap`. They cover the error of the same bins in the population,
+    also when that is 0, and contain the estimate. `debiased_ece` estimates the same number as `ece`, with an
+    interval from its own distribution. `mce` has none, and nan for its ends: the worst bin is often the one
+    with the fewest rows, whose noise a resample cannot see.
 
-    The intervals of the calibration and refinement parts hold the recalibrators fixed: they show the noise
-    of the rows judged, not of the fits, and are about what these recalibrators can mend.
+    The intervals of the calibration and refinement parts are those of a likelihood ratio, and know what the
+    fit of the recalibrators adds. They are about the best temperature with class biases, and may reach
+    further than the value, where too few rows show what that recalibrator could mend. docs/coverage.md has
+    the coverage of each interval, measured on simulated data. A single row has no intervals but that of the
+    accuracy.
 
     `tests` of the result has tests of calibration with p-values: `spiegelhalter`, `cox`, and
     `cumulative_differences` with both of its statistics, all for the top label.
@@ -85,7 +88,7 @@ def evaluate(
     random_state : int, numpy Generator or None
         The same integer gives the same numbers.
     draws : int
-        Number of resamples.
+        Number of resamples behind the intervals of calibration errors.
     sample_weight : array of shape (N,), optional
         Values are as if a row of weight k were k rows. Intervals resample rows as given, with their
         weights: k copies of a row are not k observations.
@@ -103,6 +106,10 @@ def evaluate(
     References
     ----------
     .. [1] Efron (1979). Bootstrap methods: Another look at the jackknife. doi:10.1214/aos/1176344552
+    .. [2] Hall (1992). On the removal of skewness by transformation.
+       doi:10.1111/j.2517-6161.1992.tb01876.x
+    .. [3] Wilks (1938). The large-sample distribution of the likelihood ratio for testing composite
+       hypotheses. doi:10.1214/aoms/1177732360
 
     Examples
     --------
