@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task docs test test-slow test-browser fuzz kill mutants reliability check lint types coverage coverage-study wheel bench bench-peers monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-browser fuzz kill mutants reliability check lint types coverage coverage-of-intervals wheel bench bench-peers monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -17,7 +17,7 @@ help:
 	@echo "docs   build the documentation in build/docs, check its links"
 	@echo "check  run lint, types, the built wheel in an empty environment, the report in Chromium, docs, tests"
 	@echo "coverage  run the tests and measure coverage (half as long again)"
-	@echo "coverage-study  measure how often intervals contain the truth (four hours), write docs/coverage.md"
+	@echo "coverage-of-intervals  measure how often intervals contain the truth (three hours), write docs/coverage.md"
 	@echo "bench  measure speed as ratios to np.exp, in one run"
 	@echo "bench-peers  measure other libraries beside ours (an hour, 6 GB), write docs/benchmarks"
 	@echo "monitoring  simulate false alarms and power of temperance check, write docs/monitoring.md"
@@ -87,8 +87,8 @@ coverage: $(VENV)/ready
 	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=95
 
 # Simulations that are done are kept: stop it, and go on later.
-coverage-study: $(VENV)/ready
-	TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --jobs 2
+coverage-of-intervals: $(VENV)/ready
+	TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/coverage_of_intervals.py
 
 # Sphinx and its theme are not needed for anything else, so they are installed when the site is built.
 $(VENV)/docs-ready: $(VENV)/ready

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import t
 
 from temperance import compare
 from temperance.comparison.difference import Difference
@@ -13,10 +13,12 @@ from temperance.comparison.recommendation import Recommendation, recommend
 from temperance.comparison.verdict import give_verdict
 from temperance.data import simulate
 from temperance.metrics import Estimate, Evaluation, ece
+from temperance.metrics.mean_intervals import distances, skewness_of
 
 N_ROWS = 900
 NOISE = np.random.default_rng(0).standard_normal(N_ROWS)
-NOISE = (NOISE - NOISE.mean()) / NOISE.std()
+NOISE = np.concatenate([NOISE[:450], -NOISE[:450]])  # without skewness
+NOISE = NOISE / NOISE.std(ddof=1)
 
 
 def result(nll, *, said=0.97, right=0.9, noise=0.0, changed_share=0.0, calibration_error=0.05):
@@ -86,7 +88,7 @@ def test_without_a_recommendation_the_verdict_is_about_the_best_method_tried():
     assert verdict.sentences == (
         "The classifier says 97.0 % and is right 90.0 % of the time.",
         "No difference that these rows can show: no method lowers the NLL, 0.4000, by more than one standard "
-        "error. The best, ts, changes it by +0.0100 (95 % interval -0.0292 to 0.0492).",
+        "error. The best, ts, changes it by +0.0100 (95 % interval -0.0293 to 0.0493).",
         "Leave the classifier as it is.",
     )
 
@@ -127,7 +129,10 @@ def test_the_numbers_are_those_of_the_rows(compared):
     spread = np.average((difference - share @ difference) ** 2, weights=share)
     error = np.sqrt(spread * np.sum(share**2) / (1 - np.sum(share**2)))
     assert verdict.nll_gain.value == pytest.approx(share @ difference)
-    assert verdict.nll_gain.high - verdict.nll_gain.low == pytest.approx(2 * norm.ppf(0.975) * error)
+    lengths = verdict.nll_gain.value - verdict.nll_gain.low, verdict.nll_gain.high - verdict.nll_gain.value
+    skewed = distances(skewness_of(share * (difference - share @ difference)), 1 / np.sum(share**2), 0.95)
+    assert lengths == pytest.approx(np.array(skewed) * error)
+    assert sum(lengths) == pytest.approx(2 * t.ppf(0.975, 2400) * error, rel=0.02)
     assert verdict.before.said == pytest.approx(share @ before.confidence)
     assert verdict.after.right == pytest.approx(share @ after.correct)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate
+from temperance.metrics.mean_intervals import distances, skewness_of
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,10 @@ class Difference:
         The mean difference.
     error : float
         Its standard error.
+    skewness : float
+        Its skewness: rows with large gains or losses make one end of the interval further away.
+    rows : float
+        How many rows of equal weight would have this error.
 
     Examples
     --------
@@ -31,6 +35,8 @@ class Difference:
 
     value: float
     error: float
+    skewness: float = field(default=0.0, compare=False)
+    rows: float = field(default=np.inf, compare=False)
 
     @classmethod
     def of(cls, rows: Vector, share: Vector) -> Difference:
@@ -39,9 +45,10 @@ class Difference:
         if concentration >= 1 - 1e-12:
             return cls(value, np.inf)
         variance = float((rows - value) ** 2 @ share) * concentration / (1 - concentration)
-        return cls(value, float(np.sqrt(variance)))
+        moves = share * (rows - value)
+        return cls(value, float(np.sqrt(variance)), skewness_of(moves), 1 / concentration)
 
     def interval(self, confidence: float) -> Estimate:
-        """Return the normal interval."""
-        half = NormalDist().inv_cdf((1 + confidence) / 2) * self.error
-        return Estimate(self.value, self.value - half, self.value + half)
+        """Return the interval, with the skewness of the rows taken into account."""
+        below, above = distances(self.skewness, self.rows, confidence)
+        return Estimate(self.value, self.value - below * self.error, self.value + above * self.error)

@@ -88,7 +88,9 @@ class Verdict:
     nll_gain : Estimate
         How much the NLL falls, with its interval; paired over rows.
     ece_gain : Difference
-        How much the calibration error falls, with its standard error; paired over rows.
+        How much the calibration error falls, with its standard error; paired over rows. No interval of it
+        is shown: noise adds more to the smaller of two calibration errors, so that the gain comes out too
+        small on average, and an interval around it would not cover.
     changed_share : float
         The share of decisions that the method changes.
     alternative : str or None
@@ -221,7 +223,7 @@ class Verdict:
             "before": asdict(self.before) | {"nll": self.nll_before, "ece": self.ece_before},
             "after": asdict(self.after) | {"nll": self.nll_after, "ece": self.ece_after},
             "nll_gain": _without_infinities(asdict(self.nll_gain)),
-            "ece_gain": _without_infinities(asdict(self.ece_gain)),
+            "ece_gain": _without_infinities({"value": self.ece_gain.value, "error": self.ece_gain.error}),
             "changed_share": self.changed_share,
         }
 

@@ -207,6 +207,7 @@ def debiased_interval(diagram: Reliability, noise: Any, confidence: float) -> Es
     """Return the debiased error with its interval, given draws of the noise of share times gap."""
     gaps, deviations = diagram.share * diagram.gap, (diagram.share * _deviation(diagram))[:, None]
     observed = float(_debiased_sum(gaps[:, None], deviations)[0])
+    deviations = deviations.astype(np.float32)  # as the noise
     norm, value = float(np.abs(gaps).sum()), max(0.0, observed)
     low, high = kept_scales(observed, gaps, noise, confidence, lambda moved: _debiased_sum(moved, deviations))
     return Estimate(value, min(low * norm, value), min(max(high * norm, value), 1.0))

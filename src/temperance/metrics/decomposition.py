@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from temperance.core.arrays import Vector
 from temperance.labels import Names
 from temperance.metrics.predictions import Predictions, check_integer, check_rows
-from temperance.metrics.recalibration import log_probabilities
+from temperance.metrics.recalibration import Recalibrators, log_probabilities
 from temperance.metrics.vocabulary import open_recalibration
 from temperance.validation import check_choice, random_generator
 
@@ -101,7 +101,7 @@ def decompose(
     """
     check_choice("loss", loss, ("nll", "brier"))
     rows = check_rows(probs, labels, sample_weight, classes)
-    losses = recalibrated_losses(rows, folds, random_generator("random_state", random_state))[loss]
+    losses = Recalibrations(rows).out_of_fold(folds, random_generator("random_state", random_state))[loss]
     total, refinement = rows.mean(losses[0]), rows.mean(refined(rows, losses))
     return Decomposition(total, total - refinement, refinement)
 
@@ -200,22 +200,38 @@ def refined(rows: Predictions, losses: Vector) -> Vector:
     return best
 
 
-def recalibrated_losses(rows: Predictions, folds: int, generator: np.random.Generator) -> dict[str, Vector]:
-    """Return (3, N) out-of-fold losses: of the identity, a temperature, and a temperature with biases."""
-    n_rows = len(rows.probs)
-    folds = min(check_integer("folds", folds, 2), n_rows)
-    nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
-    fold = generator.permutation(n_rows) % folds
-    logs = log_probabilities(rows.probs, np.float32)
-    recalibration = open_recalibration(logs, rows.labels, rows.class_totals)
-    models, fits = recalibration.start, []
-    for held in range(folds):
-        # Starting from the last fold's fit saves passes. Both fits are convex and run to convergence, so
-        # the initial value, which has seen the held-out rows, does not matter.
-        # Without rows to fit to, as for a single row, a fit returns its initial value, the identity.
-        weight = np.where(fold == held, 0.0, rows.weight)
-        models = recalibration.fit(weight, models) if weight.any() else models
-        fits.append(models)
-    for which, of_folds in enumerate(zip(*fits, strict=True), start=1):
-        nll[which], brier[which] = recalibration.losses(of_folds, fold)
-    return {"nll": nll, "brier": brier}
+class Recalibrations:
+    """The recalibrators of some rows, and the losses after each: `nll` and `brier`, by name."""
+
+    def __init__(self, rows: Predictions) -> None:
+        self.rows = rows
+        logs = log_probabilities(rows.probs, np.float32)
+        self._family = open_recalibration(logs, rows.labels, rows.class_totals)
+        # Each fit starts from the last one, which saves passes. All are convex and run to convergence, so an
+        # initial value that has seen the held-out rows does not matter.
+        self._models = self._family.start
+
+    def out_of_fold(self, folds: int, generator: np.random.Generator) -> dict[str, Vector]:
+        """Return (3, N) losses: of the identity, a temperature, and a temperature with biases."""
+        rows, n_rows = self.rows, len(self.rows.probs)
+        folds = min(check_integer("folds", folds, 2), n_rows)
+        nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
+        fold, fits = generator.permutation(n_rows) % folds, []
+        for held in range(folds):
+            weight = np.where(fold == held, 0.0, rows.weight)
+            # Without rows to fit to, as for a single row, the recalibrators stay the identity.
+            fits.append(self._fit(weight) if weight.any() else self._models)
+        for which, of_folds in enumerate(zip(*fits, strict=True), start=1):
+            nll[which], brier[which] = self._family.losses(of_folds, fold)
+        return {"nll": nll, "brier": brier}
+
+    def in_sample(self) -> tuple[dict[str, Vector], float]:
+        """Return N losses of a temperature with biases that is fitted to all rows, and its parameters."""
+        weight = self.rows.weight
+        _, model = self._fit(weight)
+        nll, brier = self._family.losses([model], np.zeros(len(weight), np.intp))
+        return {"nll": nll, "brier": brier}, self._family.effective_parameters(weight, model)
+
+    def _fit(self, weight: Vector) -> Recalibrators:
+        self._models = self._family.fit(weight, self._models)
+        return self._models

@@ -1,11 +1,12 @@
 """Every metric at once, with intervals.
 
-    means   accuracy, nll, brier, overconfidence and the parts of the losses are weighted means of one number
-            for each row; so is, to first order, aurc
-    norms   ece, classwise_ece and smooth_ece are norms of mean residuals
+    means         nll, brier and overconfidence are weighted means of one number for each row; so is, to
+                  first order, aurc: intervals from variance and skewness, `mean_intervals`
+    proportions   accuracy: Wilson's interval
+    norms         ece, classwise_ece and smooth_ece are norms of mean residuals: `bootstrap`
+    parts         what a fit of recalibrators takes from a loss, and what it leaves: `calibration_part`
 
-The numbers of a row are computed once, and resampling needs no probabilities: `resamples` has the counts,
-`bootstrap` the intervals.
+The numbers of a row are computed once, and resampling needs no probabilities: `resamples` has the counts.
 """
 
 from __future__ import annotations
@@ -16,23 +17,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.core.arrays import Vector
 from temperance.labels import Names
 from temperance.metrics.binned import debiased_interval
 from temperance.metrics.bins import assign, bin_edges, check_bins
-from temperance.metrics.bootstrap import (
-    Residuals,
-    bootstrap,
-    kept_scales,
-    mean_interval,
-    norm_interval,
-)
+from temperance.metrics.bootstrap import Residuals, bootstrap, norm_interval
+from temperance.metrics.calibration_part import fitted_losses
 from temperance.metrics.calibration_tests import Event, cumulative_of, spiegelhalter_of
 from temperance.metrics.class_bins import ClassBins, calibrated_noise
 from temperance.metrics.cox import cox_of
-from temperance.metrics.decomposition import recalibrated_losses, refined
+from temperance.metrics.decomposition import Recalibrations, refined
 from temperance.metrics.diagram import bin_rows
 from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
+from temperance.metrics.mean_intervals import SamplingError, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
 from temperance.metrics.resamples import DRAWS, Resamples
 from temperance.metrics.selective import RiskCurve
@@ -41,7 +37,7 @@ from temperance.metrics.sums import group_sums
 from temperance.progress import reporting
 from temperance.validation import random_generator
 
-_RANGES = {"accuracy": (0, 1), "aurc": (0, 1), "overconfidence": (-1, 1)}  # others: from 0 up
+_FOLDS = 5  # of the recalibrators
 METRICS = (
     "accuracy",
     *("nll", "nll_calibration", "nll_refinement"),
@@ -63,17 +59,20 @@ def evaluate(
     classes: Names | None = None,
     progress: Callable[[float], None] | bool | None = True,
 ) -> Evaluation:
-    """Compute all metrics, each with a bootstrap interval over rows.
+    """Compute all metrics, each with an interval.
 
-    Means have percentile intervals. Calibration errors are biased upwards, and their percentiles even more
-    so. Their intervals invert a test that accounts for the noise of the rows, see `metrics.bootstrap`. They
-    cover the error of the same bins in the population, also if that is 0, and contain the estimate.
-    `debiased_ece` estimates the same number as `ece`, with an interval from its own distribution. `mce` has
-    no interval (its ends are nan): the worst bin is often the one with the fewest rows, whose noise
-    resampling cannot show. docs/coverage.md has the coverage of each interval, measured on simulated data.
+    Intervals of means take the skewness of the rows into account; that of the accuracy is Wilson's.
+    Calibration errors are biased upwards. Their intervals invert a test that accounts for the noise of the
+    rows, from resamples, see `metrics.bootstrap`. They cover the error of the same bins in the population,
+    also if that is 0, and contain the estimate. `debiased_ece` estimates the same number as `ece`, with an
+    interval from its own distribution. `mce` has no interval (its ends are nan): the worst bin is often the
+    one with the fewest rows, whose noise resampling cannot show.
 
-    The intervals of the calibration and refinement parts keep the recalibrators fixed: they show the noise
-    of the scored rows, not of the fits.
+    The intervals of the calibration and refinement parts come from a likelihood ratio, which accounts for the
+    fit of the recalibrators. They are about the best temperature with class biases, and may end well above
+    the value if the rows are too few to show what that recalibrator could correct. A single row has no
+    intervals except that of the accuracy. docs/coverage.md has the coverage of each interval, measured on
+    simulated data.
 
     `tests` of the result has tests of calibration with p-values: `spiegelhalter`, `cox`, and
     `cumulative_differences` with both of its statistics, all for the top label.
@@ -89,7 +88,7 @@ def evaluate(
     random_state : int, numpy Generator or None
         The same integer gives the same numbers.
     draws : int
-        Number of resamples.
+        Number of resamples behind the intervals of calibration errors.
     sample_weight : array of shape (N,), optional
         In values, a row of weight k counts as k rows. Intervals resample the rows with their weights: a row
         of weight k is one observation.
@@ -107,6 +106,10 @@ def evaluate(
     References
     ----------
     .. [1] Efron (1979). Bootstrap methods: Another look at the jackknife. doi:10.1214/aos/1176344552
+    .. [2] Hall (1992). On the removal of skewness by transformation.
+       doi:10.1111/j.2517-6161.1992.tb01876.x
+    .. [3] Wilks (1938). The large-sample distribution of the likelihood ratio for testing composite
+       hypotheses. doi:10.1214/aoms/1177732360
 
     Examples
     --------
@@ -141,62 +144,65 @@ class Scorer:
     def evaluate(self, rows: Predictions, progress: Callable[[float], None] | None = None) -> Evaluation:
         """Return all metrics of the rows, and the tests."""
         generator = random_generator("random_state", self.random_state)
-        per_row = _per_row(rows, generator)
+        estimates = _means(rows, self.confidence) | _parts(rows, self.confidence, generator)
         n_rows, n_classes = rows.probs.shape
         resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
         if self._resamples != resamples:
             self._resamples = resamples
-        estimates = self._estimates(rows, per_row, self._resamples, progress)
+        estimates |= self._norms(rows, self._resamples, progress)
         return Evaluation(
             {name: estimates[name] for name in METRICS},
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             _tests(rows, self.confidence),
         )
 
-    def _estimates(
-        self,
-        rows: Predictions,
-        per_row: dict[str, Vector],
-        resamples: Resamples,
-        progress: Callable[[float], None] | None,
+    def _norms(
+        self, rows: Predictions, resamples: Resamples, progress: Callable[[float], None] | None
     ) -> dict[str, Estimate]:
-        curve = RiskCurve(rows)
-        smooth, grid, smooth_of = smooth_parts(rows)
+        """Return the calibration errors."""
+        smooth, grid = smooth_parts(rows)
         residuals = {
             "ece": _in_bins(rows, self.bins),
             "classwise_ece": ClassBins(rows, self.bins).residuals(),
             "smooth_ece": grid,
         }
-        values = np.stack([*per_row.values(), curve.influence])
-        (*drawn, area), noise = bootstrap(rows.weight, values, residuals, resamples, progress)
+        noise = bootstrap(rows.weight, residuals, resamples, progress)
+        values = {name: float(np.abs(residuals[name].mean).sum()) for name in ("ece", "classwise_ece")}
         found = {
-            name: mean_interval(rows.mean(row), sample, self.confidence, *_RANGES.get(name, (0, np.inf)))
-            for (name, row), sample in zip(per_row.items(), drawn, strict=True)
+            name: norm_interval(value, residuals[name].mean, noise[name], self.confidence)
+            for name, value in (values | {"smooth_ece": smooth}).items()
         }
-        found["aurc"] = mean_interval(curve.area, curve.area + area, self.confidence, 0, 1)
-        for name in ("ece", "classwise_ece"):
-            mean = residuals[name].mean
-            found[name] = norm_interval(float(np.abs(mean).sum()), mean, noise[name], self.confidence)
-        observed = float(np.abs(grid.mean).sum())
-        low, high = kept_scales(observed, grid.mean, noise["smooth_ece"], self.confidence)
-        found["smooth_ece"] = Estimate(smooth, smooth_of(low), max(smooth, smooth_of(high)))
         diagram = bin_rows(rows, self.bins)
         found["debiased_ece"] = debiased_interval(diagram, noise["ece"], self.confidence)
         found["mce"] = Estimate(float(np.abs(diagram.gap).max()), np.nan, np.nan)
         return found
 
 
-def _per_row(rows: Predictions, generator: np.random.Generator) -> dict[str, Vector]:
-    """Return what is averaged, by name."""
-    values = {"accuracy": rows.correct, "overconfidence": -rows.residual}
-    losses = recalibrated_losses(rows, 5, generator)
-    for name in ("nll", "brier"):
-        values[name] = losses[name][0]
-        values[f"{name}_refinement"] = refined(rows, losses[name])
-        # If no recalibrator beats the identity, the mean is below 0 and counts as 0. Its draws still show how
-        # much calibration error may have been missed; a difference of 0 would not.
-        values[f"{name}_calibration"] = values[name] - refined(rows, losses[name][1:])
-    return values
+def _means(rows: Predictions, confidence: float) -> dict[str, Estimate]:
+    """Return what is a mean of one number for each row, or nearly so."""
+    curve, share = RiskCurve(rows), rows.weight / rows.total
+    of_area = SamplingError.of(share * curve.influence, share)
+    return {
+        "accuracy": proportion_interval(rows.correct, rows.weight, confidence),
+        "nll": mean_interval(rows.nll, rows.weight, confidence),
+        "brier": mean_interval(rows.brier, rows.weight, confidence),
+        "overconfidence": mean_interval(-rows.residual, rows.weight, confidence, -1, 1),
+        "aurc": of_area.interval(curve.area, confidence, 0, 1),
+    }
+
+
+def _parts(rows: Predictions, confidence: float, generator: np.random.Generator) -> dict[str, Estimate]:
+    """Return the refinement and the calibration part of each loss."""
+    recalibrations = Recalibrations(rows)
+    after, parameters = recalibrations.in_sample()
+    losses = recalibrations.out_of_fold(_FOLDS, generator)
+    found = {}
+    before = {"nll": rows.nll, "brier": rows.brier}
+    for name, fitted in fitted_losses(before, after, rows.weight, parameters).items():
+        total, refinement = rows.mean(before[name]), rows.mean(refined(rows, losses[name]))
+        found[f"{name}_refinement"] = fitted.refinement(refinement, confidence)
+        found[f"{name}_calibration"] = fitted.calibration(total - refinement, confidence)
+    return found
 
 
 def _in_bins(rows: Predictions, bins: int) -> Residuals:

@@ -10,7 +10,6 @@ import numpy as np
 from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
 from temperance.loaders import load_object
-from temperance.metrics.bootstrap import mean_interval
 from temperance.metrics.estimates import Estimate, Evaluation
 
 Metric = Callable[[Matrix, Indices], float]
@@ -59,5 +58,7 @@ def with_metrics(
         rng = np.random.default_rng(random_state)
         drawn = [rng.integers(len(labels), size=len(labels)) for _ in range(ours.draws)]
         sample = np.array([value_of(name, metric, probs[rows], labels[rows]) for rows in drawn])
-        estimates[name] = mean_interval(value, sample, ours.confidence, -np.inf, np.inf)
+        tails = [(1 - ours.confidence) / 2, (1 + ours.confidence) / 2]
+        # Order statistics, since draws may be infinite.
+        estimates[name] = Estimate(value, *map(float, np.quantile(sample, tails, method="inverted_cdf")))
     return replace(ours, estimates=estimates)

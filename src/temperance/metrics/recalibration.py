@@ -1,9 +1,9 @@
 """Simple recalibrators, fitted by maximum likelihood.
 
 With l = log p of a row, minus its largest, the recalibrated probabilities are q = softmax(beta l + b).
-Without b this is temperature scaling. Each bias has a unit normal prior, which decides for classes with few rows and
-vanishes for others. The objectives and their solvers are those of `core`. l is float32, which is several
-times faster, with errors far below standard errors; sums over classes and rows are float64.
+Without b this is temperature scaling. Each bias has a unit normal prior, which matters only for classes with
+few rows. The objectives and their solvers are those of `core`. l is float32, which is several times faster,
+with errors far below standard errors; sums over classes and rows are float64.
 """
 
 from __future__ import annotations
@@ -89,6 +89,17 @@ def bias_objective(rows: LogitRows, weight: Vector) -> OffsetLogLikelihood:
     return OffsetLogLikelihood(rows, predictor, Log(), Inputs(K, None), weight, prior, rows.dtype.type)
 
 
+def determined_biases(rows: LogitRows, weight: Vector, model: Recalibrator, n_biases: int) -> float:
+    """Return how many parameters the rows determine: a bias counts less the more its prior decides.
+
+    With h the information of the rows on a bias, it counts h / (h + 1). The temperature is one more, and a
+    constant that all biases share is one less.
+    """
+    theta = np.concatenate([[-np.log(model.beta)], model.bias])
+    precision = bias_objective(rows, weight).diagonal(theta)[1 : 1 + n_biases] * weight.sum()
+    return max(float((1 - _RIDGE / precision).sum()), 1.0)
+
+
 Recalibrators = tuple[Recalibrator, Recalibrator]
 """Temperature scaling, and temperature scaling with biases."""
 
@@ -116,6 +127,10 @@ class Recalibration:
                 rows = index[block]
                 nll[rows], brier[rows] = model.losses(self.logs[rows], self.labels[rows])
         return nll, brier
+
+    def effective_parameters(self, weight: Vector, model: Recalibrator) -> float:
+        """Return how many parameters the rows determine, see `determined_biases`."""
+        return determined_biases(self.rows, weight, model, self.n_classes)
 
 
 def fit_bias(

@@ -115,25 +115,22 @@ def smoothed(residual: Any, width: float) -> Any:
     return idct(damped, type=2, n=len(residual), norm="ortho", axis=0)
 
 
-def smooth_parts(rows: Predictions) -> tuple[float, Residuals, Callable[[float], float]]:
-    """Return the error, residuals whose norm shows how it varies, and the error of s times the residuals.
+def smooth_parts(rows: Predictions) -> tuple[float, Residuals]:
+    """Return the error, and residuals whose norm shows how it varies.
 
     smECE_s decreases as s grows, so the fixed point of any residuals is at least t exactly if their smECE_t
     is at least t. With t the value of the rows, resamples do not need their own fixed point, only the norm of
-    residuals smoothed by t, on a grid that resolves this width.
+    residuals smoothed by t, on a grid that resolves this width. For the same reason an end of an interval of
+    that norm is as far from t as the fixed point, or further.
     """
     mean = grid_mean(rows)
     value = fixed_point(mean)
     if value == 0:
-        return value, Residuals(np.zeros(1), lambda weights: np.zeros((1, weights.shape[1]))), lambda s: 0.0
+        return value, Residuals(np.zeros(1), lambda weights: np.zeros((1, weights.shape[1])))
     cells = int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / value)), _FEWEST_CELLS, _CELLS))
     sums = grid_sums(rows, cells)
     coarse = smoothed(sums(rows.weight[:, None])[:, 0] / rows.total, value)
-    return (
-        value,
-        Residuals(coarse, lambda weights: smoothed(sums(weights), value)),
-        lambda s: fixed_point(s * mean),
-    )
+    return value, Residuals(coarse, lambda weights: smoothed(sums(weights), value))
 
 
 def _cosines(residual: Any) -> Any:

@@ -18,6 +18,7 @@ from temperance.metrics.recalibration import (
     Recalibration,
     Recalibrator,
     Recalibrators,
+    determined_biases,
     fit_bias,
     fit_temperature,
     losses_of_parts,
@@ -54,6 +55,12 @@ class VocabularyRecalibration:
         before = Recalibrator(1.0, np.append(start[1].bias, 0.0))
         found = fit_bias(merged, weight, before, last_is_fixed=True)
         return Recalibrator(beta, start[0].bias), Recalibrator(beta * found.beta, found.bias[:-1])
+
+    def effective_parameters(self, weight: Vector, model: Recalibrator) -> float:
+        """Return how many parameters the rows determine, see `determined_biases`."""
+        merged = LogitRows(self._merged(model.beta), self.place)
+        at_merged = Recalibrator(1.0, np.append(model.bias, 0.0))
+        return determined_biases(merged, weight, at_merged, len(model.bias))
 
     def _merged(self, beta: float) -> Floats:
         """Return beta l of the classes with biases, and the log of the sum of exp(beta l) of all others."""

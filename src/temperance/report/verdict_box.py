@@ -39,12 +39,12 @@ def key_numbers(verdict: Verdict) -> Markup:
     rows = [
         ["mean confidence", _percent(before.said), _percent(after.said), ""],
         ["accuracy", _percent(before.right), _percent(after.right), ""],
-        ["NLL", f"{verdict.nll_before:.4f}", f"{verdict.nll_after:.4f}", _lower(verdict.nll_gain, 1, 4)],
+        ["NLL", f"{verdict.nll_before:.4f}", f"{verdict.nll_after:.4f}", _lower(verdict.nll_gain)],
         [
             "ECE",
             f"{100 * verdict.ece_before:.2f} %",
             f"{100 * verdict.ece_after:.2f} %",
-            _lower(verdict.ece_gain.interval(verdict.confidence), 100, 2, " %"),
+            f"{100 * verdict.ece_gain.value:.2f} %",
         ],
     ]
     rows = [[*map(unbroken, row)] for row in rows]
@@ -58,6 +58,5 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _lower(gain: Estimate, scale: float, digits: int, unit: str = "") -> str:
-    value, low, high = (f"{scale * number:.{digits}f}" for number in (gain.value, gain.low, gain.high))
-    return f"{value}{unit} ({low} to {high})"
+def _lower(gain: Estimate) -> str:
+    return f"{gain.value:.4f} ({gain.low:.4f} to {gain.high:.4f})"

@@ -1,0 +1,132 @@
+"""Rows with known probabilities, and the true value of every metric: the worlds of the study of intervals.
+
+Labels are drawn from known probabilities. The truth of a metric is its value on a large sample with the
+probabilities of the labels in place of labels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from temperance.metrics.bins import assign, bin_edges
+from temperance.metrics.predictions import Predictions
+from temperance.metrics.selective import RiskCurve
+from temperance.metrics.smooth import fixed_point, grid_mean
+
+TUNED = {
+    "calibrated": "p is the truth",
+    "overconfident": "logits times 1.8",
+    "underconfident": "logits times 0.6",
+    "biased": "1 added to the logit of the first class",
+}
+FRESH = {
+    "heavy tails": "logits times 1.4, where they have the tails of t with 3 degrees of freedom, and classes "
+    "are up to 55 times rarer than the first",
+    "label noise": "p is the truth of half of the rows; in the other half a tenth of the labels are random",
+}
+SCENARIOS = TUNED | FRESH
+BINS = 15
+POPULATION = 200_000
+PARTS = 2  # of the population, each of so many rows
+NLL_GAIN = "nll difference"
+
+
+def draw(n_rows, n_classes, scenario, rng):
+    """Return the true probabilities, those to evaluate, and those of a rival classifier."""
+    if scenario == "heavy tails":
+        logits = 1.5 * rng.standard_t(3, size=(n_rows, n_classes)) + np.linspace(0, -4, n_classes)
+        truth = softmax(logits, axis=1)
+        return truth, softmax(1.4 * logits, axis=1), truth
+    logits = 2 * rng.normal(size=(n_rows, n_classes))
+    truth = softmax(logits, axis=1)
+    if scenario == "biased":
+        return truth, softmax(logits + np.eye(n_classes)[0], axis=1), truth
+    if scenario == "label noise":
+        noisy = 0.9 * truth + 0.1 / n_classes
+        mixed = np.where(rng.uniform(size=(n_rows, 1)) < 0.5, noisy, truth)
+        return mixed, truth, softmax(0.9 * logits, axis=1)
+    factor = {"calibrated": 1.0, "overconfident": 1.8, "underconfident": 0.6}[scenario]
+    rival = softmax(1.3 * logits, axis=1) if factor == 1 else truth
+    return truth, softmax(factor * logits, axis=1), rival
+
+
+def draw_labels(truth, rng):
+    """Return labels with these probabilities."""
+    labels = (truth.cumsum(axis=1) < rng.uniform(size=(len(truth), 1))).sum(axis=1)
+    return np.minimum(labels, truth.shape[1] - 1)
+
+
+def true_values(n_classes, scenario):
+    """Return the truth of every metric: the mean over parts of the population."""
+    parts = []
+    for part in range(PARTS):
+        rng = np.random.default_rng([9, n_classes, part])
+        parts.append(_values(*draw(POPULATION, n_classes, scenario, rng), scenario == "calibrated"))
+    return {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
+
+
+def _values(truth, probs, rival, calibrated):
+    rows, error = _with_truth(truth, probs), _binned_error(truth, probs)
+    nll, brier = _losses(truth, probs)
+    # Where p is the truth no recalibrator is better; one fitted to a sample would seem to be.
+    best = probs if calibrated else _recalibrated(truth, probs)
+    nll_refinement, brier_refinement = map(min, (nll, brier), _losses(truth, best))
+    return {
+        "accuracy": rows.correct.mean(),
+        "nll": nll,
+        "nll_calibration": nll - nll_refinement,
+        "nll_refinement": nll_refinement,
+        "brier": brier,
+        "brier_calibration": brier - brier_refinement,
+        "brier_refinement": brier_refinement,
+        "ece": error,
+        "debiased_ece": error,
+        "classwise_ece": _classwise_error(truth, probs),
+        "smooth_ece": fixed_point(grid_mean(rows)),
+        "overconfidence": -rows.residual.mean(),
+        "aurc": RiskCurve(rows).area,
+        NLL_GAIN: (truth * (np.log(rival) - np.log(probs))).sum(axis=1).mean(),
+    }
+
+
+def _with_truth(truth, probs):
+    """Return predictions that see the probability of being right in place of 0 and 1."""
+    rows = Predictions(probs, np.zeros(len(probs), int), np.ones(len(probs)))
+    rows.__dict__["correct"] = np.take_along_axis(truth, probs.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return rows
+
+
+def _binned_error(truth, probs):
+    rows = _with_truth(truth, probs)
+    index = assign(rows.confidence, bin_edges(probs[:1, 0], np.ones(1), BINS, "width"))
+    return np.abs(np.bincount(index, rows.residual, minlength=BINS)).sum() / len(probs)
+
+
+def _classwise_error(truth, probs):
+    edges = bin_edges(probs[:1, 0], np.ones(1), BINS, "width")
+    classes = range(probs.shape[1])
+    gaps = [np.bincount(assign(probs[:, k], edges), truth[:, k] - probs[:, k]) for k in classes]
+    return sum(np.abs(gap).sum() for gap in gaps) / probs.size
+
+
+def _losses(truth, probs):
+    """Return the mean negative log-likelihood and Brier score."""
+    nll = -(truth * np.log(probs)).sum(axis=1).mean()
+    return nll, 1 + (probs**2).sum(axis=1).mean() - 2 * (truth * probs).sum(axis=1).mean()
+
+
+def _recalibrated(truth, probs):
+    """Return the probabilities after the best temperature with class biases."""
+    logs, n_rows = np.log(probs), len(probs)
+
+    def loss(theta):
+        log_q = log_softmax(theta[0] * logs + np.append(0.0, theta[1:]), axis=1)
+        error = (np.exp(log_q) - truth) / n_rows
+        gradient = np.append((error * logs).sum(), error.sum(axis=0)[1:])
+        return -(truth * log_q).sum() / n_rows, gradient
+
+    start = np.append(1.0, np.zeros(probs.shape[1] - 1))
+    best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-6}).x
+    return softmax(best[0] * logs + np.append(0.0, best[1:]), axis=1)

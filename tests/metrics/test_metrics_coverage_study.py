@@ -1,0 +1,108 @@
+"""The study of intervals: its truths, its store, its page, and a part of it as a test."""
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from temperance import metrics
+from temperance.metrics.evaluation import Scorer
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        names = ("worlds", "fits", "page", "of_intervals")
+        yield {name: importlib.import_module(f"coverage_{name}") for name in names}
+
+
+def test_the_truth_of_a_metric_is_its_value_on_many_rows(scripts, monkeypatch):
+    worlds = scripts["worlds"]
+    monkeypatch.setattr(worlds, "POPULATION", 5000)
+    for scenario, n_rows in (("biased", 10_000), ("label noise", 20_000)):
+        truths = worlds.true_values(3, scenario)
+        rng = np.random.default_rng(1)
+        truth, probs, rival = worlds.draw(n_rows, 3, scenario, rng)
+        labels = worlds.draw_labels(truth, rng)
+        for name in ("accuracy", "nll", "brier", "aurc", "overconfidence"):
+            assert getattr(metrics, name)(probs, labels) == pytest.approx(truths[name], abs=0.02), name
+        for loss in ("nll", "brier"):
+            parts = metrics.decompose(probs, labels, loss=loss)
+            assert parts.calibration == pytest.approx(truths[f"{loss}_calibration"], abs=0.005)
+            assert parts.refinement == pytest.approx(truths[f"{loss}_refinement"], abs=0.02)
+        at = np.arange(n_rows), labels
+        gain = np.mean(np.log(rival[at]) - np.log(probs[at]))
+        assert gain == pytest.approx(truths["nll difference"], abs=0.005)
+
+
+def test_a_study_that_was_stopped_goes_on_where_it_was(scripts, tmp_path, monkeypatch):
+    study = scripts["of_intervals"]
+    monkeypatch.setattr(scripts["worlds"], "POPULATION", 2000)
+    monkeypatch.setattr(scripts["fits"], "METHODS", ("ts",))
+    monkeypatch.setattr(scripts["fits"], "SIZES", (50,))
+    monkeypatch.setattr(study, "TOGETHER", ((40,),))
+    monkeypatch.setattr(study, "SIZES", (40,))
+    monkeypatch.setattr(study, "CLASSES", (2,))
+    monkeypatch.setattr(study, "SCENARIOS", ["calibrated"])
+    monkeypatch.setattr(study, "AT_ONCE", 2)
+    for folder, stops in (("whole", [3]), ("parts", [1, 3])):
+        for stop in stops:
+            study.Study(study.Store(tmp_path / folder)).run(stop)
+    whole, parts = (sorted((tmp_path / folder).iterdir()) for folder in ("whole", "parts"))
+    assert [path.name for path in whole] == [
+        *("40-2-calibrated.json", "truth-2-calibrated.json", "ts-50-20.json", "ts-50-4.json")
+    ]
+    for one, other in zip(whole, parts, strict=True):
+        for key, found in json.loads(one.read_text()).items():
+            again = json.loads(other.read_text())[key]
+            assert again == (pytest.approx(found, rel=1e-9) if isinstance(found, dict) else found), key
+    assert json.loads(whole[0].read_text())["n"] == 3
+    assert "| ts | 50 | 4 | 3 | T " in study.Study(study.Store(tmp_path / "whole")).page()
+
+
+def test_a_scorer_of_the_study_gives_what_evaluate_gives(scripts):
+    study, worlds = scripts["of_intervals"], scripts["worlds"]
+    truth, probs, rival = worlds.draw(60, 3, "heavy tails", np.random.default_rng(0))
+    labels = worlds.draw_labels(truth, np.random.default_rng(1))
+    scorer = Scorer(15, 0.95, 1000, 0)
+    study.intervals(scorer, rival, probs, labels)
+    found = study.intervals(scorer, probs, rival, labels)
+    alone = metrics.evaluate(probs, labels)
+    assert repr({name: found[name] for name in alone}) == repr(dict(alone))
+
+
+def test_fits_know_the_parameters_that_rows_were_drawn_with(scripts):
+    for method in scripts["fits"].METHODS:
+        off = scripts["fits"].deviations(method, 3000, 4, np.random.default_rng(0))
+        assert np.abs(list(off.values())).max() < 4, method
+
+
+def test_the_page_marks_what_is_outside_the_target_and_counts_a_truth_of_0_apart(scripts):
+    entry = {"n": 100, "above": {"ece": 2}, "below": {"ece": 3}}
+    poor = {"n": 120, "above": {"ece": 12}, "below": {"ece": 6}}
+    results = {(200, 2, "calibrated"): entry, (200, 2, "biased"): poor, (200, 2, "label noise"): entry}
+    truths = {cell[1:]: {"ece": 0.0 if "calibrated" in cell else 0.1} for cell in results}
+    fits = {("ts", 200, 4): {"n": 100, "above": {"T": 1}, "below": {"T": 9}}}
+    page = scripts["page"].page(results, truths, fits, ("ece",))
+    assert "| 200 | 2 | 100 to 120 | 95.0 (2.0/3.0) |  |  | **85.0 (10.0/5.0)** |  | 95.0 (2.0/3.0) |" in page
+    assert "| ece | 85.0 | 85.0 | 0 of 1 | 1 | 0 | 95.0 to 95.0 (1) |" in page
+    assert "| ece | 95.0 | 95.0 | 1 of 1 | 0 | 0 | - |" in page
+    assert "| ts | 200 | 4 | 100 | T **90.0 (1.0/9.0)** |" in page
+    assert "| rows of the fit | rows a day |" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["calibrated", "overconfident", "biased", "heavy tails"])
+def test_intervals_cover_in_simulations(scripts, scenario):
+    study = scripts["of_intervals"]
+    truths = scripts["worlds"].true_values(4, scenario)
+    scorer = Scorer(15, 0.95, 500, 0)
+    above, below, _ = study.misses(scorer, (1000, 4, scenario), truths, range(200))
+    for name in study.NAMES:
+        # Three standard errors of 200 simulations below 93 %.
+        assert 1 - (above[name] + below[name]) / 200 >= 0.88, (name, above[name], below[name])

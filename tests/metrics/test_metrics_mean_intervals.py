@@ -1,0 +1,111 @@
+"""Intervals of means: of their level also for skewed rows, and never silently too narrow."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from temperance import metrics
+from temperance.metrics.mean_intervals import (
+    SamplingError,
+    distances,
+    mean_interval,
+    proportion_interval,
+    skewness_of,
+)
+
+
+def transformed(t, skewness):
+    """Return Hall's transformation, as the paper has it."""
+    return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+
+
+@pytest.mark.parametrize("skewness", [-0.7, -1e-3, 1e-3, 0.2, 0.9])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_the_ends_are_where_the_transformation_has_the_quantiles_of_t(skewness, confidence):
+    below, above = distances(skewness, 30.0, confidence)
+    quantile = stats.t.ppf((1 + confidence) / 2, 29)
+    assert transformed(below, skewness) == pytest.approx(quantile, rel=1e-9)
+    assert transformed(-above, skewness) == pytest.approx(-quantile, rel=1e-9)
+
+
+def test_rows_without_skewness_have_the_interval_of_student():
+    half = np.random.default_rng(0).normal(size=10)
+    values = 3 + np.concatenate([half, -half])
+    found = mean_interval(values, np.ones(20), 0.9)
+    expected = stats.t.interval(0.9, 19, values.mean(), stats.sem(values))
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_mean_of_skewed_rows_is_covered_on_both_sides():
+    rng, n_rows, n = np.random.default_rng(1), 60, 3000
+    above = below = plain_below = 0
+    for values in rng.exponential(size=(n, n_rows)):
+        found = mean_interval(values, np.ones(n_rows), 0.95)
+        above, below = above + (found.low > 1), below + (found.high < 1)
+        plain_below += values.mean() + 1.96 * stats.sem(values) < 1
+    # The standard error of 2.5 % is 0.3 %.
+    assert above / n == pytest.approx(0.025, abs=0.012)
+    assert below / n == pytest.approx(0.025, abs=0.012)
+    assert plain_below / n > 0.045
+
+
+def test_error_and_skewness_of_weighted_rows_are_those_of_resamples():
+    rng = np.random.default_rng(2)
+    values, weight = rng.exponential(size=80), rng.uniform(0.2, 3, 80)
+    share = weight / weight.sum()
+    found = SamplingError.of(share * (values - share @ values), share)
+    counts = rng.multinomial(80, np.full(80, 1 / 80), size=40_000) * weight
+    drawn = counts @ values / counts.sum(axis=1)
+    assert found.error == pytest.approx(drawn.std() / np.sqrt(1 - share @ share), rel=0.03)
+    assert found.skewness == pytest.approx(stats.skew(drawn), abs=0.15)
+    assert found.rows == pytest.approx(weight.sum() ** 2 / (weight @ weight))
+
+
+def test_the_skewness_of_a_mean_falls_with_the_root_of_the_rows():
+    values = np.random.default_rng(3).exponential(size=500)
+    moves = (values - values.mean()) / 500
+    assert skewness_of(moves) == pytest.approx(stats.skew(values) / np.sqrt(500), rel=1e-9)
+    assert skewness_of(np.zeros(5)) == 0
+
+
+def test_an_estimate_is_inside_its_interval_at_any_level():
+    values = np.append(np.zeros(40), 1.0)
+    for confidence in (0.01, 0.1, 0.95):
+        found = mean_interval(values, np.ones(41), confidence)
+        assert found.low <= found.value <= found.high
+
+
+def test_a_single_row_has_no_interval():
+    found = mean_interval(np.array([0.3]), np.ones(1), 0.95)
+    assert found.value == 0.3
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_infinite_rows_leave_the_lower_end_of_the_others():
+    values = np.array([1.0, 2.0, np.inf, 1.5])
+    found = mean_interval(values, np.ones(4), 0.95)
+    assert found.value == found.high == np.inf
+    assert found.low == mean_interval(np.array([1.0, 2.0, 0.0, 1.5]), np.ones(4), 0.95).low
+
+
+@pytest.mark.parametrize("right", [0, 3, 40])
+def test_a_proportion_has_the_interval_of_wilson(right):
+    values = np.arange(40) < right
+    found = proportion_interval(values.astype(float), np.ones(40), 0.95)
+    expected = stats.binomtest(right, 40).proportion_ci(0.95, "wilson")
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_a_weighted_proportion_has_as_many_rows_as_its_variance_says():
+    values = np.array([1.0] * 30 + [0.0] * 10 + [1.0])
+    weight = np.array([1.0] * 40 + [0.0])
+    alone = proportion_interval(values[:40], weight[:40], 0.95)
+    assert proportion_interval(values, weight, 0.95) == alone
+    uneven = proportion_interval(values[:40], np.repeat([1.0, 9.0], 20), 0.95)
+    assert uneven.high - uneven.low > alone.high - alone.low
+
+
+def test_predictions_that_are_all_right_have_an_accuracy_below_1_in_their_interval():
+    found = metrics.evaluate([[0.9, 0.1]] * 50, [0] * 50, draws=20)["accuracy"]
+    assert found.value == found.high == 1
+    assert 0.9 < found.low < 0.95
