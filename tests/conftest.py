@@ -52,13 +52,13 @@ def fit(make: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def task() -> SimulatedTask:
-    """Return 300 rows of 4 classes of an over-confident classifier."""
+    """Return 300 rows of 4 classes of an overconfident classifier."""
     return simulate(n_rows=300, n_classes=4, random_state=3)
 
 
 @pytest.fixture(scope="session")
 def binary() -> tuple[np.ndarray, np.ndarray]:
-    """Return 200 logits of class 1 of two, over-confident, and their labels."""
+    """Return 200 logits of class 1 of two, overconfident, and their labels."""
     rng = np.random.default_rng(5)
     honest = 2 * rng.standard_normal(200)
     labels = (rng.random(200) < 1 / (1 + np.exp(-honest))).astype(int)

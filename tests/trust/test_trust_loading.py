@@ -87,7 +87,7 @@ def test_standard_errors_may_be_absent_only_where_nothing_needs_them(key, change
         ("classes", 10**9, "classes must be a whole number and at most 1000000; found 1000000000"),
         ("classes", 10**300, "at most 1000000"),
         ("temperature_quantiles", [1.0, -1.0, 2.0], "temperature_quantiles must lie between"),
-        ("temperature_quantiles", [3.0, 2.0, 1.0], "temperature_quantiles must not fall"),
+        ("temperature_quantiles", [3.0, 2.0, 1.0], "temperature_quantiles must not decrease"),
     ],
 )
 def test_fields_beside_the_parameters_are_checked(place, value, words, changed):

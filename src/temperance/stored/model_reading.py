@@ -1,4 +1,4 @@
-"""The fields of a calibrator file that its fitted model is made from."""
+"""The fields of a calibrator file that make up its fitted model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from temperance.stored.record_reading import RecordReader
 from temperance.validation import check_temperatures
 
 MOST_CLASSES = 10**6
-_STEEPEST = 5.0  # logit of the rows that a model is tried on
+_STEEPEST = 5.0  # logit in the rows that a model is tested on
 
 
 class ModelReader:
@@ -87,7 +87,7 @@ class ModelReader:
                 "Update temperance"
             )
         self.document.require(self.content, REQUIRED, "the file")
-        if version == 1:  # whose fields are all of them required
+        if version == 1:  # all its fields are required
             self.document.refuse_others(self.content, REQUIRED, "the file")
             known = (*SOLVER_FIELDS, QUANTILES_OF_T)
             self.document.refuse_others(self.object("fit"), known, "fit")
@@ -118,7 +118,7 @@ class ModelReader:
     def _check_predictions(self, model: Model) -> None:
         """Raise unless two rows, one flat and one steep, get probabilities."""
         rows = np.stack([np.zeros(model.n_classes), np.linspace(-_STEEPEST, _STEEPEST, model.n_classes)])
-        with self.document.working_together(), np.errstate(all="ignore"):  # what is wrong shows in the sums
+        with self.document.working_together(), np.errstate(all="ignore"):  # wrong numbers show in the sums
             probs = apply_to_rows(model, "predict_proba", rows)
         if not (np.isfinite(probs).all() and np.allclose(probs.sum(axis=1), 1.0)):
             raise self.document.error("its numbers must give probabilities; found rows that do not sum to 1")
@@ -130,7 +130,7 @@ class ModelReader:
         except InputError as error:
             raise self.document.error(str(error).rstrip(".")) from None
         if (np.diff(quantiles) < 0).any():
-            raise self.document.error(f"{QUANTILES_OF_T} must not fall; found {quantiles.tolist()}")
+            raise self.document.error(f"{QUANTILES_OF_T} must not decrease; found {quantiles.tolist()}")
         return quantiles
 
     def _standard_errors(self, kind: type[Formula], shapes: Mapping[str, Shape]) -> dict[str, Vector]:
@@ -148,14 +148,14 @@ class ModelReader:
     def _solution(self, fit: dict[str, Any]) -> Solution:
         self.document.require(fit, SOLVER_FIELDS, "fit")
         for name, kind in SOLVER_FIELDS.items():
-            # Other languages write a float that is whole as an integer.
+            # Other languages write a float without a fractional part as an integer.
             if type(fit[name]) is not kind and not (kind is float and type(fit[name]) is int):
                 raise self.document.error(f"fit: {name} must be {kind.__name__}; found {excerpt(fit[name])}")
             if kind is int:
                 self.document.count(fit[name], f"fit.{name}", least=int(name == "rows"))
         solver, status = parse_message(fit["message"], converged=fit["converged"])
         return Solution(
-            parameters=np.empty(0),  # the solver's own; what came of them is in the formula
+            parameters=np.empty(0),  # the solver's own; the fitted numbers are in the formula
             value=float(fit["loss"]),
             gradient_norm=float(fit["gradient_norm"]),
             iterations=fit["iterations"],
