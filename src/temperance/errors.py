@@ -197,7 +197,7 @@ class OutputExistsError(FileExistsError):
 
 @contextmanager
 def rows_from(start: float) -> Iterator[None]:
-    """Number the rows in errors from the first row of all, where only a part of the rows is read.
+    """Count the rows in errors from the first row of all, where only a part of the rows is read.
 
     `start` is the first row of the part; nan if the number of rows before it is unknown.
     """
