@@ -145,7 +145,7 @@ def test_json_of_another_kind_is_refused(refused, text):
 
 @pytest.mark.parametrize("field", [item.name for item in fields(Population)])
 def test_a_missing_field_is_named(refused, field):
-    refused(lambda content: content.pop(field), f"a field is missing or is not a number ('{field}')")
+    refused(lambda content: content.pop(field), f"a field is missing or no number ('{field}')")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_arrays_of_another_shape_are_refused(refused, field, value):
     [("mean", ["a"] * 4), ("covariance", [[1.0, 2.0], [3.0]]), ("freedom", None), ("class_scale", "wide")],
 )
 def test_what_is_no_number_is_refused(refused, field, value):
-    refused(lambda content: content.update({field: value}), "a field is missing or is not a number")
+    refused(lambda content: content.update({field: value}), "a field is missing or no number")
 
 
 @pytest.mark.parametrize("field", NUMBERS)

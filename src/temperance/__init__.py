@@ -60,8 +60,8 @@ __all__ = [
     "serving",
 ]
 
-# Names are loaded on first use, so that `temperance --help`, and TAB in a shell, need not wait for
-# scikit-learn. A name that is not listed here belongs to a calibrator.
+# Names are looked up when first asked for, so that `temperance --help`, and TAB in a shell, need not wait for
+# scikit-learn. A name that is not listed here is a calibrator's.
 _PLACES = {
     "CalibratedClassifier": "sklearn",
     "InputError": "validation",

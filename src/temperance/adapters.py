@@ -1,7 +1,7 @@
 """Calibrators of other packages as methods: `pip install "temperance[rivals]"`.
 
 Each has `fit(logits, labels)` and `predict_proba(logits)`, so that `compare`, the study and
-`CalibratedClassifier` accept it. They are registered under these names:
+`CalibratedClassifier` take it, by the names under which this package announces them:
 `sklearn-temperature` (scikit-learn 1.8 and later), `sklearn-sigmoid`, `sklearn-isotonic`, `probmetrics-svs`
 and `probmetrics-sms`.
 """
@@ -47,8 +47,8 @@ class _LogitsAsScores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
     """Calibration by scikit-learn's `CalibratedClassifierCV`, fitted to logits.
 
-    A class without rows gets probability 0, as in scikit-learn. `sigmoid` and `isotonic` treat each
-    class against the rest, and may change the predicted class.
+    A class without rows gets probability 0, as there. `sigmoid` and `isotonic` treat each class against the
+    rest, and may change the predicted class.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
         """Fit to labelled rows."""
         self.present_, columns = np.unique(labels, return_inverse=True)
         scores, every = FrozenEstimator(_LogitsAsScores(len(self.present_))), np.arange(len(labels))
-        # One split that uses all rows for calibration: the scores were not trained on them.
+        # One split, in which all rows calibrate: the scores were not trained on them.
         self.classifier_ = CalibratedClassifierCV(
             scores, method=self.method, cv=[(every, every)], ensemble=True
         )

@@ -1,7 +1,7 @@
 """Logits of any shape as rows of classes, and back.
 
-Pixels have logits (N, K, H, W) with the classes in axis 1, tokens (N, T, K) with the classes last. For any
-shape, a calibrator sees (rows, K); its result gets the shape of the input.
+Pixels have logits (N, K, H, W) with the classes in axis 1, tokens (N, T, K) with the classes last. Whatever
+the shape, a calibrator sees (rows, K); what it gives gets the shape of what it was given.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from temperance.errors import InputError
 
 @dataclass(frozen=True)
 class ClassAxis:
-    """The axis of an array that holds the classes, as a nonnegative number, and the shape of the array."""
+    """Which axis of an array has the classes, counted from the first, and the shape of the array."""
 
     dim: int
     shape: tuple[int, ...]
@@ -46,7 +46,7 @@ class ClassAxis:
         return np.moveaxis(values, self.dim, -1).reshape(n_rows, n_classes)
 
     def restored(self, result: NDArray[Any]) -> NDArray[Any]:
-        """Return results for rows, (rows, classes) or (rows,), in the shape of the original array."""
+        """Return what belongs to rows, (rows, classes) or (rows,), in the shape that the array had."""
         if self.is_plain:
             return result
         if result.ndim == 1:
@@ -61,7 +61,7 @@ class ClassAxis:
             return values.reshape(-1)
         fitting = [dim for dim in range(len(self.shape)) if _without(self.shape, dim) == values.shape]
         if len(self.leading) == 1 and not fitting:
-            return values  # a later check says what is wrong
+            return values  # whose own check says what is wrong
         raise InputError(
             f"{name} must have the shape of the logits without the axis of the classes; found shape "
             f"{values.shape} for logits of shape {self.shape} with the classes in axis {self.dim}.",

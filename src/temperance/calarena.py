@@ -28,7 +28,7 @@ class CalArenaCalibrator(BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     The logits are the logarithms of the probabilities, smaller ones raised to the `probability_floor` of the
-    calibration rows: a label may be a class with probability 0.
+    calibration rows: labels may be of classes to which the classifier gave the probability 0.
 
     References
     ----------

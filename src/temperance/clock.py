@@ -1,4 +1,4 @@
-"""The time stamp of files and pages."""
+"""The time that files and pages are marked with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from temperance.errors import InputError
 
 
 def utc_now() -> str:
-    """Return the time in UTC; SOURCE_DATE_EPOCH overrides it, for reproducible builds.
+    """Return the time in UTC; builds that must be the same to the bit set it by SOURCE_DATE_EPOCH.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The containers that logits come in, and how each becomes an (N, K) array without a copy.
+"""What users hold logits in, and how it becomes an (N, K) array without a copy.
 
 NumPy arrays and memory maps are used as they are; bfloat16 as its bits; a tensor through the memory it
-shares; a DataFrame through its array. (N,) logits of a binary classifier are the columns [0, z]. The result
-for a tensor is a tensor again, otherwise an array. Dask collections stay lazy.
+shares; a DataFrame through its array. (N,) logits of a binary classifier are the columns [0, z]. What
+comes out of a tensor's logits is a tensor again, else an array. What Dask holds stays where it is.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Logits:
     wrap: Callable[[NDArray[Any]], Any]
 
     def close(self, result: NDArray[Any]) -> Any:
-        """Return results for the rows in the shape and the container of the original logits."""
+        """Return what belongs to the rows in the shape and the container that the logits came in."""
         return self.wrap(self.axis.restored(result))
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Opened logits with the column of each row's label, and weights and class names, if any."""
+    """Opened logits with the column of each row's label, weights and names of classes if there are any."""
 
     values: NDArray[Any] | BFloat16
     columns: NDArray[np.intp]
@@ -62,7 +62,7 @@ class Labelled:
 
 
 def framework_of(logits: Any) -> str | None:
-    """Return the part of the package that handles these logits, or None if NumPy can."""
+    """Return the part of the package that must compute with these logits, or None where NumPy can."""
     if _is_dask(logits):
         return "dask"
     if _is_tensor(logits):
@@ -109,7 +109,7 @@ def open_labelled(
     dim: int = -1,
     ignore_index: int | None = None,
 ) -> Labelled:
-    """Open and check logits with the labels and weights of their rows; drop the rows to be ignored."""
+    """Open logits with the labels and weights of their rows, checked; those to be ignored are left out."""
     opened = open_logits(logits, dim)
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
@@ -127,7 +127,7 @@ def open_labelled(
 
 
 def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
-    """Return the names of the classes: those given, else the columns of a data frame."""
+    """Return the names of the classes: as they are given, else those of a data frame's columns."""
     if classes is not None:
         return check_classes(classes, n_classes)
     names = column_names(logits)
@@ -135,7 +135,7 @@ def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
 
 
 def _kept(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
-    """Return the rows with any other label."""
+    """Return the rows that have another label."""
     check_number("ignore_index", ignore_index, "or None", lambda index: True, whole=True)
     if labels.dtype.kind not in "iu":
         raise InputError(
@@ -156,11 +156,11 @@ def open_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
 
 
 def probability_floor(probs: Any) -> float:
-    """Return the floor that `logits_from_probs` would raise smaller probabilities of these rows to.
+    """Return what `logits_from_probs` raises smaller probabilities to, if these are the ones it is given.
 
-    All classes of a row with probability 0 together get at most half of the smallest probability above 0,
-    and each at least 2.2e-16, the precision of a float. If none is 0, nothing is raised. Use the floor of
-    the rows of the fit for all later rows, so that 0 always means the same.
+    All classes of a row that have the probability 0 get, together, at most half of the smallest one above 0,
+    and each at least 2.2e-16, the precision of a float. Where none is 0, nothing is raised. Take the floor of
+    the rows of the fit for all rows that come later: one floor, one meaning of 0.
 
     Parameters
     ----------
@@ -184,15 +184,16 @@ def probability_floor(probs: Any) -> float:
 def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
     """Return logits whose softmax are these probabilities: their logarithms.
 
-    The (N,) probabilities of class 1 of a binary classifier become (N,) logits, which calibrators accept.
+    Probabilities (N,) of class 1 of two become the (N,) logits that the calibrators take for a binary
+    classifier.
 
     Parameters
     ----------
     probs : (N, K) or (N,) array, tensor, DataFrame, or Dask array or frame
     floor : float, optional
-        Smaller probabilities are raised to it. By default `probability_floor` of these rows; for later rows,
-        pass that of the rows of the fit. With a floor of 0, 0 becomes -inf, an impossible class. For a
-        Dask collection, one more pass finds the floor when the logits are computed.
+        What smaller probabilities are raised to. By default `probability_floor` of these rows; give that of
+        the rows of the fit with the rows to come. 0 raises none: 0 becomes -inf, an impossible class. Of a
+        Dask collection the floor is found when the logits are computed, by one more pass.
 
     Examples
     --------
@@ -227,7 +228,7 @@ def as_numpy(values: Any) -> NDArray[Any]:
 
 
 def _refuse(values: Any) -> None:
-    """Raise for containers that NumPy would convert silently, but wrongly or slowly."""
+    """Raise for containers whose numbers NumPy would take in silence, and get wrong or take long to get."""
     if _is_dask(values):
         raise InputError(
             "the numbers must be in memory here; found a Dask collection. Pass its .compute(), or that of "
@@ -241,7 +242,7 @@ def _refuse(values: Any) -> None:
 
 
 def _is_tensor(values: Any) -> bool:
-    torch = sys.modules.get("torch")  # if it was never imported, there are no tensors
+    torch = sys.modules.get("torch")  # without it there is no tensor to meet
     return torch is not None and isinstance(values, torch.Tensor)
 
 
@@ -273,7 +274,7 @@ def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
 
 
 def _wrap_like(given: Any, result: NDArray[Any]) -> Any:
-    """For a tensor, return a tensor on the same device and, if both are floating point, of the same type."""
+    """Return for a tensor one on the same device and, if both hold fractions, of the same type."""
     if not _is_tensor(given):
         return result
     out = sys.modules["torch"].from_numpy(result).to(given.device)

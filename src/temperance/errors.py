@@ -1,8 +1,8 @@
-"""Errors and warnings for input that cannot be used: facts, and how they are worded.
+"""What is raised for input that cannot be used: facts first, and then their words.
 
 A message says what must hold, what was found and where, and what to do. The rows at fault and the argument
-to change are kept as attributes, so that a caller who knows more can improve the message: the reader of a
-block counts its rows from the first row of all, and the command line spells an argument as an option.
+to change are kept as facts, so that whoever knows more can put them better: the reader of a block counts its
+rows from the first of all, and the command line calls an argument by its option.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Spelling = Callable[[str, object], str]
 
 
 MOST_LISTED = 6
-"""How many names a message lists."""
+"""Names that a message lists."""
 LONGEST_EXCERPT = 60
-"""How many characters of a value a message shows."""
+"""Characters of a value that a message shows."""
 
 
 def _in_python(argument: str, value: object) -> str:
@@ -63,7 +63,7 @@ class Remedy:
 
 
 class InputError(ValueError):
-    """The input does not meet a requirement of the function; the message says what to do.
+    """The input does not meet what the function asks for; the message says what to do.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class InputError(ValueError):
 
 
 class InputWarning(UserWarning):
-    """Input that can be used, but is probably not what the user meant.
+    """Input that can be used, but that is likely not what was meant.
 
     Parameters
     ----------
@@ -146,13 +146,13 @@ def warn_user(warning: Warning) -> None:
 
 
 def listed(names: Sequence[object]) -> str:
-    """Return names for a sentence; of many, only the first few."""
+    """Return names for a sentence: the first few of many."""
     shown = ", ".join(map(repr, names[:MOST_LISTED]))
     return f"{shown}, ... ({len(names)} in all)" if len(names) > MOST_LISTED else shown
 
 
 def excerpt(value: object) -> str:
-    """Return the repr of a value, shortened if it is long, for the end of a sentence."""
+    """Return a value as Python writes it, the beginning of a long one: for the end of a sentence."""
     try:
         shown = " ".join(repr(value).split())
     except (ValueError, RecursionError):  # thousands of digits, or of brackets
@@ -161,7 +161,7 @@ def excerpt(value: object) -> str:
 
 
 def on_one_line(text: object) -> str:
-    """Return text without line breaks or terminal control codes, which a name in a file may contain."""
+    """Return text that cannot break a line or steer a terminal, as a name in a file may."""
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
         for sign in str(text)
@@ -169,7 +169,7 @@ def on_one_line(text: object) -> str:
 
 
 class OutputExistsError(FileExistsError):
-    """The file to be written exists already.
+    """There is a file already where one is to be written.
 
     Parameters
     ----------
@@ -197,9 +197,9 @@ class OutputExistsError(FileExistsError):
 
 @contextmanager
 def rows_from(start: float) -> Iterator[None]:
-    """Count the rows in errors from the first row of all, where only a part of the rows is read.
+    """Count the rows in errors from the first of all rows, of which a part is read here.
 
-    `start` is the first row of the part; nan if the number of rows before it is unknown.
+    `start` is the row with which the part begins; nan if nobody has counted the rows before it.
     """
     try:
         yield

@@ -21,9 +21,9 @@ from numpy.typing import DTypeLike, NDArray
 from temperance.errors import OutputExistsError
 from temperance.unfinished import hold, part_name, remove_abandoned
 
-# A scratch array with at least this many bytes is on disk.
+# A scratch array of this many bytes or more lives on disk.
 MEMORY_LIMIT = 1 << 30
-# Write errors that do not name the file.
+# Errors of writing, which do not say where.
 _OF_WRITING = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 

@@ -1,6 +1,6 @@
 """Data frames of any package, without importing one: the names of their columns, and their numbers.
 
-pandas, polars and pyarrow frames are recognised by their attributes. Numbered columns have no names.
+pandas, polars and pyarrow are told by what they have. Columns that are numbered have no names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from temperance.errors import InputError, listed
 
 def column_names(logits: Any) -> NDArray[np.object_] | None:
     """Return the names of a data frame's columns, if they are text."""
-    given = getattr(logits, "column_names", None)  # pyarrow, where `columns` are the data
+    given = getattr(logits, "column_names", None)  # of pyarrow, whose `columns` are the numbers
     names = list(getattr(logits, "columns", ()) if given is None else given)
     return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
 
@@ -30,7 +30,7 @@ def check_column_names(
 ) -> None:
     """Raise if a data frame has other columns than those of the fit, or has them in another order.
 
-    The advice uses the name of the `argument`, and the expression that gives the `names`.
+    The advice calls the frame by its `argument`, and says which expression has the `names`.
     """
     found, wanted = column_names(logits), list(expected)
     if found is None or found.tolist() == wanted:
@@ -49,9 +49,9 @@ def check_column_names(
 
 
 def numbers_of(frame: Any) -> Any:
-    """Return something that NumPy turns into a matrix: nullable or Arrow numbers become floats.
+    """Return what NumPy makes a matrix of: of a frame of nullable or Arrow numbers, its numbers as floats.
 
-    NumPy alone would make objects of them. A missing number becomes NaN.
+    By itself NumPy makes objects of these. A missing number is NaN.
     """
     if not (hasattr(frame, "iloc") and hasattr(frame, "dtypes")):
         return frame

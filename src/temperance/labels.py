@@ -1,4 +1,4 @@
-"""Turn labels of any kind into column indices; every message about labels.
+"""Labels of any kind -> the columns of their classes, and every message about them.
 
 A label is the index of a column, or the name of a class where the columns have names.
 """
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.errors import InputError, Remedy, excerpt, listed
 
 _BOOLEANS = {"true", "false"}
-"""How many names a message lists."""
+"""Names that a message lists."""
 
 Names = Sequence[str] | Sequence[int]
 """What the classes are called, in the order of the columns: text, or whole numbers."""
@@ -71,7 +71,7 @@ def check_classes(classes: Any, n_classes: int) -> Names | None:
 
 
 def _plain_name(name: Any) -> Any:
-    """Return a name as a Python str or int; Booleans become text."""
+    """Return a name as Python's text or whole number; truth values are text."""
     if isinstance(name, (str, bool, np.bool_)):
         return str(name)
     is_whole = isinstance(name, (np.integer, float, np.floating)) and float(name).is_integer()
@@ -79,7 +79,7 @@ def _plain_name(name: Any) -> Any:
 
 
 def _problem_with_shape(array: NDArray[Any], n_rows: int) -> str:
-    """Return what is wrong with the shape, and what to do; an empty string if nothing is."""
+    """Return what is wrong with the shape, and what to do; nothing if all is well."""
     if array.ndim == 2 and array.shape[1] == 1:
         return f"shape {array.shape}. Pass labels.ravel()."
     if array.ndim == 2:
@@ -100,8 +100,8 @@ def _like_table(array: NDArray[Any]) -> str:
         )
     if array.dtype.kind in "fiub" and (array.sum(axis=1) != 1).any():
         return (
-            "where a row may have several true classes or none. This is a multi-label problem, not one class "
-            "for each row: calibrate each class as a binary problem, with logits[:, k] and "
+            "where a row may have several true classes or none. That is another problem than one class for "
+            "each row: calibrate each class as a binary problem of its own, with logits[:, k] and "
             f"labels[:, k]{'.astype(int)' * (array.dtype.kind == 'f')}."
         )
     return "like one-hot rows. Pass labels.argmax(axis=1)."
@@ -123,7 +123,7 @@ def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
         if array.dtype.kind == "O" and all(isinstance(label, kinds) for label in array):
             try:
                 return array.astype(dtype)
-            except OverflowError:  # too large to be the index of a column
+            except OverflowError:  # a whole number that is the index of no column
                 break
     return array
 
@@ -171,7 +171,7 @@ def _named_columns(array: NDArray[Any], names: Names | None, n_classes: int) -> 
             f"every label must be the name of a class: {listed(names)}; "
             f"found {excerpt(array[unknown[0]].item())}",
             rows=unknown,
-            advice="Correct the names, or pass the names of the columns in order.",
+            advice="Correct the names, or give those of the columns in their order.",
         )
     return columns
 
@@ -183,7 +183,7 @@ def _numbered_columns(array: NDArray[Any], numbers: list[int]) -> NDArray[np.int
     unknown = np.flatnonzero(columns < 0)
     if unknown.size:
         raise InputError(
-            f"the class names are whole numbers, and labels must be among them: {listed(numbers)}; found "
+            f"the classes are called by whole numbers, and labels must be these: {listed(numbers)}; found "
             f"{int(array[unknown[0]])}",
             rows=unknown,
             advice="If the labels are indices of columns, leave such names out or number them from 0.",
@@ -192,7 +192,7 @@ def _numbered_columns(array: NDArray[Any], numbers: list[int]) -> NDArray[np.int
 
 
 def _nameless(different: list[str], n_classes: int) -> InputError:
-    """Return the error for labels that are names while the columns have none."""
+    """Return the error for names without those of the columns."""
     if all(label.isdecimal() for label in different):
         return InputError(
             f"labels must be integer column indices or names of classes; found text such as "
@@ -203,9 +203,9 @@ def _nameless(different: list[str], n_classes: int) -> InputError:
             f"labels must name {n_classes} classes at most, one for each column; found {len(different)} "
             f"names: {listed(different)}. Check that labels and columns match."
         )
-    # Only the user knows the order of the columns, so propose none.
+    # Which of them is whose column, only the user knows: no order is proposed.
     return InputError(
         f"labels that are names, {listed(different)}, need the names of the {n_classes} columns in their "
-        "order, which the logits do not have.",
+        "order, which the logits do not carry.",
         remedy=Remedy("classes", (["FIRST", "SECOND", "..."],)),
     )

@@ -1,13 +1,13 @@
 """Learn the population prior of `BayesianTemperatureScaling` from tasks: logits with labels.
 
-Each task is summarised on its own: by a quadratic approximation of the log-likelihood of its coefficients,
-and by the width of its class temperatures that maximises the evidence. Expectation maximisation then finds
-the population
+Each task is summarised by itself: the quadratic approximation of the log-likelihood of its coefficients,
+and the width that the evidence gives to its class temperatures. Expectation maximisation then finds the
+population
 
     level_i ~ t(c0 + c1 (mean log entropy)_i, s^2)        shape_i ~ t(m, S)        map_i ~ t(m', S')
 
-in which all data sets have the same weight, regardless of the number of their classifiers. Because of the
-heavy tails, an unusual task does not widen the prior for all.
+in which a data set weighs as much as any other, however many classifiers of it there are. Heavy tails keep
+a task that is unlike the rest from widening the prior of all.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from temperance.core.objective import Prior
 from temperance.population import MAP_SIZE, SIZE, Population, weak_population
 from temperance.validation import InputError
 
-# Chosen by leaving data sets out, see docs/bayesian.md: how heavy the tails are, and factors on variances.
-# Those of shape, map and class temperatures are reduced, since tau widens them where the rows require it;
-# that of the level is increased, for unusual tasks with 20 rows, none of them wrong.
+# Chosen by leaving data sets out, see docs/bayesian.md: how heavy the tails are; the part of the variances of
+# shape, map and class temperatures that a new task is held by, which tau widens where the rows say so; the
+# level's is widened, for a task unlike all others with 20 rows, none of them wrong.
 FREEDOM = 4.0
 LEVEL_WIDTH, WIDTH, MAP_WIDTH, CLASS_WIDTH = 2.0, 0.3, 0.3, 0.16
-SLOPE_PENALTY = 0.004  # of the level's slope, towards 0: less than a hundredth of the information in one task
+SLOPE_PENALTY = 0.004  # of the level's slope, towards 0: less than a hundredth of what one task says
 ROUNDS = 200
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Adjacent coefficients with a joint covariance, which pseudo-tasks keep regular."""
+    """Neighbouring coefficients with a covariance of their own, which pseudo-tasks keep regular."""
 
     at: slice
     width: float
@@ -85,7 +85,7 @@ class TaskSummary:
 
 
 def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> TaskSummary:
-    """Fit the coefficients of one task under a weak prior, then remove the prior from the result."""
+    """Fit the coefficients of one task under a weak prior, and take the prior out again."""
     rows = open_labelled(logits, labels).rows()
     weak = weak_population()
     data = InMemoryFitData(rows)
@@ -101,7 +101,7 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
     penalised = likelihood.with_prior(Prior(mean, precision / rows.n_rows))
     solution = fisher_scoring(penalised, without_classes.start(weak))
     if solution.covariance is None:
-        raise InputError(f"the labels of {name} do not identify a temperature. Leave the task out.")
+        raise InputError(f"the labels of {name} determine no temperature: leave the task out.")
     information = _positive(np.linalg.inv(solution.covariance) - precision)
     linear = information @ solution.parameters + precision @ (solution.parameters - mean)
     return TaskSummary(
@@ -118,20 +118,20 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
 
 
 def _digest(rows: LogitRows) -> str:
-    """Return a hash of the rows of the task."""
+    """Return a hash of the rows that taught."""
     digest = hashlib.sha256(np.ascontiguousarray(rows.values, np.float64).tobytes())
     digest.update(np.ascontiguousarray(rows.labels, np.int64).tobytes())
     return digest.hexdigest()
 
 
 def _positive(matrix: Matrix) -> Matrix:
-    """Return the nearest positive semi-definite matrix."""
+    """Return the nearest matrix with no direction of negative information."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, 1e-6)) @ vectors.T
 
 
 def _class_scale(data: InMemoryFitData, design: Design, weak: Population) -> float:
-    """Return the standard deviation of the class temperatures that maximises the evidence of this task."""
+    """Return the standard deviation of the class temperatures that the evidence of this task chooses."""
     objective = data.objective(design.likelihood)
     posterior = maximise_evidence(objective, prior_blocks(design, weak), design.start(weak), data.n_rows)
     return float(weak.class_scale * posterior.taus["class temperature"] ** 0.5)

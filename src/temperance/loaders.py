@@ -1,8 +1,8 @@
-"""Objects of higher layers that lower layers use, loaded on first use: the only module that imports by name.
+"""What a lower layer reaches in a higher one, loaded when first used: the only module that imports by name.
 
 A calibrator can save itself, become a PyTorch or ONNX model and take Dask arrays; a comparison can write a
-report. The layers that do this depend on calibrators and comparisons, so importing them there would be
-circular. `tests/test_architecture.py` checks that lower layers use each entry; the graph shows dotted lines.
+report. The layers that do this rest on calibrators and comparisons, so importing them there would be a
+circle. `tests/test_architecture.py` holds that each entry is used from below, and draws it as a dotted line.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def load(capability: str) -> Any:
 
 
 def load_object(name: str) -> Any:
-    """Return the object at `package.module:name`."""
+    """Return what `package.module:name` is."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(import_module(module), attribute)
@@ -52,7 +52,7 @@ class MissingPackageError(InputError, ImportError):
 
 
 def import_optional(module: str, extra: str, user: str) -> ModuleType:
-    """Return a module of another package, or raise and name the extra that its `user` needs."""
+    """Return a module of another package, or say which extra brings it to its `user`."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""How overconfidence depends on the shape of a prediction, in a population of classifiers.
+"""How over-confidence depends on the shape of a prediction, over a population of classifiers.
 
 The prior of `BayesianTemperatureScaling`: a small JSON file, learned from many tasks by
 `temperance.learning` and shipped with the package, or one of the user's own.
@@ -29,7 +29,7 @@ HEADER: dict[str, Any] = {
     "features": list(SHAPE_FEATURES),
     "map_knots": KNOTS.tolist(),
 }
-LARGEST_NUMBER = 1e6  # for logarithms of temperatures, their scales and their variances
+LARGEST_NUMBER = 1e6  # of logarithms of temperatures, their scales and their variances
 LARGEST_FILE = 1 << 24  # bytes: the prior that comes with the package has a few thousand
 SIZE, MAP_SIZE = len(SHAPE_FEATURES), len(KNOTS) - 1
 
@@ -55,7 +55,7 @@ class Population:
 
 
 def weak_population() -> Population:
-    """Return a weakly informative prior: log T near 0, half a unit for each feature, a straight map."""
+    """Return a prior that knows little: log T about 0, half a unit for each feature, a straight map."""
     return Population(
         intercept=np.array([0.0, 0.0]),
         intercept_scale=1.0,
@@ -94,7 +94,7 @@ def _parse(content: bytes, where: str) -> Population:
 
     try:
         data = json.loads(content.decode())
-    except (ValueError, RecursionError) as error:  # also a number with too many digits
+    except (ValueError, RecursionError) as error:  # also a number of too many digits
         raise fail(f"it must be JSON in UTF-8 ({error})") from None
     if not isinstance(data, dict) or any(data.get(name) != value for name, value in HEADER.items()):
         raise fail(
@@ -114,7 +114,7 @@ def _parse(content: bytes, where: str) -> Population:
         arrays = {name: np.array(values.pop(name), np.float64) for name in shapes}
         numbers = {name: float(value) for name, value in values.items()}
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise fail(f"a field is missing or is not a number ({error})") from None
+        raise fail(f"a field is missing or no number ({error})") from None
     if any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise fail(f"{', '.join(shapes)} must have the shapes {list(shapes.values())}")
     everything = np.concatenate([*(array.ravel() for array in arrays.values()), list(numbers.values())])

@@ -1,13 +1,13 @@
-"""Probabilities of 0, whose logarithm a calibrator cannot use, and the floor they are raised to.
+"""Probabilities of 0, which have no logarithm that a calibrator can use, and the floor they are raised to.
 
-For a random forest, 0 means less than one vote; in a table with three digits, less than 0.0005. Neither means
-impossible. All classes of a row with probability 0 together get half of the smallest probability above 0.
-Below the precision of a float, numbers carry no information: naive Bayes gives 1e-300 and is wrong. So
+A forest that says 0 means less than one vote, and a table of three digits less than 0.0005: not impossible.
+All classes of a row that have 0 may have, together, half of the smallest probability above 0 that was met.
+Below the precision of a float all numbers say the same: naive Bayes writes 1e-300 and is wrong. So
 
     floor = max(smallest / (2 K), 2.2e-16)
 
-and smaller probabilities are raised to it. If no probability is 0, nothing has to be raised: the floor is
-then at most the smallest one.
+and smaller probabilities are raised to it. Where no probability is 0 nothing has to be raised, and a
+smaller smallest one is the floor instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LowEnd:
 
     @classmethod
     def of(cls, probs: NDArray[Any]) -> LowEnd:
-        """Summarise rows (N, K), or (N,) with the probability of the second of two classes."""
+        """Look at rows (N, K), or (N,) with the probability of the second of two classes."""
         table = probs if probs.ndim == 2 else both_columns(probs)
         with_zero = (table == 0).any(axis=1)
         above = table[table > 0]
@@ -47,7 +47,7 @@ class LowEnd:
 
     @classmethod
     def joined(cls, parts: Iterable[LowEnd]) -> LowEnd:
-        """Return the summary of all rows from those of their parts."""
+        """Return that of all rows from those of their parts."""
         ends = list(parts)
         return cls(
             sum(end.n_rows for end in ends),
@@ -58,7 +58,7 @@ class LowEnd:
 
     @property
     def floor(self) -> float:
-        """The floor that smaller probabilities of these rows, and of later rows, are raised to."""
+        """What smaller probabilities of these rows, and of those to come, are raised to."""
         floor = floor_below(self.smallest, self.n_classes)
         return floor if self.n_rows_with_zero else min(floor, self.smallest)
 
@@ -72,5 +72,5 @@ def raised_logarithms(probs: NDArray[Any], floor: float) -> NDArray[Any]:
     """Return log max(p, floor), in the type of `probs`; 0 has -inf if the floor is 0."""
     with np.errstate(divide="ignore"):
         logs = np.log(probs)
-        lowest = logs.dtype.type(np.log(floor))  # the logarithm is representable even where the floor is not
+        lowest = logs.dtype.type(np.log(floor))  # its logarithm is in range also where the floor is not
     return np.maximum(logs, lowest)

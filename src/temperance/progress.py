@@ -1,4 +1,4 @@
-"""The progress of a long call: one line on standard error.
+"""How far a long call is: one line on standard error, for whoever watches it.
 
 The line appears only if the call takes longer than two seconds and standard error is a terminal or a
 notebook, and it is erased at the end. Logs and pipes stay clean.
@@ -29,7 +29,7 @@ def reporting(
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Report]:
-    """Yield the function that a long call reports to; its line is erased at the end.
+    """Give the function that a long call reports to; a line that it has written is erased at the end.
 
     Examples
     --------
@@ -55,13 +55,13 @@ def is_watched(stream: TextIO | None) -> bool:
     """Say whether a stream is a terminal, or the output of a notebook's cell."""
     if stream is None:  # a program without a console has no standard error
         return False
-    # The stream shows it: a notebook replaces it, so no package has to be imported.
+    # The stream tells: a notebook replaces it, and no package need be imported to find out.
     in_notebook = type(stream).__module__.partition(".")[0] == "ipykernel"
     return in_notebook or (not stream.closed and stream.isatty())
 
 
 class _Line:
-    """A line that overwrites itself."""
+    """A line that is written over itself."""
 
     def __init__(self, title: str, stream: TextIO, clock: Callable[[], float]) -> None:
         self.title, self.stream, self.clock = title, stream, clock

@@ -1,7 +1,7 @@
 """Turn a file of logits into probabilities, block by block, bit-identical to computing all at once.
 
-The core reads an array in blocks whose size depends on the number of classes alone. A part of the file that
-holds whole blocks, read by the kernels for the whole file, gives exactly the same results.
+The core reads an array in blocks whose rows depend on the number of classes alone. A part of the file that
+holds whole blocks, read by the kernels that the whole would have, is computed exactly as within the whole.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PART_BYTES = 1 << 25  # bytes of one part in float64
 
 
 def probability_shape(file: RowFile) -> tuple[int, int]:
-    """Return the shape of the probabilities: two columns, even for the one score of a binary classifier."""
+    """Return the shape of the probabilities: two columns also for the one score of a binary classifier."""
     return file.shape[0], (file.shape[1] if len(file.shape) == 2 else 2)
 
 
@@ -40,8 +40,8 @@ def probabilities_of_file(
 ) -> NDArray[Any]:
     """Return all probabilities to be scored: those of the file, if it holds some and nothing calibrates them.
 
-    Others are in float64, as in a comparison, so that both give the same numbers. An array that does not
-    fit in memory is kept in a temporary file.
+    Others are in float64, as a comparison scores them, so that both give the same numbers. What does not fit
+    memory is kept in a temporary file.
     """
     if calibrator is None and file.kind == "probs":
         return file.array()
@@ -59,7 +59,7 @@ def predict_file(
 ) -> Iterator[NDArray[Any]]:
     """Yield the probabilities of the rows in order: calibrated, or the softmax of the logits.
 
-    They are computed in float64 if `dtype` is that, else in the core's working type for these logits.
+    They are computed in float64 where `dtype` says so, else as the core computes with these logits.
     """
     n_rows, n_classes = probability_shape(file)
     rows = block_rows(n_classes, (dtype or probability_dtype(file)).itemsize)

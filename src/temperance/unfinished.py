@@ -1,8 +1,8 @@
 """Unfinished files: `.name.xxxxxxxx.part` next to the file that is being written.
 
-A process that is killed leaves its unfinished file behind. A running process holds a lock on its file, which
-the system releases when the process ends for any reason. So the next write to the same name can distinguish
-the two, and removes abandoned files.
+A process that is killed leaves its unfinished file behind. A living one holds a lock on its own, which the
+system takes back when the process ends, however it ends. So the next write to the same name can tell the two
+apart, and removes what was abandoned.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def part_name(target: Path) -> Path:
 
 
 def hold(file: BinaryIO) -> Callable[[], None]:
-    """Lock an unfinished file for this process, even after it is closed; return the function to unlock it."""
+    """Mark an unfinished file as that of a living process, also when it is closed; return what ends that."""
     if fcntl is None:  # pragma: no cover  not on Windows
         return lambda: None
     second = os.dup(file.fileno())  # which shares the lock
@@ -41,13 +41,13 @@ def hold(file: BinaryIO) -> Callable[[], None]:
 
 
 def remove_abandoned(target: Path) -> None:
-    """Remove the unfinished files of a target that no running process has locked."""
+    """Remove the unfinished files of a target that no living process holds."""
     if fcntl is None:  # pragma: no cover  not on Windows
         return
     pattern = re.compile(re.escape(_prefix(target)) + r"[0-9a-f]{8}\.part")
     for path in target.parent.iterdir():
         if pattern.fullmatch(path.name):
-            with suppress(OSError):  # locked, gone, or not ours to remove
+            with suppress(OSError):  # held, gone, or not ours to remove
                 _remove_unless_held(path)
 
 
@@ -58,7 +58,7 @@ def _remove_unless_held(path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         status = os.fstat(file.fileno())
         is_new = status.st_size == 0 and time.time() - status.st_mtime < _NEW
-        if not is_new:  # a new one may not be locked yet
+        if not is_new:  # as one is between its making and its lock
             path.unlink()
 
 

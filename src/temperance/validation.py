@@ -1,7 +1,7 @@
 """Every check of user input, and every message about it.
 
 A message says what must hold, what was found, and what to do. All of them are `InputError`, a
-`ValueError`, so that a caller can distinguish bad input from a bug.
+`ValueError`, so that a caller can tell bad input from a fault of the program.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError as InputError
 from temperance.errors import InputWarning, Remedy, excerpt, warn_user
 
-_LARGEST = 2.0**63  # beyond it NumPy has no integers, and no option needs any
-LOOKED_AT = 200  # rows used to detect probabilities passed as logits
-FEWEST_SCORES = 20  # so many (N,) scores are not all from 0 to 1 by chance
-LARGEST_LOGIT = np.float64(1e100)  # of a fit: sums of its squares stay far below the largest float64
+_LARGEST = 2.0**63  # beyond it NumPy has no whole number, and no option has a use
+LOOKED_AT = 200  # rows that tell whether logits are probabilities
+FEWEST_SCORES = 20  # (N,) scores from 0 to 1 that are too many to be so by chance
+LARGEST_LOGIT = np.float64(1e100)  # of a fit: its square, and sums of these, are far from the largest float64
 _SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
 
 
@@ -34,7 +34,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def guess(value: object, choices: Iterable[str]) -> str:
-    """Return "Did you mean ...?" with the closest choice, or nothing if none is close."""
+    """Return a question after the choice that was likely meant, or nothing if none is close."""
     if not isinstance(value, str):
         return ""
     from difflib import get_close_matches  # needed for an error only
@@ -63,7 +63,7 @@ def check_seed(name: str, value: object) -> None:
 
 
 def random_generator(name: str, value: Any) -> np.random.Generator:
-    """Return the generator for a random seed: a whole number, None, or any other seed that NumPy accepts."""
+    """Return the generator of a random seed: a whole number, None, or what NumPy makes generators from."""
     if not isinstance(value, (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)):
         check_seed(name, value)
     return np.random.default_rng(value)
@@ -101,14 +101,14 @@ def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
 
 
 def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
-    """Warn if the first rows all look like probabilities, not logits; return whether it warned.
+    """Warn if the first rows all look like probabilities, which nobody means as logits; say whether it did.
 
-    The (N,) scores of a binary classifier arrive here as the columns [0, z].
+    (N,) scores of a binary classifier have come as the columns [0, z].
     """
     if not len(values):
         return False
     first = _widened(values[:1])
-    if not 0 <= first[0, 0] <= 1 or not _in_unit_interval(first):  # the quick test for logits
+    if not 0 <= first[0, 0] <= 1 or not _in_unit_interval(first):  # which tells logits at once
         return False
     rows = _widened(values[:LOOKED_AT])
     scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())
@@ -146,8 +146,8 @@ def inspector(
 ) -> Callable[[LogitRows], None]:
     """Return the check of the rows' largest logits, which the first pass over them runs.
 
-    It costs nothing if all rows are valid. Otherwise all `values` are read again, to say where the error is:
-    the pass may have read only some of the rows.
+    It costs nothing while all is well. When it is not, all `values` are read again, to say where: the pass
+    may have read some of their rows only.
     """
 
     def inspect(rows: LogitRows) -> None:
@@ -183,7 +183,7 @@ def _check_size(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]
 def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
     wanted = "logits must be finite, or -inf for an impossible class"
     for what, is_bad, advice in (
-        ("NaN", lambda z: np.isnan(z).any(axis=1), "Drop these rows, or correct what produced them."),
+        ("NaN", lambda z: np.isnan(z).any(axis=1), "Drop these rows or find out where they come from."),
         ("+inf", lambda z: (z == np.inf).any(axis=1), "Drop these rows or clip the logits."),
         ("-inf in every class", lambda z: (z == -np.inf).all(axis=1), "A row needs a possible class."),
     ):
@@ -195,7 +195,7 @@ def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
 def check_unmasked(
     values: NDArray[Any] | BFloat16, row_numbers: NDArray[np.float64], method: str, *, fits: bool
 ) -> None:
-    """Raise if a row has -inf, or numbers that a fit cannot square, for a method that uses every logit.
+    """Raise if a row has -inf, or numbers that a fit cannot square, for a method that looks at every logit.
 
     `row_numbers` are finite where the logits of the row are.
     """
@@ -300,8 +300,8 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
 def _advice_on_sums(rows: NDArray[Any]) -> str:
     if ((rows > 0.5).sum(axis=1) > 1).any():
         return (
-            "Several classes of a row are above one half: if several can be true, this is a multi-label "
-            "problem, not one class for each row. Evaluate each class as a binary problem, with "
+            "Several classes of a row are above one half: if several can be true, that is another problem "
+            "than one class for each row. Judge each class as a binary problem of its own, with "
             "probs[:, k] and labels[:, k]."
         )
     return "Divide each row by its sum, or pass the softmax of the logits."

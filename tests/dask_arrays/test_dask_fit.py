@@ -232,7 +232,7 @@ def test_shapes_and_types_are_checked_before_anything_is_computed(change, messag
 
 @pytest.mark.parametrize("key", ["hts", "pts"])
 def test_a_descent_needs_the_rows_in_memory_and_says_so(key, task):
-    with pytest.raises(InputError, match=r"draws rows at random, so it needs them in memory; found a Dask"):
+    with pytest.raises(InputError, match=r"takes rows at random, so it needs them in memory; found a Dask"):
         make_calibrator(key, solver="sgd").fit(in_parts(task.logits), task.labels)
 
 

@@ -67,7 +67,7 @@ def test_names_of_classes_in_an_npz(tmp_path):
     rows = open_rows(path)
     assert (rows.class_names, rows.labels.tolist()) == (tuple(NAMES), [1, 0, 2])
     np.savez(path, logits=LOGITS.numpy(), labels=[1, 0, 2], classes=[10, 20, 30])
-    with pytest.raises(InputError, match=r"names are whole numbers.*: 10, 20, 30; found 1 in 3 rows"):
+    with pytest.raises(InputError, match=r"called by whole numbers.*: 10, 20, 30; found 1 in 3 rows"):
         open_rows(path)
     np.savez(path, logits=LOGITS.numpy(), labels=[20, 10, 30], classes=[10, 20, 30])
     rows = open_rows(path)

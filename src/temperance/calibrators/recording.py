@@ -143,7 +143,7 @@ def _baseline(
         return None
     columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
     confidence, entropy, predicted, right, weights = columns
-    share = weights / weights.max()  # whose squares neither overflow nor underflow
+    share = weights / weights.max()  # whose squares neither overflow nor vanish
     confidence_quantiles, confidence_shares = _distribution(confidence, share)
     entropy_quantiles, entropy_shares = _distribution(entropy, share)
     return Baseline(
@@ -162,7 +162,7 @@ def _baseline(
 
 
 def _mean(values: Vector, weights: Vector) -> float:
-    # Rounding must not make a mean of ones exceed 1.
+    # Rounding must not take the mean of ones above 1.
     return float(np.clip(weights @ values / weights.sum(), values.min(), values.max()))
 
 

@@ -97,7 +97,7 @@ class Scratch:
     def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
         self._shape = (max(n_rows, FEWEST_ROWS), n_classes)
         self._dtype = dtype
-        # No cached properties: their lock takes longer than a row with few classes.
+        # Not cached properties, whose lock takes longer than a row of few classes.
         self._read: Floats | None = None
         self._d: Floats | None = None
         self._e: Floats | None = None
@@ -200,7 +200,7 @@ def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: Blo
 
 
 class _OneBlasThread:
-    """Limit the linear algebra library to one thread while any pass runs, in any thread.
+    """Hold the linear algebra library to one thread while any pass runs, in whatever thread it was called.
 
     The limit applies to the whole process: the first pass to start sets it, the last to end removes it.
     """
@@ -235,12 +235,12 @@ _one_blas_thread = _OneBlasThread()
 def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
     """Call `work(block, start, stop, scratch)` for every block; it writes its results row by row.
 
-    It must not use the linear algebra library, whose threads would compete with ours.
+    It must not use the linear algebra library, whose threads would be beside ours.
     """
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = block_rows(n_classes, dtype.itemsize)
-    if n_rows <= size:  # with as little Python as possible: a service asks for one row at a time
+    if n_rows <= size:  # with as little Python as can be: one row is what a service asks for
         scratch = Scratch(n_rows, n_classes, dtype)
         with np.errstate(all="ignore"):
             work(scratch.block(values, 0, n_rows), 0, n_rows, scratch)

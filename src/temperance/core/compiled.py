@@ -22,7 +22,7 @@ from temperance.core.kernels import map_logits as map_logits
 
 _LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
 _LN2_LOW = 1.4286068203094172e-06
-SEGMENT_SCRATCH = 1  # as in `kernels`; the loops need no more than stays in the cache
+SEGMENT_SCRATCH = 1  # as in `kernels`: what the loops need stays in the cache
 SEGMENTS_IN_THREADS = True
 PIECE = 1024  # classes whose numbers fit in the L1 cache
 _LOG2_E = 1.4426950408889634

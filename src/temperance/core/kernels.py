@@ -27,7 +27,7 @@ from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import Scratch
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
-SEGMENT_SCRATCH = 16  # numbers that sums over segments need for each class: blocks are smaller by this factor
+SEGMENT_SCRATCH = 16  # numbers that sums over segments take for each class: blocks are smaller by that
 SEGMENTS_IN_THREADS = False  # sorting numbers into segments holds Python's lock
 FARTHEST = 1e15  # stands for the negative log-probability of a masked class
 

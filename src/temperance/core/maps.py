@@ -34,7 +34,7 @@ from temperance.core.top_label import EMPHASIS, LEAST
 STEEPEST = 12.0  # of the absolute log of a slope: beyond, a class is practically certain or impossible
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)
-_CLOSED = np.append(np.diff(KNOTS), 0.0)  # the last segment is unbounded, and nothing lies beyond it
+_CLOSED = np.append(np.diff(KNOTS), 0.0)  # the last segment has no end, and nothing lies beyond it
 _ABOVE = np.triu(np.ones((MAP_SEGMENTS, MAP_SEGMENTS), bool), 1)
 
 
@@ -45,9 +45,9 @@ def lengths(e: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _RowMoments:
-    """Moments of some rows for the slopes: log-probabilities, E q, Cov q, and q of the label."""
+    """What some rows tell of their slopes: log-probabilities, E q, Cov q, and q of the label."""
 
-    log_sum: Vector  # log of the sum of p / p of the top class
+    log_sum: Vector  # of p over p of the top class
     mean: Matrix
     covariance: NDArray[np.float64]
     label: Matrix
@@ -183,7 +183,7 @@ class RowMapLikelihood(_MapObjective):
 def _with_top_label(
     m: _RowMoments, right: NDArray[np.bool_], slopes: Matrix
 ) -> tuple[Vector, Matrix, NDArray[np.float64]]:
-    """Return each row's value, and its gradient and Fisher matrix in the logs of its slopes."""
+    """Return value, gradient and Fisher matrix of each row by the logs of its slopes."""
     confidence = np.exp(-m.log_sum)
     doubt = np.maximum(-np.expm1(-m.log_sum), LEAST)
     value = m.log_sum + np.sum(m.label * slopes, axis=1)

@@ -82,7 +82,7 @@ class Network:
         return activations
 
     def _backwards(self, theta: Vector, x: Matrix) -> Iterator[tuple[Matrix, Matrix]]:
-        """Yield the weights and the inputs of each layer, from the last to the first."""
+        """Yield the weights of each layer and what went into it, from the last to the first."""
         went_in = self._forward(theta, x)[:-1]
         layers = [weights for weights, _ in self.layers(theta)]
         return zip(reversed(layers), reversed(went_in), strict=True)

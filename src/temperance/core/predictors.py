@@ -1,6 +1,6 @@
 """What a temperature may depend on: a = a(row; theta), the predictor that a link turns into T.
 
-    Linear     a = Phi theta, with features stored for each row and, on request, the centred logits
+    Linear     a = Phi theta, of features stored for each row and, on request, the logits less their mean
     Grouped    a = theta[group of the row]
     ByClass    a = Phi theta + shift[class of the row]
     Network    a = MLP(inputs of the row; theta)            (in `network`)

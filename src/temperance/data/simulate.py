@@ -58,7 +58,7 @@ def simulate(
     sharpness: float = 3.0,
     random_state: int = 0,
 ) -> SimulatedTask:
-    """Draw a task from a classifier that is overconfident in a known way.
+    """Draw a task from a classifier that is over-confident in a known way.
 
     Parameters
     ----------

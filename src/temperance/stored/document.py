@@ -1,4 +1,4 @@
-"""A JSON file being read: checks of its content, and errors that name the file and the field."""
+"""A JSON file being read: what it must hold, and complaints that name the file and the field."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from temperance.stored.fields import plain_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-LARGEST_COUNT = 2**53  # float64, and so JSON in other languages, has all whole numbers up to here
-LARGEST_FILE = 1 << 28  # bytes: thousands of times a file with 1000 classes
-LONGEST_TEXT = 1000  # characters, of text that users see
+LARGEST_COUNT = 2**53  # up to which float64, and so JSON in other languages, has all whole numbers
+LARGEST_FILE = 1 << 28  # bytes: thousands of times the file of 1000 classes
+LONGEST_TEXT = 1000  # of what is shown to people
 
 
 class Document:
@@ -37,7 +37,7 @@ class Document:
 
     @contextmanager
     def working_together(self) -> Iterator[None]:
-        """Turn any error into one about this file: numbers that pass each check can still fail together."""
+        """Raise an error about this file for any other: numbers that pass each check can fail together."""
         try:
             yield
         except Exception as error:  # in any way
@@ -55,7 +55,7 @@ class Document:
             parsed = json.loads(content.decode(), object_pairs_hook=unique)
         except InputError:
             raise
-        except (ValueError, RecursionError) as error:  # also a number with too many digits
+        except (ValueError, RecursionError) as error:  # also a number of too many digits
             raise self.error(f"it must be JSON ({error})") from None
         try:
             return plain_json(parsed, "")

@@ -28,7 +28,7 @@ SOLVER_FIELDS: dict[str, type] = {
     "converged": bool,
     "message": str,
 }
-"""Required fields of `fit`; methods with a temperature also have its quantiles."""
+"""Required fields of `fit`; methods with a temperature have its quantiles, too."""
 QUANTILES_OF_T = "temperature_quantiles"
 RECORD_FIELDS = ("class_counts", "data_hash", "date", "library_version")
 """Optional fields of `fit`."""
@@ -44,8 +44,8 @@ _LARGEST = int(sys.float_info.max)
 def plain_json(value: Any, where: str, depth: int = 0) -> Any:
     """Return a copy that JSON can hold: finite numbers, text, true, false, null, lists and objects.
 
-    NumPy numbers become Python numbers, tuples become lists. Anything else raises an error that calls it
-    `where` and has no full stop.
+    Numbers of NumPy become those of Python, tuples become lists. Anything else is an error, which names it
+    by `where` and has no full stop.
     """
     if depth > DEEPEST:
         raise InputError(f"{where[:40]}... must not be nested deeper than {DEEPEST} levels")

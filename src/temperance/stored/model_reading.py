@@ -87,7 +87,7 @@ class ModelReader:
                 "Update temperance"
             )
         self.document.require(self.content, REQUIRED, "the file")
-        if version == 1:  # all its fields are required
+        if version == 1:  # whose fields are all of them required
             self.document.refuse_others(self.content, REQUIRED, "the file")
             known = (*SOLVER_FIELDS, QUANTILES_OF_T)
             self.document.refuse_others(self.object("fit"), known, "fit")
@@ -130,7 +130,7 @@ class ModelReader:
         except InputError as error:
             raise self.document.error(str(error).rstrip(".")) from None
         if (np.diff(quantiles) < 0).any():
-            raise self.document.error(f"{QUANTILES_OF_T} must not decrease; found {quantiles.tolist()}")
+            raise self.document.error(f"{QUANTILES_OF_T} must not fall; found {quantiles.tolist()}")
         return quantiles
 
     def _standard_errors(self, kind: type[Formula], shapes: Mapping[str, Shape]) -> dict[str, Vector]:
@@ -148,14 +148,14 @@ class ModelReader:
     def _solution(self, fit: dict[str, Any]) -> Solution:
         self.document.require(fit, SOLVER_FIELDS, "fit")
         for name, kind in SOLVER_FIELDS.items():
-            # Other languages write a float without a fractional part as an integer.
+            # Other languages write a float that is whole as an integer.
             if type(fit[name]) is not kind and not (kind is float and type(fit[name]) is int):
                 raise self.document.error(f"fit: {name} must be {kind.__name__}; found {excerpt(fit[name])}")
             if kind is int:
                 self.document.count(fit[name], f"fit.{name}", least=int(name == "rows"))
         solver, status = parse_message(fit["message"], converged=fit["converged"])
         return Solution(
-            parameters=np.empty(0),  # the solver's own; the fitted numbers are in the formula
+            parameters=np.empty(0),  # the solver's own; what came of them is in the formula
             value=float(fit["loss"]),
             gradient_norm=float(fit["gradient_norm"]),
             iterations=fit["iterations"],

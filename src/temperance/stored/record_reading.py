@@ -1,4 +1,4 @@
-"""The optional fields of a calibrator file: the record of its fit, and fields unknown to this version."""
+"""The optional fields of a calibrator file: what it tells of its fit, and what this version does not know."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _KNOWN: dict[str, Collection[str]] = {
     "adaptation": ADAPTATION_FIELDS,
     "baseline": BASELINE_FIELDS,
 }
-"""The objects that may have unknown fields, and the fields that this version knows."""
+"""The objects that may have fields this version does not know, and those it knows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """Log ratios of the class frequencies to those of the fit, how many rows gave them, standard errors."""
+    """How the class frequencies differ from those of the fit, how many rows told it, and how exactly."""
 
     log_prior_ratio: Vector | None = None
     rows: int | None = None
