@@ -109,8 +109,8 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     """Tell the user what is wrong with the labels, if anything."""
     if single.degenerate_reason is not None:
         message = (
-            f"{single.degenerate_reason}. A weak prior around 1 gives one temperature for all rows, "
-            f"{single.temperature:.4g}. Add labelled rows until some are right and some are wrong."
+            f"{single.degenerate_reason}. A weak prior keeps the temperature near 1: "
+            f"{single.temperature:.4g} for all rows. Add labelled rows until some are right and some are wrong."
         )
     elif not single.right:
         message = (
