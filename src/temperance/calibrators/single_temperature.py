@@ -110,7 +110,7 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     if single.degenerate_reason is not None:
         message = (
             f"{single.degenerate_reason}. A weak prior keeps the temperature near 1: "
-            f"{single.temperature:.4g} for all rows. Add labelled rows until some are right and some are wrong."
+            f"{single.temperature:.4g} for all rows. Add labelled rows until some are right and some wrong."
         )
     elif not single.right:
         message = (
