@@ -37,7 +37,7 @@ def best_seconds(work: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 
 def make_task(n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return over-confident float32 logits, and labels drawn from their softmax at T = 2."""
+    """Return overconfident float32 logits, and labels drawn from their softmax at T = 2."""
     rng = np.random.default_rng(0)
     logits = rng.standard_normal((n_rows, n_classes), dtype=np.float32)
     logits *= rng.uniform(2, 8, (n_rows, 1)).astype(np.float32)

@@ -351,7 +351,7 @@ def test_the_summary_says_what_the_rows_added_to_the_prior(cal):
     assert f"T0 = {cal.reference_:.4g}" in text
     half = 1.96 * cal.standard_errors_["coefficients"][0]
     low, high = np.exp(cal.coefficients_[0] - half), np.exp(cal.coefficients_[0] + half)
-    assert f"T of a typical row: {low:.3g} to {high:.3g}, with a probability of 95 %" in text
+    assert f"T of a typical row: {low:.3g} to {high:.3g} (95 % credible interval)" in text
     assert "prior: population" in text
     assert f"b: {cal.coefficients_[0]:+.3f} ± {cal.standard_errors_['coefficients'][0]:.2g}" in text
 

@@ -178,7 +178,7 @@ def test_auto_with_weight_0_is_the_calibrator_without_a_bias():
     np.testing.assert_array_equal(auto.predict_proba(task.logits), plain.predict_proba(task.logits))
     np.testing.assert_array_equal(auto.predict(task.logits), task.logits.argmax(axis=1))
     assert not auto.keeps_class  # the option does not promise it
-    assert "class bias: not used; rows left out of its fit are predicted no better" in words(auto)
+    assert "class bias: not used; it does not improve the prediction of held-out rows" in words(auto)
 
 
 def test_auto_with_a_useful_bias_mixes_it_in(six):
@@ -189,7 +189,7 @@ def test_auto_with_a_useful_bias_mixes_it_in(six):
     np.testing.assert_allclose(auto.bias_, fits[True].bias_, rtol=1e-12)
     plain, biased = (fits[bias].predict_proba(logits) for bias in (False, True))
     np.testing.assert_allclose(auto.predict_proba(logits), (1 - weight) * plain + weight * biased, rtol=1e-9)
-    assert f"class bias: mixed in with the weight {weight:.2f}; decisions may change" in words(auto)
+    assert f"class bias: mixed in with weight {weight:.2f}; the predicted class may change" in words(auto)
     assert fits[True].bias_weight_ == 1
 
 

@@ -80,7 +80,7 @@ def test_an_output_without_permission_is_refused_before_any_work(tmp_path, monke
     ):
         check_writable(tmp_path / "a")
     check_writable(tmp_path / "a", overwrite=True)
-    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist\. Make it first"):
+    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist\. Create it first"):
         check_writable(tmp_path / "nowhere" / "a")
     with pytest.raises(IsADirectoryError, match=r"is a folder\. Pass the name of a file"):
         check_writable(tmp_path, overwrite=True)

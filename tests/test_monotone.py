@@ -208,7 +208,7 @@ def test_rows_that_are_all_right_give_the_map_of_ts(task):
         ts = TemperatureScaling().fit(task.logits, right)
     assert cal.map_slopes_.tolist() == 9 * [1.0]
     np.testing.assert_allclose(cal.predict_proba(task.logits), ts.predict_proba(task.logits), rtol=1e-12)
-    assert "not determined by the rows" in cal.summary()
+    assert "not identified by the rows" in cal.summary()
 
 
 def test_labels_whose_probability_was_zero_cost_far_less_than_under_one_temperature():

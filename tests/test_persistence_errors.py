@@ -175,10 +175,10 @@ def _with(content, name, value):
         ("pts", "temperature_limits", [-1.0, 1.0], "temperature_limits must lie between"),
         ("pts", "input_scale", [1.0, 0.0, 1.0, 1.0], "input_scale must be > 0; found 0"),
         ("bts", "temperatures", [1.0, 1.0, 0.0, 1.0, 1.0], "temperatures must lie between"),
-        ("bts", "edges", [-3.0, 0.4, 0.6, 0.999], "edges must lie between 0 and 1 and not fall"),
+        ("bts", "edges", [-3.0, 0.4, 0.6, 0.999], "edges must be between 0 and 1 and must not decrease"),
         ("ts", "temperature", 1e-310, "temperature must lie between"),
         ("pts", "input_scale", [1e-320] * 4, "input_scale must be > 0"),
-        ("bts", "edges", [0.5, 0.4, 0.6, 0.999], "edges must lie between 0 and 1 and not fall"),
+        ("bts", "edges", [0.5, 0.4, 0.6, 0.999], "edges must be between 0 and 1 and must not decrease"),
     ],
 )
 def test_numbers_that_no_fit_can_give_are_refused(saved, refused, method, name, value, message):

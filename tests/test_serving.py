@@ -107,7 +107,7 @@ def test_it_knows_the_names_of_the_classes(tmp_path):
 
 @pytest.mark.parametrize("key", ["ets", "mono"])
 def test_a_method_without_a_temperature_says_so(key, stored):
-    with pytest.raises(InputError, match=f"divide logits by one; found {key}"):
+    with pytest.raises(InputError, match=f"such as ts; found {key}"):
         serving.load(stored(key)).temperature(TASK.logits)
 
 

@@ -24,8 +24,8 @@ def text(calibrator):
 @pytest.mark.parametrize(
     ("factor", "words"),
     [
-        (3.0, r"over-confident; its logits are 3\.\d* times too large"),
-        (0.25, r"under-confident; its logits are (4|3\.9|4\.)\d* times too small"),
+        (3.0, r"overconfident; its logits are 3\.\d* times too large"),
+        (0.25, r"underconfident; its logits are (4|3\.9|4\.)\d* times too small"),
     ],
 )
 def test_ts_gives_the_direction_and_size_of_the_miscalibration(factor, words):
@@ -38,7 +38,7 @@ def test_ts_says_when_the_confidence_is_right():
     calibrator = TemperatureScaling().fit(task.logits, task.labels)
     nearly = replace(calibrator.model_, formula=SingleTemperatureFormula(1.001))
     calibrator.model_ = nearly
-    assert "right as it is, on average" in calibrator.summary()
+    assert "neither over- nor underconfident on average" in calibrator.summary()
 
 
 def test_a_fitted_number_cannot_be_changed_by_hand():
@@ -72,7 +72,7 @@ def test_lts_names_the_most_over_confident_class_first_with_its_error():
     worst = int(np.argmax(calibrator.class_weights_))
     error = calibrator.standard_errors_["class_weights"][worst]
     lines = calibrator.summary().splitlines()
-    at = lines.index("w_L, most over-confident classes (their logits raise T):")
+    at = lines.index("w_L, most overconfident classes (their logits raise T):")
     assert lines[at + 1] == f"  class {worst}: {calibrator.class_weights_[worst]:.4g} ± {error:.2g}"
 
 
@@ -81,7 +81,7 @@ def test_bts_gives_no_error_for_a_bin_that_its_rows_do_not_determine():
     calibrator = BinwiseTemperatureScaling().fit(task.logits, task.labels)
     low = int(np.argmin(calibrator.temperatures_))
     assert calibrator.standard_errors_["temperatures"][low] == 0
-    assert f"T = {calibrator.temperatures_[low]:.4g}, not determined by the rows" in text(calibrator)
+    assert f"T = {calibrator.temperatures_[low]:.4g}, not identified by the rows" in text(calibrator)
 
 
 def test_every_line_fits_a_screen(method, fitted):

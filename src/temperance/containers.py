@@ -35,7 +35,7 @@ from temperance.validation import (
 
 @dataclass(frozen=True)
 class Logits:
-    """Opened logits: the (N, K) values, whether they came as (N,), and the way back."""
+    """Opened logits: the (N, K) values, whether they came as (N,), and how to restore their container."""
 
     values: NDArray[Any] | BFloat16
     binary: bool
@@ -232,8 +232,8 @@ def _refuse(values: Any) -> None:
     """Raise for containers that NumPy would convert silently, and wrongly or slowly."""
     if _is_dask(values):
         raise InputError(
-            "the numbers must be in memory here; found a Dask collection. Pass its .compute(), or what is "
-            "needed of it."
+            "the numbers must be in memory here; found a Dask collection. Pass its .compute(), or that of "
+            "the part needed."
         )
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(

@@ -36,7 +36,7 @@ def _in_python(argument: str, value: object) -> str:
 
 @dataclass(frozen=True)
 class Remedy:
-    """An argument to pass with one of some values; without values, one to leave out.
+    """An argument to pass with one of these values; without values, an argument to leave out.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class InputError(ValueError):
     Parameters
     ----------
     fact : str
-        What must hold and what was found: a sentence, its full stop left out if `rows` are given.
+        What must hold and what was found: a sentence, without its full stop if `rows` are given.
     rows : sequence of int
         The invalid rows, in order. They become `row`, the first of them, and `n_bad_rows`.
     advice : str

@@ -1,6 +1,6 @@
-"""Writing a file: there is either the old one or the new one, never half of it. Room for large arrays.
+"""Atomic file writing: either the old file or the new one exists, never half of it.
 
-And the digest by which a file is known again.
+Also scratch space for large arrays, and the digest of a file.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _OF_WRITING = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)
 
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
-    """Write `content` to `path`: to a temporary file beside it first, which then takes its name."""
+    """Write `content` to `path`: to a temporary file in the same folder first, which is then renamed."""
     with atomic_file(path, overwrite=overwrite) as file:
         file.write(content)
 
 
 @contextmanager
 def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path` that takes its name at the end, or goes if anything is raised."""
+    """Open a temporary file next to `path`; at the end it is renamed, or deleted if anything is raised."""
     check_writable(path, overwrite=overwrite)
-    target = Path(path).resolve()  # a link stays a link, and what it leads to is written
+    target = Path(path).resolve()  # a link stays a link, and its target is written
     remove_abandoned(target)
-    # Named before it is made, so that there is no moment at which it would be left behind.
+    # Named before it is created, so that it cannot be left behind at any moment.
     temporary = part_name(target)
     try:
         with ExitStack() as until_in_place:
@@ -83,7 +83,7 @@ def _put_in_place(temporary: Path, target: Path, given: Path, *, overwrite: bool
 
 
 def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
-    """Raise unless a file may be written at `path`: to be asked before the work whose result goes there."""
+    """Raise unless a file may be written at `path`; call it before the work whose result goes there."""
     given, target = Path(path), Path(path).resolve()
     if target.is_dir():
         raise IsADirectoryError(f"{given} is a folder. Give the name of a file.")
@@ -92,15 +92,15 @@ def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
     if target.exists() and not overwrite:
         raise OutputExistsError(given)
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {given.parent} does not exist. Make it first.")
+        raise FileNotFoundError(f"the folder {given.parent} does not exist. Create it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise PermissionError(f"you may not write in the folder {given.parent}. Choose another.")
 
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array to fill: in memory, or mapped to a file without a name if it is large.
+    """Return an empty array: in memory or, if it is large, mapped to an unnamed file.
 
-    The file goes with the array, also if the process is killed.
+    The file is deleted with the array, even if the process is killed.
     """
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
@@ -112,7 +112,7 @@ def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def filled_array(shape: tuple[int, ...], dtype: DTypeLike, blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    """Return a scratch array of the rows that come block by block."""
+    """Return a scratch array filled with rows, block by block."""
     out, start = scratch_array(shape, dtype), 0
     for block in blocks:
         out[start : start + len(block)] = block
@@ -121,7 +121,7 @@ def filled_array(shape: tuple[int, ...], dtype: DTypeLike, blocks: Iterable[NDAr
 
 
 def _reserve(file: int, size: int) -> None:
-    # Without its blocks reserved, a full disk would end the process at the first number that has no place.
+    # Unless its blocks are reserved, a full disk would crash the process at the first failing write.
     try:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file, 0, size)

@@ -48,7 +48,7 @@ def check_labels(
 
 
 def whole_numbers(names: Names | None) -> list[int] | None:
-    """Return the names as the whole numbers that they are; None if one of them is not."""
+    """Return the names as whole numbers; None if any of them is not one."""
     try:
         numbers = [float(name) for name in names or ()]
     except ValueError:
@@ -92,7 +92,7 @@ def _problem_with_shape(array: NDArray[Any], n_rows: int) -> str:
 
 
 def _like_table(array: NDArray[Any]) -> str:
-    """Say what a table was likely meant to be, and what to do."""
+    """Say what a table probably is, and what to do."""
     if array.dtype.kind in "fiub" and not np.isin(array, (0, 1)).all():
         return (
             "like logits. Pass the logits of some rows first and their labels next, as in "
@@ -131,7 +131,7 @@ def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
 def _is_missing(label: object) -> bool:
     if label is None or (isinstance(label, float) and label != label):
         return True
-    return type(label).__name__ in ("NAType", "NaTType")  # of pandas, which need not be installed
+    return type(label).__name__ in ("NAType", "NaTType")  # pandas types; pandas may not be installed
 
 
 def _fractions(array: NDArray[Any], wanted: str) -> InputError:
@@ -150,7 +150,7 @@ def _checked_indices(array: NDArray[Any], n_classes: int, wanted: str) -> NDArra
         return array.astype(np.intp, copy=False)
     if array.min() == 1 and array.max() == n_classes:
         raise InputError(
-            f"{wanted}; found numbers from 1 to {n_classes}, which count the classes from 1. Pass labels - 1."
+            f"{wanted}; found numbers from 1 to {n_classes}, as if counted from 1. Pass labels - 1."
         )
     raise InputError(
         f"{wanted}; found other numbers, such as {int(array[outside[0]])},",

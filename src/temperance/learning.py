@@ -1,4 +1,4 @@
-"""Learning the population prior of `BayesianTemperatureScaling` from tasks: logits with labels.
+"""Learn the population prior of `BayesianTemperatureScaling` from tasks: logits with labels.
 
 Each task is summarised separately: the quadratic approximation of the log-likelihood of its coefficients, and
 the width of its class temperatures that maximises the evidence. Expectation maximisation then finds the

@@ -33,7 +33,7 @@ LOADERS: dict[str, tuple[str, str]] = {
 
 
 def load(capability: str) -> Any:
-    """Return the function or class behind a capability."""
+    """Return the function or class that provides a capability."""
     module, name = LOADERS[capability]
     return getattr(import_module(module), name)
 

@@ -36,10 +36,10 @@ SIZE, MAP_SIZE = len(SHAPE_FEATURES), len(KNOTS) - 1
 
 @dataclass(frozen=True)
 class Population:
-    """A prior of the coefficients of log T: the log of the temperature of a row.
+    """A prior of the coefficients of log T, the log temperature of a row.
 
     The intercept is about `intercept[0] + intercept[1] * (mean log entropy of the rows)`. The map of
-    log-probabilities (`core.maps`) has a normal prior of the steps between the logs of its slopes.
+    log-probabilities (`core.maps`) has a normal prior on the steps between the logs of its slopes.
     """
 
     intercept: Vector

@@ -29,7 +29,7 @@ def floor_below(smallest: float, n_classes: int) -> float:
 
 @dataclass(frozen=True)
 class LowEnd:
-    """The small probabilities of some rows: how many rows have a 0, and the smallest number above it."""
+    """The small probabilities of some rows: how many rows have a 0, and the smallest number above 0."""
 
     n_rows: int
     n_rows_with_zero: int

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 Report = Callable[[str, float], None]
-"""A function of what is being done and the fraction done."""
+"""A function of the current step and the fraction done."""
 Progress = Report | bool | None
 """A function to call, True for a line on standard error, False or None for nothing."""
 

@@ -1,4 +1,4 @@
-"""Files that are read whole: of bounded size, and never a device or a pipe.
+"""Files that are read as a whole: of bounded size, and never a device or a pipe.
 
 A prediction service imports this, so it uses `os` rather than `pathlib`, which takes longer to import.
 """
@@ -30,7 +30,7 @@ def check_regular(path: str | os.PathLike[str]) -> None:
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
     except (OSError, ValueError):
-        return  # opening it says why
+        return  # opening it raises the error
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise InputError(
             "must be a file; found a device or a pipe. Save it to a file first.", where=os.fspath(path)

@@ -3,7 +3,7 @@
     predictor = temperance.serving.load("cal.json")
     probs = predictor.predict_proba(logits)
 
-It computes what the estimator of `temperance.load` computes, to the bit, and cannot be fitted or changed.
+Its results are bit-identical to those of the estimator of `temperance.load`; it cannot be fitted or changed.
 Loading it imports neither SciPy nor scikit-learn, which take ten times as long to import as NumPy.
 """
 
@@ -40,7 +40,7 @@ class Predictor:
     method : str
         The key of the method, such as "bayes".
     n_classes : int
-        How many columns logits have.
+        The number of columns of the logits.
     class_names : tuple of str or None
         The names of the classes, in the order of the columns, if the file has them.
 
@@ -68,7 +68,7 @@ class Predictor:
 
     @property
     def n_classes(self) -> int:
-        """How many columns logits have."""
+        """The number of columns of the logits."""
         return self.model.n_classes
 
     @property
@@ -91,7 +91,7 @@ class Predictor:
     def temperature(self, logits: Any) -> Any:
         """Return T(z) of each row."""
         if not isinstance(self.model.formula, TemperatureFormula):
-            raise InputError(f"temperature is for methods that divide logits by one; found {self.method}.")
+            raise InputError(f"temperature needs a method that has one, such as ts; found {self.method}.")
         return self._apply("temperature", logits)
 
     def _apply(self, method: str, logits: Any) -> Any:

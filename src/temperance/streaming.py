@@ -1,4 +1,4 @@
-"""A file of logits to probabilities, block by block, with the same bits as all at once.
+"""Turn a file of logits into probabilities, block by block, bit-identical to computing all at once.
 
 The core reads an array in blocks whose number of rows depends only on the number of classes. So a part of the
 file that consists of whole blocks, read by the same kernels, gives the same bits as in the whole file.
@@ -22,7 +22,7 @@ from temperance.errors import rows_from
 from temperance.files import scratch_array
 from temperance.validation import inspector, warn_of_probabilities
 
-PART_BYTES = 1 << 25  # of one part in float64
+PART_BYTES = 1 << 25  # bytes of one part in float64
 
 
 def probability_shape(file: RowFile) -> tuple[int, int]:
@@ -31,7 +31,7 @@ def probability_shape(file: RowFile) -> tuple[int, int]:
 
 
 def probability_dtype(file: RowFile) -> np.dtype[Any]:
-    """Return the type of the probabilities: that in which the core computes with these logits."""
+    """Return the type of the probabilities: the core's working type for these logits."""
     return np.dtype(np.float32 if file.dtype in (np.float16, np.float32) else np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Unfinished files: `.name.xxxxxxxx.part` beside the file that is being written.
+"""Unfinished files: `.name.xxxxxxxx.part` next to the file that is being written.
 
 A process that is killed leaves its unfinished file behind. A running process holds a lock on its file, which
 the system releases when the process ends, however it ends. So the next write to the same name can distinguish
@@ -22,11 +22,11 @@ except ImportError:  # pragma: no cover  not on Windows, where nothing is remove
     fcntl = None  # type: ignore[assignment]
 
 _NEW = 10.0  # seconds
-_LONGEST = 200  # bytes of the name: a file system allows 255, and the rest is needed too
+_LONGEST = 200  # bytes of the name: a file system allows 255, and the suffix needs some
 
 
 def part_name(target: Path) -> Path:
-    """Return the path of a new unfinished file beside a target."""
+    """Return the path of a new unfinished file next to a target."""
     return target.with_name(f"{_prefix(target)}{secrets.token_hex(4)}.part")
 
 

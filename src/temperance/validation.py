@@ -37,7 +37,7 @@ def guess(value: object, choices: Iterable[str]) -> str:
     """Return a question about the choice that was probably meant, or nothing if none is close."""
     if not isinstance(value, str):
         return ""
-    from difflib import get_close_matches  # for a mistake only
+    from difflib import get_close_matches  # needed for an error only
 
     by_lower_case = {choice.lower(): choice for choice in choices}
     close = get_close_matches(value.strip().lower().replace("_", "-"), by_lower_case, n=1)
@@ -47,7 +47,7 @@ def guess(value: object, choices: Iterable[str]) -> str:
 def check_number(
     name: str, value: Any, wanted: str, holds: Callable[[Any], bool], *, whole: bool = False
 ) -> None:
-    """Raise unless `value` is a finite number (a whole one if asked) for which `holds`, as `wanted` says."""
+    """Raise unless `value` is a finite number that `holds` accepts; `wanted` describes it in words."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
     if not (is_number and -_LARGEST < value < _LARGEST and holds(value)):
@@ -221,7 +221,7 @@ def _rows_where(values: NDArray[Any] | BFloat16, is_bad: Callable[[NDArray[Any]]
 
 
 def check_priors(priors: ArrayLike, n_classes: int) -> NDArray[np.float64]:
-    """Return class frequencies as float64: one for each class, above 0, with the sum 1."""
+    """Return class frequencies as float64: one for each class, above 0, summing to 1."""
     wanted = f"priors must be {n_classes} class frequencies above 0 that sum to 1"
     given = np.asarray(priors)
     if given.dtype.kind not in "fiu" or given.shape != (n_classes,):

@@ -127,7 +127,7 @@ def test_a_task_file_needs_a_part_and_a_plain_file_has_none():
     ("labels", "words"),
     [
         (LABELS[:-1], "found 5 labels for 6 rows"),
-        (LABELS + 1, "found numbers from 1 to 3, which count the classes from 1"),
+        (LABELS + 1, "found numbers from 1 to 3, as if counted from 1"),
         (LABELS - 1, "found other numbers, such as -1, in 2 rows (first: row 0)"),
         (LABELS.astype(float), "found float64. If they are whole numbers"),
         (np.eye(K)[LABELS], "like one-hot rows"),

@@ -1,4 +1,4 @@
-"""The calibrators, one file each, and the registry that knows them."""
+"""The calibrators, one file each, and their registry."""
 
 from __future__ import annotations
 

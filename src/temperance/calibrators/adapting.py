@@ -1,4 +1,4 @@
-"""A fitted model for rows whose class frequencies differ from those of its calibration rows: label shift.
+"""Label shift: adapt a fitted model to rows whose class frequencies differ from the calibration set's.
 
 The frequencies are estimated from unlabelled rows (`core.frequencies`) or given. The model keeps its formula;
 only its `log_prior_ratio` changes.
@@ -31,11 +31,11 @@ from temperance.formulas.applying import apply_opened
 from temperance.formulas.model import Model
 from temperance.validation import InputError, check_priors, warn_of_probabilities
 
-MOST_CLASSES = 4096  # whose K x K Hessian fits memory
+MOST_CLASSES = 4096  # their K x K Hessian fits in memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms
 TIMES_LABELLED = 3.0  # ... and relative to that of as many labelled rows
-SAMPLED_ROWS_PER_CLASS = 100  # whose mean probabilities are within 10 %
-NAMED = 5  # classes in one sentence
+SAMPLED_ROWS_PER_CLASS = 100  # enough for mean probabilities within 10 %
+NAMED = 5  # most classes listed in a message
 
 
 def adapt_to_rows(model: Model, logits: Any) -> Model:
@@ -57,8 +57,8 @@ def adapt_to_priors(model: Model, priors: Any) -> Model:
     given, known = check_priors(as_numpy(priors), model.n_classes), fitted.is_known
     if not known.all():
         warnings.warn(
-            f"{_named(np.flatnonzero(~known))} had fewer than {LEAST_COUNT:.0f} labels at fit, so the "
-            "frequency there is not known and adapt leaves it unchanged. Fit again with more labels of it.",
+            f"{_named(np.flatnonzero(~known))} had fewer than {LEAST_COUNT:.0f} labels at fit, so adapt "
+            "cannot know the frequency there and leaves it unchanged. Fit again with more such labels.",
             UserWarning,
             stacklevel=3,
         )
@@ -78,11 +78,11 @@ def frequencies_at_fit(model: Model) -> LabelFrequencies:
 
 
 def _expected_frequencies(model: Model, fitted: LabelFrequencies) -> LabelFrequencies:
-    """Return the frequencies that an estimate would find in rows like those of the fit.
+    """Return the frequencies that an estimate would give for rows like those of the fit.
 
-    With a class bias, these are the label frequencies. Without, they are the mean probabilities: else a class
-    that the method gives too much everywhere would look like a shift. A sample with few rows of each class
-    determines them worse than all labels do.
+    With a class bias, these are the label frequencies. Without, they are the mean probabilities: otherwise a
+    class whose probabilities are too high everywhere would look like a shift. If the sample has few rows
+    per class, the labels of all rows are the better estimate.
     """
     baseline = model.record.baseline
     if not model.formula.keeps_class or baseline is None or baseline.mean_probabilities is None:
@@ -97,7 +97,7 @@ def _expected_frequencies(model: Model, fitted: LabelFrequencies) -> LabelFreque
 def _relative_to(
     fitted: LabelFrequencies, expected: LabelFrequencies, estimate: FrequencyEstimate
 ) -> FrequencyEstimate:
-    """Return the estimate with its ratios to the expected frequencies as ratios to the label frequencies."""
+    """Return the estimate with its ratios taken relative to the label frequencies, not the expected ones."""
     known, scale = fitted.is_known, fitted.frequencies / expected.frequencies
     scale *= fitted.frequencies[known].sum() / (scale * estimate.frequencies)[known].sum()
     return replace(
@@ -151,7 +151,7 @@ def _adapted(
 def _warn(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) -> None:
     if not estimate.converged:
         warnings.warn(
-            "adapt did not converge: its class frequencies are not the most likely ones. Pass the "
+            "adapt did not converge: its class frequencies are not the maximum-likelihood ones. Pass the "
             "frequencies themselves, if they are known.",
             ConvergenceWarning,
             stacklevel=4,
@@ -162,7 +162,7 @@ def _warn(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) ->
         worst = estimate.standard_errors[order[0]]
         warnings.warn(
             f"{n_rows} rows do not determine the frequency of {_named(order)} (standard error up to "
-            f"{worst:.2g}): there are too few of them, or the classifier barely tells classes apart. Pass "
+            f"{worst:.2g}): there are too few rows, or the classifier barely separates the classes. Pass "
             "more rows, or the frequencies themselves, if they are known.",
             UserWarning,
             stacklevel=4,
@@ -170,7 +170,7 @@ def _warn(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) ->
 
 
 def _is_doubtful(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) -> NDArray[np.bool_]:
-    """Say which frequencies have large errors: in absolute terms, or as no number of classes explains."""
+    """Say which frequencies have large errors: in absolute terms, or relative to as many labelled rows."""
     pi, errors = estimate.frequencies, estimate.standard_errors
     labelled = np.sqrt(pi * (1 - pi) / n_rows)
     relative = errors > np.maximum(pi, fitted.frequencies) / 2
@@ -211,7 +211,7 @@ def frequency_changes(model: Model) -> list[FrequencyChange]:
 
 
 def describe_adaptation(model: Model, names: Sequence[object]) -> str:
-    """Say in one line which class frequencies changed most, if the file of the model tells those at fit."""
+    """Say in one line which class frequencies changed most, if those at fit are known."""
     if model.class_counts is None:
         return "adapted to class frequencies other than those of the fit"
     listed = [f"{names[change.column]} {change}" for change in frequency_changes(model)[:NAMED]]

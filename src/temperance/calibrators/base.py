@@ -38,7 +38,7 @@ from temperance.frames import column_names
 from temperance.validation import InputError
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
-"""Shares of the rows of a fit at which its temperatures are kept."""
+"""Quantile levels at which the temperatures of a fit are kept."""
 
 _SET_BY_FIT = ("model_", "n_features_in_", "feature_names_in_")
 
@@ -57,10 +57,10 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     key: ClassVar[str]
-    """The name in the registry and in saved files: the paper's acronym."""
+    """The key in the registry and in saved files: the paper's acronym."""
 
     formula_type: ClassVar[type[Formula]]
-    """What holds the fitted numbers, and the formula."""
+    """The class that holds the fitted numbers and the formula."""
 
     model_: Model
     """The fitted model: a frozen value. Other attributes with a trailing underscore are read from it."""
@@ -72,15 +72,15 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
     solution_: Solution
     standard_errors_: Mapping[str, Vector]
     n_parameters_: float
-    """How many parameters the rows have determined: with a prior, fewer than there are."""
+    """The effective number of parameters: with a prior, less than their number."""
     class_counts_: Vector
-    """Label counts of the rows of the fit, each row counted with its weight, (K,)."""
+    """Weighted label counts of the rows of the fit, (K,)."""
     log_prior_ratio_: Vector
-    """Log of the class frequencies it was adapted to over those of the fit, (K,)."""
+    """Log ratios of the class frequencies it was adapted to and those of the fit, (K,)."""
     frequency_errors_: Vector
-    """Standard errors of the class frequencies it was adapted to, if `adapt` has estimated them, (K,)."""
+    """Standard errors of the class frequencies it was adapted to, if `adapt` estimated them, (K,)."""
     class_names_: tuple[str, ...]
-    """The columns of the data frame it was fitted to, or the names in its file; there may be none."""
+    """The columns of the data frame it was fitted to, or the names in its file, if any."""
     fitted_on_: FittedOn
     data_hash_: str
     date_: str
@@ -88,7 +88,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
     baseline_: Baseline
     """What calibrated predictions looked like on the rows of the fit."""
     metadata_: Mapping[str, Any]
-    """The user's own notes, as `save` was given them."""
+    """The user's own notes, as passed to `save`."""
 
     def __getattr__(self, name: str) -> Any:
         model = self.__dict__.get("model_")
@@ -158,13 +158,13 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
         (550, (2, 3, 15, 20), (2, 15, 20))
         """
         self._check_options()
-        number_of_threads()  # raises if the environment asks for what cannot be
+        number_of_threads()  # raises if the environment variable is not valid
         data, class_names = open_fit_data(logits, labels, sample_weight, classes, dim, ignore_index)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit
         names = column_names(logits)
         model = record_fit(self._fit(data), data, class_names)
-        # What follows the solver may read the rows again.
+        # Later steps may read the rows again.
         self.model_ = replace(model, solution=replace(model.solution, passes=data.passes))
         self.n_features_in_ = data.n_classes
         if names is not None:
@@ -172,7 +172,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
         if not self.solution_.converged:
             warnings.warn(
                 f"{type(self).__name__} did not converge: {self.solution_.message}. With too few rows for "
-                "its parameters a method can drift: fit more rows, or a simpler method (ts, hts).",
+                "its parameters a method can diverge. Fit more rows, or a simpler method (ts, hts).",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -219,14 +219,14 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
     def adapt(self, logits: Any = None, *, priors: ArrayLike | None = None) -> Self:
         """Return a calibrator for rows whose class frequencies differ from those of the fit (label shift).
 
-        It has the same formula; its probabilities follow from Bayes' rule with the other frequencies, and
+        It has the same formula; its probabilities follow from Bayes' rule with the new frequencies, and
         `transform` gives their logarithms. The predicted class may change. Adapting it again starts from the
         frequencies of the fit.
 
-        The frequencies of unlabelled rows are the most likely ones (Saerens, Latinne and Decaestecker, 2002),
-        under a prior centred at those of the fit whose strength the rows choose. This relies on calibrated
-        probabilities of each class: best use a method with a class bias, `bayes-bias`. A class with hardly a
-        label at fit stays as it is.
+        The frequencies of unlabelled rows are estimated by maximum likelihood (Saerens, Latinne and
+        Decaestecker, 2002), with a prior centred at those of the fit; the rows determine its strength. The
+        estimate needs calibrated probabilities of each class: prefer `bayes-bias`, which has a class bias.
+        A class with very few labels at fit keeps its frequency.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
         return html
 
     def _repr_mimebundle_(self, **formats: Any) -> dict[str, str]:
-        # A notebook asks for this first; scikit-learn's own shows the options and not what was learnt.
+        # A notebook asks for this first; scikit-learn's own shows the options, not the fitted numbers.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     @abstractmethod
@@ -279,7 +279,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
     def save(
         self, path: str | Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
     ) -> None:
-        """Write the fitted calibrator as a JSON file; `temperance.load` reads it back to the bit.
+        """Write the fitted calibrator as a JSON file; `temperance.load` reads it back bit for bit.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
             options = {"output": output, "from_probs": from_probs, "floor": floor, "keep": keep}
             loaders.load("onnx append")(fitted, model, path, **options, overwrite=overwrite)
         elif keep or any(option is not None for option in (output, from_probs, floor)):
-            words = "output, from_probs, floor and keep are about a classifier: name its file with model=..."
+            words = "output, from_probs, floor and keep apply to a classifier: name its file with model=..."
             raise InputError(f"{words}, or leave them out.")
         else:
             loaders.load("onnx model")(fitted, path, dtype=dtype, overwrite=overwrite)

@@ -27,18 +27,18 @@ from temperance.core.predictors import ByClass
 from temperance.formulas.numpy_rows import NumpyRows
 from temperance.population import Population
 
-# Classes that can have a temperature of their own: their Fisher matrix is dense.
+# At most so many classes have their own temperature: their Fisher matrix is dense.
 MOST_CLASSES = 500
-LEAST_SPREAD = 0.05  # added to a standard deviation, so that rows all alike are not blown up
-# T(z) stays within this factor of T0. Wider than for other methods: here the prior holds it.
+LEAST_SPREAD = 0.05  # added to a standard deviation, so that nearly identical rows are not blown up
+# T(z) stays within this factor of T0. Wider than for other methods: here the prior regularises T(z).
 RANGE_FACTOR_OF_BAYES = 30.0
-# Rows that determine T0: a reference, not a result, so that a part of many rows is enough.
+# Rows used to find T0: it is a reference, not a result, so a subsample is enough.
 REFERENCE_ROWS = 8192
 
 
 @dataclass(frozen=True)
 class Design:
-    """What the coefficients multiply, and what the prior expects of the first of them."""
+    """The features that the coefficients multiply, and the prior mean of the intercept."""
 
     reference: float
     level_tau: float
@@ -52,7 +52,7 @@ class Design:
 
     @property
     def n_coefficients(self) -> int:
-        """How many numbers log T is linear in."""
+        """The number of coefficients of log T."""
         return 1 + len(self.centre) + len(self.class_of_group)
 
     def predictor(self, rows: LogitRows) -> ByClass:
@@ -107,7 +107,7 @@ def standards(data: FitData, reference: float) -> tuple[Vector, Vector]:
 
 
 def mean_log_entropy(data: FitData) -> float:
-    """Return the mean of the rows' log entropy: how sure the classifier is, by its own account."""
+    """Return the mean of the rows' log entropy: the classifier's own uncertainty."""
     return float(data.total(_sum_of_log_entropy)[0]) / data.total_weight
 
 
@@ -116,14 +116,14 @@ def _sum_of_log_entropy(rows: LogitRows, weights: Vector | None) -> tuple[Vector
 
 
 def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], ...]:
-    """Return rows right and wrong, the sum of log entropies, and how often each class is predicted."""
+    """Return the counts of right and wrong rows, the sum of log entropies, and counts by predicted class."""
     top = rows.top if weights is None else rows.top[weights > 0]
     predicted = np.bincount(top, minlength=rows.n_classes)
     return *right_and_wrong(rows, weights), *_sum_of_log_entropy(rows, weights), predicted
 
 
 def _reference(data: FitData, population: Population, expected: float) -> tuple[float, float]:
-    """Return T0 and the tau of its prior: of two modes, near the prior or near the rows, the higher."""
+    """Return T0 and the tau of its prior, at the higher of two modes: near the prior, or near the data."""
     objective = data.objective(one_temperature)
     block = intercept_block(population, expected)
     best = np.log(fit_single_temperature(data, exact=False).temperature)
@@ -140,7 +140,7 @@ def _reference(data: FitData, population: Population, expected: float) -> tuple[
 
 
 def _groups(count: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the group of each class (-1 for none) and the class of each group: those predicted most."""
+    """Return the group of each class (-1 for none) and each group's class: the most often predicted ones."""
     often = np.sort(np.argsort(-count, kind="stable")[:MOST_CLASSES])
     classes = often[count[often] > 0]
     group = np.full(len(count), -1, np.intp)

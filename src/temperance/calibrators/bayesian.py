@@ -3,11 +3,11 @@
     log T = b + w . phi(z / T0) + v[predicted class]
     p = E softmax(-map(-log softmax(z / T0)) T0 / T)
 
-phi is the shape of the row (`core.features`), standardised; the map (`core.maps`) increases, so that the
-order of the classes stays. The prior of b, w and the map was learned from a population of public classifiers;
-the width of each block of the prior, that of v too, is chosen by the evidence of the rows. The likelihood
-gives some more weight to the predicted class (`core.top_label`). What the rows leave open of T is averaged
-over.
+phi is the shape of the row (`core.features`), standardised; the map (`core.maps`) is increasing, so it
+keeps the order of the classes. The prior of b, w and the map was learned from many public classifiers;
+the width of each block of the prior, including that of v, maximises the evidence of the rows. The likelihood
+gives extra weight to the predicted class (`core.top_label`). Predictions average over the remaining
+uncertainty of T.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ from temperance.validation import InputError
 LARGEST_LOG = 100.0  # of a temperature, far beyond its limits
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
 BLOCKS = ("level", "shape", "class temperature", "map", "class bias", "class interactions")
-# Rows with any label at all (wrong labels, zeros on the label) that the prior counts beside those of the fit:
-# N rows without one do not rule out the next, which would cost more than all others together.
+# Pseudo-rows with a random label (a wrong label, probability 0 for the label), in addition to those of the
+# fit: N rows without one do not rule out the next, which would cost more than all others together.
 SURPRISES = 0.02
-# Of log T: the mode is fitted to predict well by itself, and an average over all of the variance is less sure
-# than that. With half of it the NLL is the same and the calibration error smaller (docs/bayesian.md).
+# Of log T: the mode is fitted to predict well on its own, and averaging over all of the variance makes
+# predictions less confident. With half of it the NLL is the same and the ECE smaller (docs/bayesian.md).
 AVERAGED_VARIANCE = 0.5
 
 
 class BayesianTemperatureScaling(TemperatureCalibrator):
     """Bayes: a map of log-probabilities and a temperature for each row, with priors from many classifiers.
 
-    For 20 rows or any number: with few it is what the population expects of a classifier as sure as this
-    one, with many what the rows say. Rows that are all classified right are no obstacle.
+    Works from 20 rows on. With few rows the prior dominates: what the population predicts for a classifier
+    with this mean entropy. With many, the rows dominate. All rows may be classified right.
 
     Parameters
     ----------
     class_bias : False, True or "auto"
         Add a bias for each class to the calibrated log-probabilities (and, up to 20 classes, let it depend on
         all of them). It repairs classes that are predicted too often or too seldom, but the predicted class
-        may then change. "auto" mixes it in as far as rows that were held out say that it helps.
+        may then change. "auto" mixes it in with the weight that predicts held-out rows best.
     prior : "population", "weak" or a path
-        The prior that comes with the package, one that knows little, or the file of one that
+        The prior that comes with the package, a weakly informative one, or the file of a prior that
         `temperance.learning` learned from other tasks.
 
     Attributes
@@ -75,7 +75,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     class_shift_ : (K,) array
         v; 0 for a class that no calibration row predicts, and beyond the 500 predicted most often.
     map_knots_, map_slopes_ : (9,) arrays
-        Where the slope of the map changes, in units of log-probability, and its slope behind each.
+        Where the slope of the map changes, in units of log-probability, and the slope above each knot.
 
     References
     ----------
@@ -163,8 +163,8 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         lines = [
             self._headline(formula),
             f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
-            f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g}, with a probability of 95 %",
-            f"prior: {self.options_['prior']}; what the rows added to it (tau widens its variance):",
+            f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g} (95 % credible interval)",
+            f"prior: {self.options_['prior']}; effective parameters by block (tau scales its variance):",
         ]
         K, n_shifts = self.n_classes_, int(np.count_nonzero(self.class_shift_))
         sizes = dict(zip(BLOCKS, (1, SIZE - 1, n_shifts, len(KNOTS) - 1, K, K * K), strict=True))
@@ -187,13 +187,13 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         if self.options_["class_bias"] is False:
             return []
         if model_of(self).formula.keeps_class:
-            return ["class bias: not used; rows left out of its fit are predicted no better with it"]
+            return ["class bias: not used; it does not improve the prediction of held-out rows"]
         weight = self.parameters()["bias_weight"]
-        return [f"class bias: mixed in with the weight {weight:.2f}; decisions may change"]
+        return [f"class bias: mixed in with weight {weight:.2f}; the predicted class may change"]
 
 
 def _formula(posterior: Posterior, design: Design, population: Population, data: FitData) -> BayesianFormula:
-    """Keep of the posterior what a row needs."""
+    """Keep the parts of the posterior that predictions need."""
     mode, covariance, n_classes = posterior.mode, _given_the_map(posterior, design), data.n_classes
     groups = slice(SIZE, design.n_coefficients)
     shift, by_class = np.zeros(n_classes), np.zeros((n_classes, SIZE + 1))
@@ -222,10 +222,10 @@ def _formula(posterior: Posterior, design: Design, population: Population, data:
 
 
 def _given_the_map(posterior: Posterior, design: Design) -> Matrix:
-    """Return the covariance of the coefficients of log T where the map is held.
+    """Return the covariance of the coefficients of log T, given the map.
 
-    A map whose width is open can take over what the level does. What is averaged over is T behind the map
-    that predicts, not what another map would leave to T.
+    A map with a wide prior can do the work of the intercept. Predictions average over T given the map
+    that they use, not over the T that another map would need.
     """
     covariance, own = posterior.covariance, slice(design.n_coefficients)
     of_map = slice(design.n_coefficients, None)
@@ -235,7 +235,7 @@ def _given_the_map(posterior: Posterior, design: Design) -> Matrix:
 
 
 def _log_probabilities(formula: BayesianFormula, rows: LogitRows) -> Floats:
-    """Return the calibrated log-probabilities that a class bias goes behind."""
+    """Return the calibrated log-probabilities that a class bias is added to."""
     output: Floats = formula.calibrate(NumpyRows(rows, "", log=True))
     return output
 

@@ -25,14 +25,14 @@ from temperance.validation import check_number
 
 MOST_BINS = 10_000
 TIE = 1e-6
-"""Confidences that differ by less than this share a bin: they may be one number, but for rounding."""
+"""Confidences that differ by less than this share a bin: they may differ by rounding alone."""
 
 
 def _just_above(confidence: Array, following: Array | float = 1.0) -> Array:
     """Return an edge between two confidences.
 
-    It is close to the lower one, not midway: where confidences are counts, such as votes of trees, a count
-    that no row of the fit had may lie midway.
+    It is close to the lower one, not midway: if confidences are counts, such as votes of trees, a count that
+    did not occur in the fit may lie midway.
     """
     return confidence + np.minimum(2 * TIE, (following - confidence) / 2)
 
@@ -62,7 +62,7 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
     The last bin is (top, 1]; the others hold equal numbers of the calibration rows below `top`. Confidences
     that differ by rounding share a bin: an edge lies up to 2e-6 above the last confidence below it. Every bin
     gets the temperature that maximises the likelihood of its rows, within a factor of 10 of the best single
-    temperature; a bin without rows gets 1. It needs thousands of rows to be of use.
+    temperature; a bin without rows gets 1. It needs thousands of rows to be useful.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         )
 
     def _edges(self, data: FitData) -> Vector:
-        """Return quantiles of the confidences below `top`, such that equal weights fall between them."""
+        """Return quantiles of the confidences below `top`, with equal weights between them."""
         shares = np.arange(1, self.bins - 1) / (self.bins - 1)
         top = _just_above(self.top)
         found = data.quantiles(partial(_confidence_below, top), shares, TIE)

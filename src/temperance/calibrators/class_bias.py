@@ -1,10 +1,10 @@
-"""A class bias as a second stage, behind the log-probabilities l of a calibrator that keeps the classes.
+"""A class bias as a second stage, added to the log-probabilities l of a calibrator that keeps the class.
 
     p = (1 - weight) softmax(l) + weight softmax(l / T + bias + M x)        x: l, floored and centred
 
-T, bias and interactions M (up to `MOST_INTERACTING` classes) have priors around "no change" whose widths the
-evidence chooses, within a hyperprior that a few rows cannot open. The weight is 1, or with `auto` what
-predicts rows left out best, less a penalty; it is 0 where the bias does not pay.
+T, bias and interactions M (up to `MOST_INTERACTING` classes) have priors centred at "no change". Their widths
+maximise the evidence, under a hyperprior that a few rows cannot override. The weight is 1 or, with `auto`,
+the one that predicts left-out rows best, minus a penalty; it is 0 where the bias does not help.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.solution import Solution, Solver, Status
 
-# Classes up to which a bias may depend on all probabilities: the square of it is a number of parameters.
+# Up to so many classes, a bias may depend on all probabilities: the parameters grow with its square.
 MOST_INTERACTING = 20
-# Candidates for the weight. A bias worth less than the first step is none: then no decision changes.
+# Candidates for the weight. Below the first step the weight is 0: then no predicted class changes.
 WEIGHTS = np.append(np.linspace(0.0, 0.98, 50), [0.99, 0.995, 0.998, 0.999])
 PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
-FIXED = 1e9  # freedom of a prior whose width no rows change
+FIXED = 1e9  # freedom of a prior with a fixed width
 ROUNDS = 20
-SETTLED = 0.03  # a relative change of tau that ends the rounds
-STANDARD_ERRORS = 0.02  # how far from the optimum a coefficient may stay
+SETTLED = 0.03  # the rounds end when tau has no larger relative change
+STANDARD_ERRORS = 0.02  # largest distance of a coefficient from its optimum
 
 
-# Widths are chosen on rows with so many numbers: a rare class may have no label among fewer.
+# Numbers in the rows that the widths are estimated from: with fewer, a rare class may have no label.
 WIDTH_NUMBERS = 1 << 17
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Prior standard deviations where tau is 1, and by `freedom` how firmly tau is held there."""
+    """Prior standard deviations at tau = 1; a larger `freedom` keeps tau closer to 1."""
 
     log_temperature: float = 0.1
     bias: float = 0.2
@@ -66,7 +66,7 @@ class ClassBias:
 
 @dataclass(frozen=True)
 class _Fit:
-    """The posterior mode of [log T, bias, interactions], and its covariance or only variances."""
+    """The posterior mode of [log T, bias, interactions], and its covariance or its variances alone."""
 
     covariance: Matrix
     taus: Vector
@@ -81,9 +81,9 @@ class _Fit:
 def fit_class_bias(data: FitData, *, auto: bool, widths: Widths | None = None) -> ClassBias:
     """Fit a bias to rows of log-probabilities, with the weight 1 or, if `auto`, the best.
 
-    Up to `MOST_INTERACTING` classes the posterior has its whole covariance. Beyond there is a bias alone,
-    and each class's variance is taken by itself: any number of classes is possible, at the cost of some
-    forty to eighty passes over the rows.
+    Up to `MOST_INTERACTING` classes the posterior has a full covariance. With more classes there is a bias
+    alone, and covariances between classes are neglected: any number of classes is possible, at the cost of
+    about forty to eighty passes over the rows.
     """
     widths = widths or Widths()
     interacting = data.n_classes <= MOST_INTERACTING
@@ -148,7 +148,7 @@ def _solve_by_diagonal(
         scale=np.sqrt(total / fisher),
         tolerance=STANDARD_ERRORS / np.sqrt(total),  # in these units a standard error is 1 / sqrt(total)
     )
-    # A constant added to all biases changes the prior alone, too little for the tolerance to see.
+    # A constant added to all biases changes only the prior, by less than the tolerance.
     bias = solution.parameters[1:]
     return replace(solution, parameters=np.append(solution.parameters[0], bias - bias.mean()))
 
@@ -165,7 +165,7 @@ def _best_weight(data: FitData, build: Build, fit: _Fit) -> float:
 def _gains(
     build: Build, theta: Vector, covariance: Matrix, rows: LogitRows, weights: Vector | None
 ) -> tuple[Vector]:
-    """Return the log-likelihood of rows left out for each weight, less that of the base."""
+    """Return the leave-one-out log-likelihood for each weight, minus that of the base."""
     left_out = build(rows, weights).left_out(theta, covariance)
     ratio = np.exp(np.minimum(left_out - (rows.label_gap + rows.peak), 300.0)) - 1
     counts = np.ones(rows.n_rows) if weights is None else weights

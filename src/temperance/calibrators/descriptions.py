@@ -1,4 +1,4 @@
-"""Fitted numbers in words that a person can use."""
+"""Fitted numbers, explained in words."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def name_with_options(calibrator: Any) -> str:
 
 
 def estimate(value: float, error: Vector | float | None) -> str:
-    """Format a number and its standard error, if any; 0, or one above a temperature, means no estimate."""
+    """Format a number and its standard error, if any; a standard error of 0 means: not identified."""
     if error is not None and float(error) == 0:
-        return f"{value:.4g}, not determined by the rows"
+        return f"{value:.4g}, not identified by the rows"
     return f"{value:.4g}" if error is None else f"{value:.4g} \u00b1 {float(error):.2g}"
 
 
 def confidence_in_words(temperature: float) -> str:
     """Say what a single temperature means."""
     if temperature > 1.005:
-        return f"the classifier is over-confident; its logits are {temperature:.3g} times too large"
+        return f"the classifier is overconfident; its logits are {temperature:.3g} times too large"
     if temperature < 0.995:
-        return f"the classifier is under-confident; its logits are {1 / temperature:.3g} times too small"
-    return "the classifier's confidence is right as it is, on average"
+        return f"the classifier is underconfident; its logits are {1 / temperature:.3g} times too small"
+    return "the classifier is neither over- nor underconfident on average"
 
 
 def entropy_weight_in_words(weight: float, error: Vector | None) -> str:
     """Say what the weight of the log entropy means here."""
     if error is not None and abs(weight) < 2 * float(error):
-        return "no clear relation: sure and unsure predictions are about equally over- or under-confident"
+        return "no clear relation: sure and unsure predictions are about equally over- or underconfident"
     if weight > 0:
-        return "unsure predictions need a higher temperature than sure ones: they claim too much"
-    return "sure predictions need a higher temperature than unsure ones: they claim too much"
+        return "unsure predictions need a higher temperature than sure ones: they are more overconfident"
+    return "sure predictions need a higher temperature than unsure ones: they are more overconfident"
 
 
 def class_weights_in_words(
@@ -59,13 +59,13 @@ def class_weights_in_words(
         return "\n".join(rows)
 
     return (
-        f"w_L, most over-confident classes (their logits raise T):\n{listed(order[::-1][:count])}\n"
-        f"w_L, least over-confident classes (their logits lower T):\n{listed(order[:count])}"
+        f"w_L, most overconfident classes (their logits raise T):\n{listed(order[::-1][:count])}\n"
+        f"w_L, least overconfident classes (their logits lower T):\n{listed(order[:count])}"
     )
 
 
 def map_in_words(knots: Vector, slopes: Vector, errors: Vector) -> list[str]:
-    """Say which probabilities a map of log-probabilities finds too small or too large, and its slopes."""
+    """Say which probabilities were too small or too large according to a map, and give its slopes."""
     values = np.append(0.0, np.cumsum(slopes[:-1] * np.diff(knots)))
     lines = ["map, relative to the top class and at T0:"]
     for e, value in zip(knots[3::2], values[3::2], strict=True):
@@ -74,6 +74,6 @@ def map_in_words(knots: Vector, slopes: Vector, errors: Vector) -> list[str]:
         lines.append(f"  a probability of {100 * np.exp(-e):.2g} % was {said}")
     bounds = [f"{100 * np.exp(-knot):.3g} %" for knot in knots[1:]]
     names = [f"above {bounds[0]}", *(f"down to {bound}" for bound in bounds[1:]), f"below {bounds[-1]}"]
-    lines.append("  slopes; 1 believes a log-probability as it is, less than 1 only in part:")
+    lines.append("  slopes; 1 keeps a log-probability as it is, less than 1 shrinks it:")
     lines += [f"    {name}: {estimate(w, e)}" for name, w, e in zip(names, slopes, errors, strict=True)]
     return lines

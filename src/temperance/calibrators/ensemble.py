@@ -24,8 +24,8 @@ from temperance.validation import check_choice
 class EnsembleTemperatureScaling(Calibrator):
     """ETS: the tempered prediction, the raw one and the uniform one, mixed.
 
-    Temperature and weights are optimised together. It keeps the predicted class, but is no z / T(z): it has
-    no temperature of a row, and `transform` gives log-probabilities.
+    Temperature and weights are optimised together. It keeps the predicted class, but is not of the form
+    z / T(z): a row has no temperature, and `transform` gives log-probabilities.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ class EnsembleTemperatureScaling(Calibrator):
         objective = data.objective(LogMixture if self.loss == "nll" else BrierMixture)
         low, high = np.log(limits_around(single.temperature))
         bounds = np.array([low, 0.0, 0.0]), np.array([high, 1.0, 1.0])
-        # The loss may have several optima: near temperature scaling, and of a sharp tempered part that the
-        # uniform one makes up for (noisy labels). At u = 0, q tells nothing any more: so both of its ends
-        # are tried.
+        # The loss may have several optima: one near temperature scaling, and one where the uniform component
+        # compensates for a sharp tempered one (noisy labels). At u = 0, q has no effect, so try both of
+        # its ends.
         middle = np.array([np.log(single.temperature), 0.0, 0.0])
         starts = middle + np.array([[0, 0.1, 0], [0, 0.1, 1], [-0.9, 0.35, 0.9], [-1.8, 0.35, 0.9]])
         solutions = [solve(objective, start, data.n_rows, bounds=bounds) for start in starts]
@@ -85,7 +85,7 @@ class EnsembleTemperatureScaling(Calibrator):
         return self._model(data, formula, solution)
 
     def temperature(self, logits: Any, *, dim: int = -1) -> Any:
-        """Raise: a mixture has no temperature of a row."""
+        """Raise: with a mixture, a row has no temperature."""
         raise AttributeError(
             "EnsembleTemperatureScaling mixes probabilities, so a row has no temperature; its tempered part "
             "has temperature_. Use TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."

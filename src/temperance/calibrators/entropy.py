@@ -12,7 +12,7 @@ class EntropyTemperatureScaling(LinearPredictorCalibrator):
     """HTS: a temperature that depends on how sure the prediction is.
 
     Hbar is the entropy of softmax(z) over log K. Two numbers are fitted, so a few hundred rows suffice.
-    log Hbar is not taken below -20, and T(z) stays within a factor of 10 of the best single temperature.
+    log Hbar is floored at -20, and T(z) stays within a factor of 10 of the best single temperature.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class EntropyTemperatureScaling(LinearPredictorCalibrator):
     Attributes
     ----------
     entropy_weight_, intercept_ : float
-        w_H and b. w_H > 0: unsure predictions claim too much; near 0: HTS is TS.
+        w_H and b. w_H > 0: unsure predictions are more overconfident; w_H = 0: HTS is TS.
 
     References
     ----------

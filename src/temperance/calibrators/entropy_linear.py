@@ -11,8 +11,8 @@ from temperance.formulas.linear_predictor import EntropyLinearFormula
 class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
     """HnLTS: a temperature that depends on how sure the prediction is and on which classes score high.
 
-    It can be HTS or LTS, and wins over both with plenty of rows; with few, see LTS's warning. The limits of
-    HTS and LTS apply.
+    It contains HTS and LTS, and outperforms both with plenty of rows; with few, see the warning of LTS. The
+    limits of HTS and LTS apply.
 
     Parameters
     ----------

@@ -11,9 +11,9 @@ from temperance.formulas.linear_predictor import LinearFormula
 class LinearTemperatureScaling(LinearPredictorCalibrator):
     """LTS: a temperature that depends on which classes score high.
 
-    w_L points where the classifier is over-confident: a class with a positive weight is predicted with too
-    much confidence. With fewer than about 100 rows a class the weights follow chance; prefer HTS there.
-    The row mean is taken off first, so a constant added to a row changes nothing, and w_L sums to 0.
+    w_L shows where the classifier is overconfident: a class with a positive weight is predicted with too
+    much confidence. With fewer than about 100 rows per class the weights fit noise; prefer HTS there.
+    The row mean is subtracted first, so a constant added to a row changes nothing, and w_L sums to 0.
     T(z) stays within a factor of 10 of the best single temperature.
 
     Parameters

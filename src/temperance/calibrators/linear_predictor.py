@@ -2,8 +2,8 @@
 
     a(z) = b  [+ w_H log Hbar(z)]  [+ w_L . (z - mean z)]
 
-log Hbar is the log of the entropy over log K, not below `LOG_ENTROPY_FLOOR`: a row of smaller entropy is
-treated as one at the floor, at fit and at use.
+log Hbar is the log of the entropy over log K, not below `LOG_ENTROPY_FLOOR`: a row with a smaller entropy
+is treated as one at the floor, in fits and in predictions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from temperance.validation import check_choice, check_unmasked
 
 # With few rows the likelihood of HTS can have several optima.
 FEW_ROWS = 100
-# A steeper predictor is a step: T of all rows is at a limit, and the loss says nothing about the slope.
+# A steeper predictor is a step function: T of every row is at a limit, and the slope is not identified.
 STEEPEST = 10.0
 SLOPES = np.array([-5.0, -1.0, 1.0, 5.0])
 CROSSINGS = np.array([0.1, 0.5, 0.9])  # quantiles of the log entropy
@@ -52,7 +52,7 @@ CROSSINGS = np.array([0.1, 0.5, 0.9])  # quantiles of the log entropy
 
 @dataclass(frozen=True)
 class _Terms:
-    """Which terms a has: all that builds its likelihood for some rows."""
+    """The terms of a, and all that is needed to build the likelihood of some rows."""
 
     entropy: bool
     logits: bool
@@ -73,7 +73,7 @@ def log_normalised_entropy(rows: LogitRows) -> Vector:
 
 
 def _tilted_starts(level: float, data: FitData) -> list[list[Vector]]:
-    """Return, for each slope, predictors that cross `level`, or nearby, at low and at high entropy."""
+    """Return, for each slope, predictors that cross `level`, or a value near it, at low and high entropy."""
     centres = data.quantiles(_entropy_and_weights, CROSSINGS, 0.0).values
     levels = [(centre, level + shift) for centre in centres for shift in (-1.0, 0.0, 1.0)]
     return [[np.array([at - slope * centre, slope]) for centre, at in levels] for slope in SLOPES]
@@ -89,13 +89,13 @@ def _require_unmasked(name: str, rows: LogitRows, weights: Vector | None) -> tup
 
 
 class LinearPredictorCalibrator(TemperatureCalibrator):
-    """T = softplus(a), a linear in the log entropy, in the logits less their mean, or in both.
+    """T = softplus(a), a linear in the log entropy, in the logits minus their mean, or in both.
 
     Parameters
     ----------
     solver : "exact" or "sgd"
         Fisher scoring to the optimum, or the paper's own stochastic gradient descent: the reference that
-        the exact solver is judged against, slower by far.
+        the exact solver is compared with, far slower.
     """
 
     key: ClassVar[str]
@@ -120,7 +120,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
 
     def _fit(self, data: FitData) -> Model:
         if self.solver == "sgd":
-            data.require_in_memory("solver='sgd' takes rows at random")
+            data.require_in_memory("solver='sgd' draws rows at random")
         if self.formula_type.uses_logits:
             data.total(partial(_require_unmasked, type(self).__name__))
         single = fit_single_temperature(data, exact=False)
@@ -145,7 +145,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         )
 
     def _solve(self, objective: Objective, start: Vector, data: FitData) -> Solution:
-        """Return the lowest optimum that is found: with few rows HTS has several, of either slope."""
+        """Return the best optimum found: with few rows HTS may have several, with slopes of either sign."""
         starts = [start]
         if self.formula_type.uses_entropy and not self.formula_type.uses_logits and data.n_rows <= FEW_ROWS:
             groups = _tilted_starts(start[0], data)
@@ -175,7 +175,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         if covariance is None or len(covariance) != n_parameters:
             return {}
         if self.formula_type.uses_logits:
-            # The covariance of the weights minus their mean; what the solver holds the mean by drops out.
+            # The covariance of the weights minus their mean; the solver's constraint on the mean drops out.
             centre = np.eye(len(covariance))
             centre[-n_classes:, -n_classes:] -= 1 / n_classes
             covariance = centre @ covariance @ centre

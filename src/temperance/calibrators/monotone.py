@@ -2,10 +2,10 @@
 
     p = softmax(-map(-log softmax(z / T0)))          map: linear in 9 segments, with slopes w > 0
 
-It says how much of a log-probability to believe by how small it is: a floor under very small probabilities,
-or another slope for the runner-up than for the tail, neither of which a temperature can give. The order of
-the classes stays. The negative log-likelihood is convex in the slopes, and so is the prior that holds
-neighbours together (w_j+1 - w_j is normal around 0): there is one optimum.
+It can change small log-probabilities differently from large ones: a floor under very small probabilities, or
+a different slope for the runner-up than for the tail. A temperature can do neither. The order of the classes
+stays the same. The negative log-likelihood is convex in the slopes, and so is the penalty of the prior, which
+keeps adjacent slopes similar (w_j+1 - w_j is normal with mean 0): there is one optimum.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from temperance.core.solution import Solution
 from temperance.formulas.model import Model
 from temperance.formulas.monotone import MonotoneFormula
 
-STEP_DEVIATION = 0.3  # of neighbouring slopes from each other
-FIRST_DEVIATION = 0.5  # of the first slope from 1
+STEP_DEVIATION = 0.3  # prior standard deviation of the difference of adjacent slopes
+FIRST_DEVIATION = 0.5  # prior standard deviation of the first slope around 1
 LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 1e3
 
 
 class MonotoneScaling(Calibrator):
     """Mono: one increasing map of the log-probabilities, which keeps the order of the classes.
 
-    It has no temperature of a row, and `transform` gives log-probabilities. For probabilities with zeros or
-    a floor, and wherever small probabilities are wrong in another way than large ones.
+    A row has no temperature, and `transform` gives log-probabilities. Use it for probabilities with zeros or
+    a floor, and where small probabilities are miscalibrated in a different way from large ones.
 
     Attributes
     ----------
     reference_ : float
         T0, the best single temperature.
     map_knots_, map_slopes_ : (9,) arrays
-        Where the slope of the map changes, in units of log-probability at T0, and its slope behind each.
+        Where the slope of the map changes, in units of log-probability at T0, and the slope above each.
 
     References
     ----------
@@ -88,10 +88,10 @@ class MonotoneScaling(Calibrator):
         )
 
     def temperature(self, logits: Any, *, dim: int = -1) -> Any:
-        """Raise: a map has no temperature of a row."""
+        """Raise: with a map, a row has no temperature."""
         raise AttributeError(
-            "MonotoneScaling maps log-probabilities, so a row has no temperature. Use bayes, which has one "
-            "behind such a map, or TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
+            "MonotoneScaling maps log-probabilities, so a row has no temperature. Use bayes, which has both "
+            "a map and a temperature, or TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
         )
 
     def _summary(self) -> str:
@@ -114,7 +114,7 @@ def _likelihood(rows: LogitRows, weights: Vector | None, reference: float) -> Ma
 
 
 def _precision() -> Matrix:
-    """Return the precision of the slopes: neighbours are alike, and the first is near 1."""
+    """Return the prior precision of the slopes: adjacent ones are similar, and the first is near 1."""
     steps = np.diff(np.eye(len(KNOTS)), axis=0) / STEP_DEVIATION
     precision: Matrix = steps.T @ steps
     precision[0, 0] += FIRST_DEVIATION**-2.0

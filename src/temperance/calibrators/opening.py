@@ -1,4 +1,4 @@
-"""The rows of a fit, opened from what a user holds them in."""
+"""The rows of a fit, read from the user's containers."""
 
 from __future__ import annotations
 

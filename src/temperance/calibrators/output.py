@@ -1,8 +1,8 @@
-"""What calibrated logits come in where a user of scikit-learn has asked for data frames.
+"""The container of calibrated logits, where a user of scikit-learn has asked for data frames.
 
 `set_output(transform="pandas")`, or scikit-learn's own setting `transform_output`, makes `transform` give a
 table with the columns and the index of its input. scikit-learn would do this by wrapping `transform`, but its
-wrapper knows neither tensors nor `logits` by name, so only its tables are used here.
+wrapper supports neither tensors nor the keyword `logits`, so only its table adapters are used here.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class OutputMixin(ABC):
 
     n_classes_: int
     feature_names_in_: NDArray[np.object_]
-    """The names of the columns, if the logits of the fit had any that are text."""
+    """The names of the columns, if the logits of the fit had names that are text."""
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what `transform` returns: "default" (like its input), "pandas" or "polars".
 
         A table has the columns and, with pandas, the index of the logits. Tensors, Dask arrays and the (N,)
-        logits of a binary classifier are returned as ever.
+        logits of a binary classifier are returned as usual.
         """
         if transform is not None:
             check_choice("transform", transform, tuple(sorted(ADAPTERS_MANAGER.supported_outputs)))
@@ -37,7 +37,7 @@ class OutputMixin(ABC):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The names of the classes, in the order of the columns; their numbers where they have no names."""
+        """The names of the classes, in the order of the columns; their numbers if they have no names."""
         self._check_fitted()
         names = getattr(self, "class_names_", None)
         return np.arange(self.n_classes_) if names is None else np.array(names)
@@ -60,7 +60,7 @@ class OutputMixin(ABC):
         """Raise unless the calibrator is fitted."""
 
     def _tabled(self, result: Any, logits: Any) -> Any:
-        """Return calibrated logits in the table that was asked for, if one was."""
+        """Return calibrated logits in the requested table, if any."""
         wanted = _get_output_config("transform", self)["dense"]
         if wanted == "default" or not isinstance(result, np.ndarray) or result.ndim != 2:
             return result

@@ -1,6 +1,6 @@
-"""Methods from outside: any object with `fit(logits, labels)` and `predict_proba(logits)`.
+"""Third-party methods: any object with `fit(logits, labels)` and `predict_proba(logits)`.
 
-A method is named by its key, by the name under which a package announces it (an entry point of the group
+A method is named by its key, by the name under which a package registers it (an entry point of the group
 `temperance.calibrators`), or by `package.module:Class`; or it is given as a calibrator or any such object. An
 object is copied for every fit. It gets sample weights only if its `fit` takes them, and rows with masked
 classes only if its `supports_masked_classes` is true.
@@ -29,7 +29,7 @@ Methods = Sequence[Any] | Mapping[str, Any]
 
 
 def find_methods(given: Methods) -> dict[str, Method]:
-    """Return methods by name, as keys, calibrators or other objects name them."""
+    """Return methods by name, from keys, calibrators or other objects."""
     if isinstance(given, str):
         raise InputError(f"methods must be a list of keys, such as [{given!r}]; found the string {given!r}.")
     if isinstance(given, Mapping):
@@ -46,7 +46,7 @@ def find_methods(given: Methods) -> dict[str, Method]:
 
 
 def find_method(given: Any, name: str | None = None) -> Method:
-    """Return the method of a key, of `package.module:Class`, of a calibrator or of any such object."""
+    """Return the method for a key, for `package.module:Class`, for a calibrator or for any such object."""
     if isinstance(given, Method):
         return given
     if isinstance(given, str):

@@ -26,7 +26,8 @@ from temperance.formulas.network import NetworkFormula
 from temperance.formulas.numpy_rows import NumpyRows
 from temperance.validation import InputError, check_choice, check_number, check_seed
 
-# The rectifiers' kinks promise more than they keep: a step that lowers the mean loss by less ends the fit.
+# At the kinks of ReLUs the predicted decrease is too high: a step that lowers the mean loss by less ends the
+# fit.
 STALL = 1e-6
 
 
@@ -36,7 +37,7 @@ def _largest(rows: LogitRows, count: int) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class _Network:
-    """What builds the objective of some rows: the inputs minus a mean and over a scale, layers, link."""
+    """What the objective of some rows is built from: standardised inputs, layers, link."""
 
     mean: Vector
     scale: Vector
@@ -54,11 +55,11 @@ class _Network:
 
 
 class ParametrizedTemperatureScaling(TemperatureCalibrator):
-    """PTS: a temperature computed by a small network from the largest logits, in falling order.
+    """PTS: a temperature computed by a small network from the largest logits, in descending order.
 
-    The row mean is taken off and each input is standardised. The exact optimum overfits even 5000 rows, so
+    The row mean is subtracted and each input is standardised. The exact optimum overfits even 5000 rows, so
     the network has a Gaussian prior: every weight ~ N(its random start, 1/weight_decay), the last layer's
-    around 0. With few rows PTS is thus close to TS, and it opens up as rows come in. The default was chosen
+    around 0. With few rows PTS is close to TS, and more rows make it more flexible. The default was chosen
     on 39 public tasks: among (3, 10, 30, 100) for the hidden and (3, 10, 30) for the last layer, 30 and 30
     had the best mean test NLL at 5000 rows, and at 200 and 1000 rows one within 0.001 of the best.
     `weight_decay=0` is the paper's PTS. T(z) stays within a factor of 10 of the best single temperature.
@@ -70,14 +71,14 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     hidden : tuple of int
         Sizes of the hidden layers.
     top_k : int
-        How many of the largest logits are looked at.
+        How many of the largest logits are inputs.
     weight_decay : float
         Precision of the prior of each weight; 0 for none.
     random_state : int or None
-        Seed of the start; None for a new one each time.
+        Random seed of the initial weights; None for a new one each time.
     solver : "exact" or "sgd"
-        Damped Gauss-Newton, or the paper's gradient descent, from the start of PyTorch's layers, on
-        inputs as they are and without decay.
+        Damped Gauss-Newton, or the paper's gradient descent with PyTorch's initial weights, raw inputs and
+        no decay.
 
     Attributes
     ----------
@@ -128,7 +129,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
 
     @property
     def supports_masked_classes(self) -> bool:
-        """Whether -inf may mark an impossible class: not here, the row mean is taken off."""
+        """Whether -inf may mark an impossible class: not here, since the row mean is subtracted."""
         return False
 
     def _check_options(self) -> None:
@@ -145,9 +146,9 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
 
     def _fit(self, data: FitData) -> Model:
         if self.solver == "sgd":
-            data.require_in_memory("solver='sgd' takes rows at random")
+            data.require_in_memory("solver='sgd' draws rows at random")
         count = min(self.top_k, data.n_classes)
-        mean, scale = np.zeros(count), np.ones(count)  # the paper took the inputs as they are
+        mean, scale = np.zeros(count), np.ones(count)  # the paper used raw inputs
         if self.solver == "exact":
             mean, deviation = mean_and_deviation(data, partial(_largest, count=count))
             scale = np.where(deviation > 0, deviation, 1.0)
@@ -183,7 +184,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         if self.loss == "nll":
             return solution
         objective = data.objective(build.ece_loss, Prior(solution.parameters, decay))
-        # The loss jumps where a row changes bins, so the end is where no step lowers it, not a zero gradient.
+        # The loss jumps where a row changes bins, so stop where no step lowers it, not at a zero gradient.
         return lbfgs(objective, solution.parameters, Solver.LBFGS_KINKS)
 
     def _summary(self) -> str:

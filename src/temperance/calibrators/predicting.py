@@ -41,7 +41,7 @@ class PredictMixin(OutputMixin):
     def _apply(self, method: str, logits: Any, dim: int = -1) -> Any:
         """Return what `method` gives for these logits, in a container like theirs."""
         model = model_of(self)
-        if is_matrix(logits, model.n_classes) and dim in (-1, 1):  # nothing to open: a service's single rows
+        if is_matrix(logits, model.n_classes) and dim in (-1, 1):  # no container to open, as for single rows
             warn_of_probabilities(logits)
             return apply_to_rows(model, method, logits)
         self._check_names(logits)

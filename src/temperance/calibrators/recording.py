@@ -1,7 +1,7 @@
-"""Write the record of a fit: one look at its rows after the solver has ended.
+"""Write the record of a fit, from one reading of its rows after the solver has ended.
 
-The digest and the baseline are made from evenly spaced rows (numbers 0, n, 2n, ...), few enough to cost
-little beside the fit. Both are defined in docs/file-format.md, so that other programs can compute them.
+The digest and the baseline are computed from evenly spaced rows (numbers 0, n, 2n, ...), few enough that
+they add little to the fit. Both are defined in docs/file-format.md, so that other programs can compute them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -
     hashed = Sample(_step(data.n_rows, min(HASHED_ROWS, HASHED_LOGITS // data.n_classes)), _labelled)
     judged = Sample(_step(data.n_rows, _baseline_rows(data.n_classes)), judge)
     (counts, class_counts), (content, predictions) = data.survey(_label_counts, [hashed, judged])
-    if not isinstance(data, InMemoryFitData):  # whose rows were looked at before the fit
+    if not isinstance(data, InMemoryFitData):  # whose rows were read before the fit
         warn_of_probabilities(content[1])
     record = FitRecord(
         class_names=None if class_names is None else tuple(class_names),
@@ -55,7 +55,7 @@ def record_names(model: Model, class_names: Sequence[str]) -> Model:
 
 
 def record_source(model: Model, fitted_on: FittedOn, class_names: Sequence[str] | None) -> Model:
-    """Return the model with what its caller knows of the rows, and the fit itself could not see."""
+    """Return the model with what the caller knows about the rows and the fit itself could not see."""
     names = model.record.class_names if class_names is None else tuple(class_names)
     return replace(model, record=replace(model.record, fitted_on=fitted_on, class_names=names))
 
@@ -96,7 +96,7 @@ def _digest(n_rows: int, counts: AnyArray, labels: AnyArray, logits: AnyArray) -
 def _judge(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
     """Return confidence, entropy, predicted class, whether it is right, and the weight of each row.
 
-    In front of them, the weighted sum of the probabilities, (1, K): the parts of a sample are stacked.
+    Before them comes the weighted sum of the probabilities, (1, K): the parts of a sample are stacked.
     """
     weight = np.ones(rows.n_rows) if weights is None else weights
     slices = row_slices(rows.n_rows, max(1, JUDGED_LOGITS // rows.n_classes))

@@ -1,8 +1,8 @@
-"""Everything the package knows about its methods, in one table.
+"""The table of methods: everything the package knows about them.
 
-A method is a calibrator class with some of its options fixed, a name for people, and how pictures show it.
+A method is a calibrator class with some of its options fixed, a label, and a style for figures.
 `make_calibrator`, `compare`, the study, the command line and the displays all read this table.
-A new method is a file beside this one and an entry here.
+A new method is a file in this folder and an entry here.
 
 The colours were chosen by a search: far apart (CIELAB) to normal eyes, and where possible to three kinds of
 colour blindness (Machado et al., 2009), among those with a contrast of 3:1 or more both to white paper and
@@ -65,7 +65,7 @@ class MethodStyle:
 
 @dataclass(frozen=True)
 class Method:
-    """A method: what builds its calibrator, and what is known of it. Call it to build one.
+    """A method: how to build its calibrator, and its properties. Call it to build one.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Method:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this package knows the method, so that its errors are not to be hidden."""
+        """Whether the method is part of this package, so that its errors must not be hidden."""
         return isinstance(self(), Calibrator)
 
     @property
@@ -140,7 +140,7 @@ class Method:
 
     @staticmethod
     def complexity(calibrator: Any) -> float:
-        """Return the number of parameters that the rows of a fit have determined; infinite if unknown."""
+        """Return the effective number of parameters of a fit; infinite if unknown."""
         return float(getattr(calibrator, "n_parameters_", float("inf")))
 
 
@@ -162,7 +162,7 @@ _TABLE: tuple[tuple[str, type[Calibrator], str, str, str, dict[str, Any], dict[s
     ("mono", MonotoneScaling, "Mono", "#c8781e", "p", {}, _EVERYWHERE),
     ("bayes", _BAYES, "Bayes", "#00872d", "*", {}, _EVERYWHERE),
     ("bayes-bias", _BAYES, "Bayes-bias", "#0096d2", "8", {"class_bias": "auto"}, {"in_comparison": True}),
-    # The paper's own ways to fit: ETS by the Brier score, PTS without a prior, training by SGD.
+    # The paper's own fits: ETS by the Brier score, PTS without a prior, training by SGD.
     ("ets-brier", _ETS, "ETS-Brier", "#ff4b00", "d", {"loss": "brier"}, {"in_study": True}),
     ("pts-plain", _PTS, "PTS-plain", "#965a5a", r"$\mathbf{0}$", {"weight_decay": 0.0}, _NAMED_ONLY),
     ("hts-sgd", _HTS, "HTS-SGD", "#78692d", r"$\mathbf{H}$", _SGD, _NAMED_ONLY),

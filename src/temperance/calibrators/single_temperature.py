@@ -1,9 +1,9 @@
-"""The best single temperature: what TS is, and where every other method starts and stays near.
+"""The best single temperature: TS itself, and the reference that every other method stays near.
 
-A function T(z) may drift to 0 or to infinity on rows that happen to be all right or all wrong; such a T is
-a matter of chance, and on the next row it is a disaster. All methods therefore keep T(z) within a factor
+A function T(z) may go to 0 or to infinity on rows that happen to be all right or all wrong; such a T is
+noise, and can be very wrong on the next row. All methods therefore keep T(z) within a factor
 of `RANGE_FACTOR` of the best single temperature. On data that determine T(z) the limits do not bind, so for
-many rows the best single temperature of some thousand of them is good enough to set them by.
+many rows a subsample of a few thousand is enough to set them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Constant
 from temperance.core.solution import Solution
 
-# Rows that give a first guess of the scale, and a start for methods that refine it.
+# Rows for a first estimate of the scale, and initial values for methods that refine it.
 SCALE_ROWS, START_ROWS = 512, 4096
 TELLING_ROWS = 10
 
 # Chosen on the public tasks among 4, 10, 20, 50 and 1000: with all rows, 10 changes nothing for a network;
-# with 50 or 200 rows it divides the loss of the methods that diverge by up to a thousand.
+# with 50 or 200 rows it reduces the loss of methods that diverge by a factor of up to a thousand.
 RANGE_FACTOR = 10.0
 
 
@@ -37,11 +37,11 @@ _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
 
 @dataclass(frozen=True)
 class SingleTemperatureFit:
-    """The best single temperature of some rows, and what kept it from being a maximum of the likelihood.
+    """The best single temperature of some rows, and why the likelihood has no maximum, if so.
 
     `right` is how many rows are classified right, `n_counted` how many have weight, estimated where a
-    subsample was enough; `degenerate_reason` is None, or the sentence that tells the user why the prior had
-    to decide.
+    subsample was enough; `degenerate_reason` is None, or the sentence that tells the user why a prior was
+    needed.
     """
 
     temperature: float
@@ -52,7 +52,7 @@ class SingleTemperatureFit:
 
 
 def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFit:
-    """Fit one temperature: to all rows if `exact`, else to a subsample where that tells enough."""
+    """Fit one temperature: to all rows if `exact`, else to a subsample with enough rows right and wrong."""
     step, n_rows = data.n_rows // START_ROWS, data.n_rows
     counts = None
     if not exact and step >= 4:
@@ -83,7 +83,7 @@ def _degenerate_reason(n_rows: int, right: int, wrong: int, solution: Solution) 
     if not wrong:
         return (
             f"All {n_rows} rows are classified right (no class has a larger logit than the label's), "
-            "so they cannot tell how much confidence is too much"
+            "so they cannot show whether the classifier is overconfident"
         )
     if solution.parameters[0] >= _BOUNDS[1][0]:
         chance = "The labels agree with the logits no better than chance"
@@ -98,7 +98,7 @@ def _count(data: FitData) -> tuple[int, int]:
 
 
 def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np.intp]]:
-    """Return of how many rows that count no class has a larger logit than the label, and of how many one."""
+    """Return how many rows with weight are right (no logit above the label's), and how many are wrong."""
     right = rows.label_gap == 0
     if weights is not None:
         right = right[weights > 0]
@@ -109,8 +109,8 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     """Tell the user what is wrong with the labels, if anything."""
     if single.degenerate_reason is not None:
         message = (
-            f"{single.degenerate_reason}. One temperature for all rows, {single.temperature:.4g}, held near "
-            "1 by a weak prior, is used. Add labelled rows until some are right and some are wrong."
+            f"{single.degenerate_reason}. A weak prior keeps the temperature near 1: "
+            f"{single.temperature:.4g} for all rows. Add labelled rows until some are right and some wrong."
         )
     elif not single.right:
         message = (
@@ -125,18 +125,18 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
 
 
 def warn_of_few_rows(single: SingleTemperatureFit, name: str, n_parameters: int) -> None:
-    """Tell the user of a method that has no fewer parameters than rows: many fits are equally good."""
+    """Warn of a method with at least as many parameters as rows: many fits are equally good."""
     if single.n_counted <= n_parameters and not single.degenerate_reason:
         message = (
-            f"{name} has {n_parameters} parameters, which only a larger number of rows can determine; found "
-            f"{single.n_counted}, so that its temperatures are a matter of chance. Use bayes or ts, or add "
+            f"{name} has {n_parameters} parameters, so it needs more rows than that; found "
+            f"{single.n_counted}. Its temperatures are not identified. Use bayes or ts, or add "
             "labelled rows."
         )
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def warn_if_all_wrong(right: int, n_rows: int) -> None:
-    """Tell the user of a method with a prior, which fits rows all right or all wrong, of the latter."""
+    """Warn if all rows are wrong, for a method whose prior makes such a fit possible."""
     if not right:
         message = f"All {n_rows} rows are classified wrong: check that labels and columns match."
         warnings.warn(message, UserWarning, stacklevel=4)

@@ -22,7 +22,7 @@ class TemperatureScaling(TemperatureCalibrator):
     Attributes
     ----------
     temperature_ : float
-        Above 1 the classifier was over-confident, below 1 under-confident.
+        Above 1, the classifier is overconfident; below 1, underconfident.
 
     References
     ----------
@@ -53,7 +53,7 @@ class TemperatureScaling(TemperatureCalibrator):
         warn_of(single, data.n_rows)
         errors = {}
         if single.solution.covariance is not None:
-            # log T is what was estimated; dT = T dlog T
+            # log T was estimated; dT = T dlog T
             errors["temperature"] = np.asarray(single.temperature * np.sqrt(single.solution.covariance[0, 0]))
         return self._model(
             data,

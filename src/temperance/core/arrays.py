@@ -1,4 +1,4 @@
-"""The types of arrays, by what they hold."""
+"""Array types, named by what they hold."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 AnyArray = NDArray[Any]
 """Numbers of any type."""
 Floats = NDArray[np.floating[Any]]
-"""In the type that the logits are computed in."""
+"""Numbers in the type that the logits are computed in."""
 Vector = NDArray[np.float64]
 """One number for each row, class or parameter."""
 Matrix = NDArray[np.float64]
-"""Two axes; the type system knows no shapes, so this is for the reader."""
+"""Two axes. Type checkers do not see shapes, so this name is for the reader."""
 Indices = NDArray[np.intp]
 """Rows or columns."""

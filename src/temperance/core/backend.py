@@ -11,8 +11,8 @@ from types import ModuleType
 from temperance.core import kernels
 from temperance.core.blocks import setting
 
-# From this many numbers on, loading the compiled loops costs less than they save over a few fits. The
-# choice depends on the size alone, so that the same input gives the same bits in any process.
+# Above this size, the compiled loops save more over a few fits than loading them costs. The choice
+# depends on the size alone, so the same input gives bit-identical results in any process.
 COMPILED_FROM = 1 << 24
 
 _kernel: ContextVar[str | None] = ContextVar("kernel", default=None)
@@ -25,14 +25,14 @@ def kernel(name: str) -> AbstractContextManager[None]:
 
 
 def kernels_of_size(size: int) -> AbstractContextManager[None]:
-    """Use the kernels of an array of `size` numbers inside the context: what is read is a part of it."""
+    """Use the kernels of an array of `size` numbers inside the context, to read parts of that array."""
     return setting(_size, size)
 
 
 def kernels_for(size: int, cost: int = 1) -> ModuleType:
     """Return the kernels for an array of `size` numbers; TEMPERANCE_KERNEL overrides the choice.
 
-    `cost` is how much more than usual a pass over them takes.
+    `cost` is the cost of a pass, relative to a usual one.
     """
     chosen = _kernel.get() or os.environ.get("TEMPERANCE_KERNEL")
     if chosen is None:

@@ -1,7 +1,7 @@
-"""A bias for each class, applied to rows: what predictions and the likelihoods of a bias share.
+"""A bias for each class, applied to rows: shared by predictions and by the likelihoods of a bias.
 
 `offset_mixture` adds it to tempered logits, softmax(z / T + W x); `add_class_bias` to calibrated
-log-probabilities, softmax(l / T + W x), which it mixes with them. Nothing here needs more than NumPy.
+log-probabilities, softmax(l / T + W x), and mixes the two. This module needs NumPy only.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from temperance.core.features import LOG_PROB_FLOOR
 from temperance.core.logit_rows import IMPOSSIBLE, LogitRows
 
 LARGE = 1e6
-LARGEST_LOG = 50.0  # of a temperature: far beyond any
+LARGEST_LOG = 50.0  # of a temperature: no fit comes near it
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the offsets depend on: a constant, and with a `scale` the logits less their mean over it."""
+    """What the offsets depend on: a constant and, given a `scale`, (logits - their mean) / scale."""
 
     n_classes: int
     scale: float | None
 
     @property
     def width(self) -> int:
-        """How many numbers x has."""
+        """The length of x."""
         return 1 if self.scale is None else 1 + self.n_classes
 
     @property
     def n_offsets(self) -> int:
-        """How many numbers the offsets are made from."""
+        """The number of parameters of the offsets."""
         return self.n_classes * self.width
 
     def of(self, d: Floats) -> Floats:
-        """Return x of rows with the gaps `d`."""
+        """Return x for rows with the gaps `d`."""
         one = np.ones((len(d), 1), d.dtype)
         if self.scale is None:
             return one
@@ -47,7 +47,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Offsets:
-    """What is added to l: the inverse temperature that multiplies it, a bias, perhaps interactions."""
+    """What turns l into u: an inverse temperature that multiplies it, a bias, perhaps interactions."""
 
     beta: float
     bias: Vector
@@ -55,16 +55,16 @@ class Offsets:
 
     @classmethod
     def of(cls, theta: Vector, n_classes: int) -> Offsets:
-        """Return the numbers of [log T, bias, columns of the interactions]."""
+        """Unpack [log T, bias, columns of the interactions]."""
         columns = theta[1:].reshape(-1, n_classes)
         log_beta = -np.clip(theta[0], -LARGEST_LOG, LARGEST_LOG)  # a trial step of a fit may go anywhere
         return cls(float(np.exp(log_beta)), columns[0], columns[1:].T if len(columns) > 1 else None)
 
 
 def exponentiate(u: Floats, *, near_zero: bool = False) -> tuple[Vector, Vector]:
-    """Replace `u` by exp(u - top), top each row's largest; return its row sums, and log sum exp of each row.
+    """Replace `u` by exp(u - top), top the largest of the row; return the row sums and log sum exp.
 
-    Where the largest are known to be at most 0 and `near_zero`, 0 stands for them.
+    If `near_zero`, every row's largest number is known to be at most 0 and near it; then top is 0.
     """
     top = np.zeros(1) if near_zero else np.max(u, axis=1)
     if not near_zero:
@@ -77,9 +77,9 @@ def exponentiate(u: Floats, *, near_zero: bool = False) -> tuple[Vector, Vector]
 def offset_mixture(
     rows: LogitRows, betas: Matrix, weights: Vector, inputs: Inputs, W: Matrix, *, log: bool
 ) -> Floats:
-    """Return sum_q weights[q] softmax(betas[i, q] z_i + W x_i) of each row i, or its logarithm.
+    """Return sum_q weights[q] softmax(betas[i, q] z_i + W x_i) for each row i, or its logarithm.
 
-    The logarithm is right also where the probability underflows.
+    The logarithm is accurate even where the probability underflows.
     """
     result = np.empty((rows.n_rows, rows.n_classes), rows.dtype)
     add, nothing = (np.logaddexp, -np.inf) if log else (np.add, 0.0)
@@ -93,7 +93,7 @@ def offset_mixture(
             u -= exponentiate(u.copy())[1][:, None]
             u += np.log(weight)
             add(total, u if log else np.exp(u), out=total)
-        result[i:j] = np.minimum(total, 0.0 if log else 1.0)  # rounded weights may add up to more
+        result[i:j] = np.minimum(total, 0.0 if log else 1.0)  # rounded weights may sum to more than 1
         return (np.zeros(0),)
 
     rows.sum(work)
@@ -101,7 +101,7 @@ def offset_mixture(
 
 
 def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
-    """Return floored log-probabilities less their mean over the possible classes, 0 for the others."""
+    """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
     x = np.where(possible, np.maximum(log_probs, LOG_PROB_FLOOR), 0)
     number = np.maximum(possible.sum(axis=1, keepdims=True), 1).astype(x.dtype)
     x -= x.sum(axis=1, keepdims=True) / number
@@ -110,10 +110,10 @@ def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
 
 
 def add_class_bias(output: Floats, rows: LogitRows, offsets: Offsets, weight: float, *, log: bool) -> Floats:
-    """Replace probabilities p of the rows by (1 - weight) p + weight softmax(u), or so with logarithms.
+    """Replace probabilities p by (1 - weight) p + weight softmax(u), or log p by the logarithm of that.
 
-    `output` holds the calibrated probabilities of the rows, or their logarithms if `log`; `rows` are those
-    of the logits, which say what classes are possible.
+    `output` holds the calibrated probabilities of the rows, or their logarithms if `log`; `rows` holds the
+    logits, which show the possible classes.
     """
 
     def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
@@ -126,14 +126,14 @@ def add_class_bias(output: Floats, rows: LogitRows, offsets: Offsets, weight: fl
 
 
 def bias_rows(base: Floats, gaps: Floats, offsets: Offsets, weight: float, *, log: bool) -> None:
-    """Do so in place for some rows; the gaps to the top logit are read only if there are interactions."""
+    """Do the same in place for some rows; the gaps to the top logit are read only for interactions."""
     log_probs = base if log else np.log(base)
     u = base.dtype.type(offsets.beta) * log_probs + offsets.bias.astype(base.dtype)
     if offsets.interactions is not None:
         interactions = offsets.interactions.T.astype(base.dtype)
         u += row_products(centred(log_probs, gaps > -IMPOSSIBLE), interactions)
     top = u.max(axis=1, keepdims=True)
-    u -= np.where(np.abs(top) > LARGE, top, 0)  # beside so large a number log sum exp has no digits left
+    u -= np.where(np.abs(top) > LARGE, top, 0)  # next to so large a number, log sum exp has no digits left
     u -= exponentiate(u.copy())[1][:, None].astype(u.dtype)
     if log:
         base[:] = np.logaddexp(base + np.log1p(-weight), u + np.log(weight)) if weight < 1 else u

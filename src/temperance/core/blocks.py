@@ -1,7 +1,7 @@
 """Reading N x K numbers in blocks of rows that fit the cache, over threads, never as a whole.
 
-Blocks depend on the shape alone, and each thread takes every n-th of them, so per-row results have the
-same bits for any number of threads; sums over blocks are added in the order of the blocks.
+Blocks depend on the shape alone, and each of n threads takes every n-th block, so per-row results are
+bit-identical for any number of threads. Sums over blocks are added in the order of the blocks.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Floats
 from temperance.errors import InputError, excerpt
 
-# Half of a common L2 cache: smaller blocks lose more to the interpreter than they win from the cache.
+# Half of a common L2 cache: smaller blocks lose more to the interpreter than they gain from the cache.
 BLOCK_BYTES = 1 << 20
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32
 MOST_THREADS = 1024
-# A single row of a class-major buffer would be added up in another order than the same row among others.
+# A single row of a class-major buffer would be summed in another order than the same row among others.
 FEWEST_ROWS = 2
 
 _HALF, _SINGLE, _DOUBLE = map(np.dtype, (np.float16, np.float32, np.float64))
@@ -58,7 +58,7 @@ def _threads_of(text: str) -> int:
 
 @contextmanager
 def setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
-    """Give a variable a value inside the context."""
+    """Set a variable to a value inside the context."""
     token = variable.set(value)
     try:
         yield
@@ -72,7 +72,7 @@ def threads(n: int) -> AbstractContextManager[None]:
 
 
 class BFloat16:
-    """An (N, K) array of bfloat16 held as its bits, since NumPy has no such type of its own."""
+    """An (N, K) array of bfloat16 stored as bits, since NumPy has no such type."""
 
     def __init__(self, bits: NDArray[np.uint16]) -> None:
         self.bits = bits
@@ -85,7 +85,7 @@ class BFloat16:
         return BFloat16(self.bits[rows])
 
     def read_into(self, out: NDArray[np.float32]) -> None:
-        """Widen to float32: bfloat16 is its upper half."""
+        """Widen to float32, whose upper half is bfloat16."""
         wide = out.view(np.uint32)
         np.copyto(wide, self.bits)
         np.left_shift(wide, 16, out=wide)
@@ -132,10 +132,10 @@ class Scratch:
 
     @staticmethod
     def row_sums(buffer: Floats, n_rows: int) -> Floats:
-        """Return the sums of the first rows of a buffer; a row has the same bits whatever rows it is among.
+        """Return the sums of the first rows of a buffer; the bits of a sum do not depend on the other rows.
 
-        The linear algebra library would be faster by a little, but its bits depend on the rows beside, and
-        its threads are the process's.
+        The linear algebra library would be slightly faster, but its bits depend on the other rows, and its
+        threads belong to the whole process.
         """
         if buffer.shape[1] < FEW_CLASSES:  # class by class, for all rows at once
             sums: Floats = np.add.reduce(buffer[: max(n_rows, FEWEST_ROWS)], axis=1)[:n_rows]
@@ -158,22 +158,22 @@ class Scratch:
 
 
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
-    """Return rows @ weights; the bits of a row do not depend on the rows beside it, as in BLAS they may."""
-    # The order in which einsum adds depends on the layout of its arrays, so that is made the same, too.
+    """Return rows @ weights; unlike in BLAS, the bits of a row do not depend on the other rows."""
+    # The order in which einsum adds depends on the layout of its arrays, so fix the layout too.
     layout = np.ascontiguousarray(rows), np.ascontiguousarray(weights)
     products: NDArray[np.float64] = np.einsum("ij,j...->i...", *layout)
     return products
 
 
 def working_dtype(values: Floats | BFloat16) -> np.dtype[Any]:
-    """Half precision is computed in float32, all else that is not float32 in float64."""
+    """Return float32 for half precision and float32, and float64 for all else."""
     if isinstance(values, BFloat16) or values.dtype in (_SINGLE, _HALF):
         return _SINGLE
     return _DOUBLE
 
 
 def block_rows(n_classes: int, itemsize: int) -> int:
-    """Rows in a block."""
+    """Return the number of rows in a block."""
     return max(1, BLOCK_BYTES // (n_classes * itemsize))
 
 
@@ -181,14 +181,14 @@ BlockWork = Callable[[Floats, int, int, Scratch], Any]
 
 
 def row_slices(n_rows: int, size: int) -> list[slice]:
-    """Cut rows into slices of `size` rows, but for the last."""
+    """Cut rows into slices of `size` rows; the last may be shorter."""
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
 def read_blocks(
     values: Floats | BFloat16, size: int | None = None, lane: int = 0, lanes: int = 1
 ) -> Iterator[tuple[Floats, int, int, Scratch]]:
-    """Yield every `lanes`-th block in the working type, with its first row, its end and its scratch."""
+    """Yield every `lanes`-th block in the working type, with its start, stop and scratch."""
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = size or block_rows(n_classes, dtype.itemsize)
@@ -201,7 +201,7 @@ def read_blocks(
 
 def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: BlockWork) -> Iterator[Any]:
     for block in read_blocks(values, size, lane, lanes):
-        # Whoever uses the results checks for NaN and infinities.
+        # The caller checks the results for NaN and infinities.
         with np.errstate(all="ignore"):
             result = work(*block)
         yield result
@@ -210,7 +210,7 @@ def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: Blo
 class _OneBlasThread:
     """Hold the linear algebra library to one thread inside the context, whatever thread that is entered in.
 
-    The limit is the process's: the first to enter sets it, the last to leave takes it off.
+    The limit applies to the whole process: the first pass to start sets it, the last to end removes it.
     """
 
     def __init__(self) -> None:
@@ -284,7 +284,7 @@ def sum_blocks(
 ) -> list[NDArray[np.float64]]:
     """Sum the tuples of arrays that `work` returns for blocks of `size` rows, in the order of the blocks.
 
-    Without `threads` where the work holds Python's lock most of the time: two would wait for each other.
+    Pass `threads=False` where the work holds Python's lock most of the time: threads would only wait.
     """
     totals: list[NDArray[np.float64]] = []
     with one_blas_thread:
@@ -298,7 +298,7 @@ def sum_blocks(
 
 
 def _in_order(values: Floats | BFloat16, work: BlockWork, size: int, most_lanes: int) -> Iterator[Any]:
-    """Yield the results of all blocks, in their order."""
+    """Yield the results of all blocks, in order."""
     n_rows = values.shape[0]
     lanes = max(1, min(most_lanes, -(-n_rows // size)))
     streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]

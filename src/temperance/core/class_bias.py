@@ -1,21 +1,21 @@
-"""A class bias behind calibrated log-probabilities l: its likelihood and its leave-one-out.
+"""A class bias added to calibrated log-probabilities l: its likelihood and leave-one-out predictions.
 
     u = l / T + W x,      p = softmax(u),      x = [1]  or  x = [1, centred l]          W: K x J
 
 W's first column is a bias for each class; the others, the interactions, let the bias of a class depend on
-the probabilities of all. In x, l is not below a floor, so that no single row has a long lever, and it is
-centred over the classes that the row can have; an impossible class has x = 0, and keeps probability 0.
+the probabilities of all. In x, l is not below a floor, so that no single row has high leverage, and it is
+centred over the possible classes of the row; an impossible class has x = 0, and keeps probability 0.
 With a = log T, g = du/da = -l / T and y the label's indicator:
 
     gradient  of a: (p - y) . g                  of W: (p - y) x'
     Fisher    a, a: Var_p g      a, W: p (g - E_p g) x'      W, W: (diag p - p p') x x'
 
-The logits of row i as a fit to all other rows would give them follow from the one fit, by a Newton step,
+A Newton step from this one fit gives the logits of row i that a fit to all other rows would give,
 
     u - u without i = -A (I - w L A)^-1 w (p - y),      A = J C J',      L = diag p - p p'
 
 with w the row's weight, C the posterior covariance and J the derivative of u. Where only the diagonal
-of C^-1 is known, L and A are taken to be diagonal, too.
+of C^-1 is known, L and A are taken to be diagonal too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from temperance.core.offsets import row_outer
 
 @dataclass(frozen=True)
 class _Block:
-    """Some rows at theta: l with a finite number for -inf, x, p, and log sum exp u less u of the label."""
+    """Some rows at theta: l with a finite number for -inf, x, p, and log sum exp u minus u of the label."""
 
     log_probs: Floats
     x: Floats
@@ -81,10 +81,10 @@ class ClassBiasLikelihood(RowObjective):
 
     @property
     def _numbers_per_row(self) -> int:
-        return self.rows.n_classes * self._dtype.itemsize  # bytes: then a block stays in the cache
+        return self.rows.n_classes * self._dtype.itemsize  # in bytes, so that a block stays in the cache
 
     def diagonal(self, theta: Vector) -> Vector:
-        """Return the diagonal of the Fisher matrix of the sum over rows, without the prior's."""
+        """Return the diagonal of the Fisher matrix of the sum over rows, without the prior."""
         offsets = Offsets.of(theta, self.rows.n_classes)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Matrix]:
@@ -98,9 +98,9 @@ class ClassBiasLikelihood(RowObjective):
         return np.concatenate([own, of_offsets.ravel()]) * self.total_weight
 
     def left_out(self, theta: Vector, covariance: Matrix) -> Vector:
-        """Return log p of each row's label, as the fit to all other rows would have it.
+        """Return log p of each row's label, as predicted by the fit to all other rows.
 
-        `covariance` is that of the posterior, or of one axis: the inverse of the diagonal of its inverse.
+        `covariance` is the posterior covariance or, with one axis, 1 / the diagonal of the precision.
         """
         offsets = Offsets.of(theta, self.rows.n_classes)
         shift = _shift_by_matrix if covariance.ndim == 2 else _shift_by_diagonal
@@ -137,7 +137,7 @@ class ClassBiasLikelihood(RowObjective):
     def _block(self, z: Floats, i: int, j: int, offsets: Offsets) -> _Block:
         # With few classes the inner loops run along the rows.
         log_probs = np.empty(z.shape, self._dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
-        lowest = self._dtype.type(LOWEST[self._dtype.itemsize])  # a plain number would take the type of z
+        lowest = self._dtype.type(LOWEST[self._dtype.itemsize])  # a plain number would change the type of z
         np.maximum(z, lowest, out=log_probs)
         x: Floats = np.ones((j - i, 1), self._dtype)
         u = log_probs * self._dtype.type(offsets.beta)
@@ -174,7 +174,7 @@ class ClassBiasLikelihood(RowObjective):
 
 
 def _dots(p: Floats, q: Floats) -> Vector:
-    """Return the sum of p q over the classes of each row."""
+    """Return the sum of p q over the classes, for each row."""
     return np.einsum("ij,ij->i", p, q).astype(np.float64)
 
 
@@ -205,7 +205,7 @@ def _shift_by_matrix(
 def _shift_by_diagonal(
     block: _Block, slope: Floats, residual: Floats, weights: Matrix, variances: Vector
 ) -> Matrix:
-    """Return what leaving each row out adds to its u, each class and the temperature taken alone."""
+    """Return what leaving each row out adds to its u, without covariances between parameters."""
     slope = np.where(block.log_probs > -IMPOSSIBLE, slope, 0).astype(np.float64)
     K, p = residual.shape[1], block.p.astype(np.float64)
     A = block.x.astype(np.float64) ** 2 @ variances[1:].reshape(-1, K)

@@ -1,9 +1,9 @@
-"""One block of rows, as compiled loops: the functions of `kernels`, for large arrays.
+"""The functions of `kernels` as compiled loops over one block of rows, for large arrays.
 
-Numba's own exp is a call per number. Here it is a polynomial, so that the compiler can work on whole
-vector registers: exp(x) = 2^n exp(f) with n = round(x / ln 2) and |f| <= ln(2) / 2, for x <= 0. Adding
+Numba's own exp is a call per number. Here it is a polynomial, so that the compiler can use vector
+instructions: exp(x) = 2^n exp(f) with n = round(x / ln 2) and |f| <= ln(2) / 2, for x <= 0. Adding
 and subtracting 1.5 * 2^p (p the bits of the fraction) rounds to a whole number, whose bits give 2^n.
-The sums may be reordered (`reassoc`), the exponential may not: its range reduction lives on the order.
+The sums may be reordered (`reassoc`), the exponential may not: its range reduction depends on the order.
 Compiled code is cached on disk between processes.
 """
 
@@ -23,19 +23,19 @@ from temperance.core.kernels import map_logits as map_logits
 _LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
 _LN2_LOW = 1.4286068203094172e-06
 SEGMENTS_IN_THREADS = True
-PIECE = 1024  # classes whose numbers stay in the first cache
+PIECE = 1024  # classes whose numbers fit in the L1 cache
 _LOG2_E = 1.4426950408889634
 
 
 class _Format(NamedTuple):
-    """A floating point type, the degree of the polynomial that it needs, and where exp is set to 0."""
+    """A floating point type, the degree of polynomial it needs, and the x below which exp is set to 0."""
 
     real: Any
     integer: Any
     fraction_bits: int
     bias: int
     degree: int
-    lowest: float  # below it the result would not be a normal number
+    lowest: float  # below it the result would be subnormal
 
 
 _FORMATS = {
@@ -45,7 +45,7 @@ _FORMATS = {
 
 
 def exp(x: float) -> float:
-    """Compute exp(x) for x <= 0, as plain arithmetic; 0 where it would not be a normal number."""
+    """Compute exp(x) for x <= 0, by plain arithmetic; 0 where the result would be subnormal."""
     raise NotImplementedError  # pragma: no cover  stands for the overload below, in compiled code
 
 
@@ -55,7 +55,7 @@ def _exp(x: Any) -> Any:
     low, round_off, zero = real(lowest), real(1.5 * 2.0**fraction_bits), real(0)
     log2_e, ln2_high, ln2_low = real(_LOG2_E), real(_LN2_HIGH), real(_LN2_LOW)
     round_off_bits, shift, offset = round_off.view(integer), integer(fraction_bits), integer(bias)
-    # Taylor's coefficients: on |f| <= 0.35 the first one left out is below the rounding error.
+    # Taylor coefficients: on |f| <= 0.35 the first omitted term is below the rounding error.
     coefficients = tuple(real(1 / factorial(i)) for i in range(degree, -1, -1))
 
     def polynomial(x: Any) -> Any:  # pragma: no cover  compiled
@@ -79,7 +79,7 @@ def _sums(row: Any, peak: Any, beta: Any) -> Any:  # pragma: no cover  compiled
     for k in range(len(row)):
         d = row[k] - peak
         e = exp(beta * d)
-        # A masked class has d = -inf and e = 0, whose product is not a number.
+        # A masked class has d = -inf and e = 0, whose product is NaN.
         de = d * e if e > zero else zero
         dde = d * de if e > zero else zero
         s0 += e
@@ -131,9 +131,9 @@ def softmax(z: Any, top: Any, peak: Any, beta: Any, out: Any, scratch: Any) -> N
 def _add_beyond(
     row: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, at_top: Any, e: Any, p: Any, sums: Any
 ) -> None:  # pragma: no cover  compiled
-    """Add up p, p x and p x^2 with x = what e exceeds each knot by, over the classes beyond that knot.
+    """Add up p, p x and p x^2 over the classes beyond each knot, x being the excess of e over that knot.
 
-    No class is sorted into a segment: each loop is the same arithmetic for all of them.
+    Classes are not sorted into segments: each loop does the same arithmetic for all of them.
     """
     knots, widths, slopes = table
     zero, farthest = row.dtype.type(0), row.dtype.type(FARTHEST)
@@ -183,7 +183,7 @@ def segment_sums(
     parts = tuple(np.asarray(part, real) for part in (table.knots, widths, table.slopes))
     row = top, peak, log_s.astype(real), real(beta), parts, scale.astype(real), at_top.astype(real)
     _segment_sums(z, *row, sums)
-    # What lies beyond a segment is less far beyond its upper knot than beyond its lower one, by its width.
+    # Beyond a segment, the excess over its upper knot is that over its lower knot minus the width.
     p, q, r = sums
     closed = widths[:-1, None]
     r[:-1] -= r[1:] + closed * (2 * q[1:] + closed * p[1:])

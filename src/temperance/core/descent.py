@@ -6,10 +6,10 @@ division), until it falls to 1e-7. With g the gradient of a batch and m the mome
 
     m <- 0.9 m + g,        theta <- theta - rate (g + 0.9 m)
 
-Weights start at 0 and T at 1, a network as PyTorch's layers do. These are the rules of `torch.optim.SGD` and
-of its `ReduceLROnPlateau`, which the paper used. A step is so little work that it is the calls that take
-time: without automatic differentiation, and without the blocks and threads of `LogitRows`, it takes a tenth
-of theirs.
+Weights start at 0 and T at 1; a network starts as PyTorch's layers do. These are the rules of
+`torch.optim.SGD` and `ReduceLROnPlateau`, which the paper used. A step is so little work that function calls
+take most of its time. Without automatic differentiation, and without the blocks and threads of `LogitRows`, a
+step takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PATIENCE, COOLDOWN, IMPROVEMENT = 100, 50, 1e-4
 
 
 def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0) -> Solution:
-    """Minimise `objective` as the paper did; its prior, if any, is left out."""
+    """Minimise `objective` as the paper did, without its prior, if any."""
     objective = _held(objective)
     rng = np.random.default_rng(seed)
     theta = _first_guess(objective) if start is None else start.copy()
@@ -62,7 +62,7 @@ def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0
 
 
 class _HeldRows(LogitRows):
-    """Rows held as their gaps to the top: what a descent needs of them is a few NumPy calls."""
+    """Rows held as their gaps to the top, so that a step needs only a few NumPy calls."""
 
     def __init__(self, gaps: Vector, labels: NDArray[np.intp], top: NDArray[np.intp]) -> None:
         super().__init__(gaps, labels)
@@ -82,7 +82,7 @@ class _HeldRows(LogitRows):
 
 
 def _held(objective: LogLikelihood) -> LogLikelihood:
-    """Return the same objective without a prior, on rows and features that are held as they are used."""
+    """Return the same objective without a prior, on rows and features held in the form that steps use."""
     rows, predictor = objective.rows, objective.predictor
     assert rows.labels is not None
     logits = np.asarray(rows.scaled(1.0), np.float64)
@@ -102,7 +102,7 @@ def _first_guess(objective: LogLikelihood) -> Vector:
 
 
 def _batches(objective: LogLikelihood, rng: np.random.Generator) -> Iterator[LogLikelihood]:
-    """Yield the rows in a new order, a batch at a time, but for batches without any weight."""
+    """Yield the rows in a new order, a batch at a time; skip batches whose weights are all 0."""
     n_rows = objective.rows.n_rows
     if n_rows <= BATCH:
         yield objective
@@ -115,14 +115,14 @@ def _batches(objective: LogLikelihood, rng: np.random.Generator) -> Iterator[Log
 
 
 class _Plateau:
-    """A learning rate that falls when the loss does not."""
+    """A learning rate that falls when the loss stops falling."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
         self._best, self._bad, self._rest = np.inf, 0, 0
 
     def step(self, loss: float) -> None:
-        """Take note of the loss of an epoch."""
+        """Record the loss of an epoch."""
         better = loss < self._best * (1 - IMPROVEMENT)
         self._best = loss if better else self._best
         self._bad = 0 if better else self._bad + 1

@@ -1,10 +1,10 @@
 """The ECE of the top class as a training loss, for PTS.
 
-Rows are put into bins of equal width by their confidence, anew at every evaluation:
+Each evaluation assigns the rows to bins of equal width by their confidence:
 
     L = sum_b | sum_{i in b} share_i (correct_i - conf_i) |,       d conf / d beta = -conf mu
 
-The gradient is that of L with the bins held; where a row changes bins, L jumps.
+The gradient is that of L with the bins held fixed; where a row changes bins, L jumps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class EceLoss(LogLikelihood):
     """The ECE loss of the same rows, predictor, link, weights and prior."""
 
     def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return the value and the derivatives; what stands for the Fisher matrix is 0."""
+        """Return the value and the derivatives; the Fisher matrix is replaced by 0."""
         group, gap, slope = self._by_bin(theta)
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
@@ -32,7 +32,7 @@ class EceLoss(LogLikelihood):
         return float(np.abs(gap).sum()), derive
 
     def _by_bin(self, theta: Vector) -> tuple[NDArray[np.intp], Vector, Vector]:
-        """Return the bin of each row, the gap of each bin, and what each row's a adds to that of its bin."""
+        """Return each row's bin, each bin's gap, and the derivative of that gap by each row's a."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value)
         confidence = np.exp(-moments.log_s)
@@ -42,7 +42,7 @@ class EceLoss(LogLikelihood):
         return group, gap, self.share * confidence * moments.mu * beta.first
 
     def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
-        """Return the gaps of the bins, whose signs only all rows together tell, and the gradient of each."""
+        """Return the gap of each bin, whose sign depends on all rows together, and its gradient."""
         group, gap, slope = self._by_bin(theta)
         gradients = [self.predictor.pull_back(theta, slope * (group == b), None)[0] for b in range(BINS)]
         return PartialSums((gap, np.array(gradients)), _combine_bins)

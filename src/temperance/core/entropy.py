@@ -1,9 +1,9 @@
 """The logarithm of a row's entropy, without cancellation or underflow.
 
-At beta = 1 the entropy is H = log s - mu = log1p(r) - mu, a sum of two terms that are not negative. Where r
+At beta = 1 the entropy is H = log s - mu = log1p(r) - mu, a sum of two nonnegative terms. Where r
 underflows, with d the gaps to the top logit and the top left out:
 
-    log H = logsumexp_k (d_k + log1p(-d_k)),       of relative error r
+    log H = logsumexp_k (d_k + log1p(-d_k)),       with relative error r
 
 since there log1p(r) = r and mu = sum d exp(d), both to first order in r.
 """
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats
 
-# Below it, r is taken to have lost digits or terms to underflow, by item size.
+# Below this, by item size, r may have lost digits or terms to underflow.
 TINY = {4: 1e-30, 8: 1e-290}
 
 
 def log_entropy(z: Floats, top: NDArray[np.intp], peak: Floats, r: Floats, mu: Floats) -> NDArray[np.float64]:
-    """Return log H of each row of a block, from r and mu at beta = 1; a lone class has -inf."""
+    """Return log H of each row of a block, from r and mu at beta = 1; -inf if only one class is possible."""
     entropy = np.log1p(r, dtype=np.float64) - mu
     if np.minimum.reduce(r, initial=1.0) >= TINY[z.itemsize]:
         return np.log(entropy)

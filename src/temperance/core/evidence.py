@@ -1,14 +1,14 @@
-"""Coefficients in blocks, each with a prior whose width the data choose.
+"""Coefficients in blocks, each with a prior whose width is estimated from the data.
 
-    theta_b ~ N(m_b, tau_b S_b),      tau_b ~ inverse gamma, of scale 1 and `freedom` nu_b
+    theta_b ~ N(m_b, tau_b S_b),      tau_b ~ inverse gamma, with scale 1 and `freedom` nu_b
 
-Integrated over tau_b that is a multivariate t: near the mean a block is held as tightly as S_b says, and far
-from it hardly at all. Given the taus the posterior mode is a penalised fit. Given the fit,
+Integrated over tau_b that is a multivariate t: near the mean it shrinks a block as S_b says, and far from it
+hardly at all. Given the taus, the posterior mode is a penalised fit. Given the fit,
 
     tau_b <- (nu_b + |theta_b - m_b|^2_S) / (nu_b + gamma_b),      gamma_b = n_b - tr(S_b^-1 C_bb) / tau_b
 
 maximises the evidence, with C the posterior covariance and gamma_b the effective number of parameters: how
-many directions of the block the rows decide. The two steps alternate until the taus stay.
+many directions of the block the data determine. The two steps alternate until the taus converge.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from temperance.core.objective import Prior
 from temperance.core.solution import Solution, Status
 
 ROUNDS = 25
-ROUND_ITERATIONS = 15  # of the solver; where it needs more, the next round goes on with it
-FULL_ROUNDS = 8  # widths that still change then may go round in circles: from there on, half of each change
-SETTLED = 0.03  # a relative change of every tau that ends the rounds
-ROUND_TOLERANCE = 0.02  # of the log posterior, in a fit whose taus will change; the last one is exact
-# Widths are chosen on so many rows, or rows per parameter, at most; coefficients on all.
+ROUND_ITERATIONS = 15  # of the solver; where it needs more, the next round continues
+FULL_ROUNDS = 8  # widths that still change then may oscillate: from there on, take half of each change
+SETTLED = 0.03  # the rounds end when no tau has a larger relative change
+ROUND_TOLERANCE = 0.02  # of the log posterior, while the taus still change; the last fit is exact
+# The largest number of rows, or rows per parameter, used for the widths; coefficients use all rows.
 WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER = 1024, 8
 LEAST_SCALE, LARGEST_SCALE = 1e-4, 1e6
 
 
 class PenalisedObjective(Objective, Protocol):
-    """An objective whose prior can be exchanged."""
+    """An objective whose prior can be replaced."""
 
     def with_prior(self, prior: Prior) -> Self:
         """Return the same with another prior."""
@@ -48,7 +48,7 @@ class PenalisedObjective(Objective, Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """Neighbouring coefficients that share a prior: its mean, its precision where tau is 1, its freedom."""
+    """Adjacent coefficients that share a prior: its mean, its precision at tau = 1, its freedom."""
 
     name: str
     mean: Vector
@@ -63,7 +63,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Posterior:
-    """The posterior mode, its covariance, and by block tau and the effective number of parameters."""
+    """The posterior mode, its covariance, and tau and the effective number of parameters by block."""
 
     mode: Vector
     covariance: Matrix
@@ -80,11 +80,11 @@ def maximise_evidence(
     first_tau: float = 1.0,
     width_rows: int = WIDTH_ROWS,
 ) -> Posterior:
-    """Alternate between coefficients and widths of the blocks, which follow each other in theta.
+    """Alternate between the coefficients and the widths of the blocks, which are consecutive in theta.
 
-    `first_tau` is where the width of the first block begins. A prior with heavy tails and rows that disagree
-    with it can have a mode each, and where the rounds begin decides which they find. Widths are chosen on
-    about `width_rows` evenly spaced rows.
+    `first_tau` is the initial width of the first block. Where a prior with heavy tails and the rows disagree,
+    the posterior can have two modes; the initial value decides which one the rounds find. Widths are
+    estimated from about `width_rows` evenly spaced rows.
     """
     taus = np.ones(len(blocks))
     taus[0] = first_tau
@@ -133,7 +133,7 @@ def _prior(blocks: list[Block], taus: Vector, total_weight: float) -> Prior:
 def _covariance(objective: Objective, solution: Solution) -> Matrix:
     if solution.covariance is not None:
         return solution.covariance
-    _, fisher = objective(solution.parameters).derivatives  # the solver went on without the matrix
+    _, fisher = objective(solution.parameters).derivatives  # the solver's last point has no matrix
     return np.asarray(np.linalg.inv(fisher) / objective.total_weight, np.float64)
 
 

@@ -1,10 +1,10 @@
-"""Named features of rows, which all formulas are written over, and the shape of a row.
+"""Named features of rows, which all formulas are written in, and the shape of a row.
 
-What a formula may ask of its rows is in `RowFeatures`; it has two implementations: passes over logits in
+`RowFeatures` lists what a formula may ask of its rows. It has two implementations: passes over logits in
 NumPy (`formulas.numpy_rows`) and whole arrays in PyTorch or ONNX (`core.tensor_rows`).
 
-The shape of a row is alike for any number of classes in any order. At a reference temperature T0, which makes
-classifiers of different scale alike:
+The shape of a row is comparable for any number of classes in any order. It is taken at a reference
+temperature T0, which makes classifiers of different scale comparable:
 
     h = log(H / log K)      its square      log(1 + gap to the third logit)      log(1 + gap to the mean)
 
@@ -22,9 +22,9 @@ from temperance.core.ops import Array, Index, Ops
 
 SHAPE_FEATURES = ("log entropy", "its square", "gap to third", "gap to mean")
 LOG_ENTROPY_FLOOR = -20.0
-# Below it a log-probability has no further say in the bias of other classes.
+# Below this, a log-probability has no further effect on the bias of other classes.
 LOG_PROB_FLOOR = -12.0
-# An inverse temperature: flat over the possible classes, while a masked one still gets exp(-inf) = 0.
+# An inverse temperature: uniform over the possible classes, while a masked one still gets exp(-inf) = 0.
 ALMOST_ZERO = 1e-15
 
 
@@ -38,7 +38,7 @@ class RowShape:
 
 
 class RowFeatures(Protocol):
-    """Rows of logits, as formulas see them. What is one number for each row has the shape (..., 1)."""
+    """Rows of logits, as formulas see them. One number for each row has the shape (..., 1)."""
 
     n_classes: int
 
@@ -83,7 +83,7 @@ class RowFeatures(Protocol):
         """Return the output of sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), see `core.maps`."""
 
     def shift_classes(self, output: Array, log_ratio: Array) -> Array:
-        """Return an output of these rows under other class frequencies: log_ratio is their log ratio, (K,).
+        """Return an output of these rows under new class frequencies, with (K,) log ratios new / old.
 
         Logits become log-probabilities. The output may be overwritten.
         """
@@ -93,7 +93,7 @@ class RowFeatures(Protocol):
     ) -> Array:
         """Return the output of (1 - weight) p + weight softmax(beta l + bias + M x), l = log p.
 
-        `output` is what another method returned for p; x is l, not below `LOG_PROB_FLOOR`, less its mean over
+        `output` is another method's result for p; x is l, floored at `LOG_PROB_FLOOR`, minus its mean over
         the possible classes.
         """
 

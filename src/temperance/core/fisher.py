@@ -1,10 +1,10 @@
 """Fisher scoring: the one solver.
 
-Order of steps: (1) evaluate; (2) solve Fisher . step = -gradient; (3) when the step promises less than the
-tolerance, take it and stop; (4) try the full step, then halves of it, until Armijo's condition holds; (5) if
-only a small part of it does, damp the matrix and go on; (6) if nothing goes down, L-BFGS takes over, and the
-result says so. Many rows are solved on subsamples first: the optimum of
-a tenth of the rows is a start from which two or three passes over all rows suffice.
+Order of steps: (1) evaluate; (2) solve Fisher . step = -gradient; (3) if the predicted decrease is below the
+tolerance, take the step and stop; (4) try the full step, then halve it until Armijo's condition holds; (5) if
+only a small fraction satisfies it, damp the matrix and go on; (6) if no step lowers the value, L-BFGS takes
+over, and the result says so. Many rows are solved on subsamples first: from the optimum of
+a tenth of the rows, two or three passes over all rows suffice.
 
 References
 ----------
@@ -28,33 +28,33 @@ from temperance.core.solution import Solution, Solver, Status
 
 Bounds = tuple[Vector, Vector]
 
-TOLERANCE = 1e-12  # of the promised decrease: 1e-6 standard errors with a million rows
+TOLERANCE = 1e-12  # of the predicted decrease: 1e-6 standard errors with a million rows
 NEAR = 1e-6  # below this predicted decrease, the next ones can be extrapolated
 ARMIJO = 1e-4
 HALVINGS = 25
-LEAST_FRACTION = 1 / 8  # of a step that is to be trusted
+LEAST_FRACTION = 1 / 8  # of a step: below it, the Fisher matrix is damped
 MOST_DAMPING = 1.0
 MOST_SECANTS = 5
 SUBSAMPLE_ROWS = 1024
 ROWS_PER_PARAMETER = 20
-SUSPICIOUS = 1.2  # all rows' value over that of a subsample, at the optimum of the subsample
-LEAST_CURVATURE = 1e-200  # a smaller one is none: its inverse, the variance, could overflow
-SMALL_FISHER = 500  # parameters whose matrix is cheap, even where rows too few make it singular
+SUSPICIOUS = 1.2  # ratio of the value on all rows to that on a subsample, at the optimum of the subsample
+LEAST_CURVATURE = 1e-200  # smaller counts as 0: its inverse, the variance, could overflow
+SMALL_FISHER = 500  # parameters; up to here the matrix is cheap, even where too few rows make it singular
 LARGEST_FISHER = 4096  # parameters; beyond, the matrix costs more than the steps that it saves
 
-_ENDINGS = {0: Status.CONVERGED, 1: Status.ITERATION_LIMIT}  # of SciPy's L-BFGS-B; others: no step went down
+_ENDINGS = {0: Status.CONVERGED, 1: Status.ITERATION_LIMIT}  # of SciPy's L-BFGS-B; else: no descent
 
 
 class Objective(Protocol):
-    """A sum over rows that can be evaluated at a point, and thinned out."""
+    """A sum over rows that can be evaluated at a point, and subsampled."""
 
     noise: float  # relative error of a value
     total_weight: float
-    thinning: int  # how much smaller a subsample is at most
+    thinning: int  # a subsample keeps at least one row in so many
 
     @property
     def passes(self) -> int:
-        """How often the rows were read so far."""
+        """How often the rows have been read so far."""
         ...
 
     def every(self, step: int) -> Objective:
@@ -87,7 +87,7 @@ def solve(
         rough = solve(few, start, n_rows // step, max(tolerance, 1e-7), stall, bounds)
         there = objective(rough.parameters)
         if there.value > SUSPICIOUS * rough.value:
-            # Overfitted to the subsample, and perhaps worse on all rows than where it began.
+            # Overfitted to the subsample, and perhaps worse on all rows than the initial values.
             here = objective(start)
             if here.value < there.value:
                 return fisher_scoring(objective, start, tolerance, stall, bounds, here=here)
@@ -107,12 +107,12 @@ def fisher_scoring(
 ) -> Solution:
     """Minimise `objective` from `start` by Fisher scoring with a line search.
 
-    Converged means that the next step promises to lower the value by at most `tolerance`; or that the one
-    after it would, if the promises keep falling as they did; or that the last step did lower the value by
-    less than `stall` (for objectives with kinks, which promise more than they keep). Within `bounds`, a
+    Converged means that the next step is predicted to lower the value by at most `tolerance`; or that the one
+    after it would be, if the predicted decreases keep falling at this rate; or that the last step lowered the
+    value by less than `stall` (for objectives with kinks, where predictions are too high). Within `bounds`, a
     parameter at its bound stays there while the gradient pulls it outwards. Where a link is at its limit for
     all rows the gradient is 0: start inside, or give bounds. `here` is the evaluation at the start, if known.
-    `correct` the matrix by the last steps, where it misjudges the curvature; without bounds only.
+    With `correct`, the last steps correct the matrix where it misjudges the curvature; without bounds only.
     """
     lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
     theta = _clipped(start, lower, upper)
@@ -137,7 +137,7 @@ def fisher_scoring(
                 Status.CONVERGED,
                 covariance=factor.covariance() / objective.total_weight,
             )
-        # Near a kink one short step follows another: do not begin each search with the whole step.
+        # Near a kink one short step follows another: do not begin each search with the full step.
         first = min(1.0, fraction / LEAST_FRACTION) or 1.0
         found = _line_search(objective, theta, here, first * step, lower, upper)
         if found is None and damping >= MOST_DAMPING:
@@ -162,31 +162,31 @@ def _clipped(theta: Vector, lower: Vector, upper: Vector) -> Vector:
 
 
 def _is_close(promised: float, before: float | None, tolerance: float) -> bool:
-    """Say whether this step, or by the way that promises fall the next one, is the last worth taking."""
+    """Say whether this step, or by extrapolation the next one, is the last worth taking."""
     falling = promised / before if before else 1.0
     return promised <= tolerance or (promised <= NEAR and promised * falling <= tolerance / 10)
 
 
 def _adapt(damping: float, fraction: float) -> float:
-    """Damp, as Levenberg and Marquardt do, where the matrix misjudges how far a step may go; else relax."""
+    """Damp, as Levenberg and Marquardt do, if only a small fraction of the step was taken; else relax."""
     if fraction < LEAST_FRACTION:
         return max(10 * damping, 1e-4)
     return damping / 10 if damping > 1e-6 else 0.0
 
 
 class _Secants:
-    """The last steps, and how the gradient changed along them: what the Fisher matrix misjudges, corrected.
+    """The last steps and the changes of the gradient along them, to correct the Fisher matrix.
 
-    The Fisher matrix is the mean curvature if the model is right. Where it is not, its steps are too long or
-    too short; the corrections of BFGS, to the matrix of the present point, mend that. They would replace the
-    matrix of a single parameter altogether, by the curvature of a place that was left: it has none.
+    The Fisher matrix is the mean curvature if the model is right. If it is not, the steps are too long or
+    too short; BFGS corrections to the matrix at the current point repair that. A single parameter gets none:
+    they would replace its matrix entirely by the curvature at an earlier point.
     """
 
     def __init__(self) -> None:
         self._pairs: list[tuple[Vector, Vector]] = []
 
     def add(self, step: Vector, change: Vector) -> None:
-        """Remember a step along which the curvature is positive; forget what is long past."""
+        """Store a step along which the curvature is positive; drop the oldest."""
         if len(step) > 1 and step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
             self._pairs = [*self._pairs[1 - MOST_SECANTS :], (step, change)]
 
@@ -208,7 +208,7 @@ class _Secants:
 
 @dataclass(frozen=True)
 class _Factor:
-    """Cholesky factor of the Fisher matrix of the free parameters, and the scale that made its diagonal 1."""
+    """Cholesky factor of the free parameters' Fisher matrix, and the scale that made its diagonal 1."""
 
     cholesky: Matrix
     scale: Vector
@@ -220,14 +220,14 @@ class _Factor:
         return np.asarray(solved * scale)
 
     def covariance(self) -> Matrix:
-        """Return the inverse, with 0 for what is held at a bound."""
+        """Return the inverse, with 0 for parameters held at a bound."""
         return self.solve(np.eye(len(self.free))) * self.free * self.free[:, None]
 
 
 def _factorise(fisher: Matrix, free: NDArray[np.bool_], damping: float) -> _Factor:
-    """Factorise, adding to the diagonal the damping, or as little as makes the matrix positive definite."""
+    """Factorise with damping on the diagonal, or with as little as makes the matrix positive definite."""
     diagonal = fisher.diagonal()
-    # A parameter that no row depends on any more has no curvature: its gradient is 0 and it stays.
+    # A parameter that no longer affects any row has no curvature: its gradient is 0, so it stays put.
     scale = 1 / np.sqrt(np.where(diagonal > LEAST_CURVATURE, diagonal, 1.0))
     ridge = damping
     while True:
@@ -248,7 +248,7 @@ def _factorise(fisher: Matrix, free: NDArray[np.bool_], damping: float) -> _Fact
 def _line_search(
     objective: Objective, theta: Vector, here: ObjectivePoint, step: Vector, lower: Vector, upper: Vector
 ) -> tuple[float, Vector, ObjectivePoint] | None:
-    """Return the first of 1, 1/2, 1/4, ... of the step that satisfies Armijo, and what is there."""
+    """Return the first of 1, 1/2, 1/4, ... of the step that satisfies Armijo, and the point there."""
     gradient = here.derivatives[0]
     slack = objective.noise * abs(here.value)
     fraction = 1.0
@@ -269,10 +269,10 @@ def lbfgs(
     scale: Vector | float = 1.0,
     tolerance: float = 1e-8,
 ) -> Solution:
-    """Minimise from `start` by gradients alone, for the `reason` that the solver is named by.
+    """Minimise from `start` by gradients alone, for the `reason` in the solver's name.
 
-    Each parameter is measured in units of its `scale`; best is 1 / sqrt(its second derivative). The
-    `tolerance` is that of each derivative with respect to the scaled parameters.
+    Each parameter is measured in units of its `scale`, ideally 1 / sqrt(its second derivative). The
+    `tolerance` applies to each derivative with respect to the scaled parameters.
     """
 
     def value_and_gradient(at: Vector) -> tuple[float, Vector]:

@@ -1,7 +1,7 @@
-"""The labelled rows of a fit, and all that a method may ask of them.
+"""The labelled rows of a fit, and everything a method may ask of them.
 
 A method asks for sums over rows, for quantiles over rows, and for an objective, a mean over rows. It never
-holds the rows itself, so that they may lie in one array (`InMemoryFitData`) or in parts on many machines.
+holds the rows itself, so they may be in one array (`InMemoryFitData`) or in parts on many machines.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from temperance.core.quantiles import Quantiles, quantiles
 Array = NDArray[Any]
 
 Measure = Callable[[LogitRows, Vector | None], tuple[Array, ...]]
-"""From rows and their weights to arrays that add up over parts."""
+"""From rows and their weights to arrays whose sum over parts is that of all rows."""
 Values = Callable[[LogitRows, Vector | None], tuple[Vector, Vector | None]]
-"""From rows and their weights to numbers with weights, not always one for each row."""
+"""From rows and their weights to weighted numbers, not necessarily one for each row."""
 Build = Callable[[LogitRows, Vector | None], Any]
 """From rows and their weights to their objective."""
 
 Transform = Callable[[LogitRows], Floats]
-"""From rows to as many rows of other numbers, one for each class."""
+"""From rows to the same number of rows of other values, one for each class."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Every `step`-th row, and what is wanted of it: `measure` gives arrays that are joined over parts."""
+    """Every `step`-th row, and a `measure` of it: arrays that are concatenated over parts."""
 
     step: int
     measure: Measure
 
     def of(self, rows: LogitRows, weights: Vector | None, start: int = 0) -> tuple[Array, ...] | None:
-        """Return the arrays of the sampled rows among these, of which `start` is the first; None if none."""
+        """Return the arrays of the sampled rows among these, which begin at row `start`; None if none."""
         first = -start % self.step
         if first >= rows.n_rows:
             return None
@@ -54,7 +54,7 @@ Survey = tuple[tuple[Array, ...], list[tuple[Array, ...]]]
 
 
 def weighted_sum(values: Vector, weights: Vector | None) -> Vector:
-    """Return the sum over the first axis, each row counted with its weight."""
+    """Return the weighted sum over the first axis."""
     total: Vector = (values if weights is None else (values.T * weights).T).sum(axis=0)
     return total
 
@@ -81,7 +81,7 @@ class FitData(Protocol):
 
     @property
     def passes(self) -> int:
-        """How often all rows were read so far."""
+        """How often all rows have been read so far."""
         ...
 
     def every(self, step: int) -> FitData:
@@ -89,7 +89,7 @@ class FitData(Protocol):
         ...
 
     def transformed(self, transform: Transform) -> FitData:
-        """Return rows of other numbers, with the same labels and weights."""
+        """Return transformed rows, with the same labels and weights."""
         ...
 
     def total(self, measure: Measure) -> tuple[Array, ...]:
@@ -97,7 +97,7 @@ class FitData(Protocol):
         ...
 
     def quantiles(self, values: Values, shares: Vector, tie: float = 0.0) -> Quantiles:
-        """Return quantiles over all rows; numbers that differ by less than `tie` are kept together."""
+        """Return quantiles over all rows; numbers that differ by less than `tie` count as ties."""
         ...
 
     def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
@@ -105,11 +105,11 @@ class FitData(Protocol):
         ...
 
     def objective(self, build: Build, prior: Prior | None = None) -> Any:
-        """Return the mean over all rows of what `build` gives for some, and the prior."""
+        """Return the objective of all rows, the mean of what `build` gives for parts, plus the prior."""
         ...
 
     def require_in_memory(self, what: str) -> None:
-        """Raise if `what` cannot be done since the rows are not at hand."""
+        """Raise if `what` cannot be done because the rows are not in memory."""
         ...
 
 
@@ -123,7 +123,7 @@ class InMemoryFitData:
 
     @property
     def passes(self) -> int:
-        """How often all rows were read so far."""
+        """How often all rows have been read so far."""
         return self.rows.passes
 
     def every(self, step: int) -> InMemoryFitData:
@@ -132,7 +132,7 @@ class InMemoryFitData:
         return InMemoryFitData(self.rows.every(step), weights)
 
     def transformed(self, transform: Transform) -> InMemoryFitData:
-        """Return rows of other numbers, which are kept."""
+        """Return transformed rows, which stay in memory."""
         return InMemoryFitData(LogitRows(transform(self.rows), self.rows.labels), self.weights)
 
     def total(self, measure: Measure) -> tuple[Array, ...]:
@@ -149,9 +149,9 @@ class InMemoryFitData:
         return measure(self.rows, self.weights), [arrays for arrays in sampled if arrays is not None]
 
     def objective(self, build: Build, prior: Prior | None = None) -> Any:
-        """Return what `build` gives, with the prior."""
+        """Return the objective that `build` gives, with the prior."""
         objective = build(self.rows, self.weights)
         return objective if prior is None else objective.with_prior(prior)
 
     def require_in_memory(self, what: str) -> None:
-        """Return: the rows are at hand."""
+        """Return without an error: the rows are in memory."""

@@ -12,15 +12,15 @@ With theta = log(pi / pi0) and a Dirichlet prior worth alpha rows at the frequen
 The constraint sum pi = 1 fixes the constant in theta. Their EM iteration, pi <- (mean q + a pi0) / (1 + a),
 always lowers the value, but is slow where classes overlap; Newton's step is fast near the optimum. Order of
 steps: (1) one pass gives value, gradient and Hessian; (2) take Newton's step, with the covariance of the
-scores for a Hessian that is not positive definite; (3) stop when the step promised less than the tolerance;
-(4) if it has not lowered the value, go back and take EM's step.
+scores for a Hessian that is not positive definite; (3) stop if the predicted decrease was below tolerance;
+(4) if it did not lower the value, go back and take EM's step.
 
-The rows choose alpha, by the evidence (Laplace's approximation): few rows that agree with the frequencies of
-the fit leave them nearly as they are.
+The evidence (Laplace's approximation) chooses alpha: few rows that agree with the frequencies of the fit
+leave them nearly unchanged.
 
-A class with hardly a label at fit has no known pi0, and a wrong pi0 is worse than none: if all rows have
-p_ik > pi0_k, any number of them "belongs" to it. Such classes are left out: all else is conditional on the
-others.
+A class with very few labels at fit has no reliable pi0, and a wrong pi0 is worse than none: if all rows have
+p_ik > pi0_k, any number of them can be attributed to it. Such classes are left out: everything else is
+conditional on the remaining classes.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import Scratch, sum_blocks
 
 PSEUDO_ROWS = (1000.0, 100.0, 10.0, 1.0)
-"""What the prior may be worth: at most so little that thousands of rows outweigh it, at least one row."""
-TOLERANCE = 1e-12  # of the promised decrease: 1e-6 standard errors with a million rows
-NOISE = 1e-13  # of a value
+"""Bounds on the worth of the prior: at least one row, at most what thousands of rows still outweigh."""
+TOLERANCE = 1e-12  # of the predicted decrease: 1e-6 standard errors with a million rows
+NOISE = 1e-13  # relative error of a value
 MOST_PASSES = 200
-LONGEST_STEP = 2.0  # of a log frequency: beyond, a quadratic model says nothing
+LONGEST_STEP = 2.0  # of a log frequency: beyond it, the quadratic approximation does not hold
 LEAST_COUNT = 5.0  # labels, with pseudo-rows: the relative error of a frequency is then below one half
 MOST_SMOOTHING = 1e6  # pseudo-rows of each class: equal counts are equal frequencies
 SUBSAMPLE_ROWS = 4096
 ROWS_PER_CLASS = 4
 BLOCK_SIZE = 1 << 20  # numbers in one matrix product
-HESSIAN_WORK = 1 << 36  # products: beyond, the Hessian takes fewer rows, and only the speed suffers
+HESSIAN_WORK = 1 << 36  # products: beyond, the Hessian uses fewer rows, which only slows convergence
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over rows at some theta: log sum_k p_k exp(theta_k), q, and (of fewer rows, but scaled) q q'."""
+    """Sums over rows at some theta: log sum_k p_k exp(theta_k), q, and q q' (from fewer rows, rescaled)."""
 
     log_likelihood: Vector
     q: Vector
@@ -98,7 +98,7 @@ class ProbabilityRows:
 
 
 def hessian_step_for(n_rows: int, n_classes: int) -> int:
-    """Return which rows the Hessian takes, every how manieth."""
+    """Return the step between the rows that the Hessian uses."""
     return max(1, n_rows * n_classes**2 // HESSIAN_WORK)
 
 
@@ -107,7 +107,7 @@ def _block_sums(
 ) -> tuple[Vector, Vector, Matrix]:
     q = probs * ratio
     total = q.sum(axis=1)
-    possible = total > 0  # a row may be masked but for classes that are left out
+    possible = total > 0  # in some rows all classes may be masked except those left out
     q /= np.where(possible, total, 1.0)[:, None]
     some = q[::step]
     return np.log(total[possible]).sum(keepdims=True), q.sum(axis=0), some.T @ some * (len(q) / len(some))
@@ -115,7 +115,7 @@ def _block_sums(
 
 @dataclass(frozen=True)
 class FrequencyEstimate:
-    """Class frequencies of unlabelled rows, and how well these rows alone determine them."""
+    """Class frequencies of unlabelled rows, and how precisely these rows alone determine them."""
 
     frequencies: Vector
     standard_errors: Vector
@@ -132,11 +132,11 @@ class LabelFrequencies:
 
 
 def label_frequencies(counts: Vector) -> LabelFrequencies:
-    """Return class frequencies from counts, shrunk towards equal ones as far as the counts allow.
+    """Return class frequencies from counts, shrunk towards equal frequencies as far as the counts allow.
 
     The same number of pseudo-rows is added to each class: the number that makes the counts most likely if the
     frequencies have a symmetric Dirichlet distribution, and at least one row in all. So no frequency is 0,
-    and the noise of small counts is not taken for imbalance.
+    and the noise of small counts is not mistaken for imbalance.
     """
     n_classes, n_rows = len(counts), counts.sum()
 
@@ -172,14 +172,14 @@ def _best_prior(rows: UnlabelledRows, n_classes: int, known: Indices, fitted: Ve
     for pseudo_rows in PSEUDO_ROWS[1:]:
         weaker = _maximise(few, replace(best.point.problem, pseudo_rows=pseudo_rows), best.point.theta)
         if weaker.point.log_evidence() < best.point.log_evidence():
-            break  # even weaker priors are costlier to solve, and less likely still
+            break  # weaker priors still cost more to solve, and are less likely still
         best = weaker
     return best if few is rows else _maximise(rows, best.point.problem, best.point.theta)
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """What the frequencies of the known classes, among themselves, are estimated under."""
+    """The problem of estimating the frequencies of the known classes, relative to each other."""
 
     n_classes: int
     known: Indices
@@ -238,14 +238,14 @@ class _Point:
         return theta
 
     def score_covariance(self) -> Matrix:
-        """Return what the Hessian is expected to be at the optimum: never negative, but wrong far from it."""
+        """Return the expected Hessian at the optimum: positive semi-definite, but wrong far from there."""
         outer = self.sums.q_outer
         total = outer.sum(axis=1)
         spread = outer - np.outer(total, total) / max(self.n_rows, 1.0)
         return spread + self.problem.pseudo_rows * _simplex(self.frequencies)
 
     def newton_step(self) -> Vector:
-        """Return Newton's step, by the score covariance where the Hessian is not positive definite."""
+        """Return Newton's step, with the score covariance if the Hessian is not positive definite."""
         pi = self.frequencies
         factor = _Factor.of(self.hessian(self.problem.pseudo_rows), pi)
         factor = factor or _Factor.of(self.score_covariance(), pi)
@@ -253,7 +253,7 @@ class _Point:
         return -factor.solve(self.gradient)
 
     def log_evidence(self) -> float:
-        """Return the log of how probable the rows are with this prior, its normaliser approximated alike."""
+        """Return the log evidence of this prior, with the prior's normaliser approximated in the same way."""
         n_classes, factor = (
             len(self.theta),
             _Factor.of(self.hessian(self.problem.pseudo_rows), self.frequencies),
@@ -264,7 +264,7 @@ class _Point:
         return -self.value + (prior - factor.log_determinant) / 2
 
     def standard_errors(self) -> Vector:
-        """Return those of the frequencies, under the weakest prior: at most those without any row."""
+        """Return those of the frequencies, under the weakest prior: at most those of the prior alone."""
         pi = self.frequencies
         without_rows: Vector = np.sqrt(pi * (1 - pi) / 2)
         factor, jacobian = _Factor.of(self.hessian(1.0), pi), _simplex(pi)
@@ -281,7 +281,7 @@ def _simplex(pi: Vector) -> Matrix:
 
 @dataclass(frozen=True)
 class _Factor:
-    """Cholesky factor of a matrix whose null space is the constants, which pi pi' fills."""
+    """Cholesky factor of a matrix whose null space is the constants, made regular by adding pi pi'."""
 
     cholesky: tuple[Matrix, bool]
     scale: Vector

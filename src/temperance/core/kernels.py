@@ -1,4 +1,4 @@
-"""One block of rows, in NumPy: what the whole family needs from the logits.
+"""What the whole family needs from the logits of one block of rows, in NumPy.
 
 For a row z with inverse temperature beta = 1/T, its top class t, m = max z and d = z - m:
 
@@ -8,10 +8,10 @@ For a row z with inverse temperature beta = 1/T, its top class t, m = max z and 
 The top entry is left out of r, so nothing cancels when a row is confident. A masked class (-inf) gets a
 finite d whose square does not overflow and whose exponential is 0: it adds nothing to any sum.
 
-A map of negative log-probabilities (`maps`) is linear in segments. With e = log s - beta d, c and w the
-value of the map at the lower end of e's segment and its slope there, r what e exceeds that end by:
+A map of negative log-probabilities (`maps`) is piecewise linear. With e = log s - beta d, c and w the value
+of the map at the lower end of e's segment and its slope there, r the excess of e over that end:
 
-    u = c + w r      p = exp(scale (u_t - u))      sums of p, p r and p r^2 over each segment, t left out
+    u = c + w r      p = exp(scale (u_t - u))      sums of p, p r and p r^2 over each segment, without t
 
 `compiled` holds the same functions as loops; both agree to 1e-6.
 """
@@ -38,7 +38,7 @@ KNOTS = np.array([0.0, 0.1, 0.7, 1.5, 2.5, 4.0, 6.0, 9.0, 14.0])
 
 
 class MapTable(NamedTuple):
-    """A map of negative log-probabilities: its knots, its values there, and its slopes behind them."""
+    """A map of negative log-probabilities: its knots, its values there, and its slopes above them."""
 
     knots: Vector
     values: Vector
@@ -53,7 +53,7 @@ class MapTable(NamedTuple):
 
 
 def locate(z: Floats, top: Indices, peak: Floats) -> None:
-    """Write each row's top class and its logit. A NaN wins, so the peak shows it."""
+    """Write each row's top class and its logit. A NaN counts as the largest, so the peak shows it."""
     z.argmax(axis=1, out=top)
     peak[:] = z[np.arange(len(z)), top]
 
@@ -118,7 +118,7 @@ def softmax(z: Floats, top: Indices, peak: Floats, beta: Floats, out: Floats, sc
 def _mapped(
     z: Floats, peak: Floats, log_s: Vector, beta: float, table: MapTable
 ) -> tuple[Indices, Matrix, Matrix]:
-    """Return of each class its segment, what e exceeds the segment's lower end by, and u."""
+    """Return each class's segment, the excess of e over the segment's lower end, and u."""
     e: Matrix = z.astype(np.float64)
     e -= peak[:, None]
     e *= -beta
@@ -191,7 +191,7 @@ def map_logits(
 
 
 def stack_scales(scales: Sequence[Matrix | float], n_rows: int) -> Matrix:
-    """Return scales, each a column (N, 1) or one number for all rows, as the rows of one array."""
+    """Stack scales, each a column (N, 1) or one number for all rows, as the rows of one array."""
     stacked = np.empty((len(scales), n_rows))
     for row, scale in zip(stacked, scales, strict=True):
         row[:] = scale[:, 0] if isinstance(scale, np.ndarray) and scale.ndim else scale
@@ -211,4 +211,4 @@ def mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:
     np.exp(u, out=u)
     u *= weights[:, None, None] / u.sum(axis=2, keepdims=True)
     total = np.add.reduce(u, axis=0)
-    return np.minimum(total, 1.0, out=total)  # rounded weights may add up to more
+    return np.minimum(total, 1.0, out=total)  # rounded weights may sum to more than 1

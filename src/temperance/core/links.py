@@ -1,10 +1,10 @@
 """From the predictor a to the temperature T and its inverse beta = 1/T, with its derivative.
 
     softplus   T = log(1 + exp(a))      the paper's link
-    log        T = exp(a)               a step of a is the same ratio of T at every scale
+    log        T = exp(a)               a step in a multiplies T by the same factor at every scale
 
-Each is limited to lower <= T <= upper, at fit and at use: beyond, T stays at the limit and the derivative
-is 0.
+Each is limited to lower <= T <= upper, in fits and in predictions: beyond, T stays at the limit and the
+derivative is 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from temperance.core.arrays import Vector
 from temperance.core.numpy_ops import NUMPY
 from temperance.core.ops import Array, Ops
 
-# Any temperature at all: logits that are 1e4 times too large or too small lie inside with a margin.
+# Wide limits: logits that are 1e4 times too large or too small need a T well inside them.
 TEMPERATURE_MIN = 1e-6
 TEMPERATURE_MAX = 1e6
 
@@ -35,7 +35,7 @@ class Beta:
 
 @dataclass(frozen=True)
 class Link(ABC):
-    """What turns a predictor into a temperature, within its limits."""
+    """A function from a predictor to a temperature, within limits."""
 
     lower: Array = TEMPERATURE_MIN
     upper: Array = TEMPERATURE_MAX

@@ -22,22 +22,22 @@ from temperance.core.kernels import MapTable, mixed
 
 Index = slice | NDArray[np.intp]
 
-# A class as many units below the top, at the inverse temperature of a profile, is impossible, as one at -inf
-# is: masks are often written as -1e9 or as the lowest number there is, and must not count in a mean.
+# A class this far below the top, at the inverse temperature of a row shape, counts as impossible, like one
+# at -inf: masks are often written as -1e9 or as the lowest finite number, and must not enter a mean.
 IMPOSSIBLE = 2e4
-# Numbers in one product of a Gram matrix: enough for the linear algebra library to be at its best.
+# Numbers in one product of a Gram matrix: enough for the linear algebra library to run at full speed.
 GRAM_SIZE = 1 << 20
 SEGMENT_COST = 8  # of sums over segments, relative to moments, in NumPy
 MIXED_NUMBERS = 1 << 15  # that a mixture holds at a time: its nodes times some rows, within the cache
 ROW_SCRATCH = 1024  # numbers that the moments of a row of segments take
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
-"""From rows and their sums of p, p r and p r^2 over segments to arrays that add up."""
+"""From rows and their sums of p, p r and p r^2 over segments to arrays that are summed over blocks."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """What one pass tells of each row at its inverse temperature beta (the symbols of `kernels`)."""
+    """The result of one pass for each row, at its inverse temperature beta (the symbols of `kernels`)."""
 
     log_s: Vector
     mu: Vector
@@ -46,7 +46,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """What a row at temperature 1 tells of itself."""
+    """The uncertainty of each row at temperature 1."""
 
     log_entropy: Vector
     log_confidence: Vector
@@ -98,18 +98,18 @@ class LogitRows:
 
     @property
     def peak(self) -> Floats:
-        """Each row's largest logit: NaN if the row has a NaN, -inf if it is masked throughout."""
+        """Each row's largest logit: NaN if the row has a NaN, -inf if all its classes are masked."""
         self._locate()
         return self._peak
 
     @property
     def label_gap(self) -> Vector:
-        """The logit of each row's label less the largest, at most 0."""
+        """The logit of each row's label minus the largest, at most 0."""
         self._locate()
         return self._label_gap
 
     def check(self) -> None:
-        """Read the rows if no pass has yet, so that `inspect` has seen them."""
+        """Read the rows if no pass has read them yet, so that `inspect` is called."""
         self._locate()
 
     def _locate(self) -> None:
@@ -117,7 +117,7 @@ class LogitRows:
             self.visit(lambda z, start, stop, scratch: None)
 
     def visit(self, work: blocks.BlockWork) -> None:
-        """Run `work` over all blocks; on the first pass, find the top of each row on the way."""
+        """Run `work` over all blocks; the first pass also finds the top of each row."""
         self.passes += 1
         if self._located:
             blocks.for_each_block(self.values, work, self._scratch)
@@ -154,7 +154,7 @@ class LogitRows:
         return Moments(log_s, mu, v.astype(np.float64) if variance else np.empty(0))
 
     def _keep(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """Return what was computed before under this key: a fit asks for the features of its rows again."""
+        """Compute once for each key: a fit asks for the features of its rows repeatedly."""
         if key not in self._kept:
             self._kept[key] = compute()
         return self._kept[key]
@@ -204,10 +204,10 @@ class LogitRows:
         return result
 
     def sum_segments(self, beta: float, table: MapTable, scale: Vector, use: SegmentWork) -> list[Vector]:
-        """Add up what `use` makes of the sums over segments (`kernels`) of some rows, in one pass.
+        """Apply `use` to the sums over segments (`kernels`) of each block; add up the results, in one pass.
 
-        The map is that of negative log-probabilities at the inverse temperature `beta`, times the `scale` of
-        the row.
+        The map applies to negative log-probabilities at the inverse temperature `beta`; the row's `scale`
+        multiplies it.
         """
         log_s = self.log_sum_at(beta)
         kernels = backend.kernels_for(self._size, SEGMENT_COST)
@@ -242,11 +242,11 @@ class LogitRows:
         return result
 
     def mean(self) -> Vector:
-        """Return the mean logit of each row: not finite where a class is masked."""
+        """Return the mean logit of each row; it is not finite where a class is masked."""
         result = np.empty(self.n_rows)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
-            # From the top, so that a constant added to the row costs no digits.
+            # Relative to the top, so that a constant added to the row loses no digits.
             np.subtract(z, self._peak[i:j, None], out=scratch.d[: j - i])
             result[i:j] = scratch.row_sums(scratch.d, j - i) / self.n_classes
 
@@ -254,7 +254,7 @@ class LogitRows:
         return result + self._peak
 
     def largest(self, count: int) -> Floats:
-        """Return the `count` largest logits of each row, in falling order, less the row's mean."""
+        """Return the `count` largest logits of each row, in descending order, minus the row's mean."""
         result: Floats = self._keep(("largest", count), lambda: self._largest(count))
         return result
 
@@ -273,7 +273,7 @@ class LogitRows:
 
     def project(self, weights: Vector) -> Vector:
         """Return (z - mean z) . weights of each row."""
-        # (z - mean z) . w = (z - max z) . (w - mean w): no mean is needed, and no offset costs digits.
+        # (z - mean z) . w = (z - max z) . (w - mean w): no mean is needed, and an offset loses no digits.
         centred = (weights - weights.mean()).astype(self.dtype)
         result = np.empty(self.n_rows)
 
@@ -307,7 +307,7 @@ class LogitRows:
         return x
 
     def sum(self, work: blocks.BlockWork, width: int = 0, *, threads: bool = True) -> list[Vector]:
-        """Add up the arrays of each block, whose rows take at least `width` numbers, in one pass."""
+        """Add up the arrays of each block, whose rows need at least `width` numbers, in one pass."""
         self._locate()
         self.passes += 1
         size = max(1, GRAM_SIZE // max(width, self.n_classes))
@@ -336,13 +336,13 @@ class LogitRows:
                     self._kernels.softmax(z, self._top[i:j], self._peak[i:j], beta[i:j], part, scratch)
                     part *= weight
                     result[i:j] += part
-            np.minimum(result[i:j], 1, out=result[i:j])  # rounded weights may add up to more
+            np.minimum(result[i:j], 1, out=result[i:j])  # rounded weights may sum to more than 1
 
         self.visit(work)
         return result
 
     def log_mixture(self, betas: Vector, weights: Vector) -> Floats:
-        """Return the logarithm of `mixture`, also where its numbers underflow."""
+        """Return the logarithm of `mixture`, accurate even where the probabilities underflow."""
         used = np.flatnonzero(weights)
         log_s = np.stack([self.moments(betas[:, j]).log_s for j in used])
         shift = (np.log(weights[used])[:, None] - log_s).astype(self.dtype)
@@ -372,7 +372,7 @@ class LogitRows:
 def _gaps(z: Floats, top: NDArray[np.intp], peak: Floats, scratch: Scratch, limit: float) -> Vector:
     """Return the gaps from each row's largest logit to the third and to the mean of the possible classes.
 
-    Where there is no third class the second stands for it, and where there is no second, 0.
+    Without a third class, use the second; without a second, use 0.
     """
     d, each = scratch.d[: len(z)], np.arange(len(z))
     np.subtract(z, peak[:, None], out=d)

@@ -5,8 +5,8 @@ With e = -log softmax(z / T0) of each class, knots 0 = k_1 < ... < k_J and posit
     u = sum_j w_j length_j(e)        length_j(e): how much of [0, e] lies between k_j and k_j+1
     p = softmax(-u)
 
-One increasing function for all classes keeps their order. It says how much of a log-probability to believe
-by how small it is, which no temperature can. With q = length - length of the top class, all moments of a row
+One increasing function for all classes keeps their order. It can change small probabilities differently from
+large ones, which no temperature can. With q = length - length of the top class, all moments of a row
 come from sums over the classes of each segment (`kernels`), since q_i q_j = q_j times a constant for i < j:
 
     gradient of w:  q_label - E_p q            Hessian: Cov_p q, positive semi-definite: convex in w
@@ -35,7 +35,7 @@ from temperance.core.predictors import ByClass
 from temperance.core.quantiles import quantiles
 from temperance.core.top_label import EMPHASIS, LEAST
 
-STEEPEST = 12.0  # of the log of a slope, up or down: beyond, a class is as good as certain or impossible
+STEEPEST = 12.0  # of the absolute log of a slope: beyond, a class is practically certain or impossible
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)
 _CLOSED = np.diff(KNOTS)[:, None]  # the last segment has no end, and nothing lies beyond it
@@ -141,10 +141,10 @@ class MapLikelihood(_MapObjective):
 
 
 class RowMapLikelihood(_MapObjective):
-    """The likelihood as a function of [theta of log T, increments of log w], with weight on the top label.
+    """The likelihood as a function of [theta of log T, increments of log w], with extra top-label weight.
 
-    Row i has the slopes w T0 / T_i. The logs of the slopes are `basis` @ increments. The fit gives some more
-    weight to whether the predicted class is right (`top_label`): a map serves all probabilities at once.
+    Row i has the slopes w T0 / T_i. The logs of the slopes are `basis` @ increments. The fit gives extra
+    weight to whether the predicted class is right (`top_label`): one map serves all probabilities at once.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class RowMapLikelihood(_MapObjective):
         beta = self.link.beta(self.predictor.predict(own))
         w, basis = slopes_of(self.basis, increments)
         scale = beta.value * self.reference
-        relative = beta.first / beta.value  # of the slopes of a row, by its predictor
+        relative = beta.first / beta.value  # derivative of the log slopes of a row by its predictor
         da, curvature = np.empty((2, self.rows.n_rows))
         crossed = np.empty((self.rows.n_rows, basis.shape[1]))
         right = self.rows.top == self.rows.labels
@@ -235,7 +235,7 @@ def slopes_of(basis: Matrix, increments: Vector) -> tuple[Vector, Matrix]:
 
 
 def slope_weights(rows: LogitRows, reference: float, weights: Vector | None) -> tuple[Vector]:
-    """Return how much the rows tell of a common factor of the slopes, by segment: sums that add up."""
+    """Return the rows' information about a common factor of the slopes, by segment, as sums over rows."""
     share = np.ones(rows.n_rows) if weights is None else weights
 
     def use(at: slice, sums: Matrix) -> tuple[Vector]:
@@ -247,7 +247,7 @@ def slope_weights(rows: LogitRows, reference: float, weights: Vector | None) -> 
 
 
 def increments_basis(information: Vector) -> Matrix:
-    """Return the logs of the slopes by their increments, with mean 0 where the rows tell most.
+    """Return the matrix from increments to log slopes, whose mean weighted by `information` is 0.
 
     So the map leaves the overall temperature to T: the two are orthogonal at T0.
     """

@@ -12,7 +12,7 @@ The parameters are (log T, u, q), so that any u and q from 0 to 1 give weights:
 
     w_1 = 1 - u,        w_2 = u (1 - q),        w_3 = u q
 
-The curvature is that of Gauss and Newton.
+The curvature is the Gauss-Newton approximation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from temperance.core.objective import Derive, RowObjective
 
 
 def mixture_weights(theta: Vector) -> Vector:
-    """Return (w_1, w_2, w_3) of the parameters."""
+    """Return the weights (w_1, w_2, w_3) for these parameters."""
     _, u, q = theta
     return np.array([1 - u, u * (1 - q), u * q])
 
@@ -55,7 +55,7 @@ class MixtureLoss(RowObjective):
         return value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T)
 
     def _log_at_label(self, tempered: Moments, beta: float) -> Matrix:
-        """Return log q_y of the three parts, (3, N)."""
+        """Return log q_y of the three components, (3, N)."""
         parts = ((tempered, beta), (self.raw, 1.0), (self.uniform, 0.0))
         return np.stack([b * self.rows.label_gap - moments.log_s for moments, b in parts])
 
@@ -71,7 +71,7 @@ class LogMixture(MixtureLoss):
         log_q = self._log_at_label(tempered, beta)
         used = w > 0
         log_p = np.logaddexp.reduce(np.log(w[used])[:, None] + log_q[used], axis=0)
-        # A part without weight may be better by any factor; its slope must still have a square.
+        # A component with weight 0 may be better by any factor; the square of its slope must stay finite.
         ratio = np.exp(np.minimum(log_q - log_p, 300.0))
         slopes = np.vstack([ratio[0] * (self.rows.label_gap - tempered.mu), ratio])
         return float(-log_p @ self.share), -slopes @ self.share, (slopes * self.share) @ slopes.T

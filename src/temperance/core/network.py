@@ -42,17 +42,17 @@ class Network:
             at += n_out
 
     def start(self, bias: float, rng: np.random.Generator) -> Vector:
-        """Return random weights of the scale that rectified layers want, all biases 0 but the last."""
+        """Return random weights with the scale that suits ReLU layers; all biases are 0 except the last."""
         theta = np.zeros(self.n_parameters)
         for weights, _ in self.layers(theta):
             weights[:] = rng.standard_normal(weights.shape) * np.sqrt(2 / weights.shape[0])
-        # Begin close to one temperature for all rows.
+        # Start close to one temperature for all rows.
         weights *= 0.1
         theta[-1] = bias
         return theta
 
     def usual_start(self, rng: np.random.Generator) -> Vector:
-        """Return weights and biases as PyTorch draws them: uniform, up to 1 over the root of the inputs."""
+        """Return weights and biases as PyTorch draws them: uniform within 1 / sqrt(number of inputs)."""
         theta = np.zeros(self.n_parameters)
         for weights, biases in self.layers(theta):
             most = 1 / np.sqrt(weights.shape[0])
@@ -61,13 +61,13 @@ class Network:
         return theta
 
     def constant(self, theta: Vector) -> Vector:
-        """Return `theta` with the last layer's weights 0: the same a for every row."""
+        """Return `theta` with the last layer's weights set to 0, which gives the same a for every row."""
         result = theta.copy()
         result[-1 - self.shapes[-1][0] : -1] = 0
         return result
 
     def decay(self, strength: float) -> Matrix:
-        """Return the precision matrix of a weight decay: `strength` for all parameters but the last bias."""
+        """Return the precision matrix of weight decay: `strength` for all parameters except the last bias."""
         diagonal = np.full(self.n_parameters, strength)
         diagonal[-1] = 0
         return np.diag(diagonal)

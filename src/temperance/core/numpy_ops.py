@@ -1,6 +1,6 @@
-"""The operations of `core.ops` on NumPy arrays of shape (N, ...): for formulas over features of rows.
+"""The operations of `core.ops` on NumPy arrays of shape (N, ...), for formulas over row features.
 
-Products have the same bits for a row whatever rows stand beside it, which BLAS does not promise.
+The bits of a row's product do not depend on the other rows, which BLAS does not guarantee.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.core.blocks import row_products
 from temperance.core.ops import Ops
 
-# What a rectifier takes for 0. Rows whose units are all silent give the next layer its bias alone, which may
-# be 0 but for rounding: the last bit of a sum over rows must not decide which units are alive.
+# A ReLU treats smaller values as 0. Rows whose units are all inactive give the next layer its bias alone,
+# which may be 0 up to rounding: the last bit of a sum over rows must not decide which units are active.
 SILENT = 1e-12
 
 
@@ -27,12 +27,12 @@ class NumpyOps:
     sqrt: Any = np.sqrt
 
     def clip(self, x: Vector, lower: Any, upper: Any) -> Vector:
-        """Return x within its limits; for few numbers np.clip takes several times as long."""
+        """Clip x to its limits; for few numbers np.clip takes several times as long."""
         result: Vector = np.minimum(np.maximum(x, lower), upper)
         return result
 
     def log(self, x: Vector) -> Vector:
-        """Return log x; -inf of 0, without a warning."""
+        """Return log x; -inf for 0, without a warning."""
         with np.errstate(divide="ignore"):
             return np.log(x)
 
@@ -42,7 +42,7 @@ class NumpyOps:
         return result
 
     def relu(self, x: Matrix) -> Matrix:
-        """Return max(x, 0), with what is 0 but for rounding as 0."""
+        """Return max(x, 0), with 0 for what is 0 up to rounding."""
         return np.where(x < SILENT, 0.0, x)
 
     def sum(self, x: Matrix) -> Matrix:

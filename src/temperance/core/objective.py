@@ -2,16 +2,16 @@
 
 With beta = 1/T(a), a the predictor, and the row moments at beta (see `kernels`):
 
-    value    = mean_i w_i (log s - beta d_y)                  w: sample weights, of mean 1
+    value    = mean_i w_i (log s - beta d_y)                  w: sample weights, with mean 1
     gradient = J' (w r beta')                                 r = mu - d_y = d nll / d beta
-    Fisher   = J' diag(w v beta'^2) J                         positive semi-definite always
+    Fisher   = J' diag(w v beta'^2) J                         always positive semi-definite
 
 plus, where a prior is given, its negative log density: 1/2 (theta - m)' P (theta - m).
 
-All three are means over rows, so rows in many parts add up their `PartialSums`.
+All three are means over rows, so rows in many parts add up their `PartialSums` to get them.
 
 A new objective derives from `RowObjective`, or from `LogLikelihood` if it has a predictor and a link, and
-writes its value and derivatives: `evaluate`.
+implements `evaluate`, which gives its value and derivatives.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.predictors import Predictor
 from temperance.core.quantiles import quantiles
 
-# How much smaller a subsample of rows in memory is at most: its optimum is a start worth having.
+# A subsample of rows in memory keeps at least one row in so many: then its optimum is a useful start.
 THINNING = 16
 
-# From whether the Fisher matrix is wanted to the gradient and that matrix, or None.
+# Takes whether the Fisher matrix is needed; returns the gradient and that matrix, or None.
 Derive = Callable[[bool], tuple[Vector, Matrix | None]]
 
 
@@ -43,7 +43,7 @@ Derive = Callable[[bool], tuple[Vector, Matrix | None]]
 class Prior:
     """A Gaussian prior of the parameters, in the units of the mean over rows.
 
-    A precision of one axis is the diagonal of a matrix that is 0 elsewhere.
+    A precision with one axis is the diagonal of a diagonal matrix.
     """
 
     mean: Vector
@@ -51,25 +51,25 @@ class Prior:
 
     @property
     def diagonal(self) -> Vector:
-        """The precision of each parameter, the others held."""
+        """The precision of each parameter, given the others."""
         return self.precision if self.precision.ndim == 1 else self.precision.diagonal()
 
     def pull(self, off: Vector) -> Vector:
-        """Return the gradient at the distance `off` from the mean."""
+        """Return the gradient at mean + `off`."""
         return self.precision * off if self.precision.ndim == 1 else self.precision @ off
 
     def add_to(self, fisher: Matrix) -> Matrix:
-        """Return the Fisher matrix with the prior's."""
+        """Return the Fisher matrix plus the precision of the prior."""
         return fisher + (np.diag(self.precision) if self.precision.ndim == 1 else self.precision)
 
 
 Derivatives = tuple[float, Vector, Matrix | None]
-"""Value, gradient, and Fisher matrix where it was asked for."""
+"""Value, gradient, and the Fisher matrix if requested."""
 
 
 @dataclass(frozen=True)
 class PartialSums:
-    """What some rows add to the objective of all: arrays that add up, and what to make of their sums."""
+    """The contribution of some rows to the objective: arrays to be summed, and how to combine the sums."""
 
     arrays: tuple[NDArray[np.float64], ...]
     combine: Callable[..., Derivatives]
@@ -79,7 +79,7 @@ class PartialSums:
         return PartialSums(tuple(a + b for a, b in pairs), self.combine)
 
     def times(self, weight: float) -> PartialSums:
-        """Return these terms with a weight."""
+        """Return these sums times a weight."""
         return PartialSums(tuple(weight * array for array in self.arrays), self.combine)
 
     def combined(self) -> Derivatives:
@@ -88,7 +88,7 @@ class PartialSums:
 
 
 class ObjectivePoint:
-    """The objective at one point: its value now, its derivatives when asked for."""
+    """The objective at one point: its value, and its derivatives on request."""
 
     def __init__(self, value: float, derive: Derive) -> None:
         self.value = value
@@ -96,7 +96,7 @@ class ObjectivePoint:
 
     @cached_property
     def gradient(self) -> Vector:
-        """The gradient alone: no matrix is formed."""
+        """The gradient alone, without forming the matrix."""
         return self._derive(False)[0]
 
     @cached_property
@@ -135,13 +135,13 @@ class PenalisedMean(ABC):
 
     def with_prior(self, prior: Prior) -> Self:
         """Return the same with another prior."""
-        self._last_point  # noqa: B018  made here if not before, so that both share it
+        self._last_point  # noqa: B018  computed here if not before, so that both share it
         other = copy(self)
         other.prior = prior
         return other
 
     def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`; the last point is remembered, for a prior may change where the solver is."""
+        """Evaluate at `theta`; the last point is kept, since the prior may change while theta does not."""
         last = self._last_point
         if not last or not np.array_equal(last[0], theta):
             last[:] = theta.copy(), self.evaluate(theta)
@@ -166,12 +166,12 @@ class RowObjective(PenalisedMean):
 
     @property
     def passes(self) -> int:
-        """How often the rows were read so far."""
+        """How often the rows have been read so far."""
         return self.rows.passes
 
     @cached_property
     def share(self) -> Vector:
-        """Each row's part of the mean."""
+        """Each row's share of the mean."""
         weights = np.ones(self.rows.n_rows) if self.weights is None else self.weights
         return weights / self.total_weight
 
@@ -186,10 +186,10 @@ class RowObjective(PenalisedMean):
 
     @abstractmethod
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
-        """Return the objective of the `rows`, which are those of the `index`."""
+        """Return the objective of `rows`, the rows at `index`."""
 
     def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
-        """Return what these rows add to the objective of more rows; the prior is no part of it."""
+        """Return the contribution of these rows to the objective of more rows, without the prior."""
         here = ObjectivePoint(*self.evaluate(theta))
         derivatives = here.derivatives if with_fisher else (here.gradient,)
         return PartialSums((np.array(here.value), *derivatives), _as_they_are)

@@ -8,9 +8,9 @@ With u = beta d + W x (d the gaps to the top, beta = 1/T), p = softmax(u), y the
     gradient  of a: (E_p d - d_y) beta'                     of W: (p - y) x'
     Fisher    a, a: Var_p d beta'^2      a, W: beta' p (d - E_p d) x'      W, W: (diag p - p p') x x'
 
-Unlike a temperature, a bias may change the predicted class. Rows with masked classes are not meant here.
+Unlike a temperature, a bias may change the predicted class. Rows with masked classes are not supported here.
 The value and the gradient come from one pass, in blocks that fit the cache; the Fisher matrix is formed only
-when it is asked for, and its diagonal can be had without it.
+on request, and its diagonal can be computed without it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.objective import Derive, LogLikelihood, Prior
 from temperance.core.predictors import ByClass
 
-# The spread of the biases up to which their largest may stand for the largest u of each row.
+# Up to this spread of the biases, the largest bias may replace the largest u of each row.
 NARROW = 20.0
 
 
@@ -53,7 +53,7 @@ class OffsetLogLikelihood(LogLikelihood):
         self.inputs, self.dtype = inputs, dtype
         self.n_parameters = predictor.n_parameters + inputs.n_offsets
         self.noise = float(np.finfo(dtype).eps)
-        # Bytes, not numbers: then blocks stay in the cache, as those of a Gram matrix need not.
+        # Bytes, not numbers: these blocks must stay in the cache, unlike those of a Gram matrix.
         self._width = rows.n_classes * np.dtype(dtype).itemsize
 
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
@@ -86,7 +86,7 @@ class OffsetLogLikelihood(LogLikelihood):
         return float(value[0]), derive
 
     def diagonal(self, theta: Vector) -> Vector:
-        """Return the diagonal of the Fisher matrix with the prior's, without the matrix of the offsets."""
+        """Return the diagonal of the Fisher matrix plus the prior's, without forming the offsets' matrix."""
         own, beta, W = self._split(theta)
         v = np.empty(self.rows.n_rows)
 
@@ -108,7 +108,7 @@ class OffsetLogLikelihood(LogLikelihood):
     def _logits(
         self, z: Floats, i: int, j: int, beta: Beta, W: Matrix
     ) -> tuple[Floats, Floats, Floats, bool]:
-        """Return d, x and u of a block, but for a constant, and whether each row's largest u is near 0."""
+        """Return d, x and u of a block, u up to a constant, and whether each row's largest u is near 0."""
         # With few classes the inner loops run along the rows.
         d = np.empty(z.shape, self.dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
         np.subtract(z, self.rows.peak[i:j, None], out=d, dtype=self.dtype)
@@ -117,7 +117,7 @@ class OffsetLogLikelihood(LogLikelihood):
         if self.inputs.width > 1:
             u += x @ W.T.astype(self.dtype)
             return d, x, u, False
-        # d is at most 0, and 0 at the top: each row's largest u lies between the least bias and the largest.
+        # d is at most 0, and 0 at the top: each row's largest u lies between the least and the largest bias.
         u += (W - W.max()).T.astype(self.dtype)
         return d, x, u, bool(np.ptp(W) < NARROW)
 

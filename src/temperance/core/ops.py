@@ -1,7 +1,7 @@
-"""The operations that a calibrator's formula is written in, beside the usual signs (+ - * / and indexing).
+"""The operations that a calibrator's formula is written in, besides + - * / and indexing.
 
 NumPy, PyTorch and ONNX each have a class of these. An array has any leading shape, with classes or features
-on the last axis; what is one number for each row has 1 there. All numbers are of one type, the working type:
+on the last axis; one number for each row has length 1 there. All numbers are of one type, the working type:
 float32, or float64 for float64 logits.
 
 The names are those of NumPy and PyTorch where they agree. array-api-compat was tried as the vocabulary: its
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 Array = Any
 """Numbers in the working type."""
 Mask = Any
-"""True or false, of the shape of an array."""
+"""True or false, with the shape of an array."""
 Index = Any
 """One whole number for each row, (..., 1)."""
 
@@ -44,7 +44,7 @@ class Ops(Protocol):
         """Return max(x, 0)."""
 
     def clip(self, x: Array, low: Array | float, high: Array | float) -> Array:
-        """Return x, not below `low` nor above `high`: floats (infinite ones too) or arrays of one number.
+        """Clip x to `low` and `high`: floats, perhaps infinite, or arrays of one number.
 
         Where it is clipped, its derivative is 0.
         """
@@ -78,10 +78,10 @@ class Ops(Protocol):
 
 
 class TensorOps(Ops, Protocol):
-    """What the features of rows need beside it, where they are computed from whole arrays."""
+    """What row features need in addition, where they are computed from whole arrays."""
 
     def where(self, mask: Mask, x: Array | float, y: Array | float) -> Array:
-        """Return x where the mask is true, else y; what is not taken has no part in the derivative."""
+        """Return x where the mask is true, else y; values not selected do not enter the derivative."""
 
     def isfinite(self, x: Array) -> Mask:
         """Say where x is neither infinite nor NaN."""
@@ -93,13 +93,13 @@ class TensorOps(Ops, Protocol):
         """Return the transpose of a matrix (n, m)."""
 
     def argmax(self, x: Array) -> Index:
-        """Return where the largest is; of equal ones, the first."""
+        """Return the position of the largest; of equal ones, the first."""
 
     def gather(self, x: Array, index: Index) -> Array:
         """Return x at the index of its row, (..., 1)."""
 
     def one_hot(self, index: Index, size: int) -> Mask:
-        """Say which of `size` places the index is, (..., size)."""
+        """Return True at the index and False elsewhere, (..., size)."""
 
     def topk(self, x: Array, k: int) -> Array:
         """Return the `k` largest of each row in descending order, (..., k)."""

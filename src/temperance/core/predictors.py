@@ -6,8 +6,8 @@
     ByClass    a = Phi theta + shift[class of the row]
     Network    a = MLP(inputs of the row; theta)            (in `network`)
 
-A predictor gives a, and for derivatives (da, w) of a sum over rows with respect to each a: J' da and
-J' diag(w) J, where J is the Jacobian of a with respect to theta.
+A predictor gives a. From the first and second derivatives (da, w) of a sum over rows by each a, it gives
+J' da and J' diag(w) J, where J is the Jacobian of a with respect to theta.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Predictor(Protocol):
         ...
 
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
-        """Return J' da and, for w >= 0, J' diag(w) J; None for None."""
+        """Return J' da and, for w >= 0, J' diag(w) J; the latter is None if w is None."""
         ...
 
     def take(self, index: Index, rows: LogitRows) -> Predictor:
-        """Return the same for every `step`-th row; `rows` holds these rows."""
+        """Return the same for some rows; `rows` holds them."""
         ...
 
 
@@ -88,7 +88,7 @@ class Linear:
         if self.rows is None:
             return gradient, fisher
         gram, cross = self.rows.gram(w, np.column_stack([da, weighted]))
-        # Adding a constant to all class weights changes nothing: hold that direction where it is.
+        # Adding a constant to all class weights changes nothing: keep that direction fixed.
         gram += np.trace(gram) / gram.shape[0] ** 2
         gradient = np.concatenate([gradient, cross[:, 0]])
         return gradient, np.block([[fisher, cross[:, 1:].T], [cross[:, 1:], gram]])
@@ -99,7 +99,7 @@ class Linear:
 
 
 class Grouped:
-    """a = theta[group]: all groups are solved at once, their Fisher matrix being diagonal."""
+    """a = theta[group]: one solve fits all groups, since their Fisher matrix is diagonal."""
 
     def __init__(self, group: NDArray[np.intp], n_groups: int) -> None:
         self.group = group
@@ -120,9 +120,9 @@ class Grouped:
 
 
 class ByClass:
-    """a = Phi theta + shift[group], of stored features and one group for each row, or -1 for none.
+    """a = Phi theta + shift[group], with stored features and one group for each row, or -1 for none.
 
-    The groups are never spread out as N x n_groups numbers: all sums over their rows are counts.
+    The groups are never expanded to N x n_groups numbers: all sums over their rows are weighted counts.
     """
 
     def __init__(self, features: Matrix, group: NDArray[np.intp], n_groups: int) -> None:
@@ -132,7 +132,7 @@ class ByClass:
 
     def predict(self, theta: Vector) -> Vector:
         """Return a of each row."""
-        shift = np.append(theta[self.n_stored :], 0.0)  # the last is that of the group -1
+        shift = np.append(theta[self.n_stored :], 0.0)  # the last belongs to group -1
         result: Vector = row_products(self.features, theta[: self.n_stored]) + shift[self.group]
         return result
 

@@ -1,11 +1,11 @@
-"""Quantiles of weighted numbers, exact also where the numbers lie in many parts.
+"""Quantiles of weighted numbers, exact even if the numbers are in many parts.
 
-The quantile of a share q is the smallest number that has, with all below it, at least q of the weight.
-Numbers that differ by rounding alone are kept together by `tie`: of the gaps that begin at the quantile or
-at most `tie` above it the widest is taken, and the number before it is the quantile.
+The quantile of a share q is the smallest number such that it and all below it have at least q of the weight.
+`tie` keeps numbers together that differ by rounding alone: among the gaps that begin at the quantile or
+at most `tie` above it, take the widest; the number before it is the quantile.
 
-Parts are asked twice: a sketch of each, some thousand of its numbers with the weight up to them, brackets
-every quantile; then all numbers within the brackets are looked at.
+Each part is read twice. First a sketch of it, a few thousand of its numbers with the weight up to each,
+brackets every quantile; then all numbers within the brackets are compared.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 from temperance.core.arrays import Vector
 
 POINTS = 4096  # of a sketch
-SLACK = 1e-12  # of a weight: the order in which weights were added decides nothing
+SLACK = 1e-12  # of a weight: the order in which weights were added must not matter
 
 
 @dataclass(frozen=True)
 class Quantiles:
-    """The quantiles, and after each the next larger number there is: nan if there is none."""
+    """The quantiles, and the next larger number after each: nan if there is none."""
 
     values: Vector
     following: Vector
 
 
 def quantiles(values: Vector, weights: Vector | None, shares: Vector, tie: float = 0.0) -> Quantiles:
-    """Return the quantiles of numbers that are all at hand; nan if none has weight."""
+    """Return the quantiles of numbers that are all in memory; nan if none has weight."""
     distinct, weight = _distinct(values, weights)
     if not distinct.size:
         return Quantiles(np.full(len(shares), np.nan), np.full(len(shares), np.nan))
@@ -39,7 +39,7 @@ def quantiles(values: Vector, weights: Vector | None, shares: Vector, tie: float
 
 
 def _distinct(values: Vector, weights: Vector | None) -> tuple[Vector, Vector]:
-    """Return the different numbers that have weight, in order, and the weight of each."""
+    """Return the distinct numbers that have weight, in order, and the weight of each."""
     if weights is not None:
         values, weights = values[weights > 0], weights[weights > 0]
     if weights is None:
@@ -61,9 +61,9 @@ def _look_up(distinct: Vector, cumulated: Vector, wanted: Vector, tie: float) ->
 
 @dataclass(frozen=True)
 class Sketch:
-    """Some of the numbers of a part in order, the first and the last among them.
+    """Some of the numbers of a part in order, including the first and the last.
 
-    `below` is the weight of all smaller numbers, `up_to` that of these and the number itself.
+    `below` is the weight of all smaller numbers, `up_to` the same plus the weight of the number itself.
     """
 
     values: Vector
@@ -83,15 +83,15 @@ class Sketch:
         return cls(distinct[kept], (up_to - weight)[kept], up_to[kept], complete)
 
     def steps(self) -> tuple[Vector, Vector]:
-        """Return by how much the least and the most weight that can lie up to a number rise at each value."""
+        """Return the increments, at each value, of the bounds on the weight up to a number: lower, upper."""
         return np.diff(self.up_to, prepend=0.0), np.diff(np.append(self.below, self.up_to[-1:]))
 
 
 @dataclass(frozen=True)
 class Brackets:
-    """For each quantile the weight it wants, and the range low < number <= high that it and the next are in.
+    """For each quantile, its target weight and the range low < number <= high that holds it and the next.
 
-    `found` are the quantiles themselves, where the sketches had all numbers.
+    `found` are the quantiles themselves, where the sketches held all numbers.
     """
 
     wanted: Vector
@@ -102,7 +102,7 @@ class Brackets:
 
 
 def make_brackets(sketches: Sequence[Sketch], shares: Vector, tie: float = 0.0) -> Brackets:
-    """Return where the quantiles must lie; nan if nothing has weight."""
+    """Return the ranges that contain the quantiles; nan if nothing has weight."""
     points, place = np.unique(np.concatenate([sketch.values for sketch in sketches]), return_inverse=True)
     least, most = (
         np.cumsum(np.bincount(place, np.concatenate(steps), len(points)).astype(np.float64, copy=False))
@@ -144,7 +144,7 @@ def values_in_brackets(values: Vector, weights: Vector | None, brackets: Bracket
 
 
 def resolve(parts: Sequence[BracketedValues], brackets: Brackets) -> Quantiles:
-    """Return the quantiles from what all parts have within the brackets."""
+    """Return the quantiles from the bracketed values of all parts."""
     distinct, weight = _distinct(
         np.concatenate([part.values for part in parts]), np.concatenate([part.weights for part in parts])
     )

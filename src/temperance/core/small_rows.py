@@ -1,11 +1,11 @@
-"""A few rows of logits, as formulas see them: what `LogitRows` gives, to the bit, with less Python.
+"""A few rows of logits, as formulas see them: bit-identical to `LogitRows`, with less Python.
 
 A service asks for one row at a time, and a pass over blocks then takes many times as long as its arithmetic.
-Here the rows are one array, the gaps to the top are computed once, and nothing is checked but that no
-logit is huge: rows with masked classes, and rows that are not valid, go the long way.
+Here the rows are one array, the gaps to the top are computed once, and the only check is that no
+logit is huge: rows with masked classes, and invalid rows, are left to `LogitRows`.
 
 Bits agree because every number is computed by the same operations in the same order. The one difference is
-the layout: sums over few classes, which the long way adds class by class, are the last of running sums.
+the layout: sums over few classes, which `LogitRows` adds class by class, are the last of running sums.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from temperance.core.logit_rows import IMPOSSIBLE
 from temperance.core.numpy_ops import NUMPY
 
 MOST_NUMBERS = 1 << 12
-LARGEST = 1e15  # of a logit: no product of it overflows
+LARGEST = 1e15  # logit whose products cannot overflow
 
 
 class LongWayError(Exception):
-    """The rows have something that only `LogitRows` deals with."""
+    """The rows need something that only `LogitRows` supports."""
 
 
 def are_small(values: Floats | BFloat16) -> TypeGuard[Floats]:
@@ -144,7 +144,7 @@ class SmallRows:
         bias: Vector | None = None,
         interactions: Matrix | None = None,
     ) -> Floats:
-        """Raise: mixtures go the long way."""
+        """Raise: mixtures are left to `LogitRows`."""
         raise LongWayError
 
     def mapped_mixture(
@@ -166,7 +166,7 @@ class SmallRows:
         return result.astype(self.values.dtype, copy=False)
 
     def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
-        """Return probabilities, or log-probabilities, under other class frequencies, in place."""
+        """Return probabilities, or log-probabilities, under new class frequencies, in place."""
         shift_outputs(output, log_ratio, log=self.log)
         return output
 

@@ -1,4 +1,4 @@
-"""Where a solver ended, and how: the result that the caller decides on."""
+"""Where a solver ended, and how: the caller decides whether that is an error."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Solution:
 
 
 def parse_message(message: str, *, converged: bool) -> tuple[Solver, Status]:
-    """Return solver and status from the message of a file; one that is not known has the plain status."""
+    """Return solver and status from the message in a file; an unknown message gives the plain status."""
     solver, colon, status = message.rpartition(": ")
     try:
         return Solver(solver) if colon else Solver.FISHER, Status(status)

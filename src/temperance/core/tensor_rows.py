@@ -5,7 +5,7 @@ With t the top class (of equal logits, the first) and d = z - z_t, as in `kernel
     r = sum_{k != t} exp(beta d_k)     log s = log1p(r)     H = log s - beta sum d exp(beta d) / s
 
 The top is left out of r, so nothing cancels when a row is confident. A masked class (-inf) has a finite d
-from the start, far below all others: to mend a NaN afterwards would leave it in the derivative.
+from the start, far below all others: replacing a NaN afterwards would leave it in the derivative.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class TensorRows:
         return self.ops.greater(scaled, -IMPOSSIBLE)
 
     def _gap_to_third(self, scaled: Array) -> Array:
-        """Return the gap to the third logit; without a third class to the second, and without a second 0."""
+        """Return the gap to the third logit; to the second if there is no third; 0 if there is no second."""
         ops, is_at = self.ops, self._gaps.is_top
         gap = ops.gather(scaled, self.top)
         for _ in range(min(2, self.n_classes - 1)):
@@ -106,9 +106,9 @@ class TensorRows:
         return -ops.sum(ops.where(possible, scaled, 0.0)) / number
 
     def _centred(self) -> Array:
-        """Return z - mean z: a row with a masked class is NaN throughout."""
+        """Return z - mean z; all NaN in a row with a masked class."""
         ops = self.ops
-        d = self.z - ops.gather(self.z, ops.argmax(self.z))  # a constant added to the row costs no digits
+        d = self.z - ops.gather(self.z, ops.argmax(self.z))  # a constant added to the row loses no digits
         mean = ops.sum(d) / float(self.n_classes)
         return d - ops.where(ops.isfinite(mean), mean, math.nan)
 
@@ -159,7 +159,7 @@ class TensorRows:
         return total
 
     def shift_classes(self, output: Array, log_ratio: Array) -> Array:
-        """Return log-probabilities under other class frequencies; a masked class stays at -inf."""
+        """Return log-probabilities under new class frequencies; a masked class stays at -inf."""
         shifted = self._log_softmax(output, log_ratio)
         return self.ops.where(self.ops.isfinite(self.z), shifted, self.z)
 
@@ -178,7 +178,7 @@ class TensorRows:
         return ops.where(ops.isfinite(log_probs), total, log_probs)
 
     def _floored_and_centred(self, log_probs: Array) -> Array:
-        """Return floored log-probabilities less their mean over the possible classes, 0 for the others."""
+        """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
         ops, possible = self.ops, self._possible(self._gaps.d)
         floored = ops.where(possible, ops.clip(log_probs, LOG_PROB_FLOOR, math.inf), 0.0)
         number = ops.sum(ops.where(possible, floored * 0.0 + 1.0, 0.0))
@@ -187,13 +187,13 @@ class TensorRows:
     def _log_weight(self, weight: Array | float) -> Array | float:
         if isinstance(weight, float):
             return math.log(weight)
-        # Of a weight of 0 a number so low that its part adds nothing: -inf minus -inf would be NaN.
+        # For a weight of 0, a logarithm so low that it adds nothing: -inf minus -inf would be NaN.
         return self.ops.clip(self.ops.log(weight), LOWEST, 0.0)
 
     def _offsets(self, bias: Array, interactions: Array | None) -> Array:
         x = self._centred()
         if interactions is None:
-            return bias + x * 0.0  # NaN for a row with a masked class, which has no bias of its own
+            return bias + x * 0.0  # NaN for a row with a masked class, where the bias is undefined
         return bias + self.ops.matmul(x, self.ops.transpose(interactions))
 
     def _log_softmax(self, scaled: Array, offsets: Array | None) -> Array:

@@ -1,4 +1,4 @@
-"""The likelihood with more weight on what people act on: whether the predicted class is right.
+"""The likelihood with extra weight on what users act on: whether the predicted class is right.
 
 With p = 1/s the confidence of the predicted class and c whether it is right, each row adds to its negative
 log-likelihood EMPHASIS times
@@ -6,8 +6,8 @@ log-likelihood EMPHASIS times
     b = -c log p - (1 - c) log(1 - p)         d b / d beta = (c - p) mu / (1 - p)
     Fisher: p mu^2 / (1 - p)                  (mu / (1 - p) is the mean gap of the other classes)
 
-One temperature has to serve the top probability and all the others. Where they disagree the likelihood
-alone listens to the many small ones, and the reliability of the top one suffers.
+One temperature has to serve the top probability and all the others. Where they disagree, the many small ones
+dominate the likelihood, and the top probability is less well calibrated.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.objective import Derive, LogLikelihood
 
-# Chosen by leaving data sets out, see docs/bayesian.md: less calibration error at no cost of likelihood.
+# Chosen by leaving data sets out, see docs/bayesian.md: less calibration error at no cost in likelihood.
 EMPHASIS = 0.4
-LEAST = 1e-38  # of 1 - p, which may underflow
+LEAST = 1e-38  # floor of 1 - p, which may underflow
 
 
 class TopLabelLikelihood(LogLikelihood):

@@ -1,5 +1,5 @@
-"""What fitted methods compute, with NumPy alone: a formula for each, and the model around it.
+"""What fitted methods compute, with NumPy alone: a formula for each, and the model that holds it.
 
-`temperance.serving` loads a file and predicts with what is here; the estimators in `temperance.calibrators`
+`temperance.serving` loads a file and predicts with these formulas; the estimators in `temperance.calibrators`
 fit the numbers.
 """

@@ -1,4 +1,4 @@
-"""A fitted model applied to logits in memory: open the container, compute, wrap the result like the input."""
+"""Apply a fitted model to logits in memory: open the container, compute, wrap the result like the input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from temperance.formulas.numpy_rows import NumpyRows
 from temperance.validation import inspector
 
 ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}
-"""The methods that give one number for each row, and the formula behind each."""
+"""The methods that give one number for each row, and the formula of each."""
 
 
 def apply(model: Model, method: str, logits: Any, dim: int = -1) -> Any:
@@ -38,7 +38,7 @@ def apply_opened(model: Model, method: str, opened: Logits) -> Any:
 
 
 def apply_to_rows(model: Model, method: str, values: NDArray[Any] | BFloat16) -> AnyArray:
-    """Return what `method` gives for an array that has a row for each prediction, a column for each class."""
+    """Return what `method` gives for an array with a row for each prediction and a column for each class."""
     if are_small(values):
         try:
             return _compute_small(model, method, values)
@@ -87,7 +87,7 @@ def check_columns(model: Model, shape: tuple[int, ...], dim: int) -> None:
     if len(shape) == 1 and model.n_classes != 2:
         one_row = shape[0] == model.n_classes
         advice = "For a single row pass logits[None, :]." if one_row else "Pass a column for each class."
-        raise InputError(f"{wanted}; found shape {shape}, as of one score for each row. {advice}")
+        raise InputError(f"{wanted}; found shape {shape}, one score for each row. {advice}")
     if len(shape) > 1 and shape[dim] != model.n_classes:
         others = [axis for axis, length in enumerate(shape) if length == model.n_classes]
         raise InputError(

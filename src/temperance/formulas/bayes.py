@@ -1,10 +1,10 @@
-"""What Bayesian temperature scaling computes for a row: the posterior of log T, the map, and their average.
+"""What Bayesian temperature scaling computes for a row: the posterior of log T, the map, the average.
 
 With T0 the reference, phi the shape of the row, k its predicted class, and e = -log softmax(z / T0):
 
     log T ~ normal,   mean b + w . phi + v[k]          p = E softmax(-map(e) T0 / T)
 
-The first edition had no map: p = E softmax(z / T + bias). Its files are read, and predict the same bits.
+The first edition had no map: p = E softmax(z / T + bias). Its files still give bit-identical predictions.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ NODE_WEIGHTS = np.array(
 )
 
 SIZE = 1 + len(SHAPE_FEATURES)
-BLOCKS, FIRST_BLOCKS = 4, 3  # of the prior, those of a class bias aside; there was no map at first
+BLOCKS, FIRST_BLOCKS = 4, 3  # of the prior, without those of a class bias; the first edition had no map
 LEAST_SPREAD = 1e-30
-LEAST_VARIANCE = 1e-30  # the root of 0 has no derivative
+LEAST_VARIANCE = 1e-30  # the square root has no derivative at 0
 
 
 @dataclass(frozen=True, eq=False)
 class LogTemperatureFormula(TemperatureFormula):
-    """The posterior of log T as a row needs it: prediction needs no covariance between classes."""
+    """The posterior of log T for predictions, which need no covariance between classes."""
 
     largest: ClassVar[float] = 1e30  # features are standardised: a fit stays far below
     needed_errors = ("coefficients", "map_slopes")
@@ -78,13 +78,13 @@ class LogTemperatureFormula(TemperatureFormula):
         return Log(self.temperature_limits[0], self.temperature_limits[1])
 
     def _over_temperatures(self, number: Array, rows: RowFeatures) -> list[Array]:
-        """Return a number over T of each row, at each node of the quadrature."""
+        """Return number / T of each row, at each node of the quadrature."""
         (mean, std), ops = self._averaged(rows), rows.ops
         temperatures = self._link().temperature(mean + ops.outer(std, NODES), ops)
         return ops.columns(number / temperatures, len(NODES))
 
     def _averaged(self, rows: RowFeatures) -> tuple[Array, Array]:
-        """Return mean and standard deviation of what is averaged over: the posterior."""
+        """Return mean and standard deviation of the distribution that is averaged over: the posterior."""
         return self._log_temperature(rows)
 
     def temperature_of(self, rows: RowFeatures) -> Array:
@@ -104,13 +104,13 @@ class LogTemperatureFormula(TemperatureFormula):
                 f"spread must be at least {LEAST_SPREAD:g}; found {excerpt(self.spread.tolist())}."
             )
         if min(self.class_covariance[:, SIZE].min(), self.covariance.diagonal().min()) < 0:
-            raise InputError("variances must be >= 0; one in covariance or class_covariance is not.")
+            raise InputError("variances must be >= 0; found one below 0 in covariance or class_covariance.")
 
     @classmethod
     def stored_as(
         cls, names: Collection[str], n_classes: int, options: Mapping[str, Any]
     ) -> tuple[type[Formula], Mapping[str, Shape]]:
-        """Return the edition of a file, and its shapes, which tell whether there is a class bias."""
+        """Return the edition of a file, and its shapes, which show whether there is a class bias."""
         if {"map_knots", "map_slopes", "uniform_weight"} & set(names):
             return BayesianFormula, _shapes(n_classes, names)
         return FirstEditionFormula, _temperature_shapes(n_classes, FIRST_BLOCKS, names)
@@ -135,7 +135,7 @@ class FirstEditionFormula(LogTemperatureFormula):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BayesianFormula(LogTemperatureFormula):
-    """A map of log-probabilities, a temperature for each row behind it, and perhaps a class bias."""
+    """A map of log-probabilities, then a temperature for each row, and perhaps a class bias."""
 
     map_knots: Array
     map_slopes: Array
@@ -153,7 +153,7 @@ class BayesianFormula(LogTemperatureFormula):
         return self.bias is None
 
     def calibrate(self, rows: RowFeatures) -> Array:
-        """Return outputs averaged over the posterior of log T, with a little of the uniform."""
+        """Return outputs averaged over the posterior of log T, mixed with a little of the uniform."""
         scales = [*self._over_temperatures(self.reference, rows), ALMOST_ZERO]
         output = rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, self._weights)
         if self.bias is None:

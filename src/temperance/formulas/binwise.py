@@ -36,7 +36,7 @@ class BinwiseFormula(TemperatureFormula):
         check_temperatures("temperatures", self.temperatures)
         if (np.diff(self.edges) < 0).any() or not (self.edges[0] >= 0 and self.edges[-1] <= 1):
             found = excerpt(self.edges.tolist())
-            raise InputError(f"edges must lie between 0 and 1 and not fall; found {found}.")
+            raise InputError(f"edges must be between 0 and 1 and must not decrease; found {found}.")
 
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> dict[str, Shape]:

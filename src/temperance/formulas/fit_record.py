@@ -1,7 +1,7 @@
-"""What is known of a fit beside its numbers: its rows, its date, and its user's own notes.
+"""What is known of a fit besides its numbers: its rows, its date, and the user's own notes.
 
 Nothing here changes a prediction. A file stores it (docs/file-format.md), monitoring compares with it, and
-fields that a file has and this version does not know are kept in it.
+it keeps the fields of a file that this version does not know.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from temperance.core.arrays import Vector
 from temperance.errors import on_one_line
 
 BASELINE_SHARES = np.arange(21) / 20
-"""Shares of the weight at which a baseline has its quantiles."""
+"""Levels of the quantiles in a baseline, as shares of the weight."""
 
 MOST_LISTED = 12
-"""Names of classes that a summary lists."""
+"""How many class names a summary lists."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Baseline:
     confidence_quantiles, entropy_quantiles : (21,) arrays
         Of the largest probability, and of the entropy in nats, at the shares 0, 0.05, ..., 1 of the weight.
     confidence_shares, entropy_shares : (21,) arrays
-        The share of the weight up to each quantile, which is larger than asked for where rows are tied.
+        The share of the weight up to each quantile, larger than its level where rows are tied.
     predicted_counts : (K,) array
         Weight of the rows by predicted class.
     mean_confidence, mean_entropy, accuracy : float
@@ -102,7 +102,7 @@ class FitRecord:
     unknown_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def describe(self) -> str:
-        """Return the names of the classes and where the fit came from, a line each if it is known."""
+        """Return the names of the classes and the source of the fit, one line for each that is known."""
         parts = [
             self.fitted_on and f"fitted on {self.fitted_on.kind}",
             self.date and self.date[:10],

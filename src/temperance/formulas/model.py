@@ -23,7 +23,7 @@ from temperance.formulas.fit_record import FitRecord
 Shape = tuple[int, ...]
 
 SHIFT = "log_prior_ratio"
-"""Name of the one array that outputs depend on and the formula does not have."""
+"""Name of the one array that outputs depend on but the formula does not hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Formula(ABC):
     """The fitted numbers of a method, each a field, and its formula."""
 
     largest: ClassVar[float] = 1e150
-    """No fitted number is beyond it, so that products with logits stay finite."""
+    """The largest fitted number, so that products with logits stay finite."""
 
     needed_errors: ClassVar[tuple[str, ...]] = ()
     """Parameters whose standard errors every fit gives."""
@@ -45,7 +45,7 @@ class Formula(ABC):
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return calibrated outputs of the rows, (..., K)."""
 
-    def check(self) -> None:  # noqa: B027  most have limits of their own
+    def check(self) -> None:  # noqa: B027  most override it
         """Raise if numbers of the right shapes cannot be those of a fit."""
 
     def arrays(self) -> dict[str, AnyArray]:
@@ -55,7 +55,7 @@ class Formula(ABC):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
-        """Build from what `arrays` gave."""
+        """Build from the result of `arrays`."""
         return cls(**{name: value if value.ndim else float(value) for name, value in arrays.items()})
 
     def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
@@ -64,7 +64,7 @@ class Formula(ABC):
 
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> Mapping[str, Shape]:
-        """Return the names and shapes of the numbers of a fit with these options: by default, single ones."""
+        """Return the names and shapes of the numbers of a fit with these options: scalars by default."""
         return {item.name: () for item in fields(cls)}
 
     @classmethod
@@ -107,11 +107,11 @@ class Model:
     temperature_quantiles: Vector | None = None
     """5 %, 50 % and 95 % quantiles of T over the rows of the fit; None without a T."""
     log_prior_ratio: Vector | None = None
-    """Log of the class frequencies where it is used over those of the fit, (K,); None where they agree."""
+    """Log ratios of the class frequencies at use and at fit, (K,); None if they agree."""
     class_counts: Vector | None = None
-    """Label counts of the rows of the fit, each row counted with its weight, (K,)."""
+    """Weighted label counts of the rows of the fit, (K,)."""
     frequency_errors: Vector | None = None
-    """Standard errors of the class frequencies where it is used, (K,); None if they were given."""
+    """Standard errors of the class frequencies at use, (K,); None if they were given."""
     adaptation_rows: int | None = None
     """How many unlabelled rows `log_prior_ratio` was estimated from; None if it was given."""
     record: FitRecord = field(default_factory=FitRecord)
@@ -119,12 +119,12 @@ class Model:
 
     @property
     def keeps_class(self) -> bool:
-        """Whether the predicted class is always the classifier's own: not under other class frequencies."""
+        """Whether the predicted class is always the classifier's own: not under new class frequencies."""
         return self.formula.keeps_class and self.log_prior_ratio is None
 
     @property
     def n_parameters(self) -> float:
-        """How many parameters the rows have determined: with a prior, fewer than there are."""
+        """The effective number of parameters: with a prior, less than their number."""
         effective = getattr(self.formula, "effective_parameters", None)
         return float(self.solution.parameters.size if effective is None else effective.sum())
 

@@ -48,7 +48,7 @@ class NetworkFormula(TemperatureFormula):
             raise InputError(f"weights and biases must be within {LARGEST_WEIGHT:g}; found {largest:g}.")
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return the fitted numbers by name: those of a layer have its number in their name."""
+        """Return the fitted numbers by name; the names for a layer contain its number."""
         named = {name: getattr(self, name) for name in ("input_mean", "input_scale", "temperature_limits")}
         for i, (weights, biases) in enumerate(zip(self.coefs, self.intercepts, strict=True), start=1):
             named |= {f"layer_{i}_weights": weights, f"layer_{i}_biases": biases}
@@ -56,7 +56,7 @@ class NetworkFormula(TemperatureFormula):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
-        """Build from what `arrays` gave."""
+        """Build from the result of `arrays`."""
         layers = range(1, 1 + sum(name.endswith("_biases") for name in arrays))
         return cls(
             arrays["input_mean"],

@@ -22,7 +22,7 @@ from temperance.validation import check_unmasked
 class NumpyRows:
     """The features of `core.features`; outputs are probabilities, or calibrated logits if `log`.
 
-    `name` is the method that a complaint about masked classes names.
+    `name` is the method, for error messages about masked classes.
     """
 
     ops = NUMPY
@@ -32,7 +32,7 @@ class NumpyRows:
         self.n_classes = rows.n_classes
 
     def _require_unmasked(self, row_numbers: Vector) -> None:
-        """Raise if a row has a masked class, of which these numbers, one for each row, are not finite."""
+        """Raise if a row has a masked class; its number among these, one for each row, is then not finite."""
         check_unmasked(self.rows.values, row_numbers, self.name, fits=self.rows.labels is not None)
 
     @property
@@ -103,7 +103,7 @@ class NumpyRows:
         return self.rows.mapped_mixture(1 / float(reference), table, columns, shares, log=self.log)
 
     def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
-        """Return probabilities, or log-probabilities, under other class frequencies, in place."""
+        """Return probabilities, or log-probabilities, under new class frequencies, in place."""
         shift_outputs(output, log_ratio, log=self.log)
         return output
 

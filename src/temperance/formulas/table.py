@@ -1,4 +1,4 @@
-"""The formula of each method that a file can name, for whoever predicts without the estimators.
+"""The formula of each method that a file can name, for predictions without the estimators.
 
 The estimators name their own formula (`formula_type`); a test compares the two.
 """
@@ -18,7 +18,7 @@ from temperance.formulas.temperature import SingleTemperatureFormula
 
 
 class StoredMethod(NamedTuple):
-    """A method as its files know it: the name of its estimator, and its formula."""
+    """A method as files refer to it: the name of its estimator, and its formula."""
 
     name: str
     formula: type[Formula]
@@ -35,4 +35,4 @@ STORED_METHODS: dict[str, StoredMethod] = {
     "mono": StoredMethod("MonotoneScaling", MonotoneFormula),
     "bayes": StoredMethod("BayesianTemperatureScaling", BayesianFormula),
 }
-"""By the key that a file has in its field `method`."""
+"""Methods by the key in the field `method` of a file."""

@@ -1,4 +1,4 @@
-"""The fields of a calibrator file that its fitted model is made from."""
+"""The fields of a calibrator file that make up its fitted model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from temperance.stored.record_reading import RecordReader
 from temperance.validation import check_temperatures
 
 MOST_CLASSES = 10**6
-_STEEPEST = 5.0  # logit of the rows that a model is tried on
+_STEEPEST = 5.0  # logit in the rows that a model is tested on
 
 
 class ModelReader:
@@ -118,7 +118,7 @@ class ModelReader:
     def _check_predictions(self, model: Model) -> None:
         """Raise unless two rows, one flat and one steep, get probabilities."""
         rows = np.stack([np.zeros(model.n_classes), np.linspace(-_STEEPEST, _STEEPEST, model.n_classes)])
-        with self.document.working_together(), np.errstate(all="ignore"):  # what is wrong shows in the sums
+        with self.document.working_together(), np.errstate(all="ignore"):  # wrong numbers show in the sums
             probs = apply_to_rows(model, "predict_proba", rows)
         if not (np.isfinite(probs).all() and np.allclose(probs.sum(axis=1), 1.0)):
             raise self.document.error("its numbers must give probabilities; found rows that do not sum to 1")

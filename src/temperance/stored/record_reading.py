@@ -77,7 +77,7 @@ class RecordReader:
         return self.document.array(counts, (self.n_classes,), "fit.class_counts", least=0)
 
     def adaptation(self) -> Adaptation:
-        """Return how the calibrator was adapted to other class frequencies."""
+        """Return how the calibrator was adapted to new class frequencies."""
         adaptation = self._object("adaptation")
         if adaptation is None:
             return Adaptation()
