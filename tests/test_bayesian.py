@@ -176,7 +176,7 @@ def test_a_class_never_predicted_is_the_least_known(large):
     assert cal.log_temperature_std(unknown)[0] > cal.log_temperature_std(known)[0]
 
 
-def test_weights_are_repetitions_and_so_have_a_unit(large):
+def test_a_weight_counts_as_repetition_so_its_unit_matters(large):
     z, y = large.logits[:200], large.labels[:200]
     times = np.random.default_rng(0).integers(0, 4, 200)
     weighted = BayesianTemperatureScaling().fit(z, y, times)

@@ -267,7 +267,7 @@ def test_the_methods_of_scikit_learn_take_part(key, n_classes):
         assert theirs == pytest.approx(ours, rel=1e-4)
 
 
-def test_a_class_that_no_row_has_gets_a_probability_of_zero():
+def test_a_class_without_rows_gets_probability_zero():
     val = simulate(400, 4, random_state=1)
     kept = val.labels != 2
     probs = find_method("sklearn-sigmoid")().fit(val.logits[kept], val.labels[kept]).predict_proba(val.logits)

@@ -136,7 +136,7 @@ def test_a_step_whose_gain_is_lost_in_the_noise_of_the_value_is_taken():
     np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-12)
 
 
-def test_the_iteration_limit_gives_no_convergence():
+def test_the_iteration_limit_is_reported_as_not_converged():
     objective = temperature_problem()
     solution = fisher_scoring(objective, np.array([2.0]), max_iterations=2)
     assert not solution.converged

@@ -237,7 +237,7 @@ def test_many_rows_choose_the_widths_on_some_of_them_with_the_same_result(monkey
 
 
 @pytest.mark.parametrize(("n_rows", "steps"), [(2 * 1024 - 1, []), (2 * 1024, [2]), (12_500, [12])])
-def test_only_very_many_rows_are_thinned_out_and_the_coefficients_come_from_all(n_rows, steps):
+def test_only_very_many_rows_are_subsampled_and_the_coefficients_come_from_all(n_rows, steps):
     objective, blocks = problem(6, n_rows)
     posterior = solve(objective, blocks)
     assert objective.steps == steps

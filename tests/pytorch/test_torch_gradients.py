@@ -28,7 +28,7 @@ def test_at_a_tie_of_the_top_the_gradient_of_a_smooth_function_is_right(calibrat
 
 
 @pytest.mark.parametrize("variant", sorted(MASKED))
-def test_a_masked_class_gets_no_gradient_and_spoils_none(variant, calibrator):
+def test_a_masked_class_gets_no_gradient_and_makes_no_other_nan(variant, calibrator):
     cal = calibrator(variant)
     z = smooth_rows(5)
     z[0, 1] = z[1, 0] = z[1, 3] = float("-inf")
