@@ -52,7 +52,7 @@ def test_quantiles_are_by_definition_and_parts_give_the_same(drawn, cuts, points
     np.testing.assert_array_equal([found.values, found.following], want)
 
 
-def test_few_of_many_numbers_are_read_twice(monkeypatch):
+def test_few_of_many_numbers_are_looked_at_twice(monkeypatch):
     monkeypatch.setattr(module, "POINTS", 500)
     values = np.random.default_rng(0).lognormal(size=100_000)
     found, looked_at = from_parts(values, None, [10_000, 10_007, 60_000])
