@@ -203,7 +203,7 @@ def test_a_study_fits_and_scores_what_comes_from_outside(stranger, task, tmp_pat
     assert results.methods == ["ts", "stranger:Broken", "stranger:Shrunk"]
     assert results.metrics[-1] == "error_rate"
     assert {score.fit.method for score in results.failures()} == {"stranger:Broken"}
-    again = Results(tmp_path / "study")  # as it is stored
+    again = Results(tmp_path / "study")  # as stored
     table = make_table(again, "error_rate", 50)
     (row,) = table.rows("task")
     shown = dict(zip(table.methods, row.entries, strict=True))

@@ -13,7 +13,7 @@ from temperance.data import simulate
 
 
 def noisy_labels(seed):
-    """Return a sharp classifier whose labels are wrong one time in ten, whatever it says."""
+    """Return a confident classifier; one label in ten is drawn uniformly at random."""
     rng = np.random.default_rng(seed)
     logits = 3 * rng.standard_normal((3000, 6))
     scaled = np.exp(2 * (logits - logits.max(axis=1, keepdims=True)))

@@ -1,4 +1,4 @@
-"""`temperance.serving`: the bits of the estimator, from NumPy alone, and nothing that can be changed."""
+"""`temperance.serving`: bit-identical to the estimator, with NumPy alone, and immutable."""
 
 import json
 import subprocess

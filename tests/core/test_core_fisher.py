@@ -20,7 +20,7 @@ CURVATURE = np.array([[2.0, 0.6], [0.6, 1.0]])
 
 
 class Bowl:
-    """A quadratic with a known optimum, whose derivatives a test may falsify; it counts its evaluations."""
+    """A quadratic with a known optimum. A test may distort its derivatives; it counts its evaluations."""
 
     noise = 0.0
     total_weight = 50.0
@@ -106,7 +106,7 @@ def test_a_step_over_a_cliff_is_halved(beyond):
 
 
 def test_a_step_that_gains_next_to_nothing_is_halved():
-    # All but twice the way to the optimum: the value falls, by far less than the slope had promised.
+    # Nearly twice the way to the optimum: the value falls by far less than the slope predicts.
     bowl = Bowl(fisher=CURVATURE / 1.99999)
     solution = fisher_scoring(bowl, np.zeros(2))
     np.testing.assert_allclose(bowl.points[1], 1.99999 * OPTIMUM, rtol=1e-12)
@@ -127,7 +127,7 @@ def test_a_direction_that_never_goes_down_ends_in_lbfgs_and_says_so():
 
 def test_a_step_whose_gain_is_lost_in_the_noise_of_the_value_is_taken():
     bowl = Bowl()
-    # Every value after the first is 5e-9 too high, as rounding may have it.
+    # Every value after the first is 5e-9 too high, as rounding errors may be.
     bowl.falsify_value = lambda theta, value: 1 + value + 5e-9 * (len(bowl.points) > 1)
     bowl.noise = 1e-8
     solution = fisher_scoring(bowl, OPTIMUM + 1e-5)

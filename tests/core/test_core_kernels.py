@@ -121,7 +121,7 @@ def test_a_masked_class_adds_nothing_at_any_temperature(module, dtype, beta):
     z = np.array([[0.5, -np.inf, 0.5], [-np.inf, 2.0, -np.inf]], dtype)
     betas = np.full(2, beta, dtype)
     r, mu, v = run_moments(module, z, betas)
-    assert r.tolist() == [1, 0]  # a tie of two, a lone class
+    assert r.tolist() == [1, 0]  # a tie of two, a single possible class
     assert mu.tolist() == [0, 0]
     assert v.tolist() == [0, 0]
     assert run_softmax(module, z, betas).tolist() == [[0.5, 0, 0.5], [0, 1, 0]]

@@ -21,7 +21,7 @@ def by_definition(values, weights, share):
 
 
 def from_parts(values, weights, cuts):
-    """Return the quantiles as parts of the numbers give them, and how many numbers were looked at twice."""
+    """Return the quantiles as parts of the numbers give them, and how many numbers were read twice."""
     parts = np.split(np.arange(len(values)), cuts)
     some = [(values[part], None if weights is None else weights[part]) for part in parts]
     brackets = make_brackets([Sketch.of(*part) for part in some], SHARES)
@@ -40,7 +40,7 @@ numbers = st.lists(
 @settings(deadline=None)
 def test_quantiles_are_by_definition_and_parts_give_the_same(drawn, cuts, points):
     values, weights = np.array(drawn, float).T
-    weights[0] = 1.0  # some weight there must be
+    weights[0] = 1.0  # at least one weight must be positive
     want = np.array([by_definition(values, weights, share) for share in SHARES]).T
     whole = quantiles(values, weights, SHARES)
     np.testing.assert_array_equal([whole.values, whole.following], want)

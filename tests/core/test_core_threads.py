@@ -1,4 +1,4 @@
-"""The same bits for any number of threads, and the same numbers for any size of block."""
+"""Bit-identical results for any number of threads, and the same numbers for any block size."""
 
 import os
 from collections.abc import Callable

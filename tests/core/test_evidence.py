@@ -82,7 +82,7 @@ def negative_log_posterior(log_taus, objective, blocks):
 
 @pytest.fixture
 def exact(monkeypatch):
-    """Let the rounds go on until the taus do not change."""
+    """Run the rounds until the taus no longer change."""
     monkeypatch.setattr(evidence, "SETTLED", 1e-10)
     monkeypatch.setattr(evidence, "ROUNDS", 5000)
 
@@ -108,7 +108,7 @@ def test_the_rounds_end_near_the_best_widths(seed, far):
     objective, blocks = problem(seed, far=far)
     log_taus = np.log(list(solve(objective, blocks).taus.values()))
     best = minimize(negative_log_posterior, log_taus, (objective, blocks), tol=1e-12)
-    # What is lost by ending early is nothing in terms of evidence.
+    # Ending early loses no evidence.
     assert negative_log_posterior(log_taus, objective, blocks) - best.fun < 0.01
     np.testing.assert_allclose(log_taus, best.x, atol=0.2)
 
@@ -157,7 +157,7 @@ def test_a_width_shrinks_where_the_mean_is_right_and_grows_where_the_rows_disagr
     assert right == pytest.approx(4 / (4 + 4), rel=0.02)  # nu / (nu + n): no deviation, all decided
     square = np.full(3, 30) @ blocks[2].precision @ np.full(3, 30)
     assert wrong == pytest.approx((2 + square) / (2 + 3), rel=0.02)
-    # So wide a prior does not hold the block back.
+    # A prior this wide hardly shrinks the block.
     np.testing.assert_allclose(posterior.mode[5:], far[5:], atol=1e-3)
 
 

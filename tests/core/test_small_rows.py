@@ -1,4 +1,4 @@
-"""Few rows take a short way: with the bits of the long one, and without leaving a trace."""
+"""Few rows use a fast path: bit-identical to the general one, and without side effects."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_few_rows_are_bit_identical_to_many(key, n_classes, dtype, monkeypatch):
 
 def test_the_short_way_is_taken(monkeypatch):
     calibrator, logits = fitted("hts", 4, np.float32)
-    monkeypatch.setattr(blocks, "for_each_block", None)  # which the long way calls
+    monkeypatch.setattr(blocks, "for_each_block", None)  # which the general path calls
     assert calibrator.predict_proba(logits[:3]).shape == (3, 4)
 
 
@@ -98,5 +98,5 @@ def test_adapted_calibrators_take_the_short_way_too(output, monkeypatch):
 def test_a_class_bias_is_computed_once(monkeypatch):
     calibrator, logits = fitted("bayes-bias", 4, np.float32)
     monkeypatch.setattr(small_rows.SmallRows, "mixture", None)
-    monkeypatch.setattr("temperance.formulas.applying.LogitRows", None)  # the long way
+    monkeypatch.setattr("temperance.formulas.applying.LogitRows", None)  # the general path
     assert calibrator.predict_proba(logits[:2]).shape == (2, 4)

@@ -18,7 +18,7 @@ NAMES = ["cat", "dog", "owl", "eel"]
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a new folder; return its code and what it said."""
+    """Run a command in a new folder; return its exit code and output."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words, code=0):

@@ -273,7 +273,7 @@ def test_a_classifier_need_not_say_its_shape(shape, calibrator_of, tmp_path, tar
 
 @pytest.fixture
 def large(classifier, tmp_path):
-    """Return a classifier whose weights are in a file beside it."""
+    """Return a classifier whose weights are in an external file."""
     folder = tmp_path / "large"
     folder.mkdir()
     options = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0}

@@ -63,7 +63,7 @@ def test_a_table_keeps_its_types_of_columns(data):
 
 
 class Scores(ClassifierMixin, BaseEstimator):
-    # What it is told to say.
+    # It returns the given scores.
     def __init__(self, response="predict_proba", value=0.5, width=None):
         self.response, self.value, self.width = response, value, width
 

@@ -214,7 +214,7 @@ def test_the_caption_names_methods_with_other_draws(made):
 
 
 def test_the_one_fit_to_all_rows_is_no_missing_draw(results):
-    # A task has 200 rows: with 400 all are taken, and only methods with chance have three draws.
+    # A task has 200 rows: a size of 400 takes all of them, and only random methods have three draws.
     caption, *_ = paragraphs(to_markdown(make_table(results, n=400)))
     assert "mean of 3 draws; where that is all rows, deterministic methods are fitted once" in caption
 
@@ -289,7 +289,7 @@ def test_the_table_of_a_study_in_markdown_is_aligned(results):
 
 
 class TestPaper:
-    """The paper's figures beside those of its own task, whatever its file is called."""
+    """The paper's figures next to ours for the same task, whatever the name of its file."""
 
     @pytest.fixture
     def study(self, made):
