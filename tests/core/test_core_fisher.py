@@ -106,7 +106,7 @@ def test_a_step_over_a_cliff_is_halved(beyond):
 
 
 def test_a_step_that_gains_next_to_nothing_is_halved():
-    # Nearly twice the way to the optimum: the value falls by far less than the slope predicts.
+    # All but twice the way to the optimum: the value falls, by far less than the slope had promised.
     bowl = Bowl(fisher=CURVATURE / 1.99999)
     solution = fisher_scoring(bowl, np.zeros(2))
     np.testing.assert_allclose(bowl.points[1], 1.99999 * OPTIMUM, rtol=1e-12)

@@ -131,7 +131,7 @@ def test_weight_decay_excludes_only_the_last_bias():
 
 
 def test_the_sign_of_a_bias_that_is_rounding_decides_nothing():
-    # The first layer is inactive for every row, so the second sees its bias alone: 0 up to the last bit.
+    # The first layer is silent for every row, so the second sees its bias alone: 0 but for the last bit.
     net = Network(np.full((4, 1), -1.0), (1, 1))
     above, below = (np.array([1.0, 0.0, 1.0, bias, 1.0, 0.5]) for bias in (1e-17, -1e-17))
     np.testing.assert_array_equal(net.jacobian(above, net.inputs), net.jacobian(below, net.inputs))

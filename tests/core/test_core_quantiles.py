@@ -21,7 +21,7 @@ def by_definition(values, weights, share):
 
 
 def from_parts(values, weights, cuts):
-    """Return the quantiles as parts of the numbers give them, and how many numbers were read twice."""
+    """Return the quantiles as parts of the numbers give them, and how many numbers were looked at twice."""
     parts = np.split(np.arange(len(values)), cuts)
     some = [(values[part], None if weights is None else weights[part]) for part in parts]
     brackets = make_brackets([Sketch.of(*part) for part in some], SHARES)

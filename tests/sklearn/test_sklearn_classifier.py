@@ -124,7 +124,7 @@ def test_no_probability_is_below_the_precision_of_a_float(data):
 
 
 def test_scores_of_pairs_of_classes_are_not_taken_for_scores_of_classes(data):
-    X, y = data  # three classes have three pairs: the shape is ambiguous
+    X, y = data  # three classes have three pairs: the shape does not tell
     machine = SVC(decision_function_shape="ovo")
     for estimator in (machine, make_pipeline(StandardScaler(), machine)):
         with pytest.raises(InputError, match="decision_function_shape='ovr'"):

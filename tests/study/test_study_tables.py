@@ -214,7 +214,7 @@ def test_the_caption_names_methods_with_other_draws(made):
 
 
 def test_the_one_fit_to_all_rows_is_no_missing_draw(results):
-    # A task has 200 rows: a size of 400 takes all of them, and only random methods have three draws.
+    # A task has 200 rows: with 400 all are taken, and only methods with chance have three draws.
     caption, *_ = paragraphs(to_markdown(make_table(results, n=400)))
     assert "mean of 3 draws; where that is all rows, deterministic methods are fitted once" in caption
 
