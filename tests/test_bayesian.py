@@ -340,7 +340,7 @@ def test_a_file_with_numbers_that_cannot_be_is_refused(cal, tmp_path, name, valu
 def test_the_summary_tells_what_the_rows_added_to_the_prior(cal):
     text = cal.summary()
     assert max(map(len, text.splitlines())) <= 80
-    assert "tau widens its variance" in text.replace("\n  ", " ")
+    assert "tau scales its variance" in text.replace("\n  ", " ")
     blocks = (("level", 1), ("shape", 4), ("class temperature", 5), ("map", 8))
     for (name, size), tau in zip(blocks, cal.taus_, strict=True):
         assert re.search(rf"{name}: \d\.\d of {size} parameters, tau = {tau:.3g}\n", text)
