@@ -327,7 +327,7 @@ def test_the_one_score_of_a_binary_classifier(key, shape, from_probs, tmp_path, 
 
 @pytest.mark.parametrize("option", [{"output": "logits"}, {"from_probs": True}, {"keep": True}], ids=str)
 def test_what_is_about_a_classifier_needs_one(option, calibrator_of, target):
-    with pytest.raises(InputError, match=r"apply to a classifier: name its file with model="):
+    with pytest.raises(InputError, match=r"are about a classifier: name its file with model="):
         calibrator_of("ts").to_onnx(target, **option)
     assert not target.exists()
 
