@@ -82,7 +82,7 @@ def test_what_may_not_be_written_is_refused_before_any_work(tmp_path, monkeypatc
     check_writable(tmp_path / "a", overwrite=True)
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist\. Create it first"):
         check_writable(tmp_path / "nowhere" / "a")
-    with pytest.raises(IsADirectoryError, match=r"is a folder\. Give the name of a file"):
+    with pytest.raises(IsADirectoryError, match=r"is a folder\. Pass the name of a file"):
         check_writable(tmp_path, overwrite=True)
     with pytest.raises(FileExistsError), atomic_file(tmp_path / "a"):
         pytest.fail("the work must not begin")

@@ -327,7 +327,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
             options = {"output": output, "from_probs": from_probs, "floor": floor, "keep": keep}
             loaders.load("onnx append")(fitted, model, path, **options, overwrite=overwrite)
         elif keep or any(option is not None for option in (output, from_probs, floor)):
-            words = "output, from_probs, floor and keep apply to a classifier: name its file with model=..."
+            words = "output, from_probs, floor and keep are about a classifier: name its file with model=..."
             raise InputError(f"{words}, or leave them out.")
         else:
             loaders.load("onnx model")(fitted, path, dtype=dtype, overwrite=overwrite)
