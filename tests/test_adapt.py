@@ -218,7 +218,7 @@ def test_the_counts_of_a_fit_are_weighted(task):
         np.testing.assert_allclose(calibrator.class_counts_, np.bincount(task.labels, weights, 4))
 
 
-def test_equal_counts_are_smoothed_to_equal_frequencies_and_others_hardly():
+def test_equal_counts_give_equal_frequencies_and_others_are_hardly_smoothed():
     noisy = frequencies.label_frequencies(np.array([98.0, 103.0, 107.0, 92.0]))
     np.testing.assert_allclose(noisy.frequencies, 0.25, atol=0.002)
     unequal = np.array([900.0, 90.0, 10.0])

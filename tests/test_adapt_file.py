@@ -13,7 +13,7 @@ PRIORS = np.array([0.7, 0.1, 0.15, 0.05])
 
 
 @pytest.mark.parametrize("method", COMPARED)
-def test_an_adapted_calibrator_is_read_back_to_the_bit(method, task, fitted, tmp_path):
+def test_an_adapted_calibrator_is_read_back_bit_for_bit(method, task, fitted, tmp_path):
     for name, adapted in (
         ("given", fitted(method).adapt(priors=PRIORS)),
         ("estimated", fitted(method).adapt(task.logits[task.labels != 1])),

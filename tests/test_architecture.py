@@ -42,7 +42,7 @@ def test_every_part_has_a_layer():
     assert parts == {part for layer in graph.LAYERS for part in layer}
 
 
-def test_every_loader_is_used_from_below():
+def test_every_loader_is_used_by_a_lower_layer():
     used = graph.loaded_on_use()
     assert {high for _, high in used} == {module.split(".")[1] for module, _ in LOADERS.values()}
     assert all(graph.layer_of(low) < graph.layer_of(high) for low, high in used)

@@ -90,7 +90,7 @@ def test_a_method_that_fails_has_the_score_inf(evaluation, tasks, monkeypatch, c
     assert "hts failed with 20 rows" in capsys.readouterr().err
 
 
-def test_lines_of_other_methods_are_kept_and_a_cell_that_is_there_is_skipped(evaluation, tasks):
+def test_lines_of_other_methods_are_kept_and_an_existing_cell_is_skipped(evaluation, tasks):
     (path,) = tasks.glob("*.npz")
     out = tasks / "out" / "scores.csv.gz"
     evaluation.add_lines(out, evaluation.judge(evaluation.Cell(path, 20, ("none", "ts")), None, 1))

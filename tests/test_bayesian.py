@@ -176,7 +176,7 @@ def test_a_class_that_is_never_predicted_has_the_largest_standard_error(large):
     assert cal.log_temperature_std(unknown)[0] > cal.log_temperature_std(known)[0]
 
 
-def test_weights_are_repetitions_and_so_have_a_unit(large):
+def test_a_weight_counts_as_repetition_so_its_unit_matters(large):
     z, y = large.logits[:200], large.labels[:200]
     times = np.random.default_rng(0).integers(0, 4, 200)
     weighted = BayesianTemperatureScaling().fit(z, y, times)
@@ -340,7 +340,7 @@ def test_a_file_with_impossible_numbers_is_refused(cal, tmp_path, name, value, m
 def test_the_summary_says_what_the_rows_added_to_the_prior(cal):
     text = cal.summary()
     assert max(map(len, text.splitlines())) <= 80
-    assert "tau widens its variance" in text.replace("\n  ", " ")
+    assert "tau scales its variance" in text.replace("\n  ", " ")
     blocks = (("level", 1), ("shape", 4), ("class temperature", 5), ("map", 8))
     for (name, size), tau in zip(blocks, cal.taus_, strict=True):
         assert re.search(rf"{name}: \d\.\d of {size} parameters, tau = {tau:.3g}\n", text)

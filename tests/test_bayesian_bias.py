@@ -177,7 +177,7 @@ def test_auto_with_weight_0_is_the_calibrator_without_a_bias():
     assert not [name for name in auto.parameters() if "bias" in name or name == "interactions"]
     np.testing.assert_array_equal(auto.predict_proba(task.logits), plain.predict_proba(task.logits))
     np.testing.assert_array_equal(auto.predict(task.logits), task.logits.argmax(axis=1))
-    assert not auto.keeps_class  # the option does not promise it
+    assert not auto.keeps_class  # the option does not guarantee it
     assert "class bias: not used; it does not improve the prediction of held-out rows" in words(auto)
 
 

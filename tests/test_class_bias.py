@@ -220,7 +220,7 @@ def test_weights_count_as_rows():
     np.testing.assert_allclose(weighted.taus, repeated.taus, rtol=1e-4)
 
 
-def test_a_masked_class_stays_impossible_and_is_no_part_of_the_mean():
+def test_a_masked_class_stays_impossible_and_is_left_out_of_the_mean():
     base, y = task(2000, 5, size=1.5)
     base = masked(base, y)
     found = fit(base, y)
@@ -249,7 +249,7 @@ def test_the_formula_of_the_output():
     np.testing.assert_allclose(apply(found, base, log=False), expected, rtol=1e-12)
 
 
-def test_the_weight_0_changes_no_bit():
+def test_a_weight_of_0_is_bit_identical_to_no_bias():
     base = log_probs_of(100, 5)
     found = fit(base[:20], draw(np.exp(base), 0)[:20])
     np.testing.assert_array_equal(apply(found, base, 0.0), base)

@@ -166,7 +166,7 @@ def test_logits_from_probs_are_logarithms_and_the_log_odds_of_two_classes():
     assert logits_from_probs(probs.astype(np.float32)).dtype == np.float32
 
 
-def test_logits_from_probs_keeps_the_container_and_refuses_what_are_no_probabilities():
+def test_logits_from_probs_keeps_the_container_and_refuses_other_numbers():
     torch = pytest.importorskip("torch", reason="PyTorch is an extra")
     for dtype in PRECISION:
         probs = torch.tensor([[0.25, 0.75]], dtype=getattr(torch, dtype))

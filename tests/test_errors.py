@@ -82,7 +82,7 @@ def test_a_row_that_is_worse_is_named_first(masked_label):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_errors_come_back_from_another_process_with_their_facts(error):
+def test_errors_keep_their_facts_across_processes(error):
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert str(copy) == str(error)

@@ -237,7 +237,7 @@ def test_a_summary_refuses_a_task_whose_labels_determine_no_temperature():
 
 
 @pytest.mark.slow
-def test_a_prior_learned_from_tasks_knows_the_temperature_of_the_next(tmp_path):
+def test_a_prior_learned_from_tasks_predicts_the_temperature_of_the_next(tmp_path):
     summaries = [task_of(10 + i, 2.5 * np.exp(0.1 * np.cos(3 * i)), 1000) for i in range(5)]
     learned = learn_population(summaries)
     write_population(learned, tmp_path / "prior.json")

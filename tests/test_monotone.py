@@ -104,7 +104,7 @@ def test_float32_logits_give_nearly_the_map_of_float64(cal, task):
     np.testing.assert_allclose(single.map_slopes_, cal.map_slopes_, rtol=1e-4)
 
 
-def test_an_impossible_class_takes_no_part(cal, task):
+def test_an_impossible_class_has_no_effect(cal, task):
     masked = task.logits.copy()
     masked[:, 2] = -np.inf
     masked[np.arange(1000), task.labels] = task.logits[np.arange(1000), task.labels]

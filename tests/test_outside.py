@@ -203,7 +203,7 @@ def test_a_study_fits_and_scores_what_comes_from_outside(stranger, task, tmp_pat
     assert results.methods == ["ts", "stranger:Broken", "stranger:Shrunk"]
     assert results.metrics[-1] == "error_rate"
     assert {score.fit.method for score in results.failures()} == {"stranger:Broken"}
-    again = Results(tmp_path / "study")  # as it is stored
+    again = Results(tmp_path / "study")  # as stored
     table = make_table(again, "error_rate", 50)
     (row,) = table.rows("task")
     shown = dict(zip(table.methods, row.entries, strict=True))
@@ -267,7 +267,7 @@ def test_the_methods_of_scikit_learn_are_available(key, n_classes):
         assert theirs == pytest.approx(ours, rel=1e-4)
 
 
-def test_a_class_that_no_row_has_gets_a_probability_of_zero():
+def test_a_class_without_rows_gets_probability_zero():
     val = simulate(400, 4, random_state=1)
     kept = val.labels != 2
     probs = find_method("sklearn-sigmoid")().fit(val.logits[kept], val.labels[kept]).predict_proba(val.logits)

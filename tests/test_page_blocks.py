@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the pages 
 
 
 def rows():
-    """Return the names that stand for the reader's own rows."""
+    """Return example values for the reader's own rows."""
     logits = TASK.logits.astype(np.float32)
     return {
         "val_logits": logits[:200],

@@ -89,7 +89,7 @@ def test_the_shipped_prior_is_read_once():
 
 
 @EACH
-def test_a_written_prior_is_read_back_to_the_bit(population, tmp_path):
+def test_a_written_prior_is_read_back_bit_for_bit(population, tmp_path):
     write_population(population, tmp_path / "prior.json")
     again = read_population(str(tmp_path / "prior.json"))
     for item in fields(Population):

@@ -127,7 +127,7 @@ def test_calibrated_logits_have_the_calibrated_probabilities_as_their_softmax(me
 
 @few
 @given(doubles, st.randoms(use_true_random=False))
-def test_a_row_is_calibrated_the_same_whatever_rows_are_beside_it(method, fit, case, random):
+def test_a_row_is_calibrated_the_same_among_any_other_rows(method, fit, case, random):
     logits, labels, new = case.draw()
     cal = fit(method, logits, labels)
     chosen = np.array(random.sample(range(len(new)), 7))

@@ -156,7 +156,7 @@ def test_a_confidence_equal_to_an_edge_belongs_to_the_bin_below_it():
     log_confidence = LogitRows(task.logits).uncertainty().log_confidence
     row = int(np.argsort(log_confidence)[250])
     edge = np.exp(log_confidence[row])
-    edge = edge if np.log(edge) >= log_confidence[row] else np.nextafter(edge, 1)  # equal, but for rounding
+    edge = edge if np.log(edge) >= log_confidence[row] else np.nextafter(edge, 1)  # equal up to rounding
     formula = BinwiseFormula(np.array([0.1, edge, 0.997, 0.998, 0.999]), np.arange(1.0, 7.0))
     cal.model_ = replace(cal.model_, formula=formula)
     assert cal.temperature(task.logits)[row] == 2.0

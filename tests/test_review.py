@@ -13,7 +13,7 @@ from temperance.data import simulate
 
 
 def noisy_labels(seed):
-    """Return a sharp classifier whose labels are wrong one time in ten, whatever it says."""
+    """Return a confident classifier; one label in ten is drawn uniformly at random."""
     rng = np.random.default_rng(seed)
     logits = 3 * rng.standard_normal((3000, 6))
     scaled = np.exp(2 * (logits - logits.max(axis=1, keepdims=True)))
@@ -158,7 +158,7 @@ def test_quantiles_count_a_weight_as_repetition():
     np.testing.assert_allclose(one.temperature_quantiles_, other.temperature_quantiles_, rtol=1e-6)
 
 
-def test_saving_into_a_folder_that_is_not_there_names_it(tmp_path):
+def test_saving_into_a_missing_folder_names_it(tmp_path):
     task = simulate(100, 3)
     cal = make_calibrator("ts").fit(task.logits, task.labels)
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist"):

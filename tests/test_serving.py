@@ -1,4 +1,4 @@
-"""`temperance.serving`: the bits of the estimator, from NumPy alone, and nothing that can be changed."""
+"""`temperance.serving`: bit-identical to the estimator, with NumPy alone, and immutable."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ def stored(tmp_path_factory):
 @pytest.mark.parametrize("n_rows", [1, 300])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("key", METHODS)
-def test_it_has_the_bits_of_the_estimator(key, dtype, n_rows, stored):
+def test_it_is_bit_identical_to_the_estimator(key, dtype, n_rows, stored):
     predictor, calibrator = serving.load(stored(key)), temperance.load(stored(key))
     rows = TASK.logits[:n_rows].astype(dtype)
     for name in ("predict_proba", "transform", "predict"):
@@ -57,7 +57,7 @@ def test_every_method_that_is_saved_can_be_served_with_its_own_formula():
     assert {key: (kind.__name__, kind.formula_type) for key, kind in estimators.items()} == STORED_METHODS
 
 
-def test_it_needs_numpy_alone(stored):
+def test_it_needs_only_numpy(stored):
     code = (
         "import sys\n"
         "class Refuse:\n"
@@ -111,7 +111,7 @@ def test_a_method_without_a_temperature_says_so(key, stored):
         serving.load(stored(key)).temperature(TASK.logits)
 
 
-def test_wrong_logits_get_the_sentences_of_the_estimator(stored):
+def test_wrong_logits_raise_the_messages_of_the_estimator(stored):
     predictor = serving.load(stored("ts"))
     with pytest.raises(InputError, match="was fitted on 5 classes"):
         predictor.predict_proba(TASK.logits[:, :4])

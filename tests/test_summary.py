@@ -66,7 +66,7 @@ def test_hts_says_which_rows_are_overconfident(slope, words):
     assert (abs(weight) < 2 * error) == (slope == 0)
 
 
-def test_lts_names_the_most_over_confident_class_first_with_its_error():
+def test_lts_names_the_most_overconfident_class_first_with_its_error():
     task = simulate(5_000, 6, random_state=1)
     calibrator = LinearTemperatureScaling().fit(task.logits, task.labels)
     worst = int(np.argmax(calibrator.class_weights_))

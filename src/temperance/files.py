@@ -86,7 +86,7 @@ def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
     """Raise unless a file may be written at `path`; call it before the work whose result goes there."""
     given, target = Path(path), Path(path).resolve()
     if target.is_dir():
-        raise IsADirectoryError(f"{given} is a folder. Give the name of a file.")
+        raise IsADirectoryError(f"{given} is a folder. Pass the name of a file.")
     if target.exists() and not target.is_file():
         raise FileExistsError(f"{given} is a device or a pipe, not a file. Choose another name.")
     if target.exists() and not overwrite:

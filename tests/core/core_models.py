@@ -40,7 +40,7 @@ def build(name: str) -> tuple[LogitRows, Any, np.ndarray]:
 
 
 def without_pin(name: str, matrix: np.ndarray) -> np.ndarray:
-    """Take away what holds the class weights' common level: a constant, the mean curvature over K.
+    """Remove the term that fixes the common level of the class weights: the mean curvature over K.
 
     With J' diag(w) J = G on the class weights, whose rows sum to 0, the predictor adds trace(G) / K^2 to
     every entry; the trace grows by trace(G) / K, by which the constant is found again.

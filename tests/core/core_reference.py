@@ -1,4 +1,4 @@
-"""Plain, slow and independent: what the core computes, written once more from the definitions.
+"""A plain, slow and independent implementation of what the core computes, from the definitions.
 
 Nothing here is shared with the package. Sums run row by row in the widest type that NumPy has, a masked
 class is dropped before anything is computed, and the entropy is that of mpmath with 60 digits.

@@ -55,7 +55,7 @@ def test_the_optimum_within_bounds_is_that_of_a_bounded_search(seed):
         options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000},
     )
     assert solution.converged
-    assert np.all(np.abs([*objective.points, solution.parameters]) <= 1)  # not even tried outside
+    assert np.all(np.abs([*objective.points, solution.parameters]) <= 1)  # no point outside was evaluated
     np.testing.assert_allclose(solution.parameters, want.x, atol=1e-4)
 
 
@@ -91,7 +91,7 @@ def test_a_parameter_leaves_its_bound_when_the_gradient_points_inwards():
 
 @pytest.mark.parametrize("gap", [20.0, 50.0, 200.0])
 def test_a_start_at_which_every_row_is_saturated_is_not_taken_for_the_optimum(gap):
-    # There is next to no curvature at T = 1, so the first step promises the earth and ends at the bound.
+    # There is almost no curvature at T = 1, so the first step is far too long and ends at the bound.
     z, y = np.tile([gap, 0.0], (100, 1)), (np.arange(100) >= 90).astype(int)
     objective = LogLikelihood(LogitRows(z, y), Linear(np.ones((100, 1))), Log())
     solution = fisher_scoring(objective, np.zeros(1), bounds=(np.log([1e-6]), np.log([1e6])))

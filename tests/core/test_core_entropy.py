@@ -90,7 +90,7 @@ def test_log_confidence_equals_mpmath(kernel, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_lone_class_has_log_entropy_minus_infinity_and_full_confidence(kernel, dtype):
+def test_a_single_possible_class_has_log_entropy_minus_infinity_and_full_confidence(kernel, dtype):
     z = np.array([[-np.inf, 3, -np.inf], [-np.inf, -np.inf, -7], [0, -np.inf, -np.inf]], dtype)
     got = LogitRows(z).uncertainty()
     assert got.log_entropy.tolist() == [-np.inf] * 3

@@ -20,7 +20,7 @@ CURVATURE = np.array([[2.0, 0.6], [0.6, 1.0]])
 
 
 class Bowl:
-    """A quadratic with a known optimum, whose derivatives a test may falsify; it counts its evaluations."""
+    """A quadratic with a known optimum. A test may distort its derivatives; it counts its evaluations."""
 
     noise = 0.0
     total_weight = 50.0
@@ -127,7 +127,7 @@ def test_a_direction_that_never_decreases_the_loss_falls_back_to_lbfgs_and_says_
 
 def test_a_step_whose_gain_is_lost_in_the_noise_of_the_value_is_taken():
     bowl = Bowl()
-    # Every value after the first is 5e-9 too high, as rounding may have it.
+    # Every value after the first is 5e-9 too high, as rounding errors may be.
     bowl.falsify_value = lambda theta, value: 1 + value + 5e-9 * (len(bowl.points) > 1)
     bowl.noise = 1e-8
     solution = fisher_scoring(bowl, OPTIMUM + 1e-5)
@@ -136,7 +136,7 @@ def test_a_step_whose_gain_is_lost_in_the_noise_of_the_value_is_taken():
     np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-12)
 
 
-def test_the_iteration_limit_gives_no_convergence():
+def test_the_iteration_limit_is_reported_as_not_converged():
     objective = temperature_problem()
     solution = fisher_scoring(objective, np.array([2.0]), max_iterations=2)
     assert not solution.converged

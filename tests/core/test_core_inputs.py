@@ -1,4 +1,4 @@
-"""Every type, order and home of the numbers gives the same; none of them is copied as a whole."""
+"""Logits of any type, order and storage give the same results; none are copied as a whole."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -50,7 +50,7 @@ FORMS: dict[str, tuple[float, Callable[[np.ndarray], Any]]] = {
 
 
 def results(values: Any) -> dict[str, np.ndarray]:
-    """Return what all passes tell of the values."""
+    """Return the results of all passes over the values."""
     x = LogitRows(values, Y)
     gram, cross = x.gram(SHARE, BETA[:, None])
     return {
@@ -132,7 +132,7 @@ def test_no_pass_copies_the_whole_array(kernel, monkeypatch, form):
     matrices = 6 * 8 * n_classes**2
     x = LogitRows(values)
     with blocks.threads(2):
-        x.moments(1.0)  # whatever is loaded once
+        x.moments(1.0)  # modules that are loaded only once
         assert measure_peak(lambda: LogitRows(values).moments(0.5)) < allowed
         assert measure_peak(x.uncertainty) < allowed
         assert measure_peak(lambda: x.project(np.ones(n_classes))) < allowed

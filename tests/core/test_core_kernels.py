@@ -121,7 +121,7 @@ def test_a_masked_class_adds_nothing_at_any_temperature(module, dtype, beta):
     z = np.array([[0.5, -np.inf, 0.5], [-np.inf, 2.0, -np.inf]], dtype)
     betas = np.full(2, beta, dtype)
     r, mu, v = run_moments(module, z, betas)
-    assert r.tolist() == [1, 0]  # a tie of two, a lone class
+    assert r.tolist() == [1, 0]  # a tie of two, a single possible class
     assert mu.tolist() == [0, 0]
     assert v.tolist() == [0, 0]
     assert run_softmax(module, z, betas).tolist() == [[0.5, 0, 0.5], [0, 1, 0]]
@@ -148,7 +148,7 @@ def test_a_constant_added_to_a_row_changes_nothing(module, dtype):
         assert np.array_equal(got, want)
 
 
-def test_locate_finds_the_first_of_equal_tops_and_lets_a_nan_win():
+def test_locate_finds_the_first_of_equal_tops_and_any_nan():
     z = np.array([[1.0, 2.0, 2.0], [3.0, np.nan, 5.0], [-np.inf, -np.inf, -np.inf]])
     top, peak = np.empty(3, np.intp), np.empty(3)
     kernels.locate(z, top, peak)
@@ -177,7 +177,7 @@ def test_moments_of_any_row_at_any_temperature_are_close_and_finite(module, gaps
     assert got[2][0] >= 0
 
 
-def test_parts_of_a_large_array_have_its_kernels_also_where_a_pass_costs_more():
+def test_parts_of_a_large_array_use_its_kernels_even_if_a_pass_costs_more():
     pytest.importorskip("numba")
     for size, cost, compiled in (
         (1 << 24, 1, True),

@@ -123,7 +123,7 @@ def test_the_network_starts_near_its_bias_and_is_constant_without_last_weights()
     assert np.array_equal(theta, before)
 
 
-def test_weight_decay_spares_the_last_bias_alone():
+def test_weight_decay_excludes_only_the_last_bias():
     net = Network(INPUTS, (4,))
     decay = net.decay(0.5)
     assert np.array_equal(decay, np.diag([0.5] * (net.n_parameters - 1) + [0.0]))

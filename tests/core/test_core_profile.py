@@ -50,7 +50,7 @@ def naive(z, beta):
 @CLASSES
 @pytest.mark.parametrize("masked", [0.0, 0.6])
 @pytest.mark.parametrize("beta", [0.3, 1.0, 2.5])
-def test_a_profile_is_that_of_the_definition(kernel, dtype, n_classes, masked, beta):
+def test_a_row_shape_matches_its_definition(kernel, dtype, n_classes, masked, beta):
     z = logits(n_classes, dtype, masked)
     got = LogitRows(z).shape_at(beta)
     log_h, third, mean = naive(z, beta)

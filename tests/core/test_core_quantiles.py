@@ -41,7 +41,7 @@ numbers = st.lists(
 @settings(deadline=None)
 def test_quantiles_are_by_definition_and_parts_give_the_same(drawn, cuts, points):
     values, weights = np.array(drawn, float).T
-    weights[0] = 1.0  # some weight there must be
+    weights[0] = 1.0  # at least one weight must be positive
     want = np.array([by_definition(values, weights, share) for share in SHARES]).T
     whole = quantiles(values, weights, SHARES)
     np.testing.assert_array_equal([whole.values, whole.following], want)

@@ -68,7 +68,7 @@ def test_the_first_call_is_one_pass_and_each_further_one_too():
     rows = LogitRows(Z, Y)
     assert rows.passes == 0
     rows.moments(1.0)
-    assert rows.passes == 1  # the tops were found on the way
+    assert rows.passes == 1  # the same pass found the tops
     _ = rows.top, rows.peak, rows.label_gap
     assert rows.passes == 1
     rows.moments(2.0)

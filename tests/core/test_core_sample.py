@@ -88,7 +88,7 @@ def test_without_the_matrix_the_gradient_is_the_same():
     assert fisher is None
 
 
-def test_a_held_sample_counts_sums_and_thins():
+def test_fit_data_in_memory_counts_sums_and_subsamples():
     sample = InMemoryFitData(LogitRows(Z, Y), WEIGHTS)
     assert (sample.n_rows, sample.n_classes) == (N, K)
     assert sample.total_weight == pytest.approx(WEIGHTS.sum())

@@ -1,4 +1,4 @@
-"""The same bits for any number of threads, and the same numbers for any size of block."""
+"""Bit-identical results for any number of threads, and the same numbers for any block size."""
 
 import os
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def run(name: str, z: np.ndarray, n_threads: int) -> tuple[np.ndarray, ...]:
 @EACH_PASS
 @pytest.mark.parametrize("n_classes", [7, 60])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_any_number_of_threads_gives_the_same_bits(kernel, monkeypatch, name, n_classes, dtype):
+def test_any_number_of_threads_gives_bit_identical_results(kernel, monkeypatch, name, n_classes, dtype):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 2048)
     monkeypatch.setattr(logit_rows, "GRAM_SIZE", 2048)
     z = draw(N_ROWS, n_classes)[0].astype(dtype)
@@ -62,7 +62,7 @@ def test_the_size_of_a_block_does_not_matter(kernel, monkeypatch, name, size, gr
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_more_threads_than_blocks_is_no_problem():
+def test_more_threads_than_blocks_are_allowed():
     z = draw(2, 3)[0]
     with blocks.threads(16):
         assert LogitRows(z).cross(np.ones((2, 1))).shape == (3, 1)
@@ -122,7 +122,7 @@ def test_without_numba_all_sizes_use_numpy(monkeypatch):
 
 @pytest.mark.parametrize("n_classes", [2, 5, 31, 32, 40, 600])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_bits_of_a_row_do_not_depend_on_the_rows_beside_it(kernel, n_classes, dtype, monkeypatch):
+def test_the_bits_of_a_row_do_not_depend_on_the_other_rows(kernel, n_classes, dtype, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 16)
     rng = np.random.default_rng(0)
     z = rng.normal(scale=3, size=(700, n_classes)).astype(dtype)

@@ -82,7 +82,7 @@ def negative_log_posterior(log_taus, objective, blocks):
 
 @pytest.fixture
 def exact(monkeypatch):
-    """Let the rounds go on until the taus do not change."""
+    """Run the rounds until the taus no longer change."""
     monkeypatch.setattr(evidence, "SETTLED", 1e-10)
     monkeypatch.setattr(evidence, "ROUNDS", 5000)
 
@@ -108,7 +108,7 @@ def test_the_iterations_end_near_the_best_widths(seed, far):
     objective, blocks = problem(seed, far=far)
     log_taus = np.log(list(solve(objective, blocks).taus.values()))
     best = minimize(negative_log_posterior, log_taus, (objective, blocks), tol=1e-12)
-    # What is lost by ending early is nothing in terms of evidence.
+    # Ending early loses no evidence.
     assert negative_log_posterior(log_taus, objective, blocks) - best.fun < 0.01
     np.testing.assert_allclose(log_taus, best.x, atol=0.2)
 
@@ -157,7 +157,7 @@ def test_a_width_shrinks_where_the_mean_is_right_and_grows_where_the_rows_disagr
     assert right == pytest.approx(4 / (4 + 4), rel=0.02)  # nu / (nu + n): no deviation, all decided
     square = np.full(3, 30) @ blocks[2].precision @ np.full(3, 30)
     assert wrong == pytest.approx((2 + square) / (2 + 3), rel=0.02)
-    # So wide a prior does not hold the block back.
+    # A prior this wide hardly shrinks the block.
     np.testing.assert_allclose(posterior.mode[5:], far[5:], atol=1e-3)
 
 
@@ -237,7 +237,7 @@ def test_many_rows_choose_the_widths_on_some_of_them_with_the_same_result(monkey
 
 
 @pytest.mark.parametrize(("n_rows", "steps"), [(2 * 1024 - 1, []), (2 * 1024, [2]), (12_500, [12])])
-def test_only_very_many_rows_are_thinned_out_and_the_coefficients_come_from_all(n_rows, steps):
+def test_only_very_many_rows_are_subsampled_and_the_coefficients_come_from_all(n_rows, steps):
     objective, blocks = problem(6, n_rows)
     posterior = solve(objective, blocks)
     assert objective.steps == steps

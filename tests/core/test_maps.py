@@ -203,7 +203,7 @@ EXTREMES = {
 
 
 @pytest.mark.parametrize("name", EXTREMES)
-def test_extreme_rows_have_the_moments_of_60_digits(kernel, name):
+def test_moments_of_extreme_rows_match_60_digit_arithmetic(kernel, name):
     row, label = EXTREMES[name]
     slopes = np.minimum(SLOPES, 0.8)
     here = MapLikelihood(LogitRows(np.array([row]), np.array([label])), T0)(slopes)

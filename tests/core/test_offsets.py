@@ -96,7 +96,7 @@ def test_the_fisher_matrix_is_the_expected_product_of_scores_over_all_classes(sc
 
 
 @EACH_INPUT
-def test_a_prior_adds_its_value_its_pull_and_its_precision(scale):
+def test_a_prior_adds_its_value_its_gradient_and_its_precision(scale):
     model = build(scale)
     prior = prior_of(len(model.theta))
     bare, held = model.objective(model.theta), model.objective.with_prior(prior)(model.theta)

@@ -1,4 +1,4 @@
-"""Few rows take a short way: with the bits of the long one, and without leaving a trace."""
+"""Few rows use a fast path: bit-identical to the general one, and without side effects."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def outputs(calibrator, logits):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_classes", [2, 10, 31, 60])
 @pytest.mark.parametrize("key", METHODS)
-def test_few_rows_have_the_bits_of_many(key, n_classes, dtype, monkeypatch):
+def test_few_rows_are_bit_identical_to_many(key, n_classes, dtype, monkeypatch):
     calibrator, logits = fitted(key, n_classes, dtype)
     short = [outputs(calibrator, logits[i : i + 2]) for i in range(0, 30, 2)]
     monkeypatch.setattr(small_rows, "MOST_NUMBERS", 0)
@@ -45,7 +45,7 @@ def test_few_rows_have_the_bits_of_many(key, n_classes, dtype, monkeypatch):
 
 def test_the_fast_path_is_used(monkeypatch):
     calibrator, logits = fitted("hts", 4, np.float32)
-    monkeypatch.setattr(blocks, "for_each_block", None)  # which the long way calls
+    monkeypatch.setattr(blocks, "for_each_block", None)  # which the general path calls
     assert calibrator.predict_proba(logits[:3]).shape == (3, 4)
 
 
@@ -68,7 +68,7 @@ def test_rows_that_are_not_valid_are_refused_as_before():
     assert calibrator.predict_proba(np.empty((0, 3))).shape == (0, 3)
 
 
-def test_the_logits_are_left_as_they_are():
+def test_the_logits_are_not_changed():
     calibrator, logits = fitted("bayes", 5, np.float32)
     row = logits[:1].copy()
     row.flags.writeable = False
@@ -98,5 +98,5 @@ def test_adapted_calibrators_use_the_fast_path_too(output, monkeypatch):
 def test_a_class_bias_is_computed_once(monkeypatch):
     calibrator, logits = fitted("bayes-bias", 4, np.float32)
     monkeypatch.setattr(small_rows.SmallRows, "mixture", None)
-    monkeypatch.setattr("temperance.formulas.applying.LogitRows", None)  # the long way
+    monkeypatch.setattr("temperance.formulas.applying.LogitRows", None)  # the general path
     assert calibrator.predict_proba(logits[:2]).shape == (2, 4)

@@ -21,7 +21,7 @@ UNEVEN = (40, 1, 0, 1500, 700, 759)
 
 
 def largest_difference(one, other):
-    """Return by how much the parameters of two fits differ, and what is told of their temperatures."""
+    """Return the largest difference between the parameters of two fits, and their temperature quantiles."""
     pairs = [(a, other.parameters()[name]) for name, a in one.parameters().items()]
     if hasattr(one, "temperature_quantiles_"):
         pairs.append((one.temperature_quantiles_, other.temperature_quantiles_))

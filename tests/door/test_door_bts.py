@@ -43,7 +43,7 @@ def test_a_count_that_no_row_of_the_fit_had_lies_on_no_edge():
     shares = np.repeat([0.5, 0.6, 0.7, 0.8, 0.9], 40)
     probs = np.column_stack([shares, 1 - shares])
     cal = BinwiseTemperatureScaling(bins=6).fit(np.log(probs), np.arange(200) % 3 > 1)
-    between = np.array([0.55, 0.65, 0.75, 0.85])  # midway: at use a vote more or less
+    between = np.array([0.55, 0.65, 0.75, 0.85])  # midway: one vote more or less in a prediction
     assert np.abs(cal.edges_[:, None] - between).min() > 1e-3
 
 

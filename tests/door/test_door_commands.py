@@ -18,7 +18,7 @@ NAMES = ["cat", "dog", "owl", "eel"]
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a new folder; return its code and what it said."""
+    """Run a command in a new folder; return its exit code and output."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words, code=0):
@@ -201,7 +201,7 @@ def test_a_comparison_of_data_frames_has_names():
     assert [shown.name(k) for k in range(3)] == ["a", "b", "c"]
 
 
-def test_the_built_in_task_from_fit_to_report_has_cats(run):
+def test_the_class_names_of_the_built_in_task_reach_the_report(run):
     task = demo_task()
     for name, logits, labels in (
         ("val.npz", task.val_logits[:400], task.val_labels[:400]),
@@ -218,7 +218,7 @@ def test_the_built_in_task_from_fit_to_report_has_cats(run):
     assert "cat" in Path("report.html").read_text()
 
 
-def test_classes_called_by_numbers_keep_their_labels_in_every_file(run):
+def test_classes_named_by_numbers_keep_their_labels_in_every_file(run):
     task = simulate(n_rows=300, n_classes=3, random_state=1)
     made = pandas.DataFrame(task.logits, columns=[f"logit_{k}" for k in (1, 2, 3)]).assign(
         label=task.labels + 1

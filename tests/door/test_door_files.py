@@ -112,7 +112,7 @@ def test_a_label_that_is_not_a_class_is_refused(csv):
     refused(csv("logit_0,logit_1,label\n1,2,1\n3,4,x\n"), "line 3, column 'label' must hold a whole number")
 
 
-def test_a_row_of_empty_cells_is_no_blank_line(tmp_path):
+def test_a_row_of_empty_cells_is_not_a_blank_line(tmp_path):
     path = text(tmp_path / "val.tsv", "logit_0\tlogit_1\n1\t2\n\t\n3\t4\n")
     refused(path, "line 3, column 'logit_0' must hold a number; found an empty cell", need_labels=False)
 

@@ -55,7 +55,7 @@ def right_answers(path, line):
 
 
 @pytest.mark.parametrize("name", ["samples_quiz.jsonl", "samples_quiz.jsonl.gz", "samples_quiz.ndjson"])
-def test_log_likelihoods_are_logits_and_the_answers_that_are_lacking_are_masked(tmp_path, samples, name):
+def test_log_likelihoods_are_logits_and_missing_answers_are_masked(tmp_path, samples, name):
     rows = open_rows(save(tmp_path / name, samples))
     assert rows.kind == "logits"
     np.testing.assert_array_equal(rows.logits(), LOGITS)

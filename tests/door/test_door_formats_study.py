@@ -131,7 +131,7 @@ def test_a_study_of_samples_by_length(run, folder, tmp_path):
     )
     assert run(*words, "--length-normalised").code == 0
     assert Results(tmp_path / "s").tasks == [task]
-    assert run(*words, "--length-normalised").code == 0  # it goes on
+    assert run(*words, "--length-normalised").code == 0  # the run continues
     refused = run(*words)
     assert refused.code == 2
     assert "must be read as when the study began" in refused.err

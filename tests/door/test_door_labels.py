@@ -16,7 +16,7 @@ T = TemperatureScaling().fit(TASK.logits, TASK.labels).temperature_
 
 
 def follow(message, word="ass ", **names):
-    """Return what the last words of a message say to pass."""
+    """Return the argument that the last words of a message advise."""
     return eval(message.rpartition(word)[2].rstrip("."), {"np": np, **names})
 
 

@@ -89,7 +89,7 @@ def test_other_small_numbers_are_not_mistaken_for_probabilities(logits):
     assert not warn_of_probabilities(logits)
 
 
-def test_only_the_first_rows_are_looked_at():
+def test_only_the_first_rows_are_checked():
     class Counted(np.ndarray):
         rows = 0
 

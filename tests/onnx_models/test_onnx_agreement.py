@@ -109,7 +109,7 @@ def test_an_impossible_class_has_the_probability_0(key, dtype, model_of):
     z = extreme_rows(1000, 10)
     masked = np.random.default_rng(3).random(z.shape) < np.linspace(0, 1, 1000)[:, None]
     masked[np.arange(1000), z.argmax(axis=1)] = False
-    assert masked.sum(axis=1).max() == 9  # a lone class
+    assert masked.sum(axis=1).max() == 9  # a single possible class
     got = agree(cal, path, np.where(masked, -np.inf, z), dtype)
     # In float32 it is 0; in float64 old runtimes leave something that small.
     assert (got[masked].astype(np.float64) < 1e-300).all()

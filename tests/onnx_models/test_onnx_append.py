@@ -60,7 +60,7 @@ def test_nodes_are_written_for_the_opset_of_the_classifier(opset, key, calibrato
     np.testing.assert_allclose(serve(target, IMAGES), expected(cal, source), rtol=0, atol=1e-5)
 
 
-def test_an_older_classifier_is_raised(calibrator_of, tmp_path, target):
+def test_the_opset_of_an_older_classifier_is_raised(calibrator_of, tmp_path, target):
     source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=8, ir=5)
     model = onnx.load(source)
     helper.set_model_props(model, {"author": "somebody"})
@@ -145,7 +145,7 @@ def test_the_input_of_a_softmax_is_calibrated(opset, axis, calibrator_of, tmp_pa
     np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
 
 
-def test_a_softmax_is_found_behind_what_passes_it_on(calibrator_of, tmp_path, target):
+def test_a_softmax_is_found_before_nodes_that_pass_it_on(calibrator_of, tmp_path, target):
     end = [
         helper.make_node("Softmax", ["logits"], ["inner"], axis=-1),
         helper.make_node("Identity", ["inner"], ["between"]),
@@ -273,7 +273,7 @@ def test_a_classifier_need_not_declare_its_shape(shape, calibrator_of, tmp_path,
 
 @pytest.fixture
 def large(classifier, tmp_path):
-    """Return a classifier whose weights are in a file beside it."""
+    """Return a classifier whose weights are in an external file."""
     folder = tmp_path / "large"
     folder.mkdir()
     options = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0}
@@ -282,7 +282,7 @@ def large(classifier, tmp_path):
     return folder / "classifier.onnx"
 
 
-def test_weights_beside_the_classifier_stay_there(large, calibrator_of, classifier):
+def test_external_weights_of_the_classifier_stay_in_place(large, calibrator_of, classifier):
     target, cal = large.with_name("calibrated.onnx"), calibrator_of("bayes")
     before = large.with_name("weights.bin").read_bytes()
     cal.to_onnx(target, model=large)
@@ -414,7 +414,7 @@ def test_an_opset_that_cannot_be_raised_is_refused(calibrator_of, tmp_path, targ
         calibrator_of("ts").to_onnx(target, model=source)
 
 
-def test_an_old_classifier_with_weights_beside_it_is_refused(calibrator_of, tmp_path, target):
+def test_an_old_classifier_with_external_weights_is_refused(calibrator_of, tmp_path, target):
     source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=9, ir=4)
     options = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0}
     onnx.save(onnx.load(source), str(source), **options)

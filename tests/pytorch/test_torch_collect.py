@@ -194,7 +194,7 @@ def test_the_bar_is_shown_on_request(data, monkeypatch):
     assert "100%" in stderr.getvalue()
 
 
-def test_a_store_grows_and_is_cut():
+def test_a_buffer_grows_and_is_trimmed():
     store, rows = RowBuffer(), torch.arange(2000.0).reshape(1000, 2)
     for start in range(0, 1000, 7):
         store.add(rows[start : start + 7], expected=10)

@@ -28,18 +28,18 @@ def test_at_a_tie_of_the_top_the_gradient_of_a_smooth_function_is_right(calibrat
 
 
 @pytest.mark.parametrize("variant", sorted(MASKED))
-def test_a_masked_class_gets_no_gradient_and_spoils_none(variant, calibrator):
+def test_a_masked_class_gets_no_gradient_and_makes_no_other_nan(variant, calibrator):
     cal = calibrator(variant)
     z = smooth_rows(5)
     z[0, 1] = z[1, 0] = z[1, 3] = float("-inf")
-    z[2, :4] = float("-inf")  # a lone class
+    z[2, :4] = float("-inf")  # a single possible class
     z.requires_grad_()
     possible = torch.isfinite(z.detach())
     loss = torch.nn.functional.cross_entropy(cal.transform(z), torch.full((6,), 4))
     (gradient,) = torch.autograd.grad(loss, z)
     assert torch.isfinite(gradient).all()
     assert (gradient[~possible] == 0).all()
-    # The row without its masked class, as far as a lower logit can stand for it.
+    # The row without its masked class, approximated by a very low logit.
     low = torch.where(possible, z.detach(), -1e4)[3:].requires_grad_()
     loss = torch.nn.functional.cross_entropy(cal.transform(low), torch.full((3,), 4))
     torch.testing.assert_close(torch.autograd.grad(loss, low)[0], 2 * gradient[3:], rtol=1e-9, atol=1e-12)

@@ -72,7 +72,7 @@ def test_casting_a_model_leaves_the_fitted_numbers_exact(variant, calibrator):
 
 
 def test_the_device_is_followed(variant, calibrator):
-    """The meta device stands for a GPU: shapes, types and devices are computed, numbers are not."""
+    """The meta device replaces a GPU: shapes, types and devices are computed, numbers are not."""
     cal = calibrator(variant)
     module = cal.to_torch().to("meta")
     z = rows(cal.n_classes_).half().to("meta")
@@ -144,7 +144,7 @@ def test_it_is_traced_as_one_graph(variant, calibrator):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="PyTorch compiles with a C++ compiler")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's compiler uses old parts of its own
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's compiler uses deprecated code
 def test_it_is_compiled(calibrator):
     module, z = calibrator("hts").to_torch(), rows(5)
     z[0, 1] = -torch.inf

@@ -56,7 +56,7 @@ def test_the_classifier_passes_every_check(estimator, check):
     check(estimator)
 
 
-# Those left out are, but for their formula, the code of "hts" and "pts".
+# Left out are methods that use the code of "hts" and "pts" with another formula.
 @parametrize_with_checks(
     [make_calibrator(key) for key in CLASS_KEEPING if key not in ("lts", "hnlts", "pts-ece")]
 )

@@ -321,7 +321,7 @@ def test_metadata_goes_where_it_is_requested(data):
 # --- among scikit-learn's tools -----------------------------------------------------------------------
 
 
-def test_it_is_searched_over_and_put_in_pipelines(data):
+def test_it_works_in_searches_and_pipelines(data):
     X, y = data
     grid = [
         {"calibratedclassifier__calibrator": ["ts", "hts"], "calibratedclassifier__estimator__C": [0.1, 10]},

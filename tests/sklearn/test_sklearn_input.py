@@ -28,7 +28,7 @@ def test_sparse_rows_give_what_dense_rows_give(data, container):
 
 
 @pytest.mark.parametrize("kind", [list, np.array, "Series"])
-def test_rows_of_text_are_sliced_as_they_are(data, kind):
+def test_rows_of_text_are_sliced_without_conversion(data, kind):
     texts = [f"word{label} {'more' * (i % 3)}" for i, label in enumerate(data[1])]
     texts[:20] = ["none"] * 20
     if kind == "Series":
@@ -63,7 +63,7 @@ def test_a_table_keeps_its_types_of_columns(data):
 
 
 class Scores(ClassifierMixin, BaseEstimator):
-    # What it is told to say.
+    # It returns the given scores.
     def __init__(self, response="predict_proba", value=0.5, width=None):
         self.response, self.value, self.width = response, value, width
 

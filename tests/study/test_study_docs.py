@@ -65,7 +65,7 @@ def test_the_links_of_the_page_lead_to_existing_files():
         assert (DOCS / path).exists(), path
 
 
-def test_the_two_studies_have_the_same_bits_where_they_made_the_same_fits():
+def test_the_two_studies_are_bit_identical_where_they_made_the_same_fits():
     studies = []
     for name in ("results.csv.gz", "results-paper.csv.gz"):
         with gzip.open(DOCS / name, "rt", newline="") as file:

@@ -1,4 +1,4 @@
-"""Names of tasks for people."""
+"""Display names of tasks."""
 
 from pathlib import Path
 

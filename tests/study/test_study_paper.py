@@ -47,7 +47,7 @@ def test_our_methods_are_matched_with_the_papers_columns():
 
 def test_every_task_is_recognised_by_its_uncalibrated_scores(rows):
     for task in {PaperTask(row["dataset"], row["model"]) for row in rows}:
-        for n in SIZES:  # so that it is the same classifier in all tables
+        for n in SIZES:  # so it is the same classifier in all tables
             scores = {metric: paper_figures(task, n, metric)[UNCALIBRATED] for metric in METRICS}
             assert recognise(scores) == task
 

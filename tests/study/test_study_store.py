@@ -41,7 +41,7 @@ def test_a_result_is_there_once_and_the_first_one_stays(tmp_path):
     assert store.scores() == [INFINITE, ONE]
 
 
-def test_results_of_a_cell_are_there_together_or_not_at_all(tmp_path):
+def test_results_of_a_work_unit_are_written_together_or_not_at_all(tmp_path):
     store = ResultStore.create(tmp_path, 0)
     with pytest.raises(sqlite3.IntegrityError):
         store.add([ONE, dataclasses.replace(INFINITE, message=None)])  # what cannot be stored comes second

@@ -289,7 +289,7 @@ def test_the_table_of_a_study_in_markdown_is_aligned(results):
 
 
 class TestPaper:
-    """The paper's figures beside those of its own task, whatever its file is called."""
+    """The paper's figures next to ours for the same task, whatever the name of its file."""
 
     @pytest.fixture
     def study(self, made):

@@ -10,7 +10,7 @@ from temperance.cli import main
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it said on standard error."""
+    """The exit code of a command, and its standard error."""
 
     code: int
     sentence: str

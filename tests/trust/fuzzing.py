@@ -46,7 +46,7 @@ PATIENCE = 5.0  # seconds for one case
 
 
 def damaged(content, rng):
-    """Return a file cut short, with bytes changed, moved or added, or with a lie of 8 bytes."""
+    """Return a file cut short, with bytes changed, moved or added, or with 8 false bytes."""
     data, kind = bytearray(content), rng.integers(5)
     place = int(rng.integers(len(data)))
     if kind == 0:
@@ -65,14 +65,14 @@ def damaged(content, rng):
 
 
 def with_another_number(content, rng):
-    """Return JSON of which one number is something else."""
+    """Return JSON with one number replaced by another value."""
     spans = [match.span() for match in re.finditer(rb"-?\d[\d.e+-]*", content)]
     start, end = spans[rng.integers(len(spans))]
     return content[:start] + NUMBERS[rng.integers(len(NUMBERS))] + content[end:]
 
 
 class DamagedFiles:
-    """Sound files of every kind in a folder, and damaged copies of them."""
+    """Valid files of every kind in a folder, and damaged copies of them."""
 
     def __init__(self, folder):
         self.folder, self.files = folder, {}
@@ -130,7 +130,7 @@ def _read(path):
 
 def _fitted(key, logits, labels, weights=None):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of fits: sentences for people
+        warnings.simplefilter("ignore", UserWarning)  # of fits: messages for users
         return make_calibrator(key, **OPTIONS.get(key, {})).fit(logits, labels, weights)
 
 

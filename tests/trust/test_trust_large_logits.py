@@ -59,7 +59,7 @@ def test_any_scale_is_fitted_or_refused_with_the_rows(scale, key, rows, fit, fit
 @pytest.mark.parametrize(
     "mask", [-LARGEST, pytest.param(-1e200, marks=pytest.mark.slow), float(np.finfo(np.float32).min)]
 )
-def test_a_large_negative_logit_may_stand_for_an_impossible_class(mask, key, rows, fit, task):
+def test_a_large_negative_logit_may_mark_an_impossible_class(mask, key, rows, fit, task):
     logits, labels = task.logits[:60].astype(np.float64), rows[1]
     logits[np.arange(60), (labels + 1) % 4] = mask
     if key in WEIGHS_ALL and mask < -1e100:
@@ -96,7 +96,7 @@ def test_a_class_bias_accepts_weights_of_any_ratio(fit):
         predicts(calibrator, logits)
 
 
-def test_probabilities_sum_to_one_behind_any_class_bias(fit):
+def test_probabilities_sum_to_one_with_any_class_bias(fit):
     rng = np.random.default_rng(1)
     logits = rng.standard_normal((49, 210)) * 5e-158
     labels = np.where(rng.random(49) < 0.6, logits.argmax(axis=1), rng.integers(0, 210, 49))

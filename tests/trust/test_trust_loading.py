@@ -50,7 +50,7 @@ def places(value, where=()):
 
 
 @pytest.mark.parametrize("number", [1e308, pytest.param(0.0, marks=pytest.mark.slow), -1.0, 1e-320])
-def test_one_number_changed_is_refused_or_works(number, key, changed, task, fitted):
+def test_a_file_with_one_changed_number_is_refused_or_works(number, key, changed, task, fitted):
     refused = 0
     for name, array in fitted(key).parameters().items():
         for place in places(array.tolist()):
@@ -90,7 +90,7 @@ def test_standard_errors_may_be_absent_only_where_nothing_needs_them(key, change
         ("temperature_quantiles", [3.0, 2.0, 1.0], "temperature_quantiles must not decrease"),
     ],
 )
-def test_fields_beside_the_parameters_are_checked(place, value, words, changed):
+def test_fields_other_than_the_parameters_are_checked(place, value, words, changed):
     def change(content):
         (content if place == "classes" else content["fit"])[place] = value
 

@@ -97,7 +97,7 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("statements", SPOILED.values(), ids=SPOILED)
-def test_a_spoiled_store_is_one_sentence(statements, command):
+def test_a_damaged_store_gives_one_sentence(statements, command):
     store = ResultStore.create("study", 0)
     store.add_tasks([TaskFile("a__b", Path("a.npz"), "0", 50, 50, 3)], [20])
     store.add([SCORE])

@@ -151,7 +151,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
         >>> from temperance.data import simulate
         >>> task = simulate(n_rows=600, n_classes=3, random_state=0)
         >>> pixels, labels = task.logits.reshape(2, 15, 20, 3).transpose(0, 3, 1, 2), task.labels.copy()
-        >>> labels[:50] = 255  # of no class
+        >>> labels[:50] = 255  # rows to ignore
         >>> labels = labels.reshape(2, 15, 20)
         >>> cal = TemperatureScaling().fit(pixels, labels, dim=1, ignore_index=255)
         >>> cal.n_rows_, cal.predict_proba(pixels, dim=1).shape, cal.temperature(pixels, dim=1).shape
@@ -327,7 +327,7 @@ class Calibrator(PredictMixin, BaseEstimator):  # type: ignore[misc]
             options = {"output": output, "from_probs": from_probs, "floor": floor, "keep": keep}
             loaders.load("onnx append")(fitted, model, path, **options, overwrite=overwrite)
         elif keep or any(option is not None for option in (output, from_probs, floor)):
-            words = "output, from_probs, floor and keep apply to a classifier: name its file with model=..."
+            words = "output, from_probs, floor and keep are about a classifier: name its file with model=..."
             raise InputError(f"{words}, or leave them out.")
         else:
             loaders.load("onnx model")(fitted, path, dtype=dtype, overwrite=overwrite)
