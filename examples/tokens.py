@@ -1,8 +1,8 @@
 """Token-level calibration of a language model: 50,000 classes, bfloat16, in bounded memory.
 
-The model is simulated: it has the right ranking and says 1.6 times what it knows. Its next tokens are drawn
-from what is right, so it is known how good the calibration could be. Only a batch of logits, and the 1000
-rows that the calibrator is fitted to, are ever held.
+The model is simulated: its ranking is right, and its logits are 1.6 times too large. The next tokens are
+drawn from the true probabilities, so the best possible calibration is known. Only one batch of logits, and
+the 1000 rows of the fit, are in memory at a time.
 """
 
 import resource
@@ -28,7 +28,7 @@ class LanguageModel(nn.Module):
         nn.init.normal_(self.head.weight, std=0.35)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return too confident logits, in bfloat16 as models give them."""
+        """Return overconfident logits, in bfloat16 as usual."""
         return (self.head(hidden) * 1.6).bfloat16()
 
 

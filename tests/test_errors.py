@@ -78,7 +78,7 @@ def test_a_row_that_is_worse_is_named_first(masked_label):
     [
         InputError("x must be 1", rows=[3], advice="Mend it.", remedy=Remedy("part", ("val",)), where="a"),
         OutputExistsError("a.npz"),
-        MissingPackageError("a picture needs more."),
+        MissingPackageError("a figure needs more."),
     ],
     ids=lambda error: type(error).__name__,
 )

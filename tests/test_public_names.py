@@ -58,7 +58,7 @@ def names_in(text):
 
 
 def parameters_of(value):
-    """Return the parameters of a function or class; a dataclass that others build has attributes."""
+    """Return the parameters of a function or class; fields of a result dataclass are attributes."""
     if inspect.isclass(value) and value.__init__ is object.__init__:
         return set()
     if inspect.isclass(value) and (inspect.isabstract(value) or issubclass(value, enum.Enum)):

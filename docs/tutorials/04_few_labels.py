@@ -67,8 +67,8 @@ ax.legend()
 plt.show()
 
 # %%
-# How sure is the calibrator itself?
-# ----------------------------------
+# How uncertain is the calibrator itself?
+# ---------------------------------------
 # With few labels the temperature is uncertain. ``bayes`` averages over this uncertainty, and reports it
 # for each row as the standard deviation of log T.
 for size in (20, 200):

@@ -133,7 +133,7 @@ def test_a_task_file_is_both_files(run, files):
 
 def test_without_a_test_file_the_report_says_that_rows_were_held_out(run, files):
     done = run("compare", "val.npz", "-m", "ts", "--folds", 4).succeeded()
-    assert "300 rows, 4 classes, judged on 4-fold cross-validation, 15 bins" in done.out
+    assert "300 rows, 4 classes, 15 bins, scores from 4-fold cross-validation" in done.out
     assert "300 rows" not in run("compare", "val.npz", "test.npz", "-m", "ts").out
 
 

@@ -78,7 +78,7 @@ def test_the_first_line_of_a_comparison(files):
     """In a separate process, on a wide terminal with colours."""
     command = f"{sys.executable} -m temperance {' '.join(COMPARE)} | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, env=os.environ | WIDE, check=True)
-    assert done.stdout == b"200 rows, 4 classes, judged on the test set, 15 bins\n"
+    assert done.stdout == b"200 rows, 4 classes, 15 bins, scores from the test set\n"
     assert done.stderr == b""
 
 
@@ -114,7 +114,7 @@ def test_a_pipe_gets_no_progress_while_results_go_to_the_terminal(files, on_term
 def test_a_quiet_command_shows_no_progress_on_a_terminal(files, on_terminal):
     shown, _ = on_terminal(*COMPARE, "--quiet")
     assert "Comparing" not in shown
-    assert "judged on the test set" in shown
+    assert "scores from the test set" in shown
     assert "Recommended" not in shown
 
 

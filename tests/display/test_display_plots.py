@@ -143,7 +143,7 @@ def test_without_matplotlib_a_message_says_how_to_install_it(name, displays, mon
             patch.delitem(sys.modules, module)
         patch.setattr(sys, "meta_path", [WithoutMatplotlib(), *sys.meta_path])
         with pytest.raises(
-            ImportError, match=r'a picture needs .* matplotlib: pip install "temperance\[plot\]"'
+            ImportError, match=r'a figure needs .* matplotlib: pip install "temperance\[plot\]"'
         ):
             displays[name].plot()
 

@@ -115,7 +115,7 @@ def test_histories_simulated_together_equal_separate_ones():
 
 
 def test_false_alarms_stay_below_alpha_at_the_limit_itself():
-    """The worst case of an unchanged calibrator: a gap exactly at the limit, checked again and again."""
+    """The worst case of an unchanged calibrator: a gap exactly at the limit, looked at after every check."""
     rng, histories, checks, rows = np.random.default_rng(5), 400, 40, 10
     low, high = np.array([-0.02, -1.0, -1.0]), np.array([0.02, 1.0, 1.0])
     each = np.zeros((checks, histories, rows, 3))

@@ -326,7 +326,7 @@ def test_no_window_and_no_pyplot(study_folder, tmp_path):
 
 def test_without_matplotlib_a_message_says_how_to_install_it(results, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r'a picture needs .* matplotlib: pip install "temperance\[plot\]"'):
+    with pytest.raises(ImportError, match=r'a figure needs .* matplotlib: pip install "temperance\[plot\]"'):
         save_figure(results, "avg_NLL", tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
 

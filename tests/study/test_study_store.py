@@ -82,7 +82,7 @@ def test_a_task_without_results_is_not_shown(tmp_path, results):
 
 
 def test_a_folder_without_a_store_is_refused(tmp_path):
-    with pytest.raises(InputError, match=f"there is no {FILE_NAME} in it"):
+    with pytest.raises(InputError, match=f"found no {FILE_NAME} in it"):
         ResultStore(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="must go to a folder"):

@@ -112,7 +112,9 @@ class Comparison:
 
     def __str__(self) -> str:
         base = self.results[UNCALIBRATED].scores
-        title = f"{base.n_rows} rows, {base.n_classes} classes, judged on {self.judged_on}, {base.bins} bins"
+        title = (
+            f"{base.n_rows} rows, {base.n_classes} classes, {base.bins} bins, scores from {self.judged_on}"
+        )
         width = max(9, *(len(name) + 2 for name in (*self.results, *self.failures)))
         widths = [9, 19, 9, 8, 9, 8, *(max(9, 2 + len(name)) for name in self.outside_metrics)]
         rows = [["method", *self.shown(UNCALIBRATED)]]

@@ -40,7 +40,7 @@ def blank_figure(width: float, height: float) -> Figure:
 
 
 def _of_matplotlib(name: str) -> ModuleType:
-    return import_optional(f"matplotlib{name}", "plot", "a picture")
+    return import_optional(f"matplotlib{name}", "plot", "a figure")
 
 
 def plot_chart(chart: Chart, ax: Axes | None) -> Axes:

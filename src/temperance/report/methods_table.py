@@ -38,8 +38,8 @@ def methods_table(comparison: Comparison) -> Markup:
 def _about(comparison: Comparison) -> str:
     first = comparison.results[UNCALIBRATED].scores
     return (
-        f"{first.n_rows} rows, {first.n_classes} classes, judged on {comparison.judged_on}, {first.bins} "
-        f"bins. Below each value: its {100 * first.confidence:g} % interval."
+        f"{first.n_rows} rows, {first.n_classes} classes, {first.bins} bins, scores from "
+        f"{comparison.judged_on}. Below each value: its {100 * first.confidence:g} % interval."
     )
 
 

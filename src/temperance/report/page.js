@@ -1,18 +1,18 @@
 "use strict";
-// Everything here adds comfort to a page that is complete without it.
+// The page is complete without this script, which only makes it more convenient.
 (() => {
   const root = document.documentElement;
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   root.classList.add("script");
 
-  // Theme: the system's until the reader chooses.
+  // Theme: that of the system until the reader chooses another.
   document.getElementById("theme").addEventListener("click", () => {
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     const now = root.dataset.theme || (dark ? "dark" : "light");
     root.dataset.theme = now === "dark" ? "light" : "dark";
   });
 
-  // Which methods the pictures show.
+  // Which methods the figures show.
   const boxes = all("input.method");
   const after = document.getElementById("after");
   function showMethods() {
@@ -53,7 +53,7 @@
     });
   }
 
-  // Copy a block of commands. Without leave to use the clipboard, select it for the reader to copy.
+  // Copy a block of commands. If the clipboard is not allowed, select the block instead.
   for (const button of all("button.copy")) {
     button.addEventListener("click", async () => {
       const code = button.parentElement.querySelector("code");
@@ -68,7 +68,7 @@
     });
   }
 
-  // What a mark says when it is pointed at.
+  // The tooltip of a mark.
   const tip = document.createElement("div");
   tip.className = "tip";
   tip.hidden = true;
@@ -92,7 +92,7 @@
     });
   }
 
-  // Zoom: buttons for all, the pointer to move what has been enlarged.
+  // Zoom: buttons to enlarge, the pointer to move an enlarged figure.
   function zoomable(figure) {
     const svg = figure.querySelector("svg");
     const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
