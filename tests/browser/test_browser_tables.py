@@ -37,7 +37,9 @@ def test_the_table_of_methods_shows_all_columns_on_a_desk_also_of_bad_scores(ope
 
 def test_the_tests_of_calibration_show_all_columns_on_a_phone(open_page):
     page = open_page(**PHONE)
-    assert page.locator("#tests td").count() >= 8
+    cells = page.locator("#tests td").all_inner_texts()
+    assert len(cells) >= 8
+    assert all(", p\N{NO-BREAK SPACE}" in cell for cell in cells), "a p-value is on one line"
     assert page.locator("#tests .scroll").evaluate(HIDDEN) <= 0
 
 
