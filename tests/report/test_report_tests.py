@@ -16,7 +16,7 @@ def compared():
 
 
 def test_each_test_is_shown_before_and_after(compared):
-    shown = html.unescape(str(calibration_tests(compared)))
+    shown = html.unescape(str(calibration_tests(compared))).replace("\N{NO-BREAK SPACE}", " ")
     before, after = (compared.results[name].scores for name in ("none", "ts"))
     assert "before: statistic, p-value" in shown
     assert "with ts: statistic, p-value" in shown

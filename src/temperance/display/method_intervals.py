@@ -31,8 +31,9 @@ class MethodIntervals(Display):
             value, low, high = (column[i : i + 1] for column in (self.value, self.low, self.high))
             a, b, c = (number.format(column[0]) for column in (value, low, high))
             tip = f"{name}: {a} ({b} to {c})"
-            ends = np.clip(low, *x.limits), np.clip(high, *x.limits)  # none reaches beyond a text at the edge
-            marks.append(Intervals(np.array([float(i)]), value, *ends, flat=True, method=method, tips=[tip]))
+            marks.append(
+                Intervals(np.array([float(i)]), value, low, high, flat=True, method=method, tips=[tip])
+            )
             if value[0] > x.limits[1]:
                 marks.append(Text(x.limits[1], float(i), f"{a} \N{RIGHTWARDS ARROW} ", method=method))
             elif value[0] < x.limits[0]:

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from temperance.comparison import UNCALIBRATED, Comparison
 from temperance.report.markup import element, table
 
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _NAMES = {
     "spiegelhalter": "Spiegelhalter",
     "cox": "Cox, slope and intercept",
@@ -37,4 +38,5 @@ def calibration_tests(comparison: Comparison) -> Markup:
 
 
 def _cell(statistic: str, p_value: str) -> str:
-    return f"{statistic}, p {'' if p_value.startswith('<') else '= '}{p_value}"
+    words = f"p {'' if p_value.startswith('<') else '= '}{p_value}"
+    return f"{statistic}, {words.replace(' ', _NO_BREAK)}"

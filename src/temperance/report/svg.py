@@ -229,9 +229,11 @@ def _draw_dots(frame: _Frame, mark: Dots, colour: str) -> Iterator[Markup]:
 def _draw_intervals(frame: _Frame, mark: Intervals, colour: str) -> Iterator[Markup]:
     across, along = (frame.y, frame.x) if mark.flat else (frame.x, frame.y)
     names = ("y1", "y2", "x1", "x2") if mark.flat else ("x1", "x2", "y1", "y2")
-    places = across.place(mark.at), along.place(mark.low), along.place(mark.high)
+    # Cut at the axes, not a little outside: a value beyond them is written at their edge.
+    first, last = sorted((along.start, along.stop))
+    places = across.place(mark.at), *(np.clip(along.place(end), first, last) for end in (mark.low, mark.high))
     for at, low, high in zip(*places, strict=True):
-        if np.isfinite(at + low + high):
+        if np.isfinite(at + low + high) and (low != high or first < low < last):
             ends = dict(zip(names, map(float, (at, at, low, high)), strict=True))
             yield element("line", class_="whisker", stroke=colour, **ends)
     x, y = (mark.value, mark.at) if mark.flat else (mark.at, mark.value)
