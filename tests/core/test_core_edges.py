@@ -11,7 +11,7 @@ from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.kernels import mixed
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood
+from temperance.core.objective import LogLikelihood, ObjectivePoint
 from temperance.core.predictors import Linear
 from temperance.core.solution import Status
 from temperance.core.tensor_rows import TensorRows
@@ -114,3 +114,20 @@ def test_a_bias_without_interactions_is_added_to_the_tempered_logits():
     z, bias = torch.tensor([[1.0, 0.5, -2.0]]), torch.tensor([0.3, -0.2, 0.1])
     found = TensorRows(z, 3, TORCH).mixture([torch.tensor([[0.7]])], torch.ones(1), bias, None)
     np.testing.assert_allclose(found.numpy(), log_softmax(0.7 * z.numpy() + bias.numpy(), axis=1), rtol=1e-5)
+
+
+def test_secants_correct_a_matrix_that_misjudges_the_curvature_but_not_within_bounds():
+    curvature, optimum = np.array([[2.0, 0.6], [0.6, 1.0]]), np.array([1.0, -2.0])
+
+    class Bowl:
+        noise, total_weight, thinning, passes = 0.0, 50.0, 1, 0
+
+        def __call__(self, theta):
+            gradient = curvature @ (theta - optimum)
+            value = float((theta - optimum) @ gradient) / 2
+            return ObjectivePoint(value, lambda with_fisher: (gradient, np.diag([10.0, 3.0])))
+
+    wide = np.full(2, -100.0), np.full(2, 100.0)
+    plain = fisher.fisher_scoring(Bowl(), np.zeros(2)).iterations
+    assert fisher.fisher_scoring(Bowl(), np.zeros(2), correct=True).iterations < plain
+    assert fisher.fisher_scoring(Bowl(), np.zeros(2), correct=True, bounds=wide).iterations == plain
