@@ -315,3 +315,16 @@ def test_parts_give_the_fit_of_the_whole(n_classes):
     one, many = (fit_class_bias(data, auto=True) for data in (whole, parts))
     assert one.weight == many.weight > 0
     np.testing.assert_allclose(many.bias, one.bias, atol=1e-5)
+
+
+@pytest.mark.parametrize("matrix", [False, True])
+def test_a_row_of_weight_w_leaves_as_a_row_whose_parameters_vary_w_times_as_much(matrix):
+    logits, labels = task(40, 3)
+    theta = np.array([0.2, 0.1, -0.3, 0.2])
+    variances = np.array([0.02, 0.03, 0.01, 0.02])
+    covariance = np.diag(variances) + 0.002 if matrix else variances
+    once = ClassBiasLikelihood(LogitRows(logits, labels), False)
+    weighted = ClassBiasLikelihood(LogitRows(logits, labels), False, np.full(40, 2.5))
+    found = weighted.left_out(theta, covariance)
+    np.testing.assert_allclose(found, once.left_out(theta, 2.5 * covariance), rtol=1e-12)
+    assert (found != once.left_out(theta, covariance)).all()

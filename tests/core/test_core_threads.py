@@ -9,6 +9,7 @@ from core_reference import draw
 
 from temperance.core import backend, blocks, logit_rows
 from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError
 
 N_ROWS = 523
 RNG = np.random.default_rng(7)
@@ -139,3 +140,10 @@ def test_the_bits_of_a_row_do_not_depend_on_the_other_rows(kernel, n_classes, dt
         part = slice(start, int(rng.integers(start + 1, 701)))
         for all_rows, some in zip(whole, results(LogitRows(z[part])), strict=True):
             np.testing.assert_array_equal(some, all_rows[part])
+
+
+@pytest.mark.parametrize("text", ["0", "two", "²", "3.0", "-1", " ", "9" * 30, "1 2"])
+def test_a_number_of_threads_that_is_none_is_refused(text, monkeypatch):
+    monkeypatch.setenv("TEMPERANCE_THREADS", text)
+    with pytest.raises(InputError, match=r"TEMPERANCE_THREADS must be a whole number from 1 to \d+; found"):
+        blocks.number_of_threads()

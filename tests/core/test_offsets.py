@@ -216,3 +216,11 @@ def test_the_mixture_is_finite_where_its_probabilities_underflow():
     got = offset_mixture(LogitRows(z), betas, shares, Inputs(3, None), W, log=True)
     np.testing.assert_allclose(got, [[0, np.log(0.5) - 5e3 + 1, np.log(0.5) - 2.5e3 + 2]], rtol=1e-12)
     assert offset_mixture(LogitRows(z), betas, shares, Inputs(3, None), W, log=False).tolist() == [[1, 0, 0]]
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_the_mixture_is_a_probability_where_rounded_weights_add_up_to_more_than_1(log):
+    z, betas, shares = np.array([[0.0, -1e4]]), np.ones((1, 3)), np.array([0.5, 0.25, 0.25 + 1e-15])
+    assert shares.sum() > 1
+    got = offset_mixture(LogitRows(z), betas, shares, Inputs(2, None), np.zeros((2, 1)), log=log)
+    assert got[0, 0] == (0.0 if log else 1.0)

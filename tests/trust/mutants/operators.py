@@ -124,12 +124,15 @@ def _behaviour(node: ast.AST, place: _Place, unseen: set[int]) -> Iterator[tuple
 
 
 def _decides_nothing(node: ast.AST, unseen: set[int]) -> bool:
-    """Whether a node is text, an import, for type checkers alone, never run, or where a warning points to."""
+    """Whether a node is text, an import, for type checkers alone, never run, or an assertion.
+
+    `stacklevel` says where a warning points to; `strict` asserts that two lists are of one length.
+    """
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
         return True
-    if isinstance(node, ast.keyword) and node.arg == "stacklevel":
+    if isinstance(node, ast.keyword) and node.arg in ("stacklevel", "strict"):
         return True
     return isinstance(node, ast.Import | ast.ImportFrom) or not unseen.isdisjoint(_lines(node))
 
