@@ -9,6 +9,7 @@ from temperance import metrics
 from temperance.metrics import recalibration
 from temperance.metrics.calibration_part import fitted_losses, noncentral_interval
 from temperance.metrics.decomposition import Recalibrations
+from temperance.metrics.mean_intervals import mean_interval
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.recalibration import Recalibration, Recalibrator
 
@@ -111,3 +112,19 @@ def test_a_bias_of_one_class_of_many_is_inside_the_interval():
         divergence = (truth * np.log(truth / probs)).sum(axis=1).mean()
         missed += not estimate.low <= divergence <= estimate.high
     assert missed <= 2
+
+
+def test_what_a_fit_adds_goes_from_refinement_to_calibration():
+    rng = np.random.default_rng(1)
+    before = {"nll": rng.exponential(size=100), "brier": rng.uniform(size=100)}
+    after = {name: 0.8 * rows for name, rows in before.items()}
+    losses = fitted_losses(before, after, np.ones(100), 6.0)
+    assert losses["nll"].added == pytest.approx(6 / 200)
+    ratio = before["brier"].mean() / before["nll"].mean()
+    assert losses["brier"].added == pytest.approx(ratio * 6 / 200)
+    moved, plain = losses["nll"].refinement(0.8, 0.95), mean_interval(after["nll"], np.ones(100), 0.95)
+    assert (moved.low, moved.high) == pytest.approx((plain.low + 0.03, plain.high + 0.03))
+    gain = 0.2 * before["nll"].mean()
+    calibration = losses["nll"].calibration(0.0, 0.95)
+    assert calibration.low == 0  # the value is inside
+    assert gain - 0.03 < calibration.high < 2 * gain

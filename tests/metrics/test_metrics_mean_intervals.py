@@ -109,3 +109,13 @@ def test_predictions_that_are_all_right_have_an_accuracy_below_1_in_their_interv
     found = metrics.evaluate([[0.9, 0.1]] * 50, [0] * 50, draws=20)["accuracy"]
     assert found.value == found.high == 1
     assert 0.9 < found.low < 0.95
+
+
+def test_weights_that_go_with_being_right_count_as_they_do_in_resamples():
+    rng = np.random.default_rng(6)
+    values = np.repeat([1.0, 0.0], [140, 60])
+    weight = np.where(values == 1, 1.0, 5.0)
+    found = proportion_interval(values, weight, 0.95)
+    counts = rng.multinomial(200, np.full(200, 1 / 200), size=10_000) * weight
+    low, high = np.quantile(counts @ values / counts.sum(axis=1), [0.025, 0.975])
+    assert found.high - found.low == pytest.approx(high - low, rel=0.05)
