@@ -17,7 +17,6 @@ import io
 import json
 import logging
 import platform
-import resource
 import sys
 import warnings
 from pathlib import Path
@@ -26,7 +25,6 @@ from typing import Any
 from adapters import Fit
 from hard_inputs import HardInput, hard_inputs
 from measurement import measure
-from plan import CPU_SECONDS
 from verdicts import Answer, verdict
 
 
@@ -76,7 +74,6 @@ def try_inputs(fit: Fit, names: list[str], out: Path) -> None:
 
 def main(arguments: list[str]) -> None:
     """Do one job."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
     adapter_name, method, out, job, *rest = arguments
     adapter = importlib.import_module(f"adapters.{adapter_name}")
     fit = adapter.METHODS[method]
