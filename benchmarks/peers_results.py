@@ -14,11 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from peers.plan import CONTENDERS, LARGEST, SIZES, Contender, name_of
+from peers.plan import CONTENDERS, MEASUREMENTS, Contender, name_of
 
 from temperance.files import write_atomically
 
-THREADS = (1, 2)
 TIMES = [(work, clock) for work in ("fit", "first_fit", "predict") for clock in ("cpu", "wall")]
 TIMES.append(("start", "cpu"))
 Row = dict[str, str]
@@ -94,9 +93,8 @@ def collect(folder: Path) -> Results:
     """Return the results in the folder of a run, build/peers."""
     speed = [
         speed_row(contender, size, threads, folder)
-        for size in SIZES
+        for threads, size in MEASUREMENTS
         for contender in CONTENDERS
-        for threads in (THREADS[:1] if size == LARGEST else THREADS)
     ]
     inputs = [row for contender in CONTENDERS for row in input_rows(contender, folder)]
     libraries = {contender.library: contender for contender in reversed(CONTENDERS)}

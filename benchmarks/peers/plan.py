@@ -47,6 +47,7 @@ CONTENDERS = (
 
 SIZES = ((200, 10), (2_000, 2), (2_000, 10), (10_000, 10), (10_000, 100), (50_000, 1_000))
 LARGEST = SIZES[-1]  # fitted once, with one thread
+MEASUREMENTS = [(1, size) for size in SIZES] + [(2, size) for size in SIZES if size != LARGEST]
 
 
 def name_of(size: tuple[int, int]) -> str:
