@@ -18,6 +18,7 @@ class Quadratic:
 
     noise = 1e-16
     total_weight = 10.0
+    order = 1
     passes = 0
 
     def __init__(self, A: np.ndarray, c: np.ndarray) -> None:

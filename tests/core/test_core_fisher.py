@@ -25,6 +25,7 @@ class Bowl:
     noise = 0.0
     total_weight = 50.0
     thinning = 16
+    order = 1
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ MANY = 20_000  # rows of which every second one chooses the widths
 class Quadratic:
     """A mean over N rows of 1/2 (theta - best)' A (theta - best): an estimate with the precision N A."""
 
-    noise, passes = 1e-16, 0
+    noise, passes, order = 1e-16, 0, 1
 
     def __init__(self, best, curvature, n_rows, prior=None, steps=None):
         self.best, self.curvature, self.prior = best, curvature, prior

@@ -13,7 +13,7 @@ from temperance.calibrators.base import Calibrator
 from temperance.calibrators.descriptions import confidence_in_words
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Vector
-from temperance.core.fisher import solve
+from temperance.core.fisher import solve_from_each
 from temperance.core.fit_data import FitData
 from temperance.core.mixture import BrierMixture, LogMixture, mixture_weights
 from temperance.formulas.ensemble import EnsembleFormula
@@ -79,7 +79,7 @@ class EnsembleTemperatureScaling(Calibrator):
         # its ends.
         middle = np.array([np.log(single.temperature), 0.0, 0.0])
         starts = middle + np.array([[0, 0.1, 0], [0, 0.1, 1], [-0.9, 0.35, 0.9], [-1.8, 0.35, 0.9]])
-        solutions = [solve(objective, start, data.n_rows, bounds=bounds) for start in starts]
+        solutions = solve_from_each(objective, list(starts), data.n_rows, bounds)
         solution = min(solutions, key=lambda solution: solution.value)
         formula = EnsembleFormula(float(np.exp(solution.parameters[0])), mixture_weights(solution.parameters))
         return self._model(data, formula, solution)

@@ -22,11 +22,15 @@ from temperance.errors import InputError, excerpt
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they gain from the cache.
 BLOCK_BYTES = 1 << 20
+# Gaps that are kept from pass to pass: a copy of few rows, which saves a third of each pass.
+MOST_KEPT_BYTES = 1 << 23
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32
 MOST_THREADS = 1024
 # A single row of a class-major buffer would be summed in another order than the same row among others.
 FEWEST_ROWS = 2
+
+KeptGaps = dict[int, Floats]
 
 _HALF, _SINGLE, _DOUBLE = map(np.dtype, (np.float16, np.float32, np.float64))
 
@@ -94,16 +98,15 @@ class BFloat16:
 class Scratch:
     """The (rows, classes) buffers of one thread, each allocated when first needed.
 
-    With `keeps_gaps` it serves the same rows at every pass, and their gaps to the top are computed once.
+    `gaps` are those of the rows to their top, by the first row of the block, kept from pass to pass.
     """
 
     def __init__(
-        self, n_rows: int, n_classes: int, dtype: np.dtype[Any], *, keeps_gaps: bool = False
+        self, n_rows: int, n_classes: int, dtype: np.dtype[Any], gaps: KeptGaps | None = None
     ) -> None:
         self._shape = (max(n_rows, FEWEST_ROWS), n_classes)
         self._dtype = dtype
-        self.keeps_gaps = keeps_gaps
-        self.gaps: Floats | None = None
+        self._gaps, self._start = gaps, 0
         # Not cached properties, whose lock takes longer than a row of few classes.
         self._read: Floats | None = None
         self._d: Floats | None = None
@@ -113,18 +116,27 @@ class Scratch:
     def d(self) -> Floats:
         """The gaps to the top of each row."""
         if self._d is None:
-            self._d = self.buffer()
+            self._d = self._buffer()
         return self._d
 
     @property
     def e(self) -> Floats:
         """Their exponentials."""
         if self._e is None:
-            self._e = self.buffer()
+            self._e = self._buffer()
         return self._e
 
-    def buffer(self) -> Floats:
-        """Return a new buffer in the layout in which its rows are added up."""
+    def kept_gaps(self, compute: Callable[[Floats], None]) -> Floats:
+        """Return the gaps of the present block, which `compute` writes at the first pass if they are kept."""
+        if self._gaps is None:
+            compute(self.d)
+            return self.d
+        if self._start not in self._gaps:
+            self._gaps[self._start] = self._buffer()
+            compute(self._gaps[self._start])
+        return self._gaps[self._start]
+
+    def _buffer(self) -> Floats:
         n_rows, n_classes = self._shape
         if n_classes < FEW_CLASSES:
             return np.zeros((n_classes, n_rows), self._dtype).T
@@ -144,7 +156,7 @@ class Scratch:
 
     def block(self, values: Floats | BFloat16, start: int, stop: int) -> Floats:
         """Rows start..stop as a contiguous array of the working type: a view where that is possible."""
-        rows = values[start:stop]
+        rows, self._start = values[start:stop], start
         if not isinstance(rows, BFloat16) and rows.dtype == self._dtype and rows.flags.c_contiguous:
             return rows
         if self._read is None:
@@ -186,21 +198,32 @@ def row_slices(n_rows: int, size: int) -> list[slice]:
 
 
 def read_blocks(
-    values: Floats | BFloat16, size: int | None = None, lane: int = 0, lanes: int = 1
+    values: Floats | BFloat16,
+    size: int | None = None,
+    lane: int = 0,
+    lanes: int = 1,
+    gaps: KeptGaps | None = None,
 ) -> Iterator[tuple[Floats, int, int, Scratch]]:
     """Yield every `lanes`-th block in the working type, with its start, stop and scratch."""
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = size or block_rows(n_classes, dtype.itemsize)
-    scratch = Scratch(min(size, n_rows), n_classes, dtype)
+    scratch = Scratch(min(size, n_rows), n_classes, dtype, gaps)
     for rows in row_slices(n_rows, size)[lane::lanes]:
         with np.errstate(all="ignore"):
             block = scratch.block(values, rows.start, rows.stop)
         yield block, rows.start, rows.stop, scratch
 
 
-def _lane(values: Floats | BFloat16, size: int, lane: int, lanes: int, work: BlockWork) -> Iterator[Any]:
-    for block in read_blocks(values, size, lane, lanes):
+def _lane(
+    values: Floats | BFloat16,
+    size: int,
+    lane: int,
+    lanes: int,
+    work: BlockWork,
+    gaps: KeptGaps | None = None,
+) -> Iterator[Any]:
+    for block in read_blocks(values, size, lane, lanes, gaps):
         # The caller checks the results for NaN and infinities.
         with np.errstate(all="ignore"):
             result = work(*block)
@@ -240,31 +263,28 @@ class _OneBlasThread:
 one_blas_thread = _OneBlasThread()
 
 
-def kept_scratch(values: Floats | BFloat16) -> Scratch | None:
-    """Return the scratch for all passes over these values, if they are one block; None if they are more."""
+def room_for_gaps(values: Floats | BFloat16) -> KeptGaps | None:
+    """Return where passes may keep the gaps of these values: nowhere, if they are many."""
     n_rows, n_classes = values.shape
-    dtype = working_dtype(values)
-    if n_rows > block_rows(n_classes, dtype.itemsize):
-        return None
-    return Scratch(n_rows, n_classes, dtype, keeps_gaps=True)
+    few = n_rows * n_classes * working_dtype(values).itemsize <= MOST_KEPT_BYTES
+    return {} if few else None
 
 
-def for_each_block(values: Floats | BFloat16, work: BlockWork, kept: Scratch | None = None) -> None:
+def for_each_block(values: Floats | BFloat16, work: BlockWork, gaps: KeptGaps | None = None) -> None:
     """Call `work(block, start, stop, scratch)` for every block; it writes its results row by row.
 
-    `kept` is the scratch of a single block. The work must not use the linear algebra library, whose threads
-    would be beside ours.
+    It must not use the linear algebra library, whose threads would be beside ours.
     """
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = block_rows(n_classes, dtype.itemsize)
     if n_rows <= size:  # with as little Python as can be: one row is what a service asks for
-        scratch = kept or Scratch(n_rows, n_classes, dtype)
+        scratch = Scratch(n_rows, n_classes, dtype, gaps)
         with np.errstate(all="ignore"):
             work(scratch.block(values, 0, n_rows), 0, n_rows, scratch)
         return
     lanes = min(number_of_threads(), -(-n_rows // size))
-    streams = [_lane(values, size, lane, lanes, work) for lane in range(lanes)]
+    streams = [_lane(values, size, lane, lanes, work, gaps) for lane in range(lanes)]
     if lanes == 1:
         _run(streams[0])
         return

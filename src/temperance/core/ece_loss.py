@@ -34,7 +34,7 @@ class EceLoss(LogLikelihood):
     def _by_bin(self, theta: Vector) -> tuple[NDArray[np.intp], Vector, Vector]:
         """Return each row's bin, each bin's gap, and the derivative of that gap by each row's a."""
         beta = self.link.beta(self.predictor.predict(theta))
-        moments = self.rows.moments(beta.value)
+        moments = self.rows.moments(beta.value, variance=False)
         confidence = np.exp(-moments.log_s)
         group = np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1)
         correct = self.rows.top == self.rows.labels

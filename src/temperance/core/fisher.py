@@ -13,6 +13,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +37,9 @@ LEAST_FRACTION = 1 / 8  # of a step: below it, the Fisher matrix is damped
 MOST_DAMPING = 1.0
 MOST_SECANTS = 5
 SUBSAMPLE_ROWS = 1024
+LEAST_THINNING = 4
+ROUGH = 1e-7  # tolerance of a fit that is only a start
+SAME_OPTIMUM = 1e-3  # the largest difference of a parameter
 ROWS_PER_PARAMETER = 20
 SUSPICIOUS = 1.2  # ratio of the value on all rows to that on a subsample, at the optimum of the subsample
 LEAST_CURVATURE = 1e-200  # smaller counts as 0: its inverse, the variance, could overflow
@@ -55,6 +59,11 @@ class Objective(Protocol):
     @property
     def passes(self) -> int:
         """How often the rows have been read so far."""
+        ...
+
+    @property
+    def order(self) -> int:
+        """Order of convergence: 2 if the Fisher matrix is the second derivative at the optimum, else 1."""
         ...
 
     def every(self, step: int) -> Objective:
@@ -80,19 +89,44 @@ def solve(
         return lbfgs(objective, start, Solver.LBFGS_MANY_PARAMETERS, bounds)
     if n_parameters > max(n_rows, SMALL_FISHER):
         return lbfgs(objective, start, Solver.LBFGS_FEW_ROWS, bounds)
-    enough = max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * n_parameters)
-    step = min(objective.thinning, n_rows // enough)
-    few = objective.every(step) if step >= 4 else objective
-    if step >= 4 and few.total_weight > 0:
-        rough = solve(few, start, n_rows // step, max(tolerance, 1e-7), stall, bounds)
+    # Rows too few for the parameters have many optima; there the corrected steps are no better.
+    correct = n_rows >= ROWS_PER_PARAMETER * n_parameters
+    few, step = _subsample(objective, n_parameters, n_rows)
+    if step > 1:
+        rough = solve(few, start, n_rows // step, max(tolerance, ROUGH), stall, bounds)
         there = objective(rough.parameters)
         if there.value > SUSPICIOUS * rough.value:
             # Overfitted to the subsample, and perhaps worse on all rows than the initial values.
             here = objective(start)
             if here.value < there.value:
-                return fisher_scoring(objective, start, tolerance, stall, bounds, here=here)
-        return fisher_scoring(objective, rough.parameters, tolerance, stall, bounds, here=there)
-    return fisher_scoring(objective, start, tolerance, stall, bounds)
+                return fisher_scoring(objective, start, tolerance, stall, bounds, here=here, correct=correct)
+        start, known = rough.parameters, there
+    else:
+        known = None
+    return fisher_scoring(objective, start, tolerance, stall, bounds, here=known, correct=correct)
+
+
+def solve_from_each(
+    objective: Objective, starts: Sequence[Vector], n_rows: int, bounds: Bounds | None = None
+) -> list[Solution]:
+    """Minimise from several starts; those that lead to the same optimum of a subsample are followed once.
+
+    Where rows are too few for a subsample, it is a rough fit to all of them that tells.
+    """
+    few, step = _subsample(objective, len(starts[0]), n_rows)
+    distinct: list[Vector] = []
+    for start in starts:
+        end = solve(few, start, n_rows // step, ROUGH, bounds=bounds).parameters
+        if not any(np.abs(end - other).max() < SAME_OPTIMUM for other in distinct):
+            distinct.append(end)
+    return [fisher_scoring(objective, end, bounds=bounds) for end in distinct]
+
+
+def _subsample(objective: Objective, n_parameters: int, n_rows: int) -> tuple[Objective, int]:
+    """Return the objective of every n-th row, and n; of all rows, and 1, where fewer would not save much."""
+    step = min(objective.thinning, n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * n_parameters))
+    few = objective.every(step) if step >= LEAST_THINNING else objective
+    return (few, step) if step >= LEAST_THINNING and few.total_weight > 0 else (objective, 1)
 
 
 def fisher_scoring(
@@ -126,7 +160,7 @@ def fisher_scoring(
         downhill = np.where(free, gradient, 0.0)
         step = -(factor.solve(downhill) if secants is None else secants.solve(factor, downhill))
         promised = -float(gradient @ step) / 2
-        close = _is_close(promised, before, tolerance)
+        close = _is_close(promised, before, tolerance, objective.order)
         if close or decrease < stall:
             return Solution(
                 _clipped(theta + step, lower, upper) if close else theta,
@@ -161,9 +195,9 @@ def _clipped(theta: Vector, lower: Vector, upper: Vector) -> Vector:
     return np.minimum(np.maximum(theta, lower), upper)
 
 
-def _is_close(promised: float, before: float | None, tolerance: float) -> bool:
+def _is_close(promised: float, before: float | None, tolerance: float, order: int) -> bool:
     """Say whether this step, or by extrapolation the next one, is the last worth taking."""
-    falling = promised / before if before else 1.0
+    falling = (promised / before) ** order if before else 1.0
     return promised <= tolerance or (promised <= NEAR and promised * falling <= tolerance / 10)
 
 
@@ -268,18 +302,20 @@ def lbfgs(
     bounds: Bounds | None = None,
     scale: Vector | float = 1.0,
     tolerance: float = 1e-8,
+    stall: float = 1e-12,
 ) -> Solution:
     """Minimise from `start` by gradients alone, for the `reason` in the solver's name.
 
     Each parameter is measured in units of its `scale`, ideally 1 / sqrt(its second derivative). The
-    `tolerance` applies to each derivative with respect to the scaled parameters.
+    `tolerance` applies to each derivative with respect to the scaled parameters. A step that lowers the value
+    by less than `stall`, or than that share of a value above 1, is the last.
     """
 
     def value_and_gradient(at: Vector) -> tuple[float, Vector]:
         here = objective(at * scale)
         return here.value, here.gradient * scale
 
-    options = {"ftol": 1e-12, "gtol": tolerance, "maxiter": 1000}
+    options = {"ftol": stall, "gtol": tolerance, "maxiter": 1000}
     box = None if bounds is None else list(zip(*(bound / scale for bound in bounds), strict=True))
     with one_blas_thread:  # on vectors this short, threads of the library cost more than they save
         result = minimize(

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import Scratch, row_slices
+from temperance.core.blocks import FEW_CLASSES, Scratch, row_slices
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
 SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time: what is computed stays in the cache
@@ -74,13 +74,20 @@ def _exponentials(d: Floats, beta: Floats, scratch: Scratch) -> Floats:
 
 def _gaps_of_others(z: Floats, top: Indices, peak: Floats, scratch: Scratch) -> Floats:
     """Return d, with the top as far below itself as a masked class is: its exponential is 0, too."""
-    if scratch.gaps is not None:
-        return scratch.gaps
-    d = (scratch.buffer() if scratch.keeps_gaps else scratch.d)[: len(z)]
-    _write_gaps(z, peak, d)
-    d[np.arange(len(z)), top] = LOWEST[d.itemsize]
-    scratch.gaps = d if scratch.keeps_gaps else None
-    return d
+
+    def write(d: Floats) -> None:
+        _write_gaps(z, peak, d[: len(z)])
+        d[np.arange(len(z)), top] = LOWEST[d.itemsize]
+
+    return scratch.kept_gaps(write)[: len(z)]
+
+
+def _products(e: Floats, d: Floats, scratch: Scratch) -> Floats:
+    """Return the row sums of e d; of few classes, e is overwritten by the products."""
+    if e.shape[1] >= FEW_CLASSES:
+        return np.einsum("ij,ij->i", e, d)
+    e *= d
+    return scratch.row_sums(scratch.e, len(e))
 
 
 def moments(
@@ -98,11 +105,11 @@ def moments(
     e = _exponentials(d, beta, scratch)
     r[:] = scratch.row_sums(scratch.e, len(z))
     s = 1 + r
-    e *= d
-    np.divide(scratch.row_sums(scratch.e, len(z)), s, out=mu)
+    np.divide(_products(e, d, scratch), s, out=mu)
     if v is not None:
-        e *= d
-        np.divide(scratch.row_sums(scratch.e, len(z)), s, out=v)
+        if z.shape[1] >= FEW_CLASSES:
+            e *= d
+        np.divide(_products(e, d, scratch), s, out=v)
         v -= mu * mu
         np.maximum(v, 0, out=v)
 

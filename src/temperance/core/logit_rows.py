@@ -75,7 +75,7 @@ class LogitRows:
         self._size = kernels_for_size or self.n_rows * self.n_classes
         self._kernels = backend.kernels_for(self._size)
         self._located = False
-        self._scratch = blocks.kept_scratch(values)
+        self._kept_gaps = blocks.room_for_gaps(values)
         self._top = np.empty(self.n_rows, np.intp)
         self._peak = np.empty(self.n_rows, self.dtype)
         self._label_gap = np.empty(self.n_rows if labels is not None else 0)
@@ -120,7 +120,7 @@ class LogitRows:
         """Run `work` over all blocks; the first pass also finds the top of each row."""
         self.passes += 1
         if self._located:
-            blocks.for_each_block(self.values, work, self._scratch)
+            blocks.for_each_block(self.values, work, self._kept_gaps)
             return
 
         def locate_then_work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
@@ -130,7 +130,7 @@ class LogitRows:
                 self._label_gap[i:j] = at_label - self._peak[i:j]
             work(z, i, j, scratch)
 
-        blocks.for_each_block(self.values, locate_then_work, self._scratch)
+        blocks.for_each_block(self.values, locate_then_work, self._kept_gaps)
         self._located = True
         if self._inspect is not None:
             self._inspect(self)
@@ -288,23 +288,23 @@ class LogitRows:
         root = np.sqrt(weights)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector]:
-            x = self._centred(z, i, j)
-            cross = x.T @ others[i:j]
-            x *= root[i:j, None]
-            return x.T @ x, cross
+            d = self._gaps_to_top(z, i, j)
+            cross = d.T @ others[i:j]
+            d *= root[i:j, None]
+            return d.T @ d, cross
 
         gram, cross = self.sum(work)
-        return gram, cross
+        gram -= gram.mean(axis=0)
+        return gram - gram.mean(axis=1, keepdims=True), cross - cross.mean(axis=0)
 
     def cross(self, others: NDArray[np.float64]) -> Vector:
         """Return X' others, for X = z - mean z."""
-        return self.sum(lambda z, i, j, scratch: (self._centred(z, i, j).T @ others[i:j],))[0]
+        (cross,) = self.sum(lambda z, i, j, scratch: (self._gaps_to_top(z, i, j).T @ others[i:j],))
+        return cross - cross.mean(axis=0)
 
-    def _centred(self, z: Floats, i: int, j: int) -> Vector:
-        x = z.astype(np.float64)
-        x -= self._peak[i:j, None]
-        x -= x.mean(axis=1, keepdims=True)
-        return x
+    def _gaps_to_top(self, z: Floats, i: int, j: int) -> Matrix:
+        # Sums of products are centred afterwards: (z - max z) C = (z - mean z), C the centring matrix.
+        return np.subtract(z, self._peak[i:j, None], dtype=np.float64)
 
     def sum(self, work: blocks.BlockWork, width: int = 0, *, threads: bool = True) -> list[Vector]:
         """Add up the arrays of each block, whose rows need at least `width` numbers, in one pass."""

@@ -122,6 +122,11 @@ class _MapObjective(RowObjective):
 class MapLikelihood(_MapObjective):
     """The mean negative log-likelihood as a function of the slopes of one map for all rows: convex."""
 
+    @property
+    def order(self) -> int:
+        """Order of convergence: 2, since the matrix is exact."""
+        return 2
+
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, self.reference, weights, self.prior)
 

@@ -39,7 +39,8 @@ class MixtureLoss(RowObjective):
 
     def __init__(self, rows: LogitRows, weights: Vector | None = None) -> None:
         super().__init__(rows, weights)
-        self.raw, self.uniform = rows.moments(1.0), rows.moments(ALMOST_ZERO)
+        self.raw = rows.moments(1.0, variance=False)
+        self.uniform = rows.moments(ALMOST_ZERO, variance=False)
 
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, weights)
@@ -49,7 +50,7 @@ class MixtureLoss(RowObjective):
         _, u, q = theta
         w = mixture_weights(theta)
         beta = float(np.exp(-theta[0]))
-        value, gradient, curvature = self._evaluate(beta, w, self.rows.moments(beta))
+        value, gradient, curvature = self._evaluate(beta, w, self.rows.moments(beta, variance=False))
         # d beta / d log T = -beta, and the derivatives of the weights
         jacobian = np.array([[-beta * w[0], 0, 0, 0], [0, -1, 1 - q, q], [0, 0, -u, u]])
         return value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T)
@@ -82,11 +83,11 @@ class BrierMixture(MixtureLoss):
 
     def __init__(self, rows: LogitRows, weights: Vector | None = None) -> None:
         super().__init__(rows, weights)
-        self.raw_raw = np.exp(rows.moments(2.0).log_s - 2 * self.raw.log_s)
+        self.raw_raw = np.exp(rows.moments(2.0, variance=False).log_s - 2 * self.raw.log_s)
 
     def _evaluate(self, beta: float, w: Vector, tempered: Moments) -> tuple[float, Vector, Matrix]:
         q = np.exp(self._log_at_label(tempered, beta))
-        twice, shifted = self.rows.moments(2 * beta), self.rows.moments(beta + 1)
+        twice, shifted = self.rows.moments(2 * beta), self.rows.moments(beta + 1, variance=False)
         own = np.exp(twice.log_s - 2 * tempered.log_s)
         mixed = np.exp(shifted.log_s - tempered.log_s - self.raw.log_s)
         flat = np.exp(-self.uniform.log_s)

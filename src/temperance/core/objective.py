@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.links import Link
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.predictors import Predictor
+from temperance.core.predictors import Constant, Predictor
 from temperance.core.quantiles import quantiles
 
 # A subsample of rows in memory keeps at least one row in so many: then its optimum is a useful start.
@@ -133,6 +133,11 @@ class PenalisedMean(ABC):
     thinning = THINNING
     prior: Prior | None = None
 
+    @property
+    def order(self) -> int:
+        """Order of convergence of Fisher scoring: 1, unless its matrix is exact at the optimum."""
+        return 1
+
     def with_prior(self, prior: Prior) -> Self:
         """Return the same with another prior."""
         self._last_point  # noqa: B018  computed here if not before, so that both share it
@@ -209,6 +214,11 @@ class LogLikelihood(RowObjective):
         super().__init__(rows, weights, prior)
         self.predictor, self.link = predictor, link
         self.n_parameters = predictor.n_parameters
+
+    @property
+    def order(self) -> int:
+        """Order of convergence: 2 for one temperature; what the matrix leaves out adds up to the gradient."""
+        return 2 if self.prior is None and isinstance(self.predictor, Constant) else 1
 
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, self.predictor.take(index, rows), self.link, weights, self.prior)

@@ -79,8 +79,11 @@ class SmallRows:
         e = np.exp(self.d if beta == 1 else self.d * self._column(beta))
         e[self.each, self.columns] = 0
         r = self._row_sums(e)
-        e *= self.d
-        mu = self._row_sums(e)
+        if self.n_classes < FEW_CLASSES:
+            e *= self.d
+            mu = self._row_sums(e)
+        else:
+            mu = np.einsum("ij,ij->i", e, self.d)
         mu /= 1 + r
         return r, mu
 

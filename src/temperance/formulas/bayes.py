@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -154,16 +153,12 @@ class BayesianFormula(LogTemperatureFormula):
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs averaged over the posterior of log T, mixed with a little of the uniform."""
+        weights = [*(weight * (1.0 - self.uniform_weight) for weight in NODE_WEIGHTS), self.uniform_weight]
         scales = [*self._over_temperatures(self.reference, rows), ALMOST_ZERO]
-        output = rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, self._weights)
+        output = rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, weights)
         if self.bias is None:
             return output
         return rows.class_bias(output, self.bias_beta, self.bias, self.interactions, self.bias_weight)
-
-    @cached_property
-    def _weights(self) -> list[Array]:
-        """Weights of the nodes and of the uniform distribution."""
-        return [*(weight * (1.0 - self.uniform_weight) for weight in NODE_WEIGHTS), self.uniform_weight]
 
     def _averaged(self, rows: RowFeatures) -> tuple[Array, Array]:
         mean, std = self._log_temperature(rows)
