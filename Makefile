@@ -59,7 +59,7 @@ test-browser: $(VENV)/ready
 
 # What it finds becomes a test in tests/trust. SEED=... runs the same cases again.
 fuzz: $(VENV)/ready
-	$(WORKERS) $(BIN)/python tests/trust/fuzzing.py $(if $(SEED),--seed $(SEED))
+	$(WORKERS) $(BIN)/python tests/trust/fuzzing.py $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON))
 
 # Some faults need the rights of root, to mount a small disk; elsewhere their figure is 0.
 kill: $(VENV)/ready

@@ -2,12 +2,20 @@
 
 import numpy as np
 import pytest
-from fuzzing import METHODS, SLOW_METHODS, DamagedFiles, generated, outcome
+from damaged_files import DamagedFiles
+from fuzz_cases import METHODS, SLOW_METHODS, generated, outcome
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     return DamagedFiles(tmp_path_factory.mktemp("damaged"))
+
+
+def test_a_sound_file_of_every_reader_works(files):
+    for name, (file, content, use) in files.files.items():
+        path = files.copies / file
+        path.write_bytes(content)
+        assert outcome(lambda use=use, path=path: use(path)) == "works", name
 
 
 def test_a_damaged_file_is_refused_or_works(files):

@@ -8,6 +8,9 @@ import pytest
 import temperance
 from temperance import CALIBRATORS, InputError
 from temperance.population import read_population, weak_population, write_population
+from temperance.study import Results
+from temperance.study.example import example_results
+from temperance.study.store import FILE_NAME
 
 METHODS = [key for key in CALIBRATORS if not key.endswith("sgd") and key != "pts-plain"]
 
@@ -128,3 +131,14 @@ def test_a_wide_posterior_has_a_summary_and_an_impossible_one_is_refused(changed
     assert "T of a typical row" in changed("bayes", change(1e29, "standard_errors")).summary()
     with pytest.raises(InputError, match=r"standard error of coefficients must be <= 1e\+30; found 1e\+308"):
         changed("bayes", change(1e308, "standard_errors"))
+
+
+def test_a_store_of_which_sqlite_says_what_is_no_text_is_refused(tmp_path):
+    results = example_results()
+    content = (results.folder / FILE_NAME).read_bytes()
+    assert b"PRIMARY KEY (task, n, draw, method)" in content
+    (tmp_path / FILE_NAME).write_bytes(
+        content.replace(b"PRIMARY KEY (task, n, draw, method)", b"PRIMARY KEY (task, n, draw, m\xe0tho\xe4)")
+    )
+    with pytest.raises(InputError, match="must be the store of a study; it cannot be read"):
+        Results(tmp_path)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from temperance.calibrators.single_temperature import fit_single_temperature, one_temperature, right_and_wrong
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.evidence import Block, maximise_evidence
+from temperance.core.evidence import Block, PenalisedObjective, maximise_evidence
 from temperance.core.features import LOG_ENTROPY_FLOOR, shape_features
 from temperance.core.fit_data import FitData, mean_and_deviation, weighted_sum
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
@@ -34,6 +34,8 @@ LEAST_SPREAD = 0.05  # added to a standard deviation, so that nearly identical r
 RANGE_FACTOR_OF_BAYES = 30.0
 # Rows used to find T0: it is a reference, not a result, so a subsample is enough.
 REFERENCE_ROWS = 8192
+LIMIT_MARGIN = 1e-6  # of log T
+UNBEARABLE = 2.0  # a loss in units of that of equal probabilities, which a high temperature reaches
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,9 @@ def _reference(data: FitData, population: Population, expected: float) -> tuple[
     block = intercept_block(population, expected)
     best = np.log(fit_single_temperature(data, exact=False).temperature)
     found = []
-    for start in (expected, best):
+    # Where no temperature is high enough, a search from the prior would only go to and fro at the limit.
+    starts = (best,) if _needs_more_than_the_limit(objective, best, data.n_classes) else (expected, best)
+    for start in starts:
         off = ((start - expected) / population.intercept_scale) ** 2
         tau = (population.freedom + off) / (population.freedom + 1)
         posterior = maximise_evidence(objective, [block], np.array([start]), data.n_rows, max(tau, 1.0))
@@ -137,6 +141,13 @@ def _reference(data: FitData, population: Population, expected: float) -> tuple[
         found.append((objective(posterior.mode).value * objective.total_weight + tail, posterior))
     chosen = min(found, key=lambda pair: pair[0])[1]
     return float(Log().temperature(chosen.mode)[0]), chosen.taus[block.name]
+
+
+def _needs_more_than_the_limit(objective: PenalisedObjective, best: float, n_classes: int) -> bool:
+    """Say whether the rows are far from any sensible prediction even at the highest temperature."""
+    if best < np.log(TEMPERATURE_MAX) - LIMIT_MARGIN:
+        return False
+    return objective(np.array([best])).value > UNBEARABLE * np.log(n_classes)
 
 
 def _groups(count: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -23,6 +23,7 @@ from temperance.monitoring.change import Change, estimate_change
 from temperance.monitoring.evidence import CheckSums, Evidence, evidence_of
 from temperance.monitoring.history import History, open_history
 from temperance.monitoring.limits import TOLERANCE, Limits, allowed, baseline_of
+from temperance.monitoring.predictions import PredictionSums
 from temperance.monitoring.record import Record
 from temperance.monitoring.residuals import LabelledSums
 from temperance.monitoring.result import Check
@@ -139,6 +140,12 @@ class _Look:
                 f"{path} must be a history of this calibrator; found checks of another one (the first on "
                 f"{record.date[:10]}). Begin a new history for each calibrator."
             )
+        found, own = (_sizes(sums) for sums in (record.predictions, self.batch.predictions))
+        if found != own:
+            raise InputError(
+                f"the checks in {path} must count (classes, quantiles) = {own}; found {found} in that of "
+                f"{record.date[:10]}. Remove its line, or begin a new history."
+            )
         for argument, value in (("tolerance", self.limits.tolerance), ("alpha", self.alpha)):
             begun = getattr(record, argument)
             if begun != value:
@@ -214,6 +221,10 @@ class _Look:
             return None
         distinct = {record.rows_digest: record.predictions for record in records}
         return compare_with_baseline(list(distinct.values()), baseline_of(self.model), self.alpha)
+
+
+def _sizes(sums: PredictionSums) -> tuple[int, int]:
+    return len(sums.predicted), len(sums.confidence)
 
 
 def _counted_before(records: Sequence[Record], batch: Batch, name: str) -> Record | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from temperance.errors import InputError
 from temperance.monitoring.predictions import PredictionSums
+from temperance.monitoring.record_reading import check_texts_and_numbers, read_labelled, read_predictions
 from temperance.monitoring.residuals import LabelledSums
 
 VERSION = 1
@@ -74,13 +75,14 @@ def read_record(line: bytes) -> Record:
         plain = json.loads(line)
         if plain.pop("temperance_history") != VERSION:
             raise ValueError("another version of the format")
-        labelled = plain.pop("labelled")
+        check_texts_and_numbers(plain)
+        predictions, labelled = read_predictions(plain.pop("predictions")), plain.pop("labelled")
         return Record(
-            predictions=_sums(PredictionSums, plain.pop("predictions")),
-            labelled=None if labelled is None else _sums(LabelledSums, labelled),
+            predictions=predictions,
+            labelled=None if labelled is None else read_labelled(labelled, len(predictions.predicted)),
             **plain,
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"must be a check written by this version; found {error}.") from None
 
 
@@ -88,16 +90,3 @@ def _plain(sums: PredictionSums | LabelledSums) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(sums).items()
     }
-
-
-def _sums(kind: Any, plain: dict[str, Any]) -> Any:
-    """Return sums of the right shapes, all of them finite."""
-    arrays = {
-        item.name: np.asarray(plain[item.name], np.float64)
-        if isinstance(plain[item.name], list)
-        else plain[item.name]
-        for item in fields(kind)
-    }
-    if set(arrays) != set(plain) or not all(np.isfinite(value).all() for value in arrays.values()):
-        raise ValueError("other sums than a check has")
-    return kind(**arrays)

@@ -189,7 +189,13 @@ def _connect(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorname", "").startswith(_OF_THE_SYSTEM):
             raise OSError(f"{path} cannot be used: {error}") from error
-        raise InputError(f"{path} must be the store of a study; it cannot be read ({error}).") from error
+        raise _unreadable(path, error) from error
+    except UnicodeDecodeError as error:  # in what SQLite says of a damaged file
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} must be the store of a study; it cannot be read ({error}).")
 
 
 def _seed(path: Path, text: object) -> int:
