@@ -13,7 +13,7 @@ import pytest
 from temperance import make_calibrator
 from temperance.data import simulate
 
-CALLS_FOR_ONE_ROW = {"ts": 31, "hts": 55, "bts": 58, "lts": 61, "mono": 62, "pts": 84, "bayes": 145}
+CALLS_FOR_ONE_ROW = {"ts": 31, "hts": 55, "bts": 58, "lts": 61, "mono": 62, "pts": 84, "bayes": 150}
 """Calls of Python and of C functions that `predict_proba` of one row makes."""
 
 PASSES = {

@@ -6,7 +6,8 @@ from core_reference import draw
 from scipy.special import log_softmax
 
 from temperance.core import descent, evidence, fisher, frequencies, logit_rows
-from temperance.core.class_bias import ClassBiasLikelihood, Offsets, add_class_bias
+from temperance.core.biased_rows import Offsets, add_class_bias
+from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.kernels import mixed
 from temperance.core.links import Softplus
@@ -120,7 +121,7 @@ def test_secants_correct_a_matrix_that_misjudges_the_curvature_but_not_within_bo
     curvature, optimum = np.array([[2.0, 0.6], [0.6, 1.0]]), np.array([1.0, -2.0])
 
     class Bowl:
-        noise, total_weight, thinning, passes = 0.0, 50.0, 1, 0
+        noise, total_weight, thinning, passes, order = 0.0, 50.0, 1, 0, 1
 
         def __call__(self, theta):
             gradient = curvature @ (theta - optimum)

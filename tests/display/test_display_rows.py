@@ -5,6 +5,7 @@ import pytest
 
 from temperance import InputError, metrics
 from temperance.comparison import LearningCurve
+from temperance.comparison.difference import Difference
 from temperance.display import (
     ConfidenceDisplay,
     DifferencesDisplay,
@@ -107,10 +108,12 @@ def test_differences_are_means_over_the_same_rows(comparison):
     reference = comparison.results[display.reference].row_nll
     for at, name in enumerate(display.methods):
         rows = comparison.results[name].row_nll - reference
-        half = 1.959964 * rows.std(ddof=1) / np.sqrt(len(rows))
+        interval = Difference.of(rows, np.full(len(rows), 1 / len(rows))).interval(0.95)
+        half = 1.96 * rows.std(ddof=1) / np.sqrt(len(rows))
         assert display.value[at] == pytest.approx(rows.mean(), abs=1e-12)
-        assert display.high[at] - display.value[at] == pytest.approx(half, rel=1e-6, abs=1e-12)
-        assert display.value[at] - display.low[at] == pytest.approx(half, rel=1e-6, abs=1e-12)
+        assert display.low[at] == pytest.approx(interval.low, abs=1e-12)
+        assert display.high[at] == pytest.approx(interval.high, abs=1e-12)
+        assert display.high[at] - display.low[at] == pytest.approx(2 * half, rel=0.1, abs=1e-12)
 
 
 def test_a_learning_curve_has_one_standard_error_on_each_side(curve):

@@ -44,9 +44,7 @@ def problem(n_rows, n_classes, seed=0):
 
 
 def family(rows):
-    return Recalibration(
-        recalibration.log_probabilities(rows.probs, np.float64), rows.labels, rows.class_totals
-    )
+    return Recalibration(recalibration.log_probabilities(rows.probs, np.float64), rows.labels)
 
 
 def test_effective_parameters_are_the_trace_that_theory_asks_for():

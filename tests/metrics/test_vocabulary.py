@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
 from temperance.metrics import vocabulary
-from temperance.metrics.decomposition import recalibrated_losses
+from temperance.metrics.decomposition import Recalibrations
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.recalibration import Recalibration, Recalibrator, fit_temperature
 from temperance.metrics.series_rows import SeriesRows
@@ -141,5 +141,5 @@ def test_five_folds_read_the_rows_about_as_often_as_one_fit(task, monkeypatch):
 
     monkeypatch.setattr("temperance.metrics.decomposition.open_recalibration", remember)
     probs = np.exp(log_softmax(logs.astype(float), axis=1))
-    recalibrated_losses(check_rows(probs, labels), 5, np.random.default_rng(0))
+    Recalibrations(check_rows(probs, labels)).out_of_fold(5, np.random.default_rng(0))
     assert opened[0].rows.passes <= 7  # the tops, three or four betas for the fits, one for each loss

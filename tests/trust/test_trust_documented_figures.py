@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
@@ -37,7 +38,7 @@ def test_without_a_maximum_one_observation_of_log_t_near_0_decides(weights, wors
         log_p = log_softmax(logits / np.exp(log_t), axis=1)[np.arange(20), labels]
         return log_t**2 / 2 - counted @ log_p
 
-    with pytest.warns(UserWarning, match="held near 1 by a weak prior"):
+    with pytest.warns(UserWarning, match="A weak prior keeps the temperature near 1"):
         cal = TemperatureScaling().fit(logits, labels, weights)
     best = minimize_scalar(penalised, bounds=(-5, 5), method="bounded", options={"xatol": 1e-10})
     assert np.log(cal.temperature_) == pytest.approx(best.x, abs=1e-5)
@@ -97,9 +98,12 @@ def test_a_difference_over_rows_of_equal_weight_has_the_usual_standard_error():
     found = Difference.of(rows, np.full(5, 0.2))
     assert found.value == pytest.approx(rows.mean(), rel=1e-12)
     assert found.error == pytest.approx(rows.std(ddof=1) / np.sqrt(5), rel=1e-12)
-    low, high = found.interval(0.9).low, found.interval(0.9).high
-    assert (high - low) / 2 / found.error == pytest.approx(1.6448536269514722, rel=1e-12)
-    assert (high + low) / 2 == pytest.approx(found.value, rel=1e-12)
+    assert found.skewness == pytest.approx(stats.skew(rows) / np.sqrt(5), rel=1e-12)
+    assert found.rows == pytest.approx(5)
+    symmetric = Difference.of(np.array([-0.3, -0.1, 0.0, 0.1, 0.3]), np.full(5, 0.2))
+    wanted = stats.t(4).ppf(0.95) * symmetric.error
+    assert symmetric.interval(0.9).high == pytest.approx(wanted, rel=1e-12)
+    assert symmetric.interval(0.9).low == pytest.approx(-wanted, rel=1e-12)
 
 
 def test_one_row_has_no_finite_error():

@@ -140,7 +140,7 @@ def test_a_folder_that_vanishes_is_named(is_open, tmp_path, monkeypatch):
         with atomic_file(folder / "out.npz"):
             shutil.rmtree(folder)
 
-    with pytest.raises(FileNotFoundError, match=r"the folder .*gone does not exist\. Make it first"):
+    with pytest.raises(FileNotFoundError, match=r"the folder .*gone does not exist\. Create it first"):
         write()
 
 

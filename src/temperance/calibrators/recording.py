@@ -100,14 +100,14 @@ def _judge(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyAr
     """
     weight = np.ones(rows.n_rows) if weights is None else weights
     slices = row_slices(rows.n_rows, max(1, JUDGED_LOGITS // rows.n_classes))
-    blocks = [rows] if len(slices) == 1 else [rows.take(part) for part in slices]
-    sums, judged = np.zeros((1, rows.n_classes)), []
-    for block, part in zip(blocks, slices, strict=True):
+    sums, judged, passes = np.zeros((1, rows.n_classes)), [], 0
+    for part in slices:
+        block = rows if len(slices) == 1 else rows.take(part)
         block_sums, *columns = _judge_block(model, block, weight[part])
         sums += block_sums
         judged.append(columns)
-    if len(blocks) > 1:
-        rows.passes += blocks[0].passes
+        passes = 0 if block is rows else block.passes  # which are parts of one pass
+    rows.passes += passes
     return sums, *(np.concatenate(column) for column in zip(*judged, strict=True)), weight
 
 

@@ -198,7 +198,7 @@ def _clipped(theta: Vector, lower: Vector, upper: Vector) -> Vector:
 def _is_close(promised: float, before: float | None, tolerance: float, order: int) -> bool:
     """Say whether this step, or by extrapolation the next one, is the last worth taking."""
     falling = (promised / before) ** order if before else 1.0
-    return promised <= tolerance or (promised <= NEAR and promised * falling <= tolerance / 10)
+    return promised <= tolerance or (promised <= NEAR and promised * falling <= tolerance / 10**order)
 
 
 def _adapt(damping: float, fraction: float) -> float:

@@ -75,7 +75,8 @@ class LogitRows:
         self._size = kernels_for_size or self.n_rows * self.n_classes
         self._kernels = backend.kernels_for(self._size)
         self._located = False
-        self._kept_gaps = blocks.room_for_gaps(values)
+        # Only fits make many passes.
+        self._kept_gaps = None if labels is None else blocks.room_for_gaps(values)
         self._top = np.empty(self.n_rows, np.intp)
         self._peak = np.empty(self.n_rows, self.dtype)
         self._label_gap = np.empty(self.n_rows if labels is not None else 0)
