@@ -38,7 +38,7 @@ SIDEWAYS = "document.documentElement.scrollWidth - innerWidth"
 
 
 def few_rows():
-    """Return 60 rows of 3 classes, judged by cross-validation."""
+    """Return 60 rows of 3 classes, evaluated by cross-validation."""
     task = simulate(60, 3, random_state=5)
     return compare(task.logits, task.labels, methods=["ts", "hts", "bts", "mono"], folds=3, draws=5)
 

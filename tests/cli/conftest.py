@@ -23,7 +23,7 @@ def _few_resamples(monkeypatch):
 
 @pytest.fixture(scope="session")
 def judged():
-    """Return 200 rows of 4 classes to judge by, of the same classifier as `task`."""
+    """Return 200 test rows of 4 classes, of the same classifier as `task`."""
     return simulate(n_rows=200, n_classes=4, random_state=8)
 
 

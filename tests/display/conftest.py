@@ -21,13 +21,13 @@ def _tidy():
 
 @pytest.fixture(scope="session")
 def rows():
-    """Return 1200 rows of 4 classes: half to fit to, half to judge on."""
+    """Return 1200 rows of 4 classes: half to fit, half to test."""
     return simulate(1200, 4, random_state=6)
 
 
 @pytest.fixture(scope="session")
 def comparison(rows):
-    """Return four methods judged on a test set."""
+    """Return four methods evaluated on a test set."""
     z, y = rows.logits, rows.labels
     return compare(z[:600], y[:600], z[600:], y[600:], ["ts", "hts", "ets", "bayes"], draws=10)
 

@@ -19,7 +19,7 @@ COLUMNS = "labels are whole numbers, the columns of the logits: not 2 where X ha
 NAMES = "the arguments of fit are called logits and labels"
 WORDS = "refused, as it must be, but in words of logits and classes rather than of features"
 OBJECTS = "logits are numbers; an array of objects is refused, not converted"
-NO_FIT_TRANSFORM = "rows that were calibrated on are not to be judged by: there is no fit_transform"
+NO_FIT_TRANSFORM = "a fit must not be evaluated on its own rows: there is no fit_transform"
 
 # Each of these checks must fail; one that passes must be removed from the list.
 EXPECTED = {

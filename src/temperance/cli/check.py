@@ -53,7 +53,7 @@ WIDTH = 78
 @click.option(
     "--history", type=FILE, help="JSON Lines file of all checks; created if missing, then appended to."
 )
-@click.option("--report", type=FILE, help="Write a page of all checks to FILE, HTML.")
+@click.option("--report", type=FILE, help="Write an HTML page of all checks to PATH.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 0.5),
