@@ -31,8 +31,9 @@ calibration and refinement parts is that of the best recalibrator of their famil
 The difference is that of two classifiers on the same rows, as `compare` shows it. The gain of the ECE that
 `compare` shows has no interval: noise adds more to the smaller of two calibration errors.
 
-Where the truth is 0, an interval with two tails has nothing below it to miss, and covers at least 97.5 % of
-the time. Such cells are counted apart.
+Where the truth is 0 no interval can lie below it. Intervals of calibration parts, which have two tails, then
+cover 97.5 % of the time. Those of calibration errors have one tail there, and cover 95 %. Such cells are
+counted apart.
 """
 
 CONSERVATIVE = """\
