@@ -107,7 +107,7 @@ class Scratch:
         self._shape = (max(n_rows, FEWEST_ROWS), n_classes)
         self._dtype = dtype
         self._gaps, self._start = gaps, 0
-        # Not cached properties, whose lock takes longer than a row of few classes.
+        # No cached properties: their lock takes longer than a row with few classes.
         self._read: Floats | None = None
         self._d: Floats | None = None
         self._e: Floats | None = None
@@ -231,7 +231,7 @@ def _lane(
 
 
 class _OneBlasThread:
-    """Hold the linear algebra library to one thread inside the context, whatever thread that is entered in.
+    """Limit the linear algebra library to one thread inside the context, whichever thread enters it.
 
     The limit applies to the whole process: the first pass to start sets it, the last to end removes it.
     """
@@ -278,7 +278,7 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork, gaps: KeptGaps | 
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = block_rows(n_classes, dtype.itemsize)
-    if n_rows <= size:  # with as little Python as can be: one row is what a service asks for
+    if n_rows <= size:  # with as little Python as possible: a service asks for one row at a time
         scratch = Scratch(n_rows, n_classes, dtype, gaps)
         with np.errstate(all="ignore"):
             work(scratch.block(values, 0, n_rows), 0, n_rows, scratch)

@@ -75,7 +75,7 @@ class _HeldRows(LogitRows):
         return _HeldRows(self._gaps[index], self.labels[index], self._top[index])
 
     def moments(self, beta: Vector | float, *, variance: bool = False) -> Moments:
-        """Return the moments but for the variance, which a gradient does not need."""
+        """Return the moments except the variance, which a gradient does not need."""
         e = np.exp(np.reshape(beta, (-1, 1)) * self._gaps)
         s = e.sum(axis=1)
         return Moments(np.log(s), np.einsum("ij,ij->i", e, self._gaps) / s, np.empty(0))

@@ -27,8 +27,8 @@ from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import FEW_CLASSES, Scratch, row_slices
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
-SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time: what is computed stays in the cache
-FEWEST_COMPARED = 4096  # numbers from which on comparisons take less time than a search
+SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time, so that the results stay in the cache
+FEWEST_COMPARED = 4096  # with at least this many numbers, comparisons take less time than a search
 MOST_COMPARED = 64  # knots; a number is compared with each, and their count is one byte
 SEGMENTS_IN_THREADS = False  # sorting numbers into segments holds Python's lock
 FARTHEST = 1e15  # stands for the negative log-probability of a masked class
@@ -73,7 +73,7 @@ def _exponentials(d: Floats, beta: Floats, scratch: Scratch) -> Floats:
 
 
 def _gaps_of_others(z: Floats, top: Indices, peak: Floats, scratch: Scratch) -> Floats:
-    """Return d, with the top as far below itself as a masked class is: its exponential is 0, too."""
+    """Return d, with the top treated like a masked class, so that its exponential is 0 too."""
 
     def write(d: Floats) -> None:
         _write_gaps(z, peak, d[: len(z)])
@@ -140,7 +140,7 @@ def _mapped(
 
 
 def _segments(e: Matrix, knots: Vector) -> Indices:
-    """Return how many knots, the first left out, each number has reached: vector loops, unlike a search."""
+    """Return how many knots after the first each number has reached, by vector loops, unlike a search."""
     if len(knots) > MOST_COMPARED or e.size < FEWEST_COMPARED:
         return knots[1:].searchsorted(e, side="right")
     count, reached = np.zeros(e.shape, np.uint8), np.empty(e.shape, np.bool_)

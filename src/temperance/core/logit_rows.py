@@ -27,9 +27,9 @@ Index = slice | NDArray[np.intp]
 IMPOSSIBLE = 2e4
 # Numbers in one product of a Gram matrix: enough for the linear algebra library to run at full speed.
 GRAM_SIZE = 1 << 20
-SEGMENT_COST = 8  # of sums over segments, relative to moments, in NumPy
-MIXED_NUMBERS = 1 << 15  # that a mixture holds at a time: its nodes times some rows, within the cache
-ROW_SCRATCH = 1024  # numbers that the moments of a row of segments take
+SEGMENT_COST = 8  # cost of sums over segments, relative to moments, in NumPy
+MIXED_NUMBERS = 1 << 15  # held at a time by a mixture: its nodes times some rows, within the cache
+ROW_SCRATCH = 1024  # numbers that the moments of a row's segments need
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
 """From rows and their sums of p, p r and p r^2 over segments to arrays that are summed over blocks."""

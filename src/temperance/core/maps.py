@@ -12,8 +12,8 @@ come from sums over the classes of each segment (`kernels`), since q_i q_j = q_j
     gradient of w:  q_label - E_p q            Hessian: Cov_p q, positive semi-definite: convex in w
     Cov(q_i, q_j) = (rest_i - E q_i) E q_j     for i < j; rest_i: q_i of a class beyond segment i
 
-So a covariance is never written out for a row: sums over rows of such products are products of matrices, and
-sums along a row of it are running sums. Arrays are (segments, rows), so that both run along the rows.
+So no covariance matrix is formed for a row: sums over rows of such products are matrix products, and sums
+along a row of the matrix are running sums. Arrays are (segments, rows), so that both run along the rows.
 
 `RowMapLikelihood` lets the slopes of a row be w / (T(z) / T0), with log w and log T linear in parameters.
 """
@@ -38,7 +38,7 @@ from temperance.core.top_label import EMPHASIS, LEAST
 STEEPEST = 12.0  # of the absolute log of a slope: beyond, a class is practically certain or impossible
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)
-_CLOSED = np.diff(KNOTS)[:, None]  # the last segment has no end, and nothing lies beyond it
+_CLOSED = np.diff(KNOTS)[:, None]  # the last segment is unbounded, and nothing lies beyond it
 
 
 def lengths(e: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -48,9 +48,9 @@ def lengths(e: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _RowMoments:
-    """What some rows tell of their slopes: log-probabilities, q of the label, E q, rest - E q, Var q."""
+    """Moments of some rows for the slopes: log-probabilities, q of the label, E q, rest - E q, Var q."""
 
-    log_sum: Vector  # of p over p of the top class
+    log_sum: Vector  # log of the sum of p / p of the top class
     label: Matrix
     mean: Matrix
     ahead: Matrix
@@ -67,7 +67,7 @@ class _RowMoments:
         return upper + upper.T + np.diag(self.variance @ share)
 
     def row_sums_of_covariances(self) -> Matrix:
-        """Return of each row the sums along the rows of its Cov q, (segments, rows)."""
+        """Return the row sums of Cov q for each data row, (segments, rows)."""
         result = self.variance.copy()
         result[:-1] += self.ahead[:-1] * np.cumsum(self.mean[:0:-1], axis=0)[::-1]
         result[1:] += self.mean[1:] * np.cumsum(self.ahead[:-1], axis=0)
@@ -218,8 +218,8 @@ def _with_top_label(
 ) -> tuple[Vector, Matrix, Matrix, Matrix]:
     """Return value and derivatives by the logs of the slopes, from the moments of q times the slopes.
 
-    These are of each row its value, its gradient, and the sums along the rows of its Fisher matrix; and the
-    sum over all rows of share times that matrix. `mean` is the derivative of the log confidence.
+    For each data row: its value, its gradient, and the row sums of its Fisher matrix; then the
+    sum over all data rows of share times that matrix. `mean` is the derivative of the log confidence.
     """
     confidence = np.exp(-m.log_sum)
     doubt = np.maximum(-np.expm1(-m.log_sum), LEAST)

@@ -2,8 +2,8 @@
 
     h_0 = x,   h_l = max(0, h_{l-1} W_l + b_l),   a = h_L . w + b
 
-The parameters are one vector: for each layer its weights, row by row, then its biases. What goes into a layer
-is held as (units, rows), so that all loops run along the rows.
+The parameters are one vector: for each layer its weights, row by row, then its biases. The inputs of a
+layer are held as (units, rows), so that all loops run along the rows.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Network:
         return self._layer_inputs(theta)[-1][0]
 
     def _layer_inputs(self, theta: Vector) -> list[Matrix]:
-        """Return what goes into each layer, and at last a: (units, rows). The last theta is remembered."""
+        """Return the inputs of each layer, and finally a, as (units, rows); kept for the last theta."""
         if not np.array_equal(self._last_theta, theta):
             self._last_inputs, self._last_theta = self._forward(theta), theta.copy()
         return self._last_inputs
@@ -98,7 +98,7 @@ class Network:
     def _backwards(
         self, theta: Vector, delta: Matrix, rows: slice = slice(None)
     ) -> Iterator[tuple[Matrix, Matrix]]:
-        """Yield what went into each layer and the derivative by what came out, from the last to the first."""
+        """Yield each layer's inputs and the derivative by its outputs, from the last layer to the first."""
         layers = [weights for weights, _ in self.layers(theta)]
         went_in = [h[:, rows] for h in self._layer_inputs(theta)[:-1]]
         for weights, h in zip(reversed(layers), reversed(went_in), strict=True):

@@ -1,7 +1,7 @@
 """What a temperature may depend on: a = a(row; theta), the predictor that a link turns into T.
 
     Constant   a = theta, one number for all rows
-    Linear     a = Phi theta, of features stored for each row and, on request, the logits less their mean
+    Linear     a = Phi theta, with features stored for each row and, on request, the centred logits
     Grouped    a = theta[group of the row]
     ByClass    a = Phi theta + shift[class of the row]
     Network    a = MLP(inputs of the row; theta)            (in `network`)
@@ -43,12 +43,12 @@ class Predictor(Protocol):
 
 
 class Constant:
-    """a = theta: what depends on a alone is computed once, not for each row."""
+    """a = theta: values that depend on a alone are computed once, not for each row."""
 
     n_parameters = 1
 
     def predict(self, theta: Vector) -> Vector:
-        """Return the a that all rows share, (1,)."""
+        """Return the one a for all rows, (1,)."""
         return theta
 
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
