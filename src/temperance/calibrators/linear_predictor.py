@@ -120,7 +120,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
 
     def _fit(self, data: FitData) -> Model:
         if self.solver == "sgd":
-            data.require_in_memory("solver='sgd' takes rows at random")
+            data.require_in_memory("solver='sgd' draws rows at random")
         if self.formula_type.uses_logits:
             data.total(partial(_require_unmasked, type(self).__name__))
         single = fit_single_temperature(data, exact=False)

@@ -149,7 +149,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
 
     def _fit(self, data: FitData) -> Model:
         if self.solver == "sgd":
-            data.require_in_memory("solver='sgd' takes rows at random")
+            data.require_in_memory("solver='sgd' draws rows at random")
         count = min(self.top_k, data.n_classes)
         mean, scale = np.zeros(count), np.ones(count)  # the paper used raw inputs
         if self.solver == "exact":
