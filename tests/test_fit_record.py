@@ -7,6 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+import temperance
 from temperance import CalibratedClassifier, InputError, TemperatureScaling, load, logits_from_probs
 from temperance.calibrators import recording
 from temperance.core.blocks import BFloat16
@@ -222,4 +223,4 @@ def test_the_date_is_that_of_the_fit_or_of_the_build(task, monkeypatch):
 
 def test_the_summary_ends_with_where_the_fit_came_from(method, fitted):
     *_, last = fitted(method).summary().splitlines()
-    assert last == "fitted on logits, 2026-01-01, temperance 0.1.0"
+    assert last == f"fitted on logits, 2026-01-01, temperance {temperance.__version__}"

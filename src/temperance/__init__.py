@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from temperance.sklearn import CalibratedClassifier
     from temperance.validation import InputError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CALIBRATORS",
