@@ -26,9 +26,10 @@ def test_every_promise_names_tests_that_exist():
     promises = [line for line in PAGE.read_text().splitlines() if line.startswith("| **")]
     assert len(promises) > 8
     for promise in promises:
-        links = re.findall(r"\]\(([^)]+)\)", promise)
-        assert links, promise
-        assert not [link for link in links if not (PAGE.parent / link).is_file()]
+        files = re.findall(r"`(tests/[^`]+)`|\]\(([^)]+)\)", promise)
+        assert files, promise
+        found = [ROOT / test if test else PAGE.parent / page for test, page in files]
+        assert not [file for file in found if not file.is_file()]
 
 
 def test_the_tables_are_those_of_the_stored_figures(reliability):
