@@ -26,7 +26,7 @@ def draw(speed: Speed, path: Path) -> None:
             found = [(x, y) for x, y in points if y is not None]
             if not found:
                 continue
-            wrong = any(speed.mark(contender, size) for size in SHOWN)
+            wrong = any(speed.mark(contender, size, "fit_cpu") for size in SHOWN)
             style = "--" if wrong else "-"
             thick = 2.6 if contender == REFERENCE else 1.5
             axes.plot(
@@ -40,6 +40,7 @@ def draw(speed: Speed, path: Path) -> None:
             [n * k for n, k in SHOWN], [f"{n:,} x {k:,}" for n, k in SHOWN], rotation=20, ha="right"
         )
         axes.minorticks_off()
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.grid(color="#dddddd", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
         label_ends(axes, ends)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from peers.plan import CONTENDERS, LARGEST, REFERENCE, SIZES, Contender
 from peers_results import Results, Row
 
-NOTHING = "n/a"
+NOTHING, NOT_RUN = "n/a", "not run"
 TOLERANCE = 1e-3  # of T, as for the hard inputs
 AHEAD, NEGLIGIBLE = 0.95, 1e-6  # ratios of times closer to 1, and smaller errors of T, are ties
 TIMES = {
@@ -68,15 +68,20 @@ class Speed:
         found, best = (self.value(contender, size, name) for name in ("temperature", "best_temperature"))
         return abs(found / best - 1) if found is not None and best else None
 
-    def mark(self, contender: Contender, size: Size) -> str:
+    def mark(self, contender: Contender, size: Size, name: str) -> str:
         """Return a star for a time in which a wrong temperature was found."""
         error = self.error(contender, size)
-        return "\\*" if error is not None and error > TOLERANCE else ""
+        wrong = error is not None and error > TOLERANCE
+        return "\\*" if wrong and not name.startswith("predict") else ""
 
     def missing(self, contender: Contender, size: Size) -> str:
         """Return why there is no number."""
+        if contender.n_classes not in (None, size[1]):
+            return NOTHING
         row = self.row(contender, size)
-        return row["problem"].split(":")[0] if row and row["problem"] else NOTHING
+        if row is None:
+            return NOT_RUN
+        return row["problem"].split(":")[0] or NOTHING
 
 
 def by_size(
@@ -93,7 +98,7 @@ def ratios(speed: Speed, name: str) -> str:
 
     def entry(contender: Contender, size: Size) -> str:
         ratio = speed.ratio(contender, size, name)
-        return "" if ratio is None else short(ratio) + speed.mark(contender, size)
+        return "" if ratio is None else short(ratio) + speed.mark(contender, size, name)
 
     return by_size(speed, entry)
 
@@ -103,13 +108,15 @@ def passes(speed: Speed, name: str) -> str:
 
     def entry(contender: Contender, size: Size) -> str:
         value = speed.value(contender, size, name)
-        return "" if value is None else short(value) + speed.mark(contender, size)
+        return "" if value is None else short(value) + speed.mark(contender, size, name)
 
     return by_size(speed, entry)
 
 
 def second_thread(speed: Speed) -> str:
     """Return how many times as fast a fit is with two threads, by wall time."""
+    if not any(threads == 2 for *_, threads in speed.rows):
+        return f"*{NOT_RUN.capitalize()} yet.*"
 
     def entry(contender: Contender, size: Size) -> str:
         one, two = (speed.value(contender, size, "fit_wall", threads) for threads in (1, 2))
@@ -169,7 +176,7 @@ def ahead(speed: Speed, inputs: Sequence[Row]) -> str:
                 for size in SIZES
                 if (ratio := speed.ratio(peer, size, name)) is not None
                 and ratio < AHEAD
-                and not speed.mark(peer, size)
+                and not speed.mark(peer, size, name)
             ]
             if faster:
                 lines.append(f"- {peer.library}, {what}, time as a multiple of ours: {', '.join(faster)}")
