@@ -9,6 +9,7 @@ from scipy.special import log_softmax, softmax
 
 from temperance import TemperatureScaling
 from temperance.calibrators import TemperatureCalibrator
+from temperance.data import simulate
 
 # Bayes has a prior, so rows that are all right are not special.
 LIKELIHOOD_ALONE = pytest.mark.parametrize("method", [key for key in CLASS_KEEPING if key != "bayes"])
@@ -181,3 +182,13 @@ def test_a_few_errors_in_many_rows_are_not_overlooked(method, seed, fit):
 def mean_log_loss(cal, logits, labels):
     """Return the NLL by way of logarithms: probabilities underflow here."""
     return -log_softmax(cal.transform(logits), axis=1)[np.arange(len(labels)), labels].mean()
+
+
+@pytest.mark.parametrize(("scale", "limit"), [(1e9, "upper"), (1e-9, "lower")])
+def test_logits_of_an_extreme_scale_are_not_called_chance(scale, limit):
+    task = simulate(300, 4, random_state=0)
+    with pytest.warns(
+        UserWarning, match=f"temperature is at its {limit} limit.*: scale the logits"
+    ) as caught:
+        TemperatureScaling().fit(scale * task.logits, task.labels)
+    assert not [warning for warning in caught if "chance" in str(warning.message)]

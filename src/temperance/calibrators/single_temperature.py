@@ -63,7 +63,7 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
     start = np.array([np.log(_typical_gap(data))])
     solution = solve(objective, start, data.n_rows, bounds=_BOUNDS)
     right, wrong = counts or _count(data)
-    reason = _degenerate_reason(data.n_rows, right, wrong, solution)
+    reason = _degenerate_reason(data, right, wrong, solution)
     if reason is not None:
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
         prior = Prior(np.zeros(1), np.full((1, 1), 1 / data.total_weight))
@@ -78,18 +78,24 @@ def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
     return LogLikelihood(rows, Constant(), Log(), weights)
 
 
-def _degenerate_reason(n_rows: int, right: int, wrong: int, solution: Solution) -> str | None:
+def _degenerate_reason(data: FitData, right: int, wrong: int, solution: Solution) -> str | None:
     """Say why the labels cannot determine a temperature, if so."""
     if not wrong:
         return (
-            f"All {n_rows} rows are classified right (no class has a larger logit than the label's), "
+            f"All {data.n_rows} rows are classified right (no class has a larger logit than the label's), "
             "so they cannot show whether the classifier is overconfident"
         )
-    if solution.parameters[0] >= _BOUNDS[1][0]:
+    if solution.parameters[0] >= _BOUNDS[1][0] and not data.total(_advantage)[0] > 0:
         chance = "The labels agree with the logits no better than chance"
-        all_wrong = f"All {n_rows} rows are classified wrong"
+        all_wrong = f"All {data.n_rows} rows are classified wrong"
         return f"{chance if right else all_wrong}: check that labels and columns match"
     return None
+
+
+def _advantage(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    """Return how far the labels' logits are above the mean of their rows: above 0, a best T exists."""
+    above = rows.label_gap + rows.peak - rows.mean()
+    return (np.asarray(above.sum() if weights is None else weights @ above),)
 
 
 def _count(data: FitData) -> tuple[int, int]:
@@ -119,6 +125,8 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
         )
     elif single.temperature <= TEMPERATURE_MIN * (1 + 1e-9):
         message = f"The temperature is at its lower limit, {TEMPERATURE_MIN:g}: scale the logits up."
+    elif single.temperature >= TEMPERATURE_MAX * (1 - 1e-9):
+        message = f"The temperature is at its upper limit, {TEMPERATURE_MAX:g}: scale the logits down."
     else:
         return
     warnings.warn(message, UserWarning, stacklevel=4)
