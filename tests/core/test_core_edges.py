@@ -132,3 +132,20 @@ def test_secants_correct_a_matrix_that_misjudges_the_curvature_but_not_within_bo
     plain = fisher.fisher_scoring(Bowl(), np.zeros(2)).iterations
     assert fisher.fisher_scoring(Bowl(), np.zeros(2), correct=True).iterations < plain
     assert fisher.fisher_scoring(Bowl(), np.zeros(2), correct=True, bounds=wide).iterations == plain
+
+
+@pytest.mark.parametrize(("n_rows", "steps"), [(99, []), (100, [2]), (160, [3])])
+def test_a_subsample_chooses_the_prior_of_frequencies_where_it_is_large_enough(n_rows, steps, monkeypatch):
+    monkeypatch.setattr(frequencies, "SUBSAMPLE_ROWS", 50)
+    monkeypatch.setattr(frequencies, "ROWS_PER_CLASS", 1)
+    taken = []
+
+    class Watched(frequencies.ProbabilityRows):
+        def every(self, step):
+            taken.append(step)
+            return super().every(step)
+
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), size=n_rows)
+    fitted = frequencies.LabelFrequencies(np.full(3, 1 / 3), np.ones(3, bool))
+    frequencies.estimate_frequencies(Watched(probs), fitted)
+    assert taken == steps

@@ -1,0 +1,107 @@
+"""Intervals of norms by their definition, smoothing by its kernel, and what is shown at round numbers."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from temperance.core.logit_rows import LogitRows
+from temperance.metrics.bootstrap import kept_scales, norm_interval
+from temperance.metrics.calibration_tests import maximum_survival, verdict
+from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
+from temperance.metrics.recalibration import Recalibration, Recalibrator, fit_bias, fit_temperature
+from temperance.metrics.resamples import Resamples
+from temperance.metrics.smooth import smoothed
+
+ALPHA = 0.1
+
+
+def keeps(t, direction, residuals, noise):
+    """Say whether the two tails at t, of residuals in a direction of length 1, are wide enough."""
+    observed = np.abs(residuals).sum()
+    spread = np.std([np.abs(residuals + e).sum() for e in noise.T])
+    norms = np.array([np.abs(t * observed * direction + e).sum() for e in noise.T])
+    a = ALPHA / 2 * min(1.0, t * observed / (2 * spread))
+    return np.mean(norms >= observed) >= ALPHA - a, np.mean(norms <= observed) >= a
+
+
+@pytest.mark.parametrize("size", [0.3, 1.0, 3.0])
+def test_the_ends_of_an_interval_of_a_norm_are_where_the_test_begins_to_reject(size):
+    rng = np.random.default_rng(1)
+    residuals = size * np.array([0.6, -0.3, 0.05, 0.4])
+    noise = (0.3 * rng.exponential(size=(4, 1000)) - 0.2).astype(np.float32)  # skewed: its sign matters
+    low, high = kept_scales(float(np.abs(residuals).sum()), residuals, noise, 1 - ALPHA)
+    upper = residuals / np.abs(residuals).sum()
+    assert keeps(high * 0.99, upper, residuals, noise)[1]
+    assert not keeps(high * 1.01, upper, residuals, noise)[1]
+    shrunk = residuals * np.maximum(1 - noise.var(axis=1) / residuals**2, 0)
+    lower = shrunk / np.abs(shrunk).sum() if shrunk.any() else upper
+    if low == 0:
+        assert keeps(0.0, lower, residuals, noise)[0]
+    else:
+        assert keeps(low * 1.01, lower, residuals, noise)[0]
+        assert not keeps(low * 0.99, lower, residuals, noise)[0]
+
+
+def test_without_noise_an_interval_is_its_estimate():
+    residuals, none = np.array([0.1, -0.2]), np.zeros((2, 50), np.float32)
+    found = norm_interval(0.3, residuals, none, 0.9)
+    assert (found.low, found.high) == (0.3, 0.3)
+    assert kept_scales(0.0, np.zeros(2), none + 1, 0.9) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("width", [0.05, 0.1, 0.4])
+def test_smoothing_is_by_a_gaussian_reflected_at_0_and_1(width):
+    n = 128
+    t = (np.arange(n) + 0.5) / n
+    residual = np.random.default_rng(2).normal(size=n)
+    kernel = sum(
+        norm.pdf(t[:, None] - t + 2 * m, scale=width) + norm.pdf(t[:, None] + t + 2 * m, scale=width)
+        for m in range(-4, 5)
+    )
+    np.testing.assert_allclose(smoothed(residual, width), kernel @ residual / n, atol=1e-10)
+    both = smoothed(np.column_stack([residual, 2 * residual]), width)
+    np.testing.assert_allclose(both[:, 1], 2 * smoothed(residual, width), rtol=1e-12)
+
+
+@pytest.mark.parametrize("x", [3.0, 10.0, 25.0])
+def test_a_small_p_value_has_all_its_digits(x):
+    assert maximum_survival(x) == pytest.approx(4 * norm.sf(x) - 4 * norm.sf(3 * x), rel=1e-10)
+
+
+@pytest.mark.parametrize(("p_value", "shown"), [(0.001, "0.001"), (0.00099, "< 0.001"), (0.05, "0.050")])
+def test_a_p_value_is_shown_down_to_a_thousandth(p_value, shown):
+    evaluation = Evaluation(
+        {"nll": Estimate(1, 1, 1)}, 10, 2, 15, 100, 0.95, {"cox": CalibrationTest(2.0, p_value, "")}
+    )
+    assert evaluation.shown_tests() == [("cox", "2.00", shown)]
+    assert ("not calibrated" in verdict(p_value)) == (p_value < 0.05)
+
+
+def test_resamples_hold_each_row_once_on_average_and_are_the_same_each_time():
+    resamples = Resamples(50, 600, seed=3)
+    counts = np.hstack(list(resamples.blocks()))
+    assert counts.shape == (50, 600)
+    assert (counts.sum(axis=0) == 50).all()
+    assert max(block.shape[1] for block in resamples.blocks()) <= 256
+    np.testing.assert_array_equal(counts, np.hstack(list(resamples.blocks())))
+
+
+def test_a_bias_that_is_fixed_stays_and_classes_without_labels_or_weight_share_one():
+    rng = np.random.default_rng(5)
+    logs = np.log(rng.dirichlet(np.ones(12), size=400)).astype(np.float32)
+    labels = rng.integers(0, 3, 400)
+    totals = np.where(np.arange(12) < 3, 100.0, 0.0)
+    recalibration = Recalibration(logs, labels, totals)
+    assert recalibration.own.tolist() == [0, 1, 2]
+    start = Recalibrator(1.0, np.zeros(12))
+    scaled, biased = recalibration.fit(np.ones(400), (start, start))
+    assert scaled.beta == pytest.approx(fit_temperature(recalibration.rows, np.ones(400)), rel=1e-6)
+    assert (biased.bias[3:] == 0).all()
+    merged = np.column_stack(
+        [scaled.beta * logs[:, :3], np.logaddexp.reduce(scaled.beta * logs[:, 3:], axis=1)]
+    )
+
+    fixed = Recalibrator(1.0, np.array([0.0, 0.0, 0.0, 0.25]))
+    found = fit_bias(LogitRows(merged, labels), np.ones(400), fixed, last_is_fixed=True)
+    assert found.bias[-1] == pytest.approx(0.25, abs=1e-9)
+    assert (found.bias[:3] > 0.3).all()  # all labels are of these three
