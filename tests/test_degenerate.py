@@ -187,7 +187,7 @@ def mean_log_loss(cal, logits, labels):
 @pytest.mark.parametrize(("scale", "limit"), [(1e9, "upper"), (1e-9, "lower")])
 def test_logits_of_an_extreme_scale_are_not_called_chance(scale, limit):
     task = simulate(300, 4, random_state=0)
-    with pytest.warns(
+    with pytest.warns(UserWarning, match=f"at its {limit} limit.*: scale the logits") as caught:
         UserWarning, match=f"temperature is at its {limit} limit.*: scale the logits"
     ) as caught:
         TemperatureScaling().fit(scale * task.logits, task.labels)
