@@ -63,7 +63,7 @@ fuzz: $(VENV)/ready
 
 # Some faults need the rights of root, to mount a small disk; elsewhere their figure is 0.
 kill: $(VENV)/ready
-	$(WORKERS) $(BIN)/python tests/trust/killing.py $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON))
+	$(WORKERS) $(BIN)/python tests/trust/kill_runner.py $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON))
 
 # Results are kept in build/mutants: stop it, and go on later. JSON=... writes the figures to a file.
 mutants: $(VENV)/ready

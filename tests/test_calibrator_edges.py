@@ -35,7 +35,7 @@ def test_edges_may_be_equal_but_not_fall(task, tmp_path):
     equal = load(changed(cal, tmp_path / "equal.json", edges=[0.5, 0.5, 0.9]))
     assert equal.edges_.tolist() == [0.5, 0.5, 0.9]
     for edges in ([0.5, 0.4, 0.9], [-0.1, 0.5, 0.9], [0.5, 0.6, 1.1]):
-        with pytest.raises(InputError, match="edges must lie between 0 and 1 and not fall"):
+        with pytest.raises(InputError, match="edges must be between 0 and 1 and must not decrease"):
             load(changed(cal, tmp_path / "wrong.json", edges=edges))
     assert load(changed(cal, tmp_path / "all.json", edges=[0.0, 0.5, 1.0])).edges_[-1] == 1
 

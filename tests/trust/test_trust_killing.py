@@ -14,7 +14,7 @@ if not hasattr(os, "fork"):  # pragma: no cover
 import storage_faults
 from kill_jobs import make_jobs, write_inputs
 from kill_processes import fork
-from killing import check_left, kill_all
+from kill_runner import check_left, kill_all
 
 
 @pytest.fixture(scope="module")
