@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task docs test test-slow test-browser fuzz kill mutants reliability check lint types coverage coverage-of-intervals wheel bench bench-peers monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-browser fuzz kill mutants reliability check lint types coverage coverage-of-intervals wheel extras oldest reproducible sbom audit bench bench-peers monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
@@ -18,6 +18,12 @@ help:
 	@echo "check  run lint, types, the built wheel in an empty environment, the report in Chromium, docs, tests"
 	@echo "coverage  run the tests and measure coverage (half as long again)"
 	@echo "coverage-of-intervals  measure how often intervals contain the truth (three hours), write docs/coverage.md"
+	@echo "wheel  build the wheel and the source archive, test each in an empty environment"
+	@echo "extras  test the wheel with each extra alone (long: each has its own environment)"
+	@echo "oldest  run the core tests with the oldest versions that pyproject.toml allows"
+	@echo "reproducible  build the wheel twice and compare the bytes"
+	@echo "sbom   list what the wheel installs as CycloneDX JSON, write build/sbom.json"
+	@echo "audit  find known vulnerabilities of what the wheel installs (asks a service on the network)"
 	@echo "bench  measure speed as ratios to np.exp, in one run"
 	@echo "bench-peers  measure other libraries beside ours (an hour, 6 GB), write docs/benchmarks"
 	@echo "monitoring  simulate false alarms and power of temperance check, write docs/monitoring.md"
@@ -98,13 +104,64 @@ $(VENV)/docs-ready: $(VENV)/ready
 docs: $(VENV)/docs-ready
 	$(WORKERS) $(BIN)/python docs/build.py
 
-# What users install: the wheel, without any extra.
+PIP_INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
+BARE_TEST := -I -m pytest -q -p no:cacheprovider ../tests/test_bare_install.py
+# The dates in the archives are those of the last commit, so that the same commit gives the same bytes.
+EPOCH = $$(git log -1 --format=%ct 2>/dev/null || echo 1767225600)
+
+# What users install: the wheel, and the source archive, without any extra.
 wheel: $(VENV)/ready
-	rm -rf dist build/wheel-env
-	$(BIN)/python -m build --quiet --wheel
-	$(PYTHON) -m venv build/wheel-env
-	build/wheel-env/bin/python -m pip install --quiet --no-compile --disable-pip-version-check dist/*.whl pytest
-	cd build && wheel-env/bin/python -I -m pytest -q -p no:cacheprovider ../tests/test_bare_install.py
+	rm -rf dist build/wheel-env build/sdist-env
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m build --quiet
+	for kind in wheel sdist; do \
+	  $(PYTHON) -m venv build/$$kind-env && \
+	  build/$$kind-env/bin/python $(PIP_INSTALL) dist/*$$(test $$kind = wheel && echo .whl || echo .tar.gz) pytest && \
+	  (cd build && $$kind-env/bin/python $(BARE_TEST)) || exit 1; \
+	done
+
+# Each extra in an environment of its own, of which one is there at a time.
+EXTRAS := fast torch onnx dask plot io excel
+extras: wheel
+	for extra in $(EXTRAS); do \
+	  echo "== $$extra" && rm -rf build/extra-env && $(PYTHON) -m venv build/extra-env && \
+	  build/extra-env/bin/python $(PIP_INSTALL) -c constraints.txt "$$(ls dist/*.whl)[$$extra]" pytest && \
+	  (cd build && extra-env/bin/python $(BARE_TEST)) || exit 1; \
+	done
+	rm -rf build/extra-env
+
+# Wheels alone: an old version that has none would be compiled.
+oldest:
+	rm -rf build/oldest-env
+	$(PYTHON) -m venv build/oldest-env
+	build/oldest-env/bin/python $(PIP_INSTALL) --only-binary :all: $$($(PYTHON) .github/oldest.py) pytest
+	build/oldest-env/bin/python $(PIP_INSTALL) --no-deps .
+	cd build && oldest-env/bin/python $(BARE_TEST)
+
+reproducible: $(VENV)/ready
+	rm -rf build/first build/second
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m build --quiet --wheel --outdir build/first
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m build --quiet --wheel --outdir build/second
+	cmp build/first/*.whl build/second/*.whl
+	@sha256sum build/first/*.whl
+
+# The tools have environments of their own, so that they are not in the list.
+build/%-tool:
+	$(PYTHON) -m venv $@
+	$@/bin/python $(PIP_INSTALL) $* || { rm -rf $@; exit 1; }
+
+build/bom-env: pyproject.toml
+	rm -rf $@ build/bom-wheel
+	$(BIN)/python -m build --quiet --wheel --outdir build/bom-wheel
+	$(PYTHON) -m venv --without-pip $@
+	$(BIN)/python $(subst -m pip,-m pip --python $@/bin/python,$(PIP_INSTALL)) build/bom-wheel/*.whl
+
+sbom: $(VENV)/ready build/bom-env build/cyclonedx-bom-tool
+	build/cyclonedx-bom-tool/bin/cyclonedx-py environment --output-reproducible --of JSON -o build/sbom.json build/bom-env
+	@echo "build/sbom.json"
+
+audit: $(VENV)/ready build/bom-env build/pip-audit-tool
+	build/pip-audit-tool/bin/pip-audit --path $$(echo build/bom-env/lib/python*/site-packages) --progress-spinner off || \
+	  { echo "audit: vulnerabilities were found, or the service that knows them cannot be reached: see above" >&2; exit 1; }
 
 # What takes one core each runs side by side; the tests take all of them.
 check: $(VENV)/ready
