@@ -160,7 +160,8 @@ def fisher_scoring(
         downhill = np.where(free, gradient, 0.0)
         step = -(factor.solve(downhill) if secants is None else secants.solve(factor, downhill))
         promised = -float(gradient @ step) / 2
-        close = _is_close(promised, before, tolerance, objective.order)
+        # Corrected steps do not fall at a steady rate, so nothing can be extrapolated from them.
+        close = _is_close(promised, before if secants is None else None, tolerance, objective.order)
         if close or decrease < stall:
             return Solution(
                 _clipped(theta + step, lower, upper) if close else theta,
