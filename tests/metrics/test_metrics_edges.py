@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from temperance import metrics
 from temperance.core.logit_rows import LogitRows
+from temperance.metrics import resamples as module
 from temperance.metrics.bootstrap import kept_scales, norm_interval
 from temperance.metrics.calibration_tests import maximum_survival, verdict
 from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
+from temperance.metrics.predictions import check_rows
 from temperance.metrics.recalibration import Recalibrator, fit_bias, fit_temperature
 from temperance.metrics.resamples import Resamples
-from temperance.metrics.smooth import smoothed
+from temperance.metrics.smooth import smooth_parts, smoothed
 from temperance.metrics.vocabulary import open_recalibration
 
 ALPHA = 0.1
@@ -51,6 +54,8 @@ def test_without_noise_an_interval_is_its_estimate():
     found = norm_interval(0.3, residuals, none, 0.9)
     assert (found.low, found.high) == (0.3, 0.3)
     assert kept_scales(0.0, np.zeros(2), none + 1, 0.9) == (1.0, 1.0)
+    noise = np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32)
+    assert kept_scales(0.0, np.zeros(2), noise, 0.9) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("width", [0.05, 0.1, 0.4])
@@ -69,7 +74,7 @@ def test_smoothing_is_by_a_gaussian_reflected_at_0_and_1(width):
 
 @pytest.mark.parametrize("x", [3.0, 10.0, 25.0])
 def test_a_small_p_value_has_all_its_digits(x):
-    assert maximum_survival(x) == pytest.approx(4 * norm.sf(x) - 4 * norm.sf(3 * x), rel=1e-10)
+    assert maximum_survival(x) == pytest.approx(4 * norm.sf(x) - 4 * norm.sf(3 * x), rel=1e-10, abs=0)
 
 
 @pytest.mark.parametrize(("p_value", "shown"), [(0.001, "0.001"), (0.00099, "< 0.001"), (0.05, "0.050")])
@@ -108,3 +113,27 @@ def test_a_bias_that_is_fixed_stays_and_classes_without_labels_or_weight_share_o
     found = fit_bias(LogitRows(merged, labels), np.ones(400), fixed, last_is_fixed=True)
     assert found.bias[-1] == pytest.approx(0.25, abs=1e-9)
     assert (found.bias[:3] > 0.3).all()  # all labels are of these three
+
+
+def test_a_block_of_resamples_holds_a_limited_number_of_counts(monkeypatch):
+    monkeypatch.setattr(module, "_NUMBERS", 200)
+    blocks = list(Resamples(50, 11, seed=3).blocks())
+    assert [block.shape[1] for block in blocks] == [4, 4, 3]
+
+
+def test_the_debiased_error_of_a_large_gap_with_little_noise_has_a_narrow_interval():
+    probs = np.tile([[0.9, 0.1]], (4000, 1))
+    labels = (np.arange(4000) % 10 >= 7).astype(int)  # 7 of 10 are right
+    found = metrics.evaluate(probs, labels, draws=300)["debiased_ece"]
+    assert found.value == pytest.approx(0.2, abs=1e-3)
+    assert 0.18 < found.low < 0.195
+    assert 0.205 < found.high < 0.22
+
+
+@pytest.mark.parametrize("sharpen", [1.3, 2.0, 4.0])
+def test_the_smoothed_residuals_of_the_rows_have_the_smooth_error_as_their_norm(sharpen, simulate):
+    probs, labels, _ = simulate(500, 3, sharpen=sharpen)
+    value, residuals, error_of = smooth_parts(check_rows(probs, labels))
+    assert np.abs(residuals.mean).sum() == pytest.approx(value, rel=0.02)
+    assert len(residuals.mean) >= 4 / value  # four cells in the width of the kernel
+    assert error_of(1.0) == pytest.approx(value, rel=1e-9)

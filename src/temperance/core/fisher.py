@@ -38,6 +38,7 @@ MOST_DAMPING = 1.0
 MOST_SECANTS = 5
 SUBSAMPLE_ROWS = 1024
 LEAST_THINNING = 4
+SAME_BASIN = 1e-3  # predicted decrease below which corrected steps cannot lead to another optimum
 ROUGH = 1e-7  # tolerance of a fit that is only a start
 SAME_OPTIMUM = 1e-3  # the largest difference of a parameter
 ROWS_PER_PARAMETER = 20
@@ -89,8 +90,6 @@ def solve(
         return lbfgs(objective, start, Solver.LBFGS_MANY_PARAMETERS, bounds)
     if n_parameters > max(n_rows, SMALL_FISHER):
         return lbfgs(objective, start, Solver.LBFGS_FEW_ROWS, bounds)
-    # Rows too few for the parameters have many optima; there the corrected steps are no better.
-    correct = n_rows >= ROWS_PER_PARAMETER * n_parameters
     few, step = _subsample(objective, n_parameters, n_rows)
     if step > 1:
         rough = solve(few, start, n_rows // step, max(tolerance, ROUGH), stall, bounds)
@@ -99,11 +98,11 @@ def solve(
             # Overfitted to the subsample, and perhaps worse on all rows than the initial values.
             here = objective(start)
             if here.value < there.value:
-                return fisher_scoring(objective, start, tolerance, stall, bounds, here=here, correct=correct)
+                return fisher_scoring(objective, start, tolerance, stall, bounds, here=here)
         start, known = rough.parameters, there
     else:
         known = None
-    return fisher_scoring(objective, start, tolerance, stall, bounds, here=known, correct=correct)
+    return fisher_scoring(objective, start, tolerance, stall, bounds, here=known)
 
 
 def solve_from_each(
@@ -137,7 +136,6 @@ def fisher_scoring(
     bounds: Bounds | None = None,
     max_iterations: int = 200,
     here: ObjectivePoint | None = None,
-    correct: bool = False,
 ) -> Solution:
     """Minimise `objective` from `start` by Fisher scoring with a line search.
 
@@ -146,13 +144,13 @@ def fisher_scoring(
     value by less than `stall` (for objectives with kinks, where predictions are too high). Within `bounds`, a
     parameter at its bound stays there while the gradient pulls it outwards. Where a link is at its limit for
     all rows the gradient is 0: start inside, or give bounds. `here` is the evaluation at the start, if known.
-    With `correct`, the last steps correct the matrix where it misjudges the curvature; without bounds only.
+    Without bounds, the last steps correct the matrix where it misjudges the curvature.
     """
     lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
     theta = _clipped(start, lower, upper)
     here = here or objective(theta)
     decrease, before, damping, fraction = np.inf, None, 0.0, 1.0
-    secants = _Secants() if correct and bounds is None else None
+    secants = _Secants() if bounds is None else None
     for iteration in range(max_iterations):
         gradient, fisher = here.derivatives
         free = ~((theta <= lower) & (gradient > 0) | (theta >= upper) & (gradient < 0))
@@ -182,7 +180,7 @@ def fisher_scoring(
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
         before = promised if fraction == 1 else None
-        if secants is not None and fraction >= LEAST_FRACTION:
+        if secants is not None and fraction >= LEAST_FRACTION and promised <= SAME_BASIN:
             secants.add(moved - theta, there.derivatives[0] - gradient)
         elif secants is not None:
             secants.forget()

@@ -78,6 +78,7 @@ class Forks(Reproducible):
 
     def __init__(self, trials: Sequence[Trial], modules: Sequence[str], report: Report) -> None:
         self.trials, self.modules, self.report = trials, modules, report
+        self._sound: dict[str, bool] = {}
         fastest = sorted({test for trial in trials for test in trial.tests}, key=lambda test: test[1])
         # One test of each file: what it imports and compiles, the children need not.
         self.first = list({name.partition("::")[0]: name for name, _ in reversed(fastest)}.values())
@@ -90,31 +91,37 @@ class Forks(Reproducible):
         _warm_up([items[name] for name in self.first if name in items])
         functions = _functions()
         gc.freeze()  # so that the children copy less
-        killers = set()
         for trial in self.trials:
-            mutant = trial.mutant
-            found = functions.get((str(mutant.path), mutant.function, mutant.first_line), [])
-            code = code_of(mutant)
-            chosen = [(items[name], seconds) for name, seconds in trial.tests if name in items]
-            if found and all(len(one.__code__.co_freevars) == len(code.co_freevars) for one in found):
-                outcome = _in_child(partial(_run, found, code, chosen))
-            else:
-                outcome = try_in_new_process(trial)
-            killers.add(outcome.test)
-            self.report(trial, outcome)
-        self._check([item for name, item in items.items() if name in killers])
+            found = functions.get(
+                (str(trial.mutant.path), trial.mutant.function, trial.mutant.first_line), []
+            )
+            self.report(trial, self._try(trial, found, items))
         return True
 
-    @staticmethod
-    def _check(items: list[pytest.Item]) -> None:
-        """Raise if a test that noticed a mutant fails without one, too."""
-        outcome = _in_child(partial(_run, [], None, [(item, WALL_SECONDS) for item in items]))
-        if outcome.result != SURVIVED:
-            raise RuntimeError(f"{outcome.test} fails without a mutant; its results mean nothing")
+    def _try(self, trial: Trial, found: list[FunctionType], items: dict[str, pytest.Item]) -> Outcome:
+        """Run the tests on the mutant, again without a test that fails without the mutant, too."""
+        code = code_of(trial.mutant)
+        known = [test for test in trial.tests if test[0] in items and self._sound.get(test[0], True)]
+        if found and all(len(one.__code__.co_freevars) == len(code.co_freevars) for one in found):
+            chosen = [(items[name], seconds) for name, seconds in known]
+            outcome = _in_child(partial(_run, found, code, chosen))
+        else:
+            outcome = try_in_new_process(Trial(trial.mutant, known))
+        if outcome.result != KILLED or outcome.test is None or self._is_sound(items[outcome.test]):
+            return outcome
+        return self._try(trial, found, items)
+
+    def _is_sound(self, item: pytest.Item) -> bool:
+        """Whether a test that noticed a mutant passes without one."""
+        if item.nodeid not in self._sound:
+            outcome = _in_child(partial(_run, [], None, [(item, float(WALL_SECONDS))]))
+            self._sound[item.nodeid] = outcome.result == SURVIVED
+        return self._sound[item.nodeid]
 
 
 def _warm_up(items: list[pytest.Item]) -> None:
-    """Run some tests, and forget what the library cached."""
+    """Run some tests, and forget what the library cached. A doctest runs but once."""
+    items = [item for item in items if isinstance(item, pytest.Function)]
     for i, item in enumerate(items):
         item.ihook.pytest_runtest_protocol(item=item, nextitem=items[i + 1] if i + 1 < len(items) else None)
     for cached in gc.get_objects():
