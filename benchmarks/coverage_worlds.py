@@ -64,7 +64,14 @@ def true_values(n_classes, scenario):
     for part in range(PARTS):
         rng = np.random.default_rng([9, n_classes, part])
         parts.append(_values(*draw(POPULATION, n_classes, scenario, rng), scenario == "calibrated"))
-    return {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
+    values = {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
+    assert np.isfinite(list(values.values())).all(), (n_classes, scenario, values)
+    return values
+
+
+def _log(probs):
+    """Return the logarithm, finite also where a probability is too small for a float."""
+    return np.log(np.maximum(probs, np.finfo(np.float64).tiny))
 
 
 def _values(truth, probs, rival, calibrated):
@@ -87,7 +94,7 @@ def _values(truth, probs, rival, calibrated):
         "smooth_ece": fixed_point(grid_mean(rows)),
         "overconfidence": -rows.residual.mean(),
         "aurc": RiskCurve(rows).area,
-        NLL_GAIN: (truth * (np.log(rival) - np.log(probs))).sum(axis=1).mean(),
+        NLL_GAIN: (truth * (_log(rival) - _log(probs))).sum(axis=1).mean(),
     }
 
 
@@ -113,13 +120,13 @@ def _classwise_error(truth, probs):
 
 def _losses(truth, probs):
     """Return the mean negative log-likelihood and Brier score."""
-    nll = -(truth * np.log(probs)).sum(axis=1).mean()
+    nll = -(truth * _log(probs)).sum(axis=1).mean()
     return nll, 1 + (probs**2).sum(axis=1).mean() - 2 * (truth * probs).sum(axis=1).mean()
 
 
 def _recalibrated(truth, probs):
     """Return the probabilities after the best temperature with class biases."""
-    logs, n_rows = np.log(probs), len(probs)
+    logs, n_rows = _log(probs), len(probs)
 
     def loss(theta):
         log_q = log_softmax(theta[0] * logs + np.append(0.0, theta[1:]), axis=1)
