@@ -1,0 +1,114 @@
+"""What saves work in small fits changes nothing else: kept gaps, one temperature, starts followed once."""
+
+import numpy as np
+import pytest
+from core_reference import draw
+
+from temperance.core import blocks, fisher
+from temperance.core.fisher import fisher_scoring, solve_from_each
+from temperance.core.links import Log
+from temperance.core.logit_rows import LogitRows
+from temperance.core.mixture import LogMixture
+from temperance.core.objective import LogLikelihood, ObjectivePoint, Prior
+from temperance.core.predictors import Constant, Linear
+
+
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_kept_gaps_have_the_bits_of_gaps_computed_at_each_pass(n_classes, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)
+    z, y = draw(300, n_classes)
+    z[::7, 0] = -np.inf
+    y[::7] = 1
+    beta = np.linspace(0.2, 2, len(z))
+    found = []
+    for most_bytes in (1 << 23, 0):
+        monkeypatch.setattr(blocks, "MOST_KEPT_BYTES", most_bytes)
+        rows = LogitRows(z, y)
+        with blocks.threads(2):
+            rows.moments(1.0)
+            found.append(rows.moments(beta))
+    kept, computed = found
+    for name in ("log_s", "mu", "v"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(computed, name))
+
+
+def test_many_numbers_are_not_kept(monkeypatch):
+    z = np.zeros((10, 4), np.float32)
+    monkeypatch.setattr(blocks, "MOST_KEPT_BYTES", z.nbytes)
+    assert blocks.room_for_gaps(z) == {}
+    assert blocks.room_for_gaps(z.astype(np.float64)) is None
+    assert blocks.room_for_gaps(z.astype(np.float16)) == {}  # computed in single precision
+
+
+def test_moments_without_the_variance_are_the_same():
+    z, _ = draw(50, 5)
+    full, part = LogitRows(z).moments(0.7), LogitRows(z).moments(0.7, variance=False)
+    np.testing.assert_array_equal(part.log_s, full.log_s)
+    np.testing.assert_array_equal(part.mu, full.mu)
+    assert part.v.size == 0 < full.v.size
+
+
+def test_one_number_for_all_rows_is_a_column_of_ones():
+    z, y = draw(200, 4)
+    weights = np.random.default_rng(0).uniform(0, 2, 200)
+    theta = np.array([0.4])
+    one = LogLikelihood(LogitRows(z, y), Constant(), Log(), weights)
+    ones = LogLikelihood(LogitRows(z, y), Linear(np.ones((200, 1))), Log(), weights)
+    assert one(theta).value == pytest.approx(ones(theta).value, rel=1e-14)
+    for got, want in zip(one(theta).derivatives, ones(theta).derivatives, strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+    np.testing.assert_array_equal(one.temperatures(theta), np.full(200, np.exp(0.4)))
+
+
+def test_convergence_is_quadratic_for_one_temperature_without_a_prior():
+    z, y = draw(400, 4)
+    one = LogLikelihood(LogitRows(z, y), Constant(), Log())
+    slow = LogLikelihood(LogitRows(z, y), Linear(np.ones((400, 1))), Log())
+    assert (one.order, slow.order) == (2, 1)
+    assert one.with_prior(Prior(np.zeros(1), np.eye(1))).order == 1
+    quick, exact = fisher_scoring(one, np.zeros(1)), fisher_scoring(slow, np.zeros(1), tolerance=1e-20)
+    assert quick.iterations < exact.iterations
+    np.testing.assert_allclose(quick.parameters, exact.parameters, rtol=0, atol=1e-6)
+
+
+class TwoWells:
+    """(x^2 - 1)^2 + x / 10: a low well near -1, a higher one near 1."""
+
+    noise, total_weight, thinning, order, passes = 0.0, 1.0, 1, 1, 0
+
+    def __call__(self, theta):
+        x = theta[0]
+        value, slope = (x * x - 1) ** 2 + x / 10, 4 * x * (x * x - 1) + 0.1
+        curvature = np.array([[max(12 * x * x - 4, 1.0)]])
+        return ObjectivePoint(value, lambda with_fisher: (np.array([slope]), curvature))
+
+
+def test_starts_that_lead_to_one_optimum_are_followed_once():
+    starts = [np.array([at]) for at in (0.7, 1.2, -0.8, -1.5, 1.0)]
+    found = solve_from_each(TwoWells(), starts, 100)
+    assert len(found) == 2
+    high, low = found
+    assert high.parameters[0] == pytest.approx(0.987, abs=1e-3)
+    assert low.parameters[0] == pytest.approx(-1.012, abs=1e-3)
+    assert low.value < high.value
+
+
+def test_each_optimum_of_a_subsample_is_followed_on_all_rows(monkeypatch):
+    monkeypatch.setattr(fisher, "SUBSAMPLE_ROWS", 100)
+    z, y = draw(1000, 4)
+    bounds = np.array([-2.0, 0.0, 0.0]), np.array([2.0, 1.0, 1.0])
+    starts = [np.array([0.0, 0.1, 0.0]), np.array([0.0, 0.1, 1.0])]
+    objective = LogMixture(LogitRows(z, y))
+    found = min(solve_from_each(objective, starts, 1000, bounds), key=lambda solution: solution.value)
+    wanted = min(fisher_scoring(objective, start, bounds=bounds).value for start in starts)
+    assert found.value == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_fisher_matrix_that_is_not_finite_ends_the_fit():
+    class Broken(TwoWells):
+        def __call__(self, theta):
+            return ObjectivePoint(0.0, lambda with_fisher: (np.ones(1), np.full((1, 1), np.nan)))
+
+    with pytest.raises(ValueError, match="the Fisher matrix must be finite"):
+        fisher_scoring(Broken(), np.zeros(1))
