@@ -22,9 +22,6 @@ SMOOTH = [key for key in CLASS_KEEPING if key != "pts-ece"]
 # The network ends where a step gains less than 1e-6, on a loss with kinks: rounding errors decide between
 # ends whose losses differ by that much, and whose probabilities differ by some of its square root.
 TOLERANCE = {key: {"rtol": 1e-5, "atol": 1e-9} for key in SMOOTH} | {
-    # Some directions of their weights are hardly determined: fits of equal loss differ a little.
-    "lts": {"rtol": 1e-3, "atol": 1e-9},
-    "hnlts": {"rtol": 1e-3, "atol": 1e-9},
     "pts": {"rtol": 0, "atol": 5e-3},
     "bayes": {"rtol": 1e-7, "atol": 1e-10},
 }

@@ -93,7 +93,7 @@ def maximise_evidence(
     thinned = step >= 2 and few.total_weight > 0
     start, taus, settled = _rounds(few if thinned else objective, blocks, start, taus)
     fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
-    solution = fisher_scoring(fitted, start, correct=True)
+    solution = fisher_scoring(fitted, start)
     if solution.converged and not settled:
         solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
     covariance = _covariance(fitted, solution)
@@ -115,7 +115,7 @@ def _rounds(
     tolerance = ROUND_TOLERANCE / objective.total_weight
     for number in range(ROUNDS):
         fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
-        solution = fisher_scoring(fitted, theta, tolerance, max_iterations=ROUND_ITERATIONS, correct=True)
+        solution = fisher_scoring(fitted, theta, tolerance, max_iterations=ROUND_ITERATIONS)
         theta = solution.parameters
         before, taus = taus, _updated(blocks, taus, theta, _covariance(fitted, solution))
         if number >= FULL_ROUNDS:
