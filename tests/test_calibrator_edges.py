@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from temperance import BinwiseTemperatureScaling, InputError, TemperatureScaling, load, make_calibrator
+from temperance.calibrators.outside import fit
 from temperance.calibrators.recording import confidence_and_entropy
 
 
@@ -95,3 +96,30 @@ def test_confidence_and_entropy_of_certain_and_of_equal_probabilities(dtype):
     np.testing.assert_allclose(confidence, [1, 0.5, 1 / 3], rtol=1e-6)
     np.testing.assert_allclose(entropy, [0, 1.5 * np.log(2), np.log(3)], rtol=1e-6, atol=1e-30)
     assert confidence_and_entropy(np.array([[np.nextafter(1, 2), 0.0]]))[0][0] == 1
+
+
+def test_the_baseline_of_a_class_bias_counts_the_classes_that_it_predicts():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(300, 3))
+    labels = (logits + np.array([0.0, 0.0, 2.0]) + rng.gumbel(size=(300, 3))).argmax(axis=1)
+    cal = make_calibrator("bayes", class_bias=True).fit(logits, labels)
+    predicted = np.bincount(cal.predict_proba(logits).argmax(axis=1), minlength=3)
+    assert cal.baseline_.predicted_counts.tolist() == predicted.tolist()
+    assert predicted.tolist() != np.bincount(logits.argmax(axis=1), minlength=3).tolist()
+
+
+def test_the_same_rows_16_times_make_the_standard_errors_of_mono_smaller(task):
+    once = make_calibrator("mono").fit(task.logits, task.labels)
+    often = make_calibrator("mono").fit(np.tile(task.logits, (16, 1)), np.tile(task.labels, 16))
+    ratio = often.standard_errors_["map_slopes"] / once.standard_errors_["map_slopes"]
+    assert (ratio < 0.95).all()
+
+
+def test_weights_go_only_to_a_calibrator_whose_fit_takes_them(task):
+    class Plain:
+        def fit(self, logits, labels):
+            self.rows = len(labels)
+
+    assert fit(Plain(), task.logits, task.labels, np.ones(300)).rows == 300
+    weighted = fit(TemperatureScaling(), task.logits, task.labels, np.linspace(0.1, 3, 300))
+    assert weighted.temperature_ != fit(TemperatureScaling(), task.logits, task.labels).temperature_
