@@ -150,7 +150,7 @@ def fisher_scoring(
     theta = _clipped(start, lower, upper)
     here = here or objective(theta)
     decrease, before, damping, fraction = np.inf, None, 0.0, 1.0
-    secants = _Secants() if bounds is None else None
+    secants = _Secants() if bounds is None and len(start) > 1 else None
     for iteration in range(max_iterations):
         gradient, fisher = here.derivatives
         free = ~((theta <= lower) & (gradient > 0) | (theta >= upper) & (gradient < 0))
@@ -211,7 +211,7 @@ class _Secants:
     """The last steps and the changes of the gradient along them, to correct the Fisher matrix.
 
     The Fisher matrix is the mean curvature if the model is right. If it is not, the steps are too long or
-    too short; BFGS corrections to the matrix at the current point repair that. A single parameter gets none:
+    too short; BFGS corrections to the matrix at the current point repair that. Not for a single parameter:
     they would replace its matrix entirely by the curvature at an earlier point.
     """
 
@@ -220,7 +220,7 @@ class _Secants:
 
     def add(self, step: Vector, change: Vector) -> None:
         """Store a step along which the curvature is positive; drop the oldest."""
-        if len(step) > 1 and step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+        if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
             self._pairs = [*self._pairs[1 - MOST_SECANTS :], (step, change)]
 
     def forget(self) -> None:
