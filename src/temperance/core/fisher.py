@@ -158,8 +158,7 @@ def fisher_scoring(
         downhill = np.where(free, gradient, 0.0)
         step = -(factor.solve(downhill) if secants is None else secants.solve(factor, downhill))
         promised = -float(gradient @ step) / 2
-        # Corrected steps do not fall at a steady rate, so nothing can be extrapolated from them.
-        close = _is_close(promised, before if secants is None else None, tolerance, objective.order)
+        close = _is_close(promised, before, tolerance, objective.order)
         if close or decrease < stall:
             return Solution(
                 _clipped(theta + step, lower, upper) if close else theta,
@@ -179,7 +178,7 @@ def fisher_scoring(
         fraction *= first
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
-        before = promised if fraction == 1 else None
+        before = promised if fraction == 1 and secants is None else None  # corrected steps fall unevenly
         if secants is not None and fraction >= LEAST_FRACTION and promised <= SAME_BASIN:
             secants.add(moved - theta, there.derivatives[0] - gradient)
         elif secants is not None:
