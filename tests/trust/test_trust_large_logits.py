@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from temperance import CALIBRATORS, InputError
+from temperance import CALIBRATORS, InputError, make_calibrator
+from temperance.data import simulate
 
 METHODS = [key for key in CALIBRATORS if not key.endswith("sgd")]
 LARGEST = float(np.finfo(np.float64).max)
@@ -101,3 +102,13 @@ def test_probabilities_sum_to_one_with_any_class_bias(fit):
     logits = rng.standard_normal((49, 210)) * 5e-158
     labels = np.where(rng.random(49) < 0.6, logits.argmax(axis=1), rng.integers(0, 210, 49))
     predicts(fit("bayes-bias", logits, labels, rng.choice([0.0, 1e-9, 1.0, 1e9], 49)), logits)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_that_correct_the_curvature_do_not_overflow(seed):
+    task = simulate(67, 107, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        fitted = make_calibrator("hnlts").fit(9e80 * task.logits, task.labels)
+    assert np.isfinite(fitted.class_weights_).all()

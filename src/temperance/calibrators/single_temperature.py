@@ -32,6 +32,7 @@ TELLING_ROWS = 10
 RANGE_FACTOR = 10.0
 
 
+TOO_LARGE = f"The temperature is at its upper limit, {TEMPERATURE_MAX:g}: scale the logits down"
 _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
 
 
@@ -64,7 +65,7 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
     solution = solve(objective, start, data.n_rows, bounds=_BOUNDS)
     right, wrong = counts or _count(data)
     reason = _degenerate_reason(data, right, wrong, solution)
-    if reason is not None:
+    if reason not in (None, TOO_LARGE):
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
         prior = Prior(np.zeros(1), np.full((1, 1), 1 / data.total_weight))
         solution = solve(objective.with_prior(prior), np.zeros(1), data.n_rows, bounds=_BOUNDS)
@@ -85,7 +86,9 @@ def _degenerate_reason(data: FitData, right: int, wrong: int, solution: Solution
             f"All {data.n_rows} rows are classified right (no class has a larger logit than the label's), "
             "so they cannot show whether the classifier is overconfident"
         )
-    if solution.parameters[0] >= _BOUNDS[1][0] and not data.total(_advantage)[0] > 0:
+    if solution.parameters[0] >= _BOUNDS[1][0]:
+        if data.total(_advantage)[0] > 0:
+            return TOO_LARGE
         chance = "The labels agree with the logits no better than chance"
         all_wrong = f"All {data.n_rows} rows are classified wrong"
         return f"{chance if right else all_wrong}: check that labels and columns match"
@@ -113,7 +116,9 @@ def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np
 
 def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     """Tell the user what is wrong with the labels, if anything."""
-    if single.degenerate_reason is not None:
+    if single.degenerate_reason == TOO_LARGE:
+        message = f"{TOO_LARGE}."
+    elif single.degenerate_reason is not None:
         message = (
             f"{single.degenerate_reason}. A weak prior keeps the temperature near 1: "
             f"{single.temperature:.4g} for all rows. Add labelled rows until some are right and some wrong."
@@ -125,8 +130,6 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
         )
     elif single.temperature <= TEMPERATURE_MIN * (1 + 1e-9):
         message = f"The temperature is at its lower limit, {TEMPERATURE_MIN:g}: scale the logits up."
-    elif single.temperature >= TEMPERATURE_MAX * (1 - 1e-9):
-        message = f"The temperature is at its upper limit, {TEMPERATURE_MAX:g}: scale the logits down."
     else:
         return
     warnings.warn(message, UserWarning, stacklevel=4)

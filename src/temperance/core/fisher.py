@@ -38,6 +38,7 @@ MOST_DAMPING = 1.0
 MOST_SECANTS = 5
 SUBSAMPLE_ROWS = 1024
 LEAST_THINNING = 4
+MOST_CORRECTION = 100.0  # of the predicted decrease
 SAME_BASIN = 1e-3  # predicted decrease below which corrected steps cannot lead to another optimum
 ROUGH = 1e-7  # tolerance of a fit that is only a start
 SAME_OPTIMUM = 1e-3  # the largest difference of a parameter
@@ -227,7 +228,16 @@ class _Secants:
         self._pairs = []
 
     def solve(self, factor: _Factor, gradient: Vector) -> Vector:
-        """Return the corrected inverse of the Fisher matrix times the gradient."""
+        """Return the inverse of the Fisher matrix times the gradient, corrected by a limited factor."""
+        plain = factor.solve(gradient)
+        if not self._pairs:
+            return plain
+        with np.errstate(over="ignore", invalid="ignore"):  # logits near the largest that can be fitted
+            corrected = self._corrected(factor, gradient)
+            fall, usual = float(gradient @ corrected), float(gradient @ plain)
+        return corrected if usual / MOST_CORRECTION < fall < MOST_CORRECTION * usual else plain
+
+    def _corrected(self, factor: _Factor, gradient: Vector) -> Vector:
         rest, parts = gradient, []
         for step, change in reversed(self._pairs):
             parts.append((step @ rest) / (step @ change))
