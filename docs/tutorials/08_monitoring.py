@@ -11,6 +11,7 @@ checks a calibrator every week, with labels and without, and acts when it has to
 # -------------------
 # We simulate a classifier with four classes, and fit on 2000 labelled rows.
 import tempfile
+import textwrap
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -59,7 +60,7 @@ plt.show()
 # What changed, and what to do
 # ----------------------------
 first = next(found for found in checks if found.alarm)
-print(*first.sentences, sep="\n")
+print(*(textwrap.fill(sentence, 88) for sentence in first.sentences), sep="\n")
 
 # %%
 # Without labels
@@ -67,7 +68,7 @@ print(*first.sentences, sep="\n")
 # Labels often come late. Without them the check compares the predictions with those at the fit: it can see
 # that they differ, and says that it cannot see whether they are still right.
 unlabelled = monitoring.check(cal, 1.6 * task.logits[-500:])
-print(*unlabelled.sentences, sep="\n")
+print(*(textwrap.fill(sentence, 88) for sentence in unlabelled.sentences), sep="\n")
 
 # %%
 # Fit again
