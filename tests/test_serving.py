@@ -96,6 +96,7 @@ def test_it_cannot_be_changed_and_says_what_it_is(stored):
         predictor.model = None
     assert repr(predictor) == "Predictor(method='hts', n_classes=5)"
     assert predictor.class_names is None
+    assert predictor.fitted_on.kind == "logits"
 
 
 def test_it_knows_the_names_of_the_classes(tmp_path):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from temperance.containers import is_matrix
 from temperance.formulas.applying import apply, apply_to_rows
+from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import Model, TemperatureFormula
 from temperance.formulas.table import STORED_METHODS
 from temperance.stored.document import Document
@@ -43,6 +44,8 @@ class Predictor:
         The number of columns of the logits.
     class_names : tuple of str or None
         The names of the classes, in the order of the columns, if the file has them.
+    fitted_on : FittedOn or None
+        Whether the classifier gave logits or probabilities, and the `floor` of `logits_from_probs`, if known.
 
     Examples
     --------
@@ -75,6 +78,11 @@ class Predictor:
     def class_names(self) -> tuple[str, ...] | None:
         """The names of the classes, in the order of the columns."""
         return self.model.record.class_names
+
+    @property
+    def fitted_on(self) -> FittedOn | None:
+        """What the classifier gave: logits, or probabilities."""
+        return self.model.record.fitted_on
 
     def predict_proba(self, logits: Any) -> Any:
         """Return calibrated probabilities, in the shape of the logits; (N, 2) for (N,) logits."""

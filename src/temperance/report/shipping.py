@@ -91,11 +91,11 @@ def python_lines(comparison: Comparison, shipping: Shipping) -> list[str]:
 
 
 def _use(from_probs: bool) -> list[str]:
-    lines = ["# In the service:", f'calibrator = temperance.load("{_FILE}")']
+    lines = ["# In the service, which needs NumPy alone:", f'predictor = temperance.serving.load("{_FILE}")']
     if from_probs:
-        floor = "floor=calibrator.fitted_on_.floor"
+        floor = "floor=predictor.fitted_on.floor"
         lines.append(f"logits = temperance.logits_from_probs(classifier_probs, {floor})")
-    return [*lines, "probs = calibrator.predict_proba(logits)"]
+    return [*lines, "probs = predictor.predict_proba(logits)"]
 
 
 def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
