@@ -190,3 +190,13 @@ def test_logits_of_an_extreme_scale_are_not_called_chance(scale, limit):
     with pytest.warns(UserWarning, match=f"at its {limit} limit.*: scale the logits") as caught:
         TemperatureScaling().fit(scale * task.logits, task.labels)
     assert not [warning for warning in caught if "chance" in str(warning.message)]
+
+
+def test_sums_of_logits_that_overflow_are_no_warning():
+    rng = np.random.default_rng(0)
+    logits = (4e37 * rng.standard_normal((5, 638))).astype(np.float32)
+    labels = np.append(logits[:4].argmax(axis=1), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        assert TemperatureScaling().fit(logits, labels, [1, 1, 1, 0, 1e9]).temperature_ > 1

@@ -97,8 +97,11 @@ def _degenerate_reason(data: FitData, right: int, wrong: int, solution: Solution
 
 def _advantage(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
     """Return how far the labels' logits are above the mean of their rows: above 0, a best T exists."""
-    above = rows.label_gap + rows.peak - rows.mean()
-    return (np.asarray(above.sum() if weights is None else weights @ above),)
+    above = rows.label_gap + rows.peak - rows.mean()  # infinite where a class is masked, or a sum overflows
+    if weights is not None:
+        above = np.where(weights > 0, above, 0.0)
+    with np.errstate(over="ignore"):
+        return (np.asarray(above.sum() if weights is None else (weights * above).sum()),)
 
 
 def _count(data: FitData) -> tuple[int, int]:
