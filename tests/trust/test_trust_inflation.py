@@ -106,3 +106,17 @@ def test_thousands_of_columns_are_read(tmp_path):
     rows = open_rows(path)
     assert rows.shape == (1, 20_000)
     assert rows.labels.tolist() == [7]
+
+
+def test_an_hdf5_dataset_with_less_than_its_shape_is_refused(tmp_path):
+    """HDF5 itself returns what is in memory for the rest."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "rows.h5"
+    with h5py.File(path, "w") as file:
+        file["logits"], file["labels"] = np.zeros((40, 3), np.float32), np.zeros(40, int)
+    content = path.read_bytes()
+    size = (480).to_bytes(8, "little")
+    assert content.count(size) == 1
+    path.write_bytes(content.replace(size, (431).to_bytes(8, "little")))
+    with pytest.raises(InputError, match="not all of its numbers are there"):
+        open_rows(path, kind="logits").array()

@@ -69,9 +69,11 @@ def _stored(path: Path, key: str, file: Any, place: str) -> LazyArray:
             path, key, "keeps its numbers in other files, which are not read. Copy them here."
         )
     claimed = math.prod(dataset.shape) * dataset.dtype.itemsize
-    if claimed > _MOST_PER_BYTE * max(1, dataset.id.get_storage_size()):
+    # Without chunks nothing is compressed: HDF5 would fill what is missing with whatever is in memory.
+    most = _MOST_PER_BYTE if dataset.chunks else 1
+    if claimed > most * max(1, dataset.id.get_storage_size()):
         return UnreadableArray(
-            path, key, f"has the shape {dataset.shape}, and no numbers were written to it. Save it again."
+            path, key, f"has the shape {dataset.shape}, and not all of its numbers are there. Save it again."
         )
     if _is_text(dataset):
         return _Texts(path, key, place, dataset.shape)
