@@ -110,7 +110,7 @@ def test_a_mark_says_what_it_is(open_page):
     dot.scroll_into_view_if_needed()
     dot.hover(force=True)
     assert page.locator(".tip").is_visible()
-    assert "rows: says" in page.locator(".tip").inner_text()
+    assert "rows: confidence" in page.locator(".tip").inner_text()
 
 
 def test_a_figure_is_enlarged_and_shrunk(open_page):
