@@ -168,6 +168,16 @@ def test_a_wrong_parquet():
     refused("val.parquet: is not a Parquet file, or is damaged", path="val.parquet")
 
 
+def test_a_parquet_that_says_it_has_a_negative_number_of_rows():
+    frame = pandas.DataFrame({"logit_0": range(6), "logit_1": range(6), "label": [0, 1] * 3})
+    frame.to_parquet("val.parquet")
+    whole = Path("val.parquet").read_bytes()
+    six_rows, minus_six_rows = b"\x16\x0c\x19", b"\x16\x0b\x19"  # zigzag: 12 is 6, and 11 is -6
+    assert whole.count(six_rows) == 1
+    write("val.parquet", whole.replace(six_rows, minus_six_rows))
+    refused("val.parquet: is not a Parquet file, or is damaged (its footer says -6 rows)", path="val.parquet")
+
+
 def test_wrong_lists_in_a_parquet():
     def save(lists):
         pyarrow.parquet.write_table(pyarrow.table({"logits": lists}), "val.pq")

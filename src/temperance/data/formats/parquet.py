@@ -26,6 +26,8 @@ class _ParquetTable:
     def __init__(self, file: Any) -> None:
         self.schema = file.schema_arrow
         self.n_rows = file.metadata.num_rows
+        if self.n_rows < 0:
+            raise ValueError(f"its footer says {self.n_rows} rows")
         self._file = file
 
     def batches(self, rows: int, names: list[str]) -> Iterator[Any]:
