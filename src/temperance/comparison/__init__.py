@@ -235,9 +235,9 @@ class _Judge:
             calibrator = None if method is None else rows.fit_method(method, self.val)
             seconds = time.perf_counter() - began
             if self.fold is None:
-                probs = rows.predict(calibrator, self._test_logits)
+                probs = rows.predict(calibrator, self.test.logits, self._probs)
             else:
-                probs = rows.predict_folds(method, self.val, self.fold)
+                probs = rows.predict_folds(method, self.val, self.fold, self._probs)
         top = probs.argmax(axis=1)
         return MethodResult(
             name,
@@ -254,8 +254,9 @@ class _Judge:
         )
 
     @cached_property
-    def _test_logits(self) -> NDArray[np.float64]:
-        return rows.in_float64(self.test.logits)
+    def _probs(self) -> NDArray[np.float64]:
+        """The probabilities of one method after the other: new memory takes as long as the softmax."""
+        return np.empty(self.test.logits.shape)
 
     def _changed_share(self, method: Method | None, top: NDArray[np.intp]) -> float:
         # A method that keeps the class changes no decision, even if two probabilities round to the same

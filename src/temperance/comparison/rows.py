@@ -10,12 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators import Method
+from temperance.calibrators.base import Calibrator
 from temperance.calibrators.outside import fit
 from temperance.containers import open_labelled
-from temperance.core.arrays import Vector
-from temperance.core.blocks import BFloat16
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.blocks import BFloat16, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.validation import check_number, inspector, random_generator
+
+_AT_ONCE = 1 << 18  # logits that a calibrator sees at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +74,19 @@ def deal_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
     return random_generator("random_state", random_state).permutation(n_rows) % folds
 
 
-def predict(calibrator: Any, logits: NDArray[Any] | BFloat16) -> Vector:
-    """Return probabilities in float64: in float32, those of a confident classifier's errors may be 0."""
-    wide = in_float64(logits)
-    return np.asarray(LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide))
+def predict(calibrator: Any, logits: NDArray[Any] | BFloat16, out: Matrix | None = None) -> Matrix:
+    """Return probabilities in float64: in float32, those of a confident classifier's errors may be 0.
 
-
-def in_float64(logits: NDArray[Any] | BFloat16) -> NDArray[np.float64]:
-    """Return logits in float64: a copy, unless they are already."""
-    return np.asarray(_widened(logits), np.float64)
+    Our calibrators see some rows at a time, so that no copy of all logits is made. Others see all at once:
+    they may need it.
+    """
+    is_ours = calibrator is None or isinstance(calibrator, Calibrator)
+    n_rows, n_classes = logits.shape
+    out = np.empty(logits.shape) if out is None else out
+    for part in row_slices(n_rows, max(1, _AT_ONCE // n_classes) if is_ours else n_rows):
+        wide = np.asarray(_widened(logits[part]), np.float64)
+        out[part] = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)
+    return out
 
 
 def _widened(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:
@@ -100,15 +107,14 @@ def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | Non
     return fit(calibrator, logits[kept], rows.labels[kept])
 
 
-def predict_folds(method: Method | None, rows: LabelledRows, fold: NDArray[np.intp]) -> Vector:
+def predict_folds(method: Method | None, rows: LabelledRows, fold: NDArray[np.intp], out: Matrix) -> Matrix:
     """Return the probabilities of each row by a fit to the other folds."""
     if method is None:
-        return predict(None, rows.logits)
-    probs = np.empty(rows.logits.shape)
+        return predict(None, rows.logits, out)
     for held in range(fold.max() + 1):
         chosen = np.flatnonzero(fold == held)
-        probs[chosen] = predict(fit_method(method, rows, fold == held), rows.logits[chosen])
-    return probs
+        out[chosen] = predict(fit_method(method, rows, fold == held), rows.logits[chosen])
+    return out
 
 
 def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:

@@ -66,7 +66,7 @@ def log_probabilities(probs: Floats, dtype: DTypeLike) -> Floats:
     logs = scratch_array(probs.shape, dtype)
 
     def work(p: Floats, i: int, j: int, scratch: Scratch) -> None:
-        part = np.maximum(p, p.dtype.type(tiny))
+        part = np.maximum(p, p.dtype.type(tiny), out=scratch.e[: j - i])
         np.log(part, out=part)
         np.subtract(part, part.max(axis=1, keepdims=True), out=logs[i:j], casting="same_kind")
 
