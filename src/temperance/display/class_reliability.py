@@ -85,7 +85,7 @@ class ClassReliabilityDisplay(Display):
 
     def _in_words(self) -> str:
         found = [
-            f"{method_style(name).label} {100 * float(diagram.share @ np.abs(diagram.gap)):.2f} %"
+            f"{method_style(name).label} {100 * diagram.error:.2f} %"
             for name, diagram in self.diagrams.items()
         ]
         return f"Mean distance from the diagonal: {', '.join(found)}."

@@ -120,7 +120,7 @@ def _shares_mark(name: str, diagram: Reliability) -> Bars:
 
 
 def _in_words(name: str, diagram: Reliability) -> str:
-    error, gap = float(diagram.share @ np.abs(diagram.gap)), float(diagram.share @ diagram.gap)
+    error, gap = diagram.error, float(diagram.share @ diagram.gap)
     side = f"{'under' if gap > 0 else 'over'}confident by {100 * abs(gap):.2f} % overall"
     if abs(gap) < _NO_GAP:
         side = "neither overconfident nor underconfident overall"

@@ -70,7 +70,7 @@ def ece(
     diagram = reliability(
         probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight, classes=classes
     )
-    return float(diagram.share @ np.abs(diagram.gap))
+    return diagram.error
 
 
 def mce(

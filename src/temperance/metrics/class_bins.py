@@ -44,7 +44,7 @@ def _class_error(rows: Predictions, k: int, bins: int, strategy: str) -> float:
     """Return the calibration error of the probability of class k."""
     event = (rows.labels == k).astype(np.float64)
     diagram = binned(np.ascontiguousarray(rows.probs[:, k]), event, rows.weight, bins, strategy)
-    return float(diagram.share @ np.abs(diagram.gap))
+    return diagram.error
 
 
 def calibrated_noise(rows: Predictions, count: Vector, total: Vector, unit: float = 1.0) -> CalibratedNoise:

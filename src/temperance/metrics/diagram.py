@@ -65,6 +65,11 @@ class Reliability:
         share: Vector = self.count / self.count.sum()
         return share
 
+    @property
+    def error(self) -> float:
+        """The expected calibration error: the mean over rows of the absolute gap of their bin."""
+        return float(self.share @ np.abs(self.gap))
+
 
 def reliability(
     probs: ArrayLike,

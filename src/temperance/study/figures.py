@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay
 from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
@@ -215,7 +213,7 @@ def _draw_reliability(task: TaskFile, display: ReliabilityDisplay, n: int | None
 
 
 def _with_errors(marks: Sequence[Mark], display: ReliabilityDisplay) -> list[Mark]:
-    errors = {key: float(found.share @ np.abs(found.gap)) for key, found in display.diagrams.items()}
+    errors = {key: found.error for key, found in display.diagrams.items()}
     return [
         replace(mark, label=f"{mark.label}: ECE {100 * errors[mark.method]:.2f} %")
         if mark.label and mark.method

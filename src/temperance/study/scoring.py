@@ -12,8 +12,9 @@ from temperance.calibrators.outside import fit
 from temperance.comparison import LabelledRows
 from temperance.comparison.rows import predict
 from temperance.core.arrays import Indices, Matrix
-from temperance.metrics import brier, ece, nll
+from temperance.metrics.diagram import bin_rows
 from temperance.metrics.outside import value_of
+from temperance.metrics.predictions import check_rows
 from temperance.study.protocol import FitKey, WorkUnit
 from temperance.study.tasks import load_task
 
@@ -74,10 +75,11 @@ def _run(key: FitKey, unit: WorkUnit, rows: LabelledRows, test: LabelledRows) ->
 
 
 def _scores(unit: WorkUnit, probs: Matrix, labels: Indices) -> dict[str, Any]:
+    rows = check_rows(probs, labels)
     return {
-        "ece50": ece(probs, labels, bins=50),
-        "ece15": ece(probs, labels, bins=15),
-        "nll": nll(probs, labels),
-        "brier": brier(probs, labels),
+        "ece50": bin_rows(rows, 50).error,
+        "ece15": bin_rows(rows, 15).error,
+        "nll": rows.mean(rows.nll),
+        "brier": rows.mean(rows.brier),
         "metrics": {name: value_of(name, m, probs, labels) for name, m in unit.outside_metrics.items()},
     }
