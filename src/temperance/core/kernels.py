@@ -28,6 +28,7 @@ from temperance.core.blocks import FEW_CLASSES, Scratch, row_slices
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
 SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time, so that the results stay in the cache
+MOST_KEPT_PLACES = 1 << 21  # classes whose segments are kept from pass to pass: 32 MB
 FEWEST_COMPARED = 4096  # with at least this many numbers, comparisons take less time than a search
 MOST_COMPARED = 64  # knots; a number is compared with each, and their count is one byte
 SEGMENTS_IN_THREADS = False  # sorting numbers into segments holds Python's lock
@@ -122,21 +123,16 @@ def softmax(z: Floats, top: Indices, peak: Floats, beta: Floats, out: Floats, sc
     np.multiply(e, (1 / scratch.row_sums(scratch.e, len(z)))[:, None], out=out)
 
 
-def _mapped(
-    z: Floats, peak: Floats, log_s: Vector, beta: float, table: MapTable
-) -> tuple[Indices, Matrix, Matrix]:
-    """Return each class's segment, the excess of e over the segment's lower end, and u."""
+def _placed(z: Floats, peak: Floats, log_s: Vector, beta: float, knots: Vector) -> tuple[Indices, Matrix]:
+    """Return each class's segment, and the excess of e over the segment's lower end."""
     e: Matrix = z.astype(np.float64)
     e -= peak[:, None]
     e *= -beta
     e += log_s[:, None]
     np.minimum(e, FARTHEST, out=e)
-    segment = _segments(e, table.knots)
-    e -= table.knots.take(segment)
-    u = table.slopes.take(segment)
-    u *= e
-    u += table.values.take(segment)
-    return segment, e, u
+    segment = _segments(e, knots)
+    e -= knots.take(segment)
+    return segment, e
 
 
 def _segments(e: Matrix, knots: Vector) -> Indices:
@@ -150,6 +146,26 @@ def _segments(e: Matrix, knots: Vector) -> Indices:
     return count.astype(np.intp)
 
 
+class Places(NamedTuple):
+    """Where the classes of some rows lie: the number of their segment and row, and the excess.
+
+    They depend on the knots alone, so that they are the same in every pass of a fit. Numbers count the rows
+    of the first segment, then those of the second, and so on.
+    """
+
+    number: Indices
+    excess: Matrix
+
+
+KeptPlaces = dict[int, Places]
+"""Places by the first of their rows."""
+
+
+def room_for_places(size: int) -> KeptPlaces | None:
+    """Return where passes may keep the places of so many classes: nowhere, if they are many."""
+    return {} if size <= MOST_KEPT_PLACES else None
+
+
 def segment_sums(
     z: Floats,
     top: Indices,
@@ -159,40 +175,50 @@ def segment_sums(
     table: MapTable,
     scale: Vector,
     sums: Matrix,
+    start: int,
+    kept: KeptPlaces | None,
 ) -> None:
-    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows)."""
+    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows), r the excess.
+
+    `start` is the number of the first row.
+    """
     for at in row_slices(len(z), max(1, SEGMENT_NUMBERS // z.shape[1])):
-        _segment_sums(z[at], top[at], peak[at], log_s[at], beta, table, scale[at], sums[:, :, at])
+        places = None if kept is None else kept.get(start + at.start)
+        if places is None:
+            segment, excess = _placed(z[at], peak[at], log_s[at], beta, table.knots)
+            segment *= len(segment)
+            segment += np.arange(len(segment))[:, None]
+            places = Places(segment, excess)
+            if kept is not None:
+                kept[start + at.start] = places
+        _sum_places(places, top[at], table, scale[at], sums[:, :, at])
 
 
-def _segment_sums(
-    z: Floats,
-    top: Indices,
-    peak: Floats,
-    log_s: Vector,
-    beta: float,
-    table: MapTable,
-    scale: Vector,
-    sums: Matrix,
-) -> None:
-    each, shape = np.arange(len(z)), sums.shape[1:]
-    segment, r, u = _mapped(z, peak, log_s, beta, table)
-    u -= u[each, top][:, None]
-    u *= -scale[:, None]
-    p = np.exp(u, out=u)
+def _sum_places(places: Places, top: Indices, table: MapTable, scale: Vector, sums: Matrix) -> None:
+    number, excess = places
+    each, shape = np.arange(len(top)), sums.shape[1:]
+    at_top = number[each, top] // len(top)
+    u_top = table.values[at_top] + table.slopes[at_top] * excess[each, top]
+    # -scale (u - u_top) is linear in the excess, with coefficients of the segment and the row.
+    p = (-table.slopes[:, None] * scale).take(number)
+    p *= excess
+    p += ((u_top - table.values[:, None]) * scale).take(number)
+    np.exp(p, out=p)
     p[each, top] = 0
-    segment *= len(z)
-    segment += each[:, None]
-    for power in range(3):
-        sums[power] = np.bincount(segment.reshape(-1), p.reshape(-1), sums[0].size).reshape(shape)
-        p *= r
+    for power, out in enumerate(sums):
+        if power:
+            p *= excess
+        out[:] = np.bincount(number.reshape(-1), p.reshape(-1), out.size).reshape(shape)
 
 
 def map_logits(
     z: Floats, top: Indices, peak: Floats, log_s: Vector, beta: float, table: MapTable, out: Floats
 ) -> None:
     """Write u_t - u of each class: at most 0, and 0 for the top class."""
-    _, _, u = _mapped(z, peak, log_s, beta, table)
+    segment, excess = _placed(z, peak, log_s, beta, table.knots)
+    u = table.slopes.take(segment)
+    u *= excess
+    u += table.values.take(segment)
     np.subtract(u[np.arange(len(z)), top][:, None], u, out=out)
     out[z == -np.inf] = -np.inf
 

@@ -212,12 +212,14 @@ class LogitRows:
         """
         log_s = self.log_sum_at(beta)
         kernels = backend.kernels_for(self._size, SEGMENT_COST)
+        key = "places", beta, table.knots.tobytes()
+        kept = self._keep(key, lambda: kernels.room_for_places(self.n_rows * self.n_classes))
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
             at = slice(i, j)
             sums = np.empty((3, len(table.knots), j - i))
             row = self._top[at], self._peak[at], log_s[at]
-            kernels.segment_sums(z, *row, beta, table, scale[at], sums)
+            kernels.segment_sums(z, *row, beta, table, scale[at], sums, i, kept)
             return use(at, sums)
 
         return self.sum(work, ROW_SCRATCH, threads=kernels.SEGMENTS_IN_THREADS)
