@@ -39,7 +39,8 @@ class SuiteMap:
     def update(self, limited_to: tuple[str, ...] = TESTS) -> None:
         """Trace the tests of files that are new or have changed."""
         source = {str(path.relative_to(ROOT)): digest(path) for path in self.sources}
-        if self._read(self._source) != source:
+        # The list of files is written last: without it, the map was interrupted.
+        if self._read(self._source) != source or not self._files.exists():
             for path in (self.lines, self.tests_file, self._files):
                 path.unlink(missing_ok=True)
             self._source.write_text(json.dumps(source))
