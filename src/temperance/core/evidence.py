@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from temperance.core.arrays import Matrix, Vector
+from temperance.core.blocks import one_blas_thread
 from temperance.core.fisher import Objective, fisher_scoring
 from temperance.core.objective import Prior
 from temperance.core.solution import Solution, Status
@@ -91,9 +91,10 @@ def maximise_evidence(
     step = n_rows // max(width_rows, WIDTH_ROWS_PER_PARAMETER * len(start))
     few = objective.every(step) if step >= 2 else objective
     thinned = step >= 2 and few.total_weight > 0
-    start, taus, settled = _rounds(few if thinned else objective, blocks, start, taus)
-    fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
-    solution = fisher_scoring(fitted, start)
+    with one_blas_thread:  # once: setting the limit takes as long as a pass over few rows
+        start, taus, settled = _rounds(few if thinned else objective, blocks, start, taus)
+        fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
+        solution = fisher_scoring(fitted, start)
     if solution.converged and not settled:
         solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
     covariance = _covariance(fitted, solution)
@@ -126,8 +127,11 @@ def _rounds(
 
 
 def _prior(blocks: list[Block], taus: Vector, total_weight: float) -> Prior:
-    precision = block_diag(*(block.precision / tau for block, tau in zip(blocks, taus, strict=True)))
-    return Prior(np.concatenate([block.mean for block in blocks]), precision / total_weight)
+    mean = np.concatenate([block.mean for block in blocks])
+    precision = np.zeros((len(mean), len(mean)))
+    for block, tau, at in zip(blocks, taus, _slices(blocks), strict=True):
+        np.divide(block.precision, tau * total_weight, out=precision[at, at])
+    return Prior(mean, precision)
 
 
 def _covariance(objective: Objective, solution: Solution) -> Matrix:
