@@ -88,10 +88,28 @@ def test_starts_that_lead_to_one_optimum_are_followed_once():
     starts = [np.array([at]) for at in (0.7, 1.2, -0.8, -1.5, 1.0)]
     found = solve_from_each(TwoWells(), starts, 100)
     assert len(found) == 2
-    high, low = found
+    low, high = sorted(found, key=lambda solution: solution.value)
     assert high.parameters[0] == pytest.approx(0.987, abs=1e-3)
     assert low.parameters[0] == pytest.approx(-1.012, abs=1e-3)
     assert low.value < high.value
+
+
+class Trough:
+    """(x^2 - 1)^2: two valleys along y, which has no effect."""
+
+    noise, total_weight, thinning, order, passes = 0.0, 1.0, 1, 1, 0
+
+    def __call__(self, theta):
+        x = theta[0]
+        gradient = np.array([4 * x * (x * x - 1), 0.0])
+        curvature = np.diag([max(12 * x * x - 4, 1.0), 0.0])
+        return ObjectivePoint((x * x - 1) ** 2, lambda with_fisher: (gradient, curvature))
+
+
+def test_starts_that_lead_to_one_flat_valley_are_followed_once():
+    starts = [np.array(at) for at in ([0.9, 0.0], [1.1, 5.0], [-0.9, 0.0], [1.2, -5.0])]
+    found = solve_from_each(Trough(), starts, 100)
+    np.testing.assert_allclose(sorted(one.parameters[0] for one in found), [-1, 1], atol=1e-6)
 
 
 def test_each_optimum_of_a_subsample_is_followed_on_all_rows(monkeypatch):

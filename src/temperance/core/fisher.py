@@ -41,7 +41,6 @@ LEAST_THINNING = 4
 MOST_CORRECTION = 100.0  # of the predicted decrease
 SAME_BASIN = 1e-3  # predicted decrease below which corrected steps cannot lead to another optimum
 ROUGH = 1e-7  # tolerance of a fit that is only a start
-SAME_OPTIMUM = 1e-3  # the largest difference of a parameter
 ROWS_PER_PARAMETER = 20
 SUSPICIOUS = 1.2  # ratio of the value on all rows to that on a subsample, at the optimum of the subsample
 LEAST_CURVATURE = 1e-200  # smaller counts as 0: its inverse, the variance, could overflow
@@ -109,17 +108,31 @@ def solve(
 def solve_from_each(
     objective: Objective, starts: Sequence[Vector], n_rows: int, bounds: Bounds | None = None
 ) -> list[Solution]:
-    """Minimise from several starts; those that lead to the same optimum of a subsample are followed once.
+    """Minimise from several starts; those that lead to the same valley of a subsample are followed once.
 
     Where rows are too few for a subsample, it is a rough fit to all of them that tells.
     """
     few, step = _subsample(objective, len(starts[0]), n_rows)
-    distinct: list[Vector] = []
+    distinct: list[Solution] = []
     for start in starts:
-        end = solve(few, start, n_rows // step, ROUGH, bounds=bounds).parameters
-        if not any(np.abs(end - other).max() < SAME_OPTIMUM for other in distinct):
-            distinct.append(end)
-    return [fisher_scoring(objective, end, bounds=bounds) for end in distinct]
+        end = solve(few, start, n_rows // step, ROUGH, bounds=bounds)
+        others = []
+        for other in distinct:
+            if not _in_one_valley(few, end, other):
+                others.append(other)
+            elif other.value < end.value:
+                end = other
+        distinct = [*others, end]
+    return [fisher_scoring(objective, end.parameters, bounds=bounds) for end in distinct]
+
+
+def _in_one_valley(objective: Objective, one: Solution, other: Solution) -> bool:
+    """Say whether the point between two ends is no higher than they are.
+
+    The ends of rough fits may be far apart where the valley is flat, as along a parameter without effect.
+    """
+    between = objective((one.parameters + other.parameters) / 2)
+    return between.value <= max(one.value, other.value) + ROUGH
 
 
 def _subsample(objective: Objective, n_parameters: int, n_rows: int) -> tuple[Objective, int]:
