@@ -45,13 +45,13 @@ def test_few_rows_are_bit_identical_to_many(key, n_classes, dtype, monkeypatch):
             assert parts.tobytes() == whole[:30].tobytes(), name
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore", "error::RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("key", ["ts", "hts", "bts", "mono", "bayes", "bayes-bias"])
 def test_one_unusual_row_is_bit_identical_to_many(key, dtype, monkeypatch):
     calibrator, logits = fitted(key, 4, dtype)
     factors = np.array([[1e-30], [1e-3], [0.0], [50.0], [3e3], [1e5], [1e14]], dtype)
-    masked = np.array([[3, 3, -np.inf, 0]], dtype)
+    masked = np.array([[3, 3, -np.inf, 0], [2, 1, 0, -1e9]], dtype)
     unusual = np.concatenate([logits[:1] * factors, logits[:1] + dtype(1e6), masked])
     single = [outputs(calibrator, row[None]) for row in unusual]
     monkeypatch.setattr(small_rows, "MOST_NUMBERS", 0)
