@@ -34,19 +34,47 @@ def outputs(calibrator, logits):
 @pytest.mark.parametrize("key", METHODS)
 def test_few_rows_are_bit_identical_to_many(key, n_classes, dtype, monkeypatch):
     calibrator, logits = fitted(key, n_classes, dtype)
-    short = [outputs(calibrator, logits[i : i + 2]) for i in range(0, 30, 2)]
+    pairs = [outputs(calibrator, logits[i : i + 2]) for i in range(0, 30, 2)]
+    single = [outputs(calibrator, logits[i : i + 1]) for i in range(30)]
     monkeypatch.setattr(small_rows, "MOST_NUMBERS", 0)
     long = outputs(calibrator, logits)
     for name, whole in long.items():
-        parts = np.concatenate([part[name] for part in short])
-        assert parts.dtype == whole.dtype
-        assert parts.tobytes() == whole[:30].tobytes(), name
+        for short in (pairs, single):
+            parts = np.concatenate([part[name] for part in short])
+            assert parts.dtype == whole.dtype
+            assert parts.tobytes() == whole[:30].tobytes(), name
 
 
-def test_the_fast_path_is_used(monkeypatch):
-    calibrator, logits = fitted("hts", 4, np.float32)
+@pytest.mark.filterwarnings("ignore", "error::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("key", ["ts", "hts", "bts", "mono", "bayes", "bayes-bias"])
+def test_one_unusual_row_is_bit_identical_to_many(key, dtype, monkeypatch):
+    calibrator, logits = fitted(key, 4, dtype)
+    factors = np.array([[1e-30], [1e-3], [0.0], [50.0], [3e3], [1e5], [1e14]], dtype)
+    masked = np.array([[3, 3, -np.inf, 0], [2, 1, 0, -1e9]], dtype)
+    unusual = np.concatenate([logits[:1] * factors, logits[:1] + dtype(1e6), masked])
+    single = [outputs(calibrator, row[None]) for row in unusual]
+    monkeypatch.setattr(small_rows, "MOST_NUMBERS", 0)
+    for name, whole in outputs(calibrator, unusual).items():
+        assert np.concatenate([part[name] for part in single]).tobytes() == whole.tobytes(), name
+
+
+@pytest.mark.parametrize("key", ["ts", "lts", "hts", "hnlts", "pts", "bts", "mono", "bayes"])
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_the_fast_path_is_used(key, n_rows, monkeypatch):
+    calibrator, logits = fitted(key, 4, np.float32)
     monkeypatch.setattr(blocks, "for_each_block", None)  # which the general path calls
-    assert calibrator.predict_proba(logits[:3]).shape == (3, 4)
+    assert calibrator.predict_proba(logits[:n_rows]).shape == (n_rows, 4)
+
+
+def test_the_result_for_one_row_can_be_kept_and_changed():
+    calibrator, logits = fitted("ts", 4, np.float32)
+    first = calibrator.predict_proba(logits[:1])
+    expected = first.copy()
+    second = calibrator.predict_proba(logits[1:2])
+    second[:] = 0
+    assert first.flags.writeable
+    np.testing.assert_array_equal(first, expected)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +125,6 @@ def test_adapted_calibrators_use_the_fast_path_too(output, monkeypatch):
 
 def test_a_class_bias_is_computed_once(monkeypatch):
     calibrator, logits = fitted("bayes-bias", 4, np.float32)
-    monkeypatch.setattr(small_rows.SmallRows, "mixture", None)
+    monkeypatch.setattr(small_rows.FewRows, "mixture", None)
     monkeypatch.setattr("temperance.formulas.applying.LogitRows", None)  # the general path
     assert calibrator.predict_proba(logits[:2]).shape == (2, 4)

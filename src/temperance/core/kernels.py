@@ -19,6 +19,7 @@ of the map at the lower end of e's segment and its slope there, r the excess of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,16 @@ class MapTable(NamedTuple):
         values = np.zeros(len(knots))
         np.add.accumulate(slopes[:-1] * (knots[1:] - knots[:-1]), out=values[1:])
         return cls(knots, values, slopes)
+
+    @staticmethod
+    def kept(knots: Vector, slopes: Vector) -> MapTable:
+        """Return the same, computed once for a fitted map: a service asks for one row at a time."""
+        return _kept_table(knots.tobytes(), slopes.tobytes())
+
+
+@lru_cache(maxsize=64)
+def _kept_table(knots: bytes, slopes: bytes) -> MapTable:
+    return MapTable.of(np.frombuffer(knots), np.frombuffer(slopes))
 
 
 def locate(z: Floats, top: Indices, peak: Floats) -> None:
@@ -123,12 +134,23 @@ def softmax(z: Floats, top: Indices, peak: Floats, beta: Floats, out: Floats, sc
     np.multiply(e, (1 / scratch.row_sums(scratch.e, len(z)))[:, None], out=out)
 
 
-def _placed(z: Floats, peak: Floats, log_s: Vector, beta: float, knots: Vector) -> tuple[Indices, Matrix]:
+def mapped(z: Floats, peak: Floats | float, log_s: Vector | float, beta: float, table: MapTable) -> Matrix:
+    """Return u; `peak` and `log_s` are columns (N, 1), or numbers for all rows."""
+    segment, excess = _placed(z, peak, log_s, beta, table.knots)
+    u = table.slopes.take(segment)
+    u *= excess
+    u += table.values.take(segment)
+    return u
+
+
+def _placed(
+    z: Floats, peak: Floats | float, log_s: Vector | float, beta: float, knots: Vector
+) -> tuple[Indices, Matrix]:
     """Return each class's segment, and the excess of e over the segment's lower end."""
     e: Matrix = z.astype(np.float64)
-    e -= peak[:, None]
+    e -= peak
     e *= -beta
-    e += log_s[:, None]
+    e += log_s
     np.minimum(e, FARTHEST, out=e)
     segment = _segments(e, knots)
     e -= knots.take(segment)
@@ -185,7 +207,7 @@ def segment_sums(
     for at in row_slices(len(z), max(1, SEGMENT_NUMBERS // z.shape[1])):
         places = None if kept is None else kept.get(start + at.start)
         if places is None:
-            segment, excess = _placed(z[at], peak[at], log_s[at], beta, table.knots)
+            segment, excess = _placed(z[at], peak[at, None], log_s[at, None], beta, table.knots)
             segment *= len(segment)
             segment += np.arange(len(segment))[:, None]
             places = Places(segment, excess)
@@ -215,10 +237,7 @@ def map_logits(
     z: Floats, top: Indices, peak: Floats, log_s: Vector, beta: float, table: MapTable, out: Floats
 ) -> None:
     """Write u_t - u of each class: at most 0, and 0 for the top class."""
-    segment, excess = _placed(z, peak, log_s, beta, table.knots)
-    u = table.slopes.take(segment)
-    u *= excess
-    u += table.values.take(segment)
+    u = mapped(z, peak[:, None], log_s[:, None], beta, table)
     np.subtract(u[np.arange(len(z)), top][:, None], u, out=out)
     out[z == -np.inf] = -np.inf
 
@@ -242,6 +261,6 @@ def mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:
         total: Matrix = np.logaddexp.reduce(u, axis=0)
         return np.minimum(total, 0.0, out=total)
     np.exp(u, out=u)
-    u *= weights[:, None, None] / u.sum(axis=2, keepdims=True)
+    u *= weights[:, None, None] / np.add.reduce(u, axis=2, keepdims=True)
     total = np.add.reduce(u, axis=0)
     return np.minimum(total, 1.0, out=total)  # rounded weights may sum to more than 1

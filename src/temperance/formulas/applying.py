@@ -12,6 +12,7 @@ from temperance.core.arrays import AnyArray, Floats
 from temperance.core.blocks import BFloat16
 from temperance.core.features import RowFeatures
 from temperance.core.logit_rows import LogitRows
+from temperance.core.one_row import OneRow
 from temperance.core.ops import Array
 from temperance.core.small_rows import LongWayError, SmallRows, are_small
 from temperance.errors import InputError
@@ -51,7 +52,7 @@ def apply_to_rows(model: Model, method: str, values: NDArray[Any] | BFloat16) ->
 
 
 def _compute_small(model: Model, method: str, values: Floats) -> AnyArray:
-    rows = SmallRows(values, log=method == "transform")
+    rows = (OneRow if len(values) == 1 else SmallRows)(values, log=method == "transform")
     if method == "predict" and model.keeps_class:
         return rows.columns
     return _result(model, method, rows, rows.n_rows)

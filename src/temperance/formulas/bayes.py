@@ -28,15 +28,13 @@ from temperance.validation import check_limits, check_temperatures
 # Gauss-Hermite quadrature of a standard normal: the bits of NumPy's hermegauss(5), whose module would have to
 # be imported. In closed form +-sqrt(5 +- sqrt 10), 0, and (7 -+ 2 sqrt 10) / 60, 8 / 15.
 NODES = [-2.8569700138728056, -1.355626179974266, 0.0, 1.355626179974266, 2.8569700138728056]
-NODE_WEIGHTS = np.array(
-    [
-        0.011257411327720677,
-        0.22207592200561257,
-        0.5333333333333335,
-        0.22207592200561257,
-        0.011257411327720677,
-    ]
-)
+NODE_WEIGHTS = [
+    0.011257411327720677,
+    0.22207592200561257,
+    0.5333333333333335,
+    0.22207592200561257,
+    0.011257411327720677,
+]
 
 SIZE = 1 + len(SHAPE_FEATURES)
 BLOCKS, FIRST_BLOCKS = 4, 3  # of the prior, without those of a class bias; the first edition had no map
@@ -129,7 +127,8 @@ class FirstEditionFormula(LogTemperatureFormula):
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs averaged over the posterior of log T, by quadrature."""
-        return rows.mixture(self._over_temperatures(1.0, rows), NODE_WEIGHTS, self.bias, self.interactions)
+        betas, weights = self._over_temperatures(1.0, rows), np.array(NODE_WEIGHTS)
+        return rows.mixture(betas, weights, self.bias, self.interactions)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,7 +152,8 @@ class BayesianFormula(LogTemperatureFormula):
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs averaged over the posterior of log T, mixed with a little of the uniform."""
-        weights = [*(weight * (1.0 - self.uniform_weight) for weight in NODE_WEIGHTS), self.uniform_weight]
+        share = 1.0 - self.uniform_weight
+        weights = [*[weight * share for weight in NODE_WEIGHTS], self.uniform_weight]
         scales = [*self._over_temperatures(self.reference, rows), ALMOST_ZERO]
         output = rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, weights)
         if self.bias is None:

@@ -98,7 +98,7 @@ class NumpyRows:
     ) -> Floats:
         """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), or its logarithm."""
         columns = stack_scales(scales, self.rows.n_rows)
-        table = MapTable.of(knots, slopes)
+        table = MapTable.kept(knots, slopes)
         shares = np.asarray(weights, np.float64)
         return self.rows.mapped_mixture(1 / float(reference), table, columns, shares, log=self.log)
 
