@@ -144,9 +144,9 @@ def in_deviations(total, variance):
 
 
 def brownian_survival(size, statistic):
-    """Return the probability that Brownian motion on [0, 1] has a larger range, or a larger absolute value.
+    """Return the probability that Brownian motion on [0, 1] exceeds this range, or this absolute value.
 
-    Inside an interval of length x the walk is a sum of sines, of which the n-th has the rate (n pi / x)^2 / 2.
+    Inside an interval of length x the walk is a sum of sines; the n-th has the rate (n pi / x)^2 / 2.
     With the start in the middle this gives the absolute value. The integral over all starts is the mean of
     (x - range), where that is above 0; its derivative by x gives the range.
     """

@@ -61,7 +61,7 @@ def exists(events):
 
 
 def supremum(events):
-    """Return the limit of the log-likelihood where outcomes are separated: only the touching rows are lost."""
+    """Return the limit of the log-likelihood where outcomes are separated: only touching rows are lost."""
     zeros, ones = {x for x, h, _ in events if not h}, {x for x, h, _ in events if h}
     total = mpmath.mpf(0)
     for x in zeros & ones:  # at most one, since the others are separated

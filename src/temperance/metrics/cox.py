@@ -161,7 +161,7 @@ def _separated(logit: Vector, outcome: Vector) -> bool:
 
 
 def _limit(logit: Vector, outcome: Vector, weight: Vector) -> float:
-    """Return the supremum for separated outcomes: only rows at a value that both outcomes share have a loss."""
+    """Return the supremum for separated outcomes: only rows at a value of both outcomes have a loss."""
     from scipy.special import entr
 
     shared = np.isin(logit, np.intersect1d(logit[outcome == 0], logit[outcome == 1]))
