@@ -141,3 +141,23 @@ def in_deviations(total, variance):
     if variance:
         return real(total) / mpmath.sqrt(real(variance))
     return mpmath.mpf(0) if total == 0 else mpmath.sign(total.numerator) * mpmath.inf
+
+
+def brownian_survival(size, statistic):
+    """Return the probability that Brownian motion on [0, 1] exceeds this range, or this absolute value.
+
+    Inside an interval of length x the walk is a sum of sines; the n-th has the rate (n pi / x)^2 / 2.
+    With the start in the middle this gives the absolute value. The integral over all starts is the mean of
+    (x - range), where that is above 0; its derivative by x gives the range.
+    """
+    if size == 0 or mpmath.isinf(size):
+        return mpmath.mpf(size == 0)
+    length = size if statistic == "kuiper" else 2 * size
+    inside, n, rate = mpmath.mpf(0), 1, mpmath.mpf(0)
+    while rate < 110:
+        rate = (n * mpmath.pi / length) ** 2 / 2
+        sign = (-1) ** (n // 2)
+        part = 4 / (rate * length**2) + 8 / length**2 if statistic == "kuiper" else 4 * sign / (n * mpmath.pi)
+        inside += part * mpmath.exp(-rate)
+        n += 2
+    return 1 - inside

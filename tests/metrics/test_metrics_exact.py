@@ -1,41 +1,15 @@
 """Every metric against its definition in exact arithmetic, on small cases with ties, zeros and weights."""
 
-from fractions import Fraction
-
 import metrics_by_definition as definition
 import mpmath
 import numpy as np
 import pytest
+from small_cases import arguments, draw_cases, exact_rows
 
 from temperance import metrics
 from temperance.metrics.calibration_tests import maximum_survival, range_survival
 
-N_CASES = 150
-
-
-def draw_cases(seed):
-    """Return cases of few rows whose probabilities are sixteenths, with weights of quarters, 0 among them."""
-    rng = np.random.default_rng(seed)
-    for _ in range(N_CASES):
-        n_rows, n_classes = rng.integers(1, 9), rng.integers(2, 5)
-        sixteenths = rng.multinomial(16, rng.dirichlet(np.full(n_classes, 0.5)), size=n_rows)
-        if rng.random() < 0.5:
-            sixteenths = sixteenths[rng.integers(0, max(1, n_rows // 2), n_rows)]  # rows that are the same
-        labels, quarters = rng.integers(0, n_classes, n_rows), rng.integers(0, 8, n_rows)
-        quarters[rng.integers(n_rows)] = 4
-        yield sixteenths, labels, quarters
-
-
-def exact_rows(sixteenths, labels, quarters):
-    rows = zip(sixteenths.tolist(), labels.tolist(), quarters.tolist(), strict=True)
-    return [([Fraction(q, 16) for q in p], y, Fraction(w, 4)) for p, y, w in rows if w]
-
-
-CASES = [(exact_rows(*case), *case) for case in draw_cases(0)]
-
-
-def arguments(sixteenths, labels, quarters, dtype=np.float64):
-    return ((sixteenths / 16).astype(dtype), labels), {"sample_weight": quarters / 4}
+CASES = [(exact_rows(*case), *case) for case in draw_cases(seed=0, number=150)]
 
 
 @pytest.mark.parametrize("name", ["accuracy", "nll", "brier", "overconfidence", "aurc"])
@@ -78,10 +52,12 @@ def test_calibration_tests(column):
         z = definition.spiegelhalter(events)
         assert found.statistic == pytest.approx(float(z), rel=1e-12, abs=1e-13)
         assert found.p_value == pytest.approx(float(mpmath.erfc(abs(z) / mpmath.sqrt(2))), rel=1e-11)
-        for statistic, survival in (("kuiper", range_survival), ("ks", maximum_survival)):
+        for statistic in ("kuiper", "ks"):
             test = metrics.cumulative_differences(*given, statistic=statistic, class_=column, **weights)
-            assert test.statistic == pytest.approx(float(definition.cumulative(events, statistic)), rel=1e-12)
-            assert test.p_value == survival(test.statistic)
+            size = definition.cumulative(events, statistic)
+            assert test.statistic == pytest.approx(float(size), rel=1e-12)
+            want = float(definition.brownian_survival(size, statistic))
+            assert test.p_value == pytest.approx(want, rel=1e-9, abs=1e-14), (statistic, size)
 
 
 @pytest.mark.parametrize("x", [0.39, 0.4, 0.41, 0.6, 1.0, 3.0, 10.0])

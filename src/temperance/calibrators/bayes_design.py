@@ -36,14 +36,41 @@ RANGE_FACTOR_OF_BAYES = 30.0
 REFERENCE_ROWS = 8192
 LIMIT_MARGIN = 1e-6  # of log T
 UNBEARABLE = 2.0  # a loss in units of that of equal probabilities, which a high temperature reaches
+HOPELESS = 2000.0  # in the same units: from here on, no map is flat enough for the rounds to converge
+
+
+@dataclass(frozen=True)
+class Reference:
+    """T0, the tau of its prior, and the loss at T0 where T0 is the largest temperature, else 0.
+
+    The loss is in units of that of equal probabilities.
+    """
+
+    temperature: float
+    level_tau: float
+    loss_at_limit: float
+
+    @property
+    def needs_more(self) -> bool:
+        """Whether the rows are far from any sensible prediction even at the highest temperature."""
+        return self.loss_at_limit > UNBEARABLE
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether they stay so with any map."""
+        return self.loss_at_limit > HOPELESS
+
+    @property
+    def is_at_limit(self) -> bool:
+        """Whether T0 is the largest temperature."""
+        return self.temperature >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN)
 
 
 @dataclass(frozen=True)
 class Design:
     """The features that the coefficients multiply, and the prior mean of the intercept."""
 
-    reference: float
-    level_tau: float
+    scale: Reference
     centre: Vector
     spread: Vector
     expected: float
@@ -51,6 +78,11 @@ class Design:
     basis: Matrix
     group_of_class: NDArray[np.intp]
     class_of_group: NDArray[np.intp]
+
+    @property
+    def reference(self) -> float:
+        """T0."""
+        return self.scale.temperature
 
     @property
     def n_coefficients(self) -> int:
@@ -85,11 +117,11 @@ def build_design(data: FitData, population: Population) -> Design:
     step = max(1, data.n_rows // REFERENCE_ROWS)
     some = data if step == 1 else data.every(step)
     some = some if some.total_weight else data
-    reference, level_tau = _reference(some, population, expected)
-    centre, spread = standards(data, reference)
-    (information,) = some.total(partial(_slope_weights, reference=reference))
+    scale = _reference(some, population, expected)
+    centre, spread = standards(data, scale.temperature)
+    (information,) = some.total(partial(_slope_weights, reference=scale.temperature))
     basis = increments_basis(information)
-    return Design(reference, level_tau, centre, spread, expected, int(right), basis, *_groups(predicted))
+    return Design(scale, centre, spread, expected, int(right), basis, *_groups(predicted))
 
 
 def _slope_weights(rows: LogitRows, weights: Vector | None, reference: float) -> tuple[Vector]:
@@ -124,15 +156,17 @@ def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], 
     return *right_and_wrong(rows, weights), *_sum_of_log_entropy(rows, weights), predicted
 
 
-def _reference(data: FitData, population: Population, expected: float) -> tuple[float, float]:
+def _reference(data: FitData, population: Population, expected: float) -> Reference:
     """Return T0 and the tau of its prior, at the higher of two modes: near the prior, or near the data."""
     objective = data.objective(one_temperature)
     block = intercept_block(population, expected)
     best = np.log(fit_single_temperature(data, exact=False).temperature)
+    at_limit = Reference(float(np.exp(best)), 1.0, _loss_at_limit(objective, best, data.n_classes))
+    if at_limit.is_hopeless:
+        return at_limit
     found = []
     # Where no temperature is high enough, a search from the prior would only go to and fro at the limit.
-    starts = (best,) if _needs_more_than_the_limit(objective, best, data.n_classes) else (expected, best)
-    for start in starts:
+    for start in (best,) if at_limit.needs_more else (expected, best):
         off = ((start - expected) / population.intercept_scale) ** 2
         tau = (population.freedom + off) / (population.freedom + 1)
         posterior = maximise_evidence(objective, [block], np.array([start]), data.n_rows, max(tau, 1.0))
@@ -140,14 +174,15 @@ def _reference(data: FitData, population: Population, expected: float) -> tuple[
         tail = (population.freedom + 1) / 2 * np.log1p(off / population.freedom)
         found.append((objective(posterior.mode).value * objective.total_weight + tail, posterior))
     chosen = min(found, key=lambda pair: pair[0])[1]
-    return float(Log().temperature(chosen.mode)[0]), chosen.taus[block.name]
+    temperature = float(Log().temperature(chosen.mode)[0])
+    return Reference(temperature, chosen.taus[block.name], at_limit.loss_at_limit)
 
 
-def _needs_more_than_the_limit(objective: PenalisedObjective, best: float, n_classes: int) -> bool:
-    """Say whether the rows are far from any sensible prediction even at the highest temperature."""
+def _loss_at_limit(objective: PenalisedObjective, best: float, n_classes: int) -> float:
+    """Return the loss at the best log temperature, in units of log K; 0 if that is below the limit."""
     if best < np.log(TEMPERATURE_MAX) - LIMIT_MARGIN:
-        return False
-    return objective(np.array([best])).value > UNBEARABLE * np.log(n_classes)
+        return 0.0
+    return objective(np.array([best])).value / float(np.log(n_classes))
 
 
 def _groups(count: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

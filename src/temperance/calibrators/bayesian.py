@@ -12,6 +12,7 @@ uncertainty of T.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,9 +25,9 @@ from temperance.calibrators.bayes_design import Design, build_design, prior_bloc
 from temperance.calibrators.class_bias import ClassBias, fit_class_bias
 from temperance.calibrators.descriptions import confidence_in_words, map_in_words
 from temperance.calibrators.fitted import model_of
-from temperance.calibrators.single_temperature import warn_if_all_wrong
+from temperance.calibrators.single_temperature import TOO_LARGE, warn_if_all_wrong
 from temperance.core.arrays import Floats, Matrix, Vector
-from temperance.core.evidence import Posterior, maximise_evidence
+from temperance.core.evidence import PenalisedObjective, Posterior, maximise_evidence, prior_alone
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData
 from temperance.core.kernels import KNOTS
@@ -134,8 +135,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         design = build_design(data, population)
         warn_if_all_wrong(design.right, data.n_rows)
         objective = data.objective(design.likelihood)
-        blocks, start = prior_blocks(design, population), design.start(population)
-        posterior = maximise_evidence(objective, blocks, start, data.n_rows, design.level_tau)
+        posterior = _posterior(objective, design, population, data.n_rows)
         formula, solution = _formula(posterior, design, population, data), posterior.solution
         if self.class_bias is not False:
             behind = data.transformed(partial(_log_probabilities, formula))
@@ -190,6 +190,18 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             return ["class bias: not used; it does not improve the prediction of held-out rows"]
         weight = self.parameters()["bias_weight"]
         return [f"class bias: mixed in with weight {weight:.2f}; the predicted class may change"]
+
+
+def _posterior(
+    objective: PenalisedObjective, design: Design, population: Population, n_rows: int
+) -> Posterior:
+    """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
+    blocks, start = prior_blocks(design, population), design.start(population)
+    if design.scale.is_at_limit:
+        warnings.warn(f"{TOO_LARGE}.", UserWarning, stacklevel=4)
+    if design.scale.is_hopeless:
+        return prior_alone(objective, blocks, start)
+    return maximise_evidence(objective, blocks, start, n_rows, design.scale.level_tau)
 
 
 def _formula(posterior: Posterior, design: Design, population: Population, data: FitData) -> BayesianFormula:

@@ -109,6 +109,14 @@ def maximise_evidence(
     )
 
 
+def prior_alone(objective: PenalisedObjective, blocks: list[Block], theta: Vector) -> Posterior:
+    """Return theta with the prior covariance, for rows that no coefficients fit."""
+    point, names = objective(theta), [block.name for block in blocks]
+    covariance = block_diag(*(np.linalg.inv(block.precision) for block in blocks))
+    solution = Solution(theta, point.value, 0.0, 0, objective.passes, Status.CONVERGED)
+    return Posterior(theta, covariance, dict.fromkeys(names, 1.0), dict.fromkeys(names, 0.0), solution)
+
+
 def _rounds(
     objective: PenalisedObjective, blocks: list[Block], theta: Vector, taus: Vector
 ) -> tuple[Vector, Vector, bool]:

@@ -19,8 +19,6 @@ from temperance.metrics.estimates import CalibrationTest, Estimate
 from temperance.metrics.predictions import check_fraction
 
 _STEPS = 50
-_LARGEST = 1e3  # a coefficient beyond this is diverging
-_NO_LOSS = 1e-6  # a log-likelihood this close to 0 is a perfect fit, reached only at infinity
 _ROUNDING = 2.0**-53  # smallest distance of a probability from 0 and 1
 
 
@@ -86,8 +84,9 @@ def cox(
         `statistic` is the likelihood ratio, chi-squared with two degrees of freedom under the null. A slope
         below 1 means overconfident; an intercept below 0, at slope 1, probabilities that are too high.
         Probabilities of exactly 0 or 1 are moved by 1.1e-16. If all outcomes are equal, or separated by the
-        probability, slope and intercept have no finite estimate, and the ratio is that of a perfect fit. If
-        all probabilities are equal, only the intercept is estimated, at slope 1, with one degree of freedom.
+        probability, slope and intercept have no finite estimate, and the ratio is that of the limit: a
+        perfect fit, except to a probability that both outcomes share. If all probabilities are equal, only
+        the intercept is estimated, at slope 1, with one degree of freedom.
 
     References
     ----------
@@ -117,9 +116,13 @@ def cox_of(event: Event, confidence: float = 0.95) -> CoxTest:
     has_slope = bool(np.ptp(logit) > 0)
     design = np.column_stack([np.ones(len(c)), logit][: 1 + has_slope])
     offset = np.zeros(len(c)) if has_slope else logit
-    start = np.array([0.0, 1.0][: 1 + has_slope])
-    null = _log_likelihood(design @ start + offset, event.outcome, weight)
-    best, theta, errors = _maximise(design, offset, event.outcome, weight, start)
+    null = _log_likelihood(logit, event.outcome, weight)
+    # Start where every rate is 1/2: at the null, certain rows would have no information.
+    start = np.zeros(2) if has_slope else -logit[:1]
+    if _separated(logit, event.outcome):
+        best, theta, errors = _limit(logit, event.outcome, weight), *np.full((2, len(start)), np.nan)
+    else:
+        best, theta, errors = _maximise(design, offset, event.outcome, weight, start)
     ratio = max(0.0, 2 * (best - null))
     p = float(chdtrc(len(start), ratio))
     half = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -148,18 +151,36 @@ def _log_likelihood(odds: Vector, outcome: Vector, weight: Vector) -> float:
     return float(weight @ (outcome * odds - np.logaddexp(0, odds)))
 
 
+def _separated(logit: Vector, outcome: Vector) -> bool:
+    """Say whether the likelihood has its supremum at infinity only."""
+    of_0, of_1 = logit[outcome == 0], logit[outcome == 1]
+    if not len(of_0) or not len(of_1):
+        return True
+    touching = of_0.max() <= of_1.min() or of_1.max() <= of_0.min()
+    return bool(touching and np.ptp(logit) > 0)
+
+
+def _limit(logit: Vector, outcome: Vector, weight: Vector) -> float:
+    """Return the supremum for separated outcomes: only rows at a value of both outcomes have a loss."""
+    from scipy.special import entr
+
+    shared = np.isin(logit, np.intersect1d(logit[outcome == 0], logit[outcome == 1]))
+    counts = np.array([weight[shared & (outcome == h)].sum() for h in (0, 1)])
+    total = counts.sum()
+    return -float(total * entr(counts / total).sum()) if total else 0.0
+
+
 def _maximise(
     design: Matrix, offset: Vector, outcome: Vector, weight: Vector, start: Vector
 ) -> tuple[float, Vector, Vector]:
-    """Return the maximum log-likelihood, its position and standard errors; nan if it is at infinity."""
+    """Return the maximum log-likelihood, its position and standard errors; nan where rounding hides it."""
     theta, nowhere = start, np.full(len(start), np.nan)
     value = _log_likelihood(design @ theta + offset, outcome, weight)
     for _ in range(_STEPS):
         rate = 0.5 * (1 + np.tanh((design @ theta + offset) / 2))
         gradient = design.T @ (weight * (outcome - rate))
         fisher = (design * (weight * rate * (1 - rate))[:, None]).T @ design
-        perfect = value > -_NO_LOSS
-        if perfect or not np.linalg.cond(fisher) < 1e14 or np.abs(theta).max() > _LARGEST:
+        if not np.linalg.cond(fisher) < 1e14:
             return value, nowhere, nowhere
         covariance = np.linalg.inv(fisher)
         errors, step, fraction = np.sqrt(covariance.diagonal()), covariance @ gradient, 1.0
