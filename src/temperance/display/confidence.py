@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import method_style
 from temperance.comparison import Comparison
+from temperance.comparison.decisions import percent
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
 from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers
@@ -131,7 +132,7 @@ class ConfidenceDisplay(Display):
             low, high = self._interval(np.array(accuracy))
             ends, bottom, top = np.array([low, high]), np.full(2, limits[0]), np.full(2, limits[1])
             marks.append(Band(ends, bottom, top))
-            marks.append(Rule(accuracy, upright=True, label=f"accuracy {accuracy:.3f}"))
+            marks.append(Rule(accuracy, upright=True, label=f"accuracy {percent(accuracy)}"))
         return marks
 
     def _interval(self, share: Vector) -> tuple[Vector, Vector]:
@@ -140,9 +141,8 @@ class ConfidenceDisplay(Display):
     def _in_words(self, name: str) -> str:
         low, high = self._interval(np.array(self.accuracies[name]))
         return (
-            f"{method_style(name).label}: mean confidence {100 * self.mean_confidence[name]:.1f} %, accuracy "
-            f"{100 * self.accuracies[name]:.1f} % ({100 * low:.1f} to "
-            f"{100 * high:.1f})."
+            f"{method_style(name).label}: mean confidence {percent(self.mean_confidence[name])}, accuracy "
+            f"{percent(self.accuracies[name])} ({percent(float(low))} to {percent(float(high))})."
         )
 
     def _marks(self, name: str) -> list[Mark]:
@@ -152,7 +152,7 @@ class ConfidenceDisplay(Display):
             f"confidence {a:.2f} to {b:.2f}: {100 * r:.1f} % of rows right, {100 * w:.1f} % wrong"
             for a, b, r, w in ends
         ]
-        label = f"{method_style(name).label}: mean confidence {mean:.3f}"
+        label = f"{method_style(name).label}: mean confidence {percent(mean)}"
         return [
             Bars(self.edges, right, method=name, tips=tips),
             Bars(self.edges, -wrong, method=name, tips=tips),

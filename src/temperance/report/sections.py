@@ -10,7 +10,7 @@ from markupsafe import Markup
 from temperance.calibrators import method_style
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 from temperance.comparison.class_reliability import LEAST_ROWS, MOST_CLASSES
-from temperance.display.class_reliability import FEWEST_IN_BIN
+from temperance.display.reliability import FEWEST_IN_BIN
 from temperance.report import figures
 from temperance.report.calibration_tests import calibration_tests
 from temperance.report.displays import ReportDisplays
