@@ -262,7 +262,8 @@ def test_changed_decisions_are_reported_below_the_table_and_in_the_numbers(biase
     result, _, _ = biased
     before, after = (100 * result.results[name].accuracy for name in ("none", "bayes-bias"))
     share = 100 * result.results["bayes-bias"].changed_share
-    sentence = f"bayes-bias changes {share:.1f} % of decisions; accuracy {before:.1f} -> {after:.1f} %."
+    change = f"rises from {before:.1f} % to {after:.1f} %"
+    sentence = f"bayes-bias changes {share:.1f} % of decisions; accuracy {change}."
     assert result.decision_changes == [sentence]
     lines = str(result).splitlines()
     assert lines[lines.index(sentence) - 1] == lines[lines.index(sentence) + 1] == ""

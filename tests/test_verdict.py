@@ -110,7 +110,7 @@ def test_a_class_bias_reports_what_it_changes():
         "bayes-bias", keeps_class=False, none=result(0.4, right=0.83), **{"bayes-bias": biased}
     )
     assert verdict.headline.endswith("calibrated, it says 88.0 % and is right 88.0 % of the time.")
-    assert verdict.sentences[-1] == "It changes 12.0 % of decisions; accuracy 83.0 -> 88.0 %."
+    assert verdict.sentences[-1] == "It changes 12.0 % of decisions; accuracy rises from 83.0 % to 88.0 %."
     unchanged = verdict_of("b", keeps_class=False, none=result(0.4), b=result(0.3))
     assert unchanged.sentences[-1] == "It may change decisions, but changes none on the test rows."
 

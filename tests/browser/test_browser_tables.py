@@ -35,6 +35,48 @@ def test_the_table_of_methods_shows_all_columns_on_a_desk_also_of_bad_scores(ope
     assert page.locator("div.scroll:has(.methods)").evaluate(HIDDEN) <= 0
 
 
+def test_the_main_columns_fit_on_a_phone_and_a_button_shows_all(open_page):
+    page = open_page(**PHONE)
+    page.locator(".methods td small").evaluate_all(WIDEST)
+    scroll, cells = page.locator("div.scroll:has(.methods)"), page.locator(".methods thead th:visible")
+    assert scroll.evaluate(HIDDEN) <= 0
+    assert [words.split()[0] for words in cells.all_inner_texts()] == ["method", "NLL", "ECE", "accuracy"]
+    page.get_by_role("button", name="All columns").click()
+    assert cells.count() >= 9
+    page.get_by_role("button", name="Main columns").click()
+    assert cells.count() == 4
+    assert not open_page(**DESK).locator("button.columns").is_visible()
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_numbers_of_a_figure_fit_and_have_the_methods_of_the_figure(open_page, screen):
+    page = open_page(**screen)
+    page.locator("figure details").evaluate_all("all => all.forEach(one => one.open = true)")
+    tables = page.locator("figure:visible details .scroll").all()
+    assert len(tables) >= 6
+    for numbers in tables:
+        assert numbers.evaluate(HIDDEN) <= 0, numbers.get_attribute("aria-label")
+    heads = page.locator("#figure-labels details th[data-method]:visible")
+    assert "pts" not in heads.all_inner_texts()
+    page.get_by_label("PTS", exact=True).check()
+    assert "pts" in heads.all_inner_texts()
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+def test_no_command_scrolls_sideways(open_page, screen):
+    page = open_page(**screen)
+    page.locator(".command code").evaluate_all("all => all.forEach(one => one.textContent = 'a/'.repeat(99))")
+    for block in page.locator(".command pre").all():
+        assert block.evaluate(HIDDEN) <= 0
+
+
+def test_a_digest_is_on_one_line_on_a_desk(open_page):
+    page = open_page(**DESK)
+    digest = page.locator("#provenance table").first.locator("tbody td").last
+    assert len(digest.inner_text()) == 64
+    assert digest.evaluate(LINES) == 1
+
+
 def test_the_tests_of_calibration_show_all_columns_on_a_phone(open_page):
     page = open_page(**PHONE)
     cells = page.locator("#tests td").all_inner_texts()

@@ -73,8 +73,25 @@ def test_the_chart_has_the_diagonal_and_a_band_line_and_knots_of_each_map(cal, c
 def test_the_caption_gives_the_mapped_value_of_a_small_probability(cal):
     display = MapDisplay.from_calibrator(cal)
     (one,) = display.maps.values()
-    low, value, high = (one.apply(np.array([1e-3]), d)[0] for d in (-2, 0, 2))
-    assert f"Mono turns a probability of 0.001 into {value:.2g} ({low:.2g} to {high:.2g})." in display.caption
+    value = one.apply(np.array([1e-3]))[0]
+    assert f"A probability of 0.001 at the best single temperature T0 becomes {value:.2g}" in display.caption
+
+
+def test_equal_maps_are_told_once_and_tiny_values_without_digits(cal):
+    twice = MapDisplay.from_calibrators({"bayes": cal, "mono": cal})
+    assert "with Bayes, Mono." in twice.caption
+    (one,) = MapDisplay.from_calibrator(cal).maps.values()
+    steep = replace(twice, maps={"mono": replace(one, slopes=100 * one.slopes)})
+    assert "becomes below 1e-9 with Mono." in steep.caption
+
+
+def test_a_band_that_would_cover_the_figure_is_left_out(cal):
+    display = MapDisplay.from_calibrator(cal)
+    whole = replace(display, low={"mono": np.zeros(121)}, high={"mono": np.ones(121)})
+    (band,) = (mark for mark in whole.chart().marks if isinstance(mark, Band))
+    assert np.isnan(band.low).all()
+    assert np.isnan(band.high).all()
+    assert "Without a band, the map is not identified: Mono." in whole.caption
 
 
 def test_a_calibrator_without_a_map_is_refused(rows):

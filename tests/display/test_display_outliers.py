@@ -87,9 +87,9 @@ def test_one_bad_method_does_not_compress_the_differences():
     display = differences([0.02, 0.01, 0.008, 7.0, 0.01, 0.0])
     chart = display.chart()
     assert chart.x.limits[1] < 0.03
-    assert "BTS is beyond the right edge, at +7.0000." in chart.caption
+    assert "Beyond the right edge: BTS, +7.0000." in chart.caption
     assert any(isinstance(mark, Text) and mark.method == "bts" for mark in chart.marks)
-    assert "beyond" not in differences([0.02, 0.01, 0.008, 0.03, 0.01, 0.0]).caption
+    assert "Beyond" not in differences([0.02, 0.01, 0.008, 0.03, 0.01, 0.0]).caption
 
 
 def test_an_uncertain_bad_method_does_not_stretch_the_left_either():
@@ -112,7 +112,7 @@ def test_one_high_bar_leaves_room_for_the_others():
     assert any(
         isinstance(mark, Text) and "90.0 % of rows at 0.95 to 1.00" in mark.words for mark in chart.marks
     )
-    assert "written in the corner" in chart.caption
+    assert "written in a corner" in chart.caption
 
 
 def test_each_method_has_the_accuracy_of_its_own_decisions():

@@ -13,11 +13,13 @@ from matplotlib import pyplot
 from temperance import compare, display
 from temperance.comparison import learning_curve
 from temperance.data import simulate
+from temperance.display.axes import plot_chart
 from temperance.display.base import Display
 from temperance.display.chart import Intervals
 from temperance.display.optima import IDENTIFIED_RATIO
 from temperance.report.displays import ReportDisplays
 from temperance.report.page import render_report
+from temperance.report.shown_methods import shown_at_first
 from temperance.report.svg import draw_svg
 
 KINDS = {
@@ -53,6 +55,14 @@ def comparison():
 @pytest.fixture(scope="module")
 def curve(comparison):
     return learning_curve(comparison, draws=2)
+
+
+@pytest.fixture(scope="module")
+def focus(comparison):
+    """Return the methods that set the limits of the page's axes: HTS is not one of them."""
+    shown = {"none", *shown_at_first(comparison)}
+    assert shown < set(comparison.results)
+    return shown
 
 
 @pytest.fixture(scope="module")
@@ -144,21 +154,23 @@ def test_svg_and_matplotlib_have_the_same_caption(name, displays):
 
 
 @pytest.mark.parametrize("name", ON_PAGE)
-def test_the_page_has_the_plotted_figure(name, page, displays):
-    shown = displays[ON_PAGE[name]]
+def test_the_page_has_the_plotted_figure(name, page, displays, focus):
+    kind = displays[ON_PAGE[name]].chart
+    chart = kind(focus) if "focus" in inspect.signature(kind).parameters else kind()
     drawn = Drawn(re.search(r"<svg.*</svg>", page[name], re.DOTALL).group(0))
-    assert_same_axes(drawn, shown.plot(pyplot.subplots()[1]))
-    assert drawn.caption == shown.caption
-    assert re.search("<h3>(.*?)</h3>", page[name]).group(1) == shown.chart().title
+    assert_same_axes(drawn, plot_chart(chart, pyplot.subplots()[1]))
+    assert drawn.caption == chart.caption
+    assert re.search("<h3>(.*?)</h3>", page[name]).group(1) == chart.title
 
 
 @pytest.mark.parametrize("method", ["none", "bayes"])
 @pytest.mark.parametrize("name", PANELS)
-def test_a_panel_of_one_method_has_the_axes_of_all(name, method, page, comparison):
+def test_a_panel_of_one_method_has_the_axes_of_all(name, method, page, comparison, focus):
     shown = KINDS[PANELS[name]].from_comparison(comparison, list(comparison.results))
     drawn = Drawn(re.search(r"<svg.*</svg>", page[f"{name}-{method}"], re.DOTALL).group(0))
-    assert_same_axes(drawn, shown.plot(pyplot.subplots()[1]))
-    assert drawn.caption == shown.chart([method]).caption
+    about = {"focus": focus} if name == "confidence" else {}
+    assert_same_axes(drawn, plot_chart(shown.chart(**about), pyplot.subplots()[1]))
+    assert drawn.caption == shown.chart([method], **about).caption
 
 
 @pytest.mark.parametrize("name", ["TemperatureDisplay", "ClassTemperatureDisplay"])

@@ -159,7 +159,7 @@ def test_the_page_says_which_decisions_change(html):
     assert "decisions changed %" in page.text["th"]
     for name, value in (("ts", 0.0), ("bayes-bias", share)):
         row = re.search(rf'<tr[^>]*data-row="{name}".*?</tr>', changed, re.DOTALL).group(0)
-        assert f'<td data-value="{value}">{100 * value:.2f}</td>' in row
+        assert f'<td data-value="{value}" class="extra">{100 * value:.2f}</td>' in row
     assert result.decision_changes[0] in page.text["p"]
     assert result.reason in page.text["p"]
     assert "If every decision must stay the same, calibrate with ts." in page.text["p"]

@@ -28,12 +28,28 @@ def share_in_words(share: float) -> str:
 
 
 def accuracy_in_words(before: float, after: float) -> str:
-    """Return "accuracy 83.4 -> 88.3 %", or that it stays the same.
+    """Return "accuracy rises from 83.4 % to 88.3 %", or that it stays the same.
 
     Examples
     --------
-    >>> accuracy_in_words(0.834, 0.883), accuracy_in_words(0.8341, 0.8339)
-    ('accuracy 83.4 -> 88.3 %', 'accuracy stays at 83.4 %')
+    >>> accuracy_in_words(0.834, 0.883)
+    'accuracy rises from 83.4 % to 88.3 %'
+    >>> accuracy_in_words(0.8341, 0.8339)
+    'accuracy stays at 83.4 %'
     """
-    was, becomes = f"{100 * before:.1f}", f"{100 * after:.1f}"
-    return f"accuracy stays at {was} %" if was == becomes else f"accuracy {was} -> {becomes} %"
+    was, becomes = percent(before), percent(after)
+    if was == becomes:
+        return f"accuracy stays at {was}"
+    return f"accuracy {'rises' if after > before else 'falls'} from {was} to {becomes}"
+
+
+def percent(share: float) -> str:
+    """Return "97.7 %", with more digits if a share below 1 would be shown as 100 %.
+
+    Examples
+    --------
+    >>> percent(0.9772), percent(0.99984), percent(1.0)
+    ('97.7 %', '99.98 %', '100.0 %')
+    """
+    shown = [f"{100 * share:.{digits}f} %" for digits in (1, 2, 3)]
+    return next((words for words in shown if share == 1 or not words.startswith("100")), shown[0])

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.decisions import accuracy_in_words, share_in_words
+from temperance.comparison.decisions import accuracy_in_words, percent, share_in_words
 from temperance.comparison.difference import Difference
 from temperance.comparison.method_result import MethodResult
 from temperance.comparison.recommendation import Recommendation
@@ -129,12 +129,12 @@ class Verdict:
     @property
     def headline(self) -> str:
         """What the classifier says, how often it is right, and what it says once calibrated."""
-        said, right = _percent(self.before.said), _percent(self.before.right)
+        said, right = percent(self.before.said), percent(self.before.right)
         if self.method == UNCALIBRATED:
             return f"The classifier says {said} and is right {right} of the time."
-        after = f"calibrated, it says {_percent(self.after.said)}"
+        after = f"calibrated, it says {percent(self.after.said)}"
         if self.changed_share > 0:
-            after += f" and is right {_percent(self.after.right)} of the time"
+            after += f" and is right {percent(self.after.right)} of the time"
         return f"The classifier said {said} and was right {right} of the time; {after}."
 
     @property
@@ -289,7 +289,3 @@ def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
 def _without_infinities(numbers: dict[str, float]) -> dict[str, float | None]:
     """Return None for an infinite number, such as the standard error of a single row: JSON has none."""
     return {name: number if np.isfinite(number) else None for name, number in numbers.items()}
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

@@ -16,6 +16,7 @@ from temperance.display.optima import IDENTIFIED_RATIO
 
 _WHISKER_ROOM = 0.5  # of what the temperatures themselves need
 _LEAST_WHISKER_ROOM = 1.1  # of log T, a factor of 3: few groups of few rows have wide intervals
+_METHOD_ROOM = 2.3  # of log T, a factor of 10: a method may differ so much from the best temperatures
 _MOST_METHODS = 0.75  # the share of methods whose temperatures set the limits; of four or fewer, all
 _FEW_VALUES = 0.05  # the share of a method's values beyond the edges that needs no mention
 
@@ -27,6 +28,7 @@ class BestTemperatures(Display):
     low: Vector
     high: Vector
     single: float
+    mapped: tuple[str, ...]
 
     @property
     def identified(self) -> NDArray[np.bool_]:
@@ -44,12 +46,11 @@ class BestTemperatures(Display):
             return f"{self.low[group]:.3g} to {self.high[group]:.3g}"
         return "not identified"
 
-    def left_out(self, groups: str) -> str:
+    def left_out(self, group: tuple[str, str]) -> str:
         """Return a sentence about the groups that are not drawn, if there are any."""
-        missing = int((~self.identified).sum())
-        return (
-            f" Not identified, and not drawn: {missing} of {len(self.optimum)} {groups}." if missing else ""
-        )
+        missing, groups = int((~self.identified).sum()), len(self.optimum)
+        name = group[groups != 1]
+        return f" Not identified, and not drawn: {missing} of {groups} {name}." if missing else ""
 
     def beyond_the_edges(self, values: Mapping[str, Vector], limits: tuple[float, float]) -> str:
         """Return a sentence about the methods of which more than a few temperatures are not drawn."""
@@ -59,6 +60,12 @@ class BestTemperatures(Display):
             if len(temperatures) and outside(temperatures, limits).mean() > _FEW_VALUES
         ]
         return f" Partly beyond the edges: {', '.join(labels)}." if labels else ""
+
+    def after_a_map(self) -> str:
+        """Return a sentence about the methods whose T acts after a map of probabilities, if there are any."""
+        labels = ", ".join(method_style(name).label for name in self.mapped)
+        words = f" T acts after a map of probabilities, so dots need not follow the circles: {labels}."
+        return words if labels else ""
 
     def best(
         self, at: Vector, group: tuple[str, str], tips: Sequence[str], *, flat: bool = False
@@ -74,15 +81,17 @@ class BestTemperatures(Display):
     def limits(self, values: Sequence[Vector], rare: float = 0.0) -> tuple[float, float]:
         """Return limits that contain the best temperatures, and all but a `rare` share of most methods'.
 
-        Whiskers may add half the range on each side, or a factor of 3. Longer ones would flatten everything
-        else; so would single rows, or one method with extreme temperatures.
+        Whiskers may add half the range on each side, or a factor of 3; methods, a factor of 10. More would
+        flatten everything else; so would single rows, or one method with extreme temperatures.
         """
         known = np.concatenate([[self.single], self.optimum[self.identified]])
         low, high = float(np.log(known.min())), float(np.log(known.max()))
         if any(len(one) for one in values):
             ends = np.log([np.quantile(one, [rare / 2, 1 - rare / 2]) for one in values if len(one)])
-            low = min(low, float(np.quantile(ends[:, 0], 1 - _MOST_METHODS, method="lower")))
-            high = max(high, float(np.quantile(ends[:, 1], _MOST_METHODS, method="higher")))
+            lowest = float(np.quantile(ends[:, 0], 1 - _MOST_METHODS, method="lower"))
+            highest = float(np.quantile(ends[:, 1], _MOST_METHODS, method="higher"))
+            low = min(low, max(lowest, low - _METHOD_ROOM))
+            high = max(high, min(highest, high + _METHOD_ROOM))
         room = max(_WHISKER_ROOM * (high - low), _LEAST_WHISKER_ROOM)
         low = max(low - room, float(np.log(self.low[self.identified]).min(initial=low)))
         high = min(high + room, float(np.log(self.high[self.identified]).max(initial=high)))

@@ -13,12 +13,13 @@ from temperance.comparison import Comparison
 from temperance.comparison.class_reliability import LEAST_ROWS
 from temperance.display.base import Display
 from temperance.display.chart import SMALL, Axis, Chart, Line, Mark
+from temperance.display.labels import shorten
 from temperance.display.methods import before_and_after
-from temperance.display.reliability import diagram_marks
+from temperance.display.reliability import FEWEST_IN_BIN, diagram_marks
 from temperance.metrics import Reliability
 from temperance.validation import InputError
 
-FEWEST_IN_BIN = 5  # rows: the share of fewer is mostly 0 or 1
+_LONGEST_NAME = 32  # in a title, which then has two lines at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +82,14 @@ class ClassReliabilityDisplay(Display):
         for name, diagram in self.diagrams.items():
             marks += diagram_marks(name, diagram, fewest=FEWEST_IN_BIN)
         x, y = Axis("probability of the class", (0.0, 1.0)), Axis("share of the class", (0.0, 1.0))
-        return Chart(f"Class {self.name}", self._in_words(), x, y, marks, (SMALL, SMALL))
+        return Chart(
+            f"Class {shorten(self.name, _LONGEST_NAME)}", self._in_words(), x, y, marks, (SMALL, SMALL)
+        )
 
     def _in_words(self) -> str:
         found = [
             f"{method_style(name).label} {100 * diagram.error:.2f} %"
             for name, diagram in self.diagrams.items()
         ]
-        return f"Mean distance from the diagonal: {', '.join(found)}."
+        whole = f"Class {self.name}. " if len(self.name) > _LONGEST_NAME else ""
+        return f"{whole}Mean distance from the diagonal: {', '.join(found)}."

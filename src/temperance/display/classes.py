@@ -6,8 +6,8 @@ only as far as the logits predict the class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +19,15 @@ from temperance.core.arrays import Indices, Vector
 from temperance.display import optima
 from temperance.display.best_temperatures import BestTemperatures
 from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, Text
-from temperance.display.methods import temperature_calibrators, with_temperature
+from temperance.display.labels import shorten
+from temperance.display.map import has_map
+from temperance.display.methods import focused, temperature_calibrators, with_temperature
 from temperance.metrics.predictions import check_fraction, check_integer
 
 AXIS_SIGNS = 72  # letters that fit below the axis; tooltips and tables have the full names
 _LONGEST_NAME = 20  # beside it
 _CLASS_HEIGHT = 0.3  # inches
+_GROUP = ("class", "classes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class ClassTemperatureDisplay(BestTemperatures):
     ----------
     classes, count : arrays of shape (C,)
         Classes with at least 10 rows, in the order of their best temperature, and their number of rows. Of
-        more than `most` classes, those that differ most from the best single temperature.
+        more than `most` classes, those that are identified and differ most from the best single temperature.
     optimum, low, high : arrays of shape (C,)
         Best single temperature of the rows of the class, and its interval: from 1e-6 to 1e6 if it is not
         identified, as when all rows are right; nan if the solver failed.
@@ -47,6 +50,10 @@ class ClassTemperatureDisplay(BestTemperatures):
         K; if it is larger than C, some classes are left out.
     names : sequence of str
         Names of all K classes; None where they have none.
+    mapped : tuple of str
+        The methods whose T acts after a map of probabilities.
+    n_large : int
+        Number of classes with at least 10 rows, shown or not.
 
     Examples
     --------
@@ -68,6 +75,8 @@ class ClassTemperatureDisplay(BestTemperatures):
     single: float
     n_classes: int
     names: Sequence[str] | None = None
+    mapped: tuple[str, ...] = ()
+    n_large: int = 0
 
     def name(self, column: int) -> str:
         """Return what a class is called."""
@@ -128,7 +137,8 @@ class ClassTemperatureDisplay(BestTemperatures):
         single = optima.single_temperature(rows, labelled.weights)
         groups = _by_class(labelled.labels, index, rows.n_classes)
         best = optima.best_temperatures(labelled, list(groups.values()), level)
-        shown = np.argsort(-np.abs(np.log(best[0] / single)), kind="stable")[:most]
+        unidentified = best[2] >= optima.IDENTIFIED_RATIO * best[1]
+        shown = np.lexsort([-np.abs(np.log(best[0] / single)), unidentified])[:most]
         shown = shown[np.argsort(best[0, shown], kind="stable")]
         classes = np.array(list(groups), np.intp)[shown]
         return cls(
@@ -141,29 +151,43 @@ class ClassTemperatureDisplay(BestTemperatures):
             single,
             rows.n_classes,
             names,
+            tuple(name for name, calibrator in calibrators.items() if has_map(calibrator)),
+            len(groups),
         )
 
-    def chart(self, *, flat: bool = True) -> Chart:
+    def chart(self, focus: Collection[str] | None = None, *, flat: bool = True) -> Chart:
         """Return the best temperature of each class with its interval, and the methods' means.
 
-        The classes are along y, or along x if not `flat`.
+        Classes whose best temperature is not identified are left out. The methods in focus set the limits, by
+        default all. The classes are along y, or along x if not `flat`.
         """
-        at = np.arange(len(self.classes), dtype=np.float64)
-        asides = np.linspace(-0.3, 0.3, len(self.mean)) if len(self.mean) > 1 else [0.0]
-        columns = zip(self.classes, self.count, strict=True)
-        tips = [
-            f"class {self.name(k)}, {n} rows: best T {self.interval(i)}" for i, (k, n) in enumerate(columns)
-        ]
-        limits = self.limits(list(self.mean.values()))
-        marks = [*self.rules(limits, upright=flat), self.best(at, ("class", "classes"), tips, flat=flat)]
-        marks += [self._means(name, at + aside, flat) for name, aside in zip(self.mean, asides, strict=False)]
-        temperature, classes = Axis("temperature T", limits, log=True), self._class_axis(flat)
+        drawn = self._where_identified()
+        at = np.arange(len(drawn.classes), dtype=np.float64)
+        limits = drawn.limits(list(focused(drawn.mean, focus).values()))
+        marks = [*self.rules(limits, upright=flat), drawn.best(at, _GROUP, drawn._tips(), flat=flat)]
+        asides = _asides(drawn.mean, focus)
+        marks += [drawn._means(name, at + asides[name], flat) for name in drawn.mean]
+        temperature, classes = Axis("temperature T", limits, log=True), drawn._class_axis(flat)
         if not len(at):
+            found = "identified best temperature" if len(self.classes) else f"{optima.LEAST_ROWS} rows"
             place = (self.single, 0.5) if flat else (0.4, self.single)
-            marks.append(Text(*place, f"no class has {optima.LEAST_ROWS} rows"))
+            marks.append(Text(*place, f"no class has {'an ' if len(self.classes) else ''}{found}"))
         x, y = (temperature, classes) if flat else (classes, temperature)
         size = (WIDE, 1.2 + _CLASS_HEIGHT * max(len(at), 3)) if flat else (WIDE, 4.0)
-        return Chart("Temperature by true class", self._in_words(), x, y, marks, size)
+        caption = self._in_words() + drawn.beyond_the_edges(drawn.mean, limits)
+        return Chart("Temperature by true class", caption, x, y, marks, size)
+
+    def _where_identified(self) -> Self:
+        """Return the classes whose best temperature is identified: the others say nothing."""
+        known = self.identified
+        columns = {
+            name: getattr(self, name)[known] for name in ("classes", "count", "optimum", "low", "high")
+        }
+        return replace(self, **columns, mean={name: mean[known] for name, mean in self.mean.items()})
+
+    def _tips(self) -> list[str]:
+        columns = enumerate(zip(self.classes, self.count, strict=True))
+        return [f"class {self.name(k)}, {n} rows: best T {self.interval(i)}" for i, (k, n) in columns]
 
     def _class_axis(self, flat: bool) -> Axis:
         count = len(self.classes)
@@ -171,12 +195,12 @@ class ClassTemperatureDisplay(BestTemperatures):
         if not count:
             return Axis(label, (0.0, 1.0), ticks=())
         most = _LONGEST_NAME if flat else max(3, AXIS_SIGNS // count)
-        return Axis.of_names(label, [_short(self.name(k), most) for k in self.classes], downwards=flat)
+        return Axis.of_names(label, [shorten(self.name(k), most) for k in self.classes], downwards=flat)
 
     def _means(self, name: str, at: Vector, flat: bool) -> Mark:
         """Return a dot for each class, or a line if the method has one temperature for all of them."""
         label, values = method_style(name).label, self.mean[name]
-        if len(values) and np.ptp(values) < 1e-9 * values[0]:
+        if len(values) > 1 and np.ptp(values) < 1e-9 * values[0]:
             return Rule(float(values[0]), upright=flat, method=name, label=f"{label}: T = {values[0]:.3g}")
         tips = [
             f"{label}, class {self.name(k)}: mean T {t:.3g}"
@@ -195,23 +219,33 @@ class ClassTemperatureDisplay(BestTemperatures):
                 f"class {self.name(k)} the lowest, {low:.3g}."
             )
         words += (
-            " Circles: the best temperature of the rows of each class, with its interval; coloured dots: the "
-            f"mean temperature of a method.{self.left_out('classes')}"
+            " Circles: the best temperature of the rows of each class, with its interval; coloured dots and "
+            f"lines: the mean temperature of a method.{self.after_a_map()}{self.left_out(_GROUP)}"
         )
-        if len(self.classes) < self.n_classes:
-            words += (
-                f" {len(self.classes)} of {self.n_classes} classes are shown: of those with at least "
-                f"{optima.LEAST_ROWS} rows, the ones that differ most from the rest."
-            )
-        return words + self.beyond_the_edges(self.mean, self.limits(list(self.mean.values())))
+        return words + self._other_classes()
+
+    def _other_classes(self) -> str:
+        """Return a sentence about the classes that are left out, if there are any."""
+        shown, least = len(self.classes), optima.LEAST_ROWS
+        if shown == self.n_classes:
+            return ""
+        words = f" {shown} of {self.n_classes} classes {'is' if shown == 1 else 'are'} shown"
+        if shown < self.n_large:
+            return f"{words}: of those with at least {least} rows, the ones that differ most from the rest."
+        return f"{words}: the others have fewer than {least} rows."
 
 
-def _short(name: str, most: int) -> str:
-    """Shorten a name in its middle: long names often differ at their ends."""
-    if len(name) <= most:
-        return name
-    kept = (most - 1) // 3
-    return f"{name[: most - 1 - kept]}\u2026{name[len(name) - kept :]}"
+def _asides(methods: Collection[str], focus: Collection[str] | None) -> dict[str, float]:
+    """Return how far beside its class each method is drawn: those in focus far from each other."""
+    parts = [
+        [name for name in methods if (focus is None or name in focus) is inside] for inside in (True, False)
+    ]
+    steps = {1: [0.25]}
+    return {
+        name: float(aside)
+        for part in parts
+        for name, aside in zip(part, steps.get(len(part), np.linspace(-0.3, 0.3, len(part))), strict=True)
+    }
 
 
 def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indices]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import method_style
 from temperance.comparison import Comparison
+from temperance.comparison.decisions import percent
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
 from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers
 from temperance.display.limits import highest_near
-from temperance.display.methods import before_and_after, weights_of
+from temperance.display.methods import before_and_after, focused, weights_of
 from temperance.display.ticks import tick_labels
 from temperance.metrics.bins import assign, check_bins
 from temperance.metrics.diagram import wilson_interval
@@ -102,14 +103,17 @@ class ConfidenceDisplay(Display):
         """The accuracy of the first method."""
         return next(iter(self.accuracies.values()))
 
-    def chart(self, methods: Iterable[str] | None = None) -> Chart:
-        """Return the shares with their intervals, the right rows upwards and the wrong ones downwards."""
+    def chart(self, methods: Iterable[str] | None = None, focus: Collection[str] | None = None) -> Chart:
+        """Return the shares with their intervals, the right rows upwards and the wrong ones downwards.
+
+        The methods in focus set the limits, by default all, so that their charts can be compared.
+        """
         shown = list(methods or self.right)
-        limits = self._share_limits()
+        limits = self._share_limits(focus)
         marks = [*self._accuracy_marks(shown, limits), *(m for name in shown for m in self._marks(name))]
-        cut_bars = self._cut_bars(shown, limits[1])
+        cut_bars = self._cut_bars(shown, limits)
         marks += [Rule(0.0), *cut_bars]
-        cut = " The height of a bar that does not fit is written in the corner." if cut_bars else ""
+        cut = " The height of a bar that does not fit is written in a corner." if cut_bars else ""
         caption = (
             f"{' '.join(map(self._in_words, shown))} Bars: shares of all rows, the right ones upwards and "
             "the wrong ones downwards, with 95 % intervals. Grey band: 95 % interval of the accuracy."
@@ -128,7 +132,7 @@ class ConfidenceDisplay(Display):
             low, high = self._interval(np.array(accuracy))
             ends, bottom, top = np.array([low, high]), np.full(2, limits[0]), np.full(2, limits[1])
             marks.append(Band(ends, bottom, top))
-            marks.append(Rule(accuracy, upright=True, label=f"accuracy {accuracy:.3f}"))
+            marks.append(Rule(accuracy, upright=True, label=f"accuracy {percent(accuracy)}"))
         return marks
 
     def _interval(self, share: Vector) -> tuple[Vector, Vector]:
@@ -137,9 +141,8 @@ class ConfidenceDisplay(Display):
     def _in_words(self, name: str) -> str:
         low, high = self._interval(np.array(self.accuracies[name]))
         return (
-            f"{method_style(name).label}: mean confidence {100 * self.mean_confidence[name]:.1f} %, accuracy "
-            f"{100 * self.accuracies[name]:.1f} % ({100 * low:.1f} to "
-            f"{100 * high:.1f})."
+            f"{method_style(name).label}: mean confidence {percent(self.mean_confidence[name])}, accuracy "
+            f"{percent(self.accuracies[name])} ({percent(float(low))} to {percent(float(high))})."
         )
 
     def _marks(self, name: str) -> list[Mark]:
@@ -149,7 +152,7 @@ class ConfidenceDisplay(Display):
             f"confidence {a:.2f} to {b:.2f}: {100 * r:.1f} % of rows right, {100 * w:.1f} % wrong"
             for a, b, r, w in ends
         ]
-        label = f"{method_style(name).label}: mean confidence {mean:.3f}"
+        label = f"{method_style(name).label}: mean confidence {percent(mean)}"
         return [
             Bars(self.edges, right, method=name, tips=tips),
             Bars(self.edges, -wrong, method=name, tips=tips),
@@ -164,23 +167,30 @@ class ConfidenceDisplay(Display):
         middle = (self.edges[:-1] + self.edges[1:])[held] / 2
         return Whiskers(middle, sign * low, sign * high)
 
-    def _cut_bars(self, shown: Sequence[str], top: float) -> list[Mark]:
-        """Return the height of each bar that does not fit, written in the corner where bars are low."""
-        bars = [
-            f"{100 * share:.1f} % of rows at {low:.2f} to {high:.2f} \N{UPWARDS ARROW}"
-            for name in shown
-            for low, high, share in zip(self.edges[:-1], self.edges[1:], self.right[name], strict=True)
-            if share > top
-        ]
-        return [Text(0.02, (0.93 - 0.1 * i) * top, words) for i, words in enumerate(bars)]
+    def _cut_bars(self, shown: Sequence[str], limits: tuple[float, float]) -> list[Mark]:
+        """Return the height of each bar that does not fit, written in a corner where bars are low."""
+        (bottom, top), step = limits, 0.1 * limits[1]
+        above = self._longer(self.right, shown, top, "\N{UPWARDS ARROW}")
+        below = self._longer(self.wrong, shown, -bottom, "\N{DOWNWARDS ARROW}")
+        marks: list[Mark] = [Text(0.02, 0.93 * top - i * step, words) for i, words in enumerate(above)]
+        return marks + [Text(0.02, bottom + (i + 0.7) * step, words) for i, words in enumerate(below)]
 
-    def _share_limits(self) -> tuple[float, float]:
-        """Return limits for the shares of all methods, without bars far higher than the others."""
+    def _longer(self, side: dict[str, Vector], shown: Sequence[str], limit: float, arrow: str) -> list[str]:
+        return [
+            f"{100 * share:.1f} % of rows at {low:.2f} to {high:.2f} {arrow}"
+            for name in shown
+            for low, high, share in zip(self.edges[:-1], self.edges[1:], side[name], strict=True)
+            if share > limit
+        ]
+
+    def _share_limits(self, focus: Collection[str] | None) -> tuple[float, float]:
+        """Return limits for the shares of the methods in focus, without bars far higher than the others."""
+        wrong, right = focused(self.wrong, focus), focused(self.right, focus)
         low, high = (
             max(float(self._interval(shares)[1][shares > 0].max(initial=0)) for shares in side.values())
-            for side in (self.wrong, self.right)
+            for side in (wrong, right)
         )
-        near = max(highest_near(shares, 0.0) for shares in self.right.values())
+        near = max(highest_near(shares, 0.0) for shares in right.values())
         high = min(high, max(_CUT_ABOVE * near, 2 * low))
         return -1.08 * max(low, 0.05 * high), 1.08 * max(high, 0.05 * low)
 

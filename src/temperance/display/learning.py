@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,7 +13,7 @@ from temperance.comparison import LearningCurve
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
 from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text
-from temperance.display.methods import chosen
+from temperance.display.methods import chosen, focused
 
 _USUAL_RANGE = 3.0  # times the distance from the lowest mean to the median: higher values are left out
 _BAND_ROOM = 1.0  # times the range of the means, for bands below and above them
@@ -65,9 +65,13 @@ class LearningCurveDisplay(Display):
             curve.uncalibrated,
         )
 
-    def chart(self) -> Chart:
-        """Return a line for each method, with a band of one standard error."""
-        limits, sizes = self._limits(), np.array(self.sizes, np.float64)
+    def chart(self, focus: Collection[str] | None = None) -> Chart:
+        """Return a line for each method, with a band of one standard error.
+
+        The methods in focus set the upper limit, by default all.
+        """
+        shown = [*focused(self.mean, focus)]
+        limits, sizes = self._limits(shown), np.array(self.sizes, np.float64)
         marks = [self._uncalibrated_mark(limits, sizes[0])]
         for name in self.mean:
             label = method_style(name).label
@@ -79,7 +83,8 @@ class LearningCurveDisplay(Display):
             marks.append(Line(sizes, self.mean[name], method=name, label=label, tips=tips))
         ticks = tuple((size, str(size)) for size in self.sizes)
         x = Axis("labelled rows for calibration", (sizes[0] / 1.15, sizes[-1] * 1.15), log=True, ticks=ticks)
-        return Chart("NLL by labelled rows", self._in_words(limits), x, Axis("NLL", limits), marks)
+        caption = self._in_words() + self._cut_bands(limits, shown) + self._beyond(limits[1])
+        return Chart("NLL by labelled rows", caption, x, Axis("NLL", limits), marks)
 
     def _uncalibrated_mark(self, limits: tuple[float, float], x: float) -> Mark:
         label = method_style(UNCALIBRATED).label
@@ -88,19 +93,20 @@ class LearningCurveDisplay(Display):
         y = limits[1] - 0.05 * (limits[1] - limits[0])
         return Text(x, y, f"{label}: {self.uncalibrated:.4f} \N{UPWARDS ARROW}", method=UNCALIBRATED)
 
-    def _in_words(self, limits: tuple[float, float]) -> str:
+    def _in_words(self) -> str:
         best = min(self.mean, key=lambda name: float(self.mean[name][-1]))
         return (
             f"With {self.sizes[-1]} rows {method_style(best).label} has the lowest NLL, "
             f"{self.mean[best][-1]:.4f}. Lines: means over random draws of the calibration rows; bands: one "
-            f"standard error.{self._cut_bands(limits)}{self._beyond(limits[1])}"
+            "standard error."
         )
 
-    def _cut_bands(self, limits: tuple[float, float]) -> str:
+    def _cut_bands(self, limits: tuple[float, float], shown: Sequence[str]) -> str:
         """Return a sentence about the bands that do not fit, if there are any."""
         cut = any(
             ((mean <= limits[1]) & ((self.low[name] < limits[0]) | (self.high[name] > limits[1]))).any()
             for name, mean in self.mean.items()
+            if name in shown
         )
         return " Bands that reach beyond an edge are cut there." if cut else ""
 
@@ -117,24 +123,28 @@ class LearningCurveDisplay(Display):
             sentence += f" The classifier itself, at {self.uncalibrated:.4f}, is above the figure."
         return sentence
 
-    def _limits(self) -> tuple[float, float]:
+    def _limits(self, shown: Sequence[str]) -> tuple[float, float]:
         """Return limits without methods, draws or a classifier far worse than the rest."""
-        means = np.concatenate(list(self.mean.values()))
+        low = min(
+            float(mean[np.isfinite(mean)].min(initial=self.uncalibrated)) for mean in self.mean.values()
+        )
+        means = np.concatenate([self.mean[name] for name in shown])
         means = means[np.isfinite(means)]
-        low = min(float(means.min(initial=self.uncalibrated)), self.uncalibrated)
         usual = float(np.median(means)) - low if len(means) else 0.0
-        shown = [float(means.max(initial=low)), self.uncalibrated]
-        high = min(max(shown), low + _USUAL_RANGE * usual + 1e-3)
+        highest = max(float(means.max(initial=low)), self.uncalibrated)
+        high = min(highest, low + _USUAL_RANGE * usual + 1e-3)
         if self.uncalibrated - low < _UNCALIBRATED_RANGE * usual:
             high = max(high, self.uncalibrated)
-        low, high = self._with_bands(low, high)
+        low, high = self._with_bands(low, high, shown)
         margin = 0.06 * (high - low) + 1e-6
         return low - margin, high + margin
 
-    def _with_bands(self, low: float, high: float) -> tuple[float, float]:
+    def _with_bands(self, low: float, high: float, shown: Sequence[str]) -> tuple[float, float]:
         """Return limits that include the bands around the means, as far as the means stay readable."""
-        inside = np.concatenate([mean <= high for mean in self.mean.values()])
-        bottoms, tops = (np.concatenate(list(side.values()))[inside] for side in (self.low, self.high))
+        mean, below, above = (
+            np.concatenate([side[name] for name in shown]) for side in (self.mean, self.low, self.high)
+        )
+        bottoms, tops = below[mean <= high], above[mean <= high]
         room = _BAND_ROOM * (high - low)
         bottom = float(bottoms[np.isfinite(bottoms)].min(initial=low))
         top = float(tops[np.isfinite(tops)].max(initial=high))

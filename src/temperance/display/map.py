@@ -17,11 +17,13 @@ from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
 from temperance.display.chart import Axis, Band, Chart, Dots, Line, Mark
+from temperance.display.labels import written
 from temperance.display.methods import chosen
 from temperance.validation import InputError
 
 _SMALLEST = 1e-6  # probability before the map
 _LOWEST = 1e-9  # probability after the map: lower ones are left out
+_WIDEST = 1e6  # ratio of the ends of a band
 _POINTS = 121
 _DEVIATIONS = 2.0
 _TOLD = 1e-3  # the probability whose mapped value is in the caption
@@ -146,20 +148,34 @@ class MapDisplay(Display):
         at_knots = one.apply(knots)
         pairs = zip(knots, at_knots, strict=True)
         return [
-            Band(self.before, self.low[name], self.high[name], method=name),
+            Band(self.before, *self._band(name), method=name),
             Line(self.before, self.after[name], method=name, label=f"{label}, from T0 = {one.reference:.3g}"),
-            Dots(knots, at_knots, method=name, tips=[f"{label}: {a:.2g} becomes {b:.2g}" for a, b in pairs]),
+            Dots(
+                knots,
+                at_knots,
+                method=name,
+                tips=[f"{label}: {written(a)} becomes {written(b)}" for a, b in pairs],
+            ),
         ]
 
+    def _band(self, name: str) -> tuple[Vector, Vector]:
+        """Return the ends of the band; where it is so wide that it would cover the figure, nan."""
+        low, high = self.low[name], self.high[name]
+        wide = high > _WIDEST * np.maximum(low, _LOWEST)
+        return np.where(wide, np.nan, low), np.where(wide, np.nan, high)
+
     def _in_words(self) -> str:
-        told = np.array([_TOLD])
-        found = [
-            f"{method_style(name).label} turns a probability of {_TOLD:g} into {one.apply(told)[0]:.2g} "
-            f"({one.apply(told, -_DEVIATIONS)[0]:.2g} to {one.apply(told, _DEVIATIONS)[0]:.2g})."
-            for name, one in self.maps.items()
-        ]
+        found = dict[str, list[str]]()
+        for name, one in self.maps.items():
+            found.setdefault(written(one.apply(np.array([_TOLD]))[0]), []).append(method_style(name).label)
+        told = "; ".join(f"{value} with {', '.join(labels)}" for value, labels in found.items())
         return (
-            f"{' '.join(found)} Above the dashed line, probabilities at the best single temperature T0 were "
-            "too small, below it too large, for a top class near 1. Points: where the slope may change. "
-            "Bands: two standard errors, assuming independent slopes."
+            f"A probability of {_TOLD:g} at the best single temperature T0 becomes {told}. Above the dashed "
+            "line, probabilities were too small, below it too large, for a top class near 1. Points: where "
+            f"the slope may change. Bands: two standard errors, assuming independent slopes.{self._no_band()}"
         )
+
+    def _no_band(self) -> str:
+        """Return a sentence about the maps without a band in some part, if there are any."""
+        labels = [method_style(name).label for name in self.maps if np.isnan(self._band(name)[0]).any()]
+        return f" Without a band, the map is not identified: {', '.join(labels)}." if labels else ""

@@ -25,7 +25,7 @@ class MethodIntervals(Display):
         A value beyond the limits is written at the edge.
         """
         names = [method_style(method).label for method in self.methods]
-        x, y = Axis(label, self._limits()), Axis.of_names("", names, downwards=True)
+        x, y = Axis(label, self._limits(at)), Axis.of_names("", names, downwards=True)
         marks: list[Mark] = [] if at is None else [Rule(at, upright=True)]
         for i, (method, name) in enumerate(zip(self.methods, names, strict=True)):
             value, low, high = (column[i : i + 1] for column in (self.value, self.low, self.high))
@@ -44,25 +44,26 @@ class MethodIntervals(Display):
     def _left_out(self, limits: tuple[float, float], names: list[str], number: str) -> str:
         """Return sentences about what is outside the axis."""
         beyond = outside(self.value, limits)
-        words = [
-            f" {name} is beyond the {_side(value, limits)} edge, at {number.format(value)}."
-            for name, value, is_beyond in zip(names, self.value, beyond, strict=True)
-            if is_beyond
-        ]
+        words = []
+        for side, is_there in (("left", self.value < limits[0]), ("right", self.value > limits[1])):
+            found = [
+                f"{name}, {number.format(value)}"
+                for name, value, there in zip(names, self.value, is_there, strict=True)
+                if there
+            ]
+            words += [f" Beyond the {side} edge: {'; '.join(found)}."] if found else []
         if (~beyond & (outside(self.low, limits) | outside(self.high, limits))).any():
             words.append(" Intervals that reach beyond an edge are cut there.")
         return "".join(words)
 
-    def _limits(self) -> tuple[float, float]:
+    def _limits(self, at: float | None) -> tuple[float, float]:
         """Return limits that contain all methods, except those so far off that they would flatten the rest.
 
-        The classifier itself is often one of these.
+        The classifier itself is often one of these. The reference value is always inside.
         """
         top = highest_near(self.high, float(self.value.min()))
         low = -highest_near(-self.low[self.high <= top], -top)
+        if at is not None:
+            low, top = min(low, at), max(top, at)
         margin = 0.08 * (top - low) or 1e-3
         return low - margin, top + margin
-
-
-def _side(value: float, limits: tuple[float, float]) -> str:
-    return "right" if value > limits[1] else "left"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import Calibrator, TemperatureCalibrator
 from temperance.comparison import UNCALIBRATED, Comparison
+from temperance.core.arrays import Vector
 from temperance.validation import InputError
 
 
@@ -27,6 +28,11 @@ def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequenc
     if not methods:
         raise InputError(f"methods must name at least one of {', '.join(listed)}; found none.")
     return list(dict.fromkeys(methods))
+
+
+def focused(values: Mapping[str, Vector], focus: Collection[str] | None) -> dict[str, Vector]:
+    """Return the values of the methods in focus; of all methods if there is no focus or none is in it."""
+    return {name: value for name, value in values.items() if focus is None or name in focus} or dict(values)
 
 
 def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> list[str]:

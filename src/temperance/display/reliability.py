@@ -19,12 +19,15 @@ from temperance.metrics.bins import check_bins
 from temperance.metrics.diagram import binned
 from temperance.metrics.predictions import check_fraction
 
+FEWEST_IN_BIN = 5  # rows: the share of fewer is mostly 0 or 1
 _NO_GAP = 0.002  # between mean confidence and accuracy: smaller ones are not mentioned
 
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDisplay(Display):
     """Accuracy against confidence, bin by bin: equal on the diagonal.
+
+    The figure leaves out bins of fewer than five rows, unless all bins are so small.
 
     Attributes
     ----------
@@ -88,7 +91,7 @@ class ReliabilityDisplay(Display):
         ends = np.array([0.0, 1.0])
         marks: list[Mark] = [Line(ends, ends, label="perfectly calibrated")]
         for name, diagram in shown.items():
-            marks += diagram_marks(name, diagram)
+            marks += diagram_marks(name, diagram, fewest=_fewest(diagram))
         x, y = Axis("confidence", (0.0, 1.0)), Axis("accuracy", (0.0, 1.0))
         caption = " ".join(_in_words(name, diagram) for name, diagram in shown.items())
         below = Chart("", caption, x, self._shares(), [_shares_mark(*item) for item in shown.items()])
@@ -124,4 +127,12 @@ def _in_words(name: str, diagram: Reliability) -> str:
     side = f"{'under' if gap > 0 else 'over'}confident by {100 * abs(gap):.2f} % overall"
     if abs(gap) < _NO_GAP:
         side = "neither overconfident nor underconfident overall"
-    return f"{method_style(name).label}: {100 * error:.2f} % from the diagonal on average, {side}."
+    few = int(((diagram.count > 0) & (diagram.count < _fewest(diagram))).sum())
+    bins = f"{few} bin{'s' if few > 1 else ''} of fewer than {FEWEST_IN_BIN} rows"
+    left_out = f" Not drawn: {bins}." if few else ""
+    return f"{method_style(name).label}: {100 * error:.2f} % from the diagonal on average, {side}.{left_out}"
+
+
+def _fewest(diagram: Reliability) -> int:
+    """Return the number of rows that a bin needs to be drawn."""
+    return FEWEST_IN_BIN if (diagram.count >= FEWEST_IN_BIN).any() else 0

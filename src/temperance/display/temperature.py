@@ -7,7 +7,7 @@ If that is constant, TS is enough.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,7 +22,8 @@ from temperance.display import optima
 from temperance.display.best_temperatures import BestTemperatures
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark
 from temperance.display.limits import hold_most, outside
-from temperance.display.methods import temperature_calibrators, with_temperature
+from temperance.display.map import has_map
+from temperance.display.methods import focused, temperature_calibrators, with_temperature
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
 
@@ -48,6 +49,8 @@ class TemperatureDisplay(BestTemperatures):
         identified, as when all rows are right; nan if the solver failed.
     single : float
         Best single temperature of all rows.
+    mapped : tuple of str
+        The methods whose T acts after a map of probabilities.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class TemperatureDisplay(BestTemperatures):
     low: Vector
     high: Vector
     single: float
+    mapped: tuple[str, ...] = ()
 
     @classmethod
     def from_calibrators(
@@ -142,11 +146,15 @@ class TemperatureDisplay(BestTemperatures):
             low,
             high,
             optima.single_temperature(rows, labelled.weights),
+            tuple(name for name, calibrator in calibrators.items() if has_map(calibrator)),
         )
 
-    def chart(self) -> Chart:
-        """Return the rows' temperatures as dots with a line through them, and the best of each bin on top."""
-        values, faint = list(self.temperature.values()), len(self.temperature) > 3
+    def chart(self, focus: Collection[str] | None = None) -> Chart:
+        """Return the rows' temperatures as dots with a line through them, and the best of each bin on top.
+
+        The methods in focus set the limits, by default all.
+        """
+        values, faint = list(focused(self.temperature, focus).values()), len(self.temperature) > 3
         marks = self.rules(self.limits(values, _RARE))
         for name, dots in self.temperature.items():
             marks += _method_marks(name, self.log_entropy, dots, faint=faint)
@@ -155,11 +163,12 @@ class TemperatureDisplay(BestTemperatures):
     def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
         """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
         tips = [f"{n} rows: best T {self.interval(i)}" for i, n in enumerate(self.count)]
+        limits = self.limits(values, _RARE)
         return Chart(
             "Temperature by entropy",
-            self._in_words(),
+            self._in_words(limits),
             Axis("sure ← log entropy, log(H / log K) → unsure", self._entropy_limits()),
-            Axis("temperature T", self.limits(values, _RARE), log=True),
+            Axis("temperature T", limits, log=True),
             [*marks, self.best(self.centre, ("bin", "bins"), tips)],
         )
 
@@ -183,10 +192,7 @@ class TemperatureDisplay(BestTemperatures):
             f"{ends}."
         )
 
-    def _methods_outside(self) -> str:
-        return self.beyond_the_edges(self.temperature, self.limits(list(self.temperature.values()), _RARE))
-
-    def _in_words(self) -> str:
+    def _in_words(self, limits: tuple[float, float]) -> str:
         known = self.optimum[self.identified]
         words = f"The best single temperature is {self.single:.3g}."
         if len(known) > 1:
@@ -195,7 +201,8 @@ class TemperatureDisplay(BestTemperatures):
         return (
             f"{words} Circles: the best temperature of each bin of rows, with its interval. A method whose "
             "dots follow the circles has learnt the dependence on the entropy."
-            f"{self.left_out('bins')}{self._rows_outside()}{self._methods_outside()}"
+            f"{self.after_a_map()}{self.left_out(('bin', 'bins'))}{self._rows_outside()}"
+            f"{self.beyond_the_edges(self.temperature, limits)}"
         )
 
 
@@ -224,10 +231,10 @@ def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> fl
 
 
 def _method_marks(name: str, x: Vector, values: Vector, *, faint: bool) -> list[Mark]:
-    """Return a dot for each row, and a line through the means of neighbouring rows."""
+    """Return a dot for each row, and a line through the means of neighbouring rows on the axis."""
     parts = np.array_split(np.arange(len(x)), min(len(x), _LINE_POINTS))
-    line = [np.array([array[part].mean() for part in parts]) for array in (x, values)]
+    places, heights = (np.array([array[part].mean() for part in parts]) for array in (x, np.log(values)))
     return [
         Dots(x, values, fine=True, method=name, faint=faint),
-        Line(*line, method=name, label=method_style(name).label),
+        Line(places, np.exp(heights), method=name, label=method_style(name).label),
     ]

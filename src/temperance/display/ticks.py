@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from math import ceil, floor, log10
 
+from temperance.display.labels import short_exponent
+
 _MOST_TICKS = 8
+_LINEAR_STEPS = 7.5  # at most: with steps of 1, 2 or 5 there are then at least three ticks
 _DIGITS: tuple[tuple[float, ...], ...] = (
     (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9),
     (1, 1.5, 2, 2.5, 3, 4, 5, 7),
@@ -33,12 +36,12 @@ def tick_labels(low: float, high: float, *, log: bool = False) -> list[tuple[flo
 def _written(tick: float, step: float, log: bool) -> str:
     """Write a tick with no more digits than its neighbours need."""
     if log or abs(tick) >= 1e5:
-        return f"{tick:,.6g}".replace(",", "\u202f")
+        return short_exponent(f"{tick:,.6g}").replace(",", "\u202f")
     return f"{tick:.{max(0, -floor(log10(step) + 1e-9))}f}"
 
 
 def _linear_ticks(low: float, high: float) -> list[float]:
-    size = (high - low) / 6.5
+    size = (high - low) / _LINEAR_STEPS
     unit = 10 ** floor(log10(size))
     step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= size * 0.999)
     first = ceil(low / step - 1e-9)
@@ -52,4 +55,5 @@ def _log_ticks(low: float, high: float) -> list[float]:
         ticks = [d * 10.0**k for k in decades for d in digits if low * 0.999 <= d * 10.0**k <= high * 1.001]
         if len(ticks) <= _MOST_TICKS:
             return ticks
-    return ticks[:: ceil(len(ticks) / _MOST_TICKS)]
+    step = ceil(len(ticks) / _MOST_TICKS)
+    return [tick for tick in ticks if round(log10(tick)) % step == 0]  # 1 is one of them

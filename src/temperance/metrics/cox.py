@@ -140,10 +140,10 @@ def _words(slope: Estimate, intercept: Estimate, p_value: float) -> str:
     if np.isnan(intercept.value):
         return f"slope and intercept not identified (outcomes are separated), {verdict(p_value)}"
     if np.isnan(slope.value):
-        return f"one probability, so no slope; intercept {intercept.value:.2f}, {verdict(p_value)}"
+        return f"one probability, so no slope; intercept {intercept.value:z.2f}, {verdict(p_value)}"
     return (
-        f"slope {slope.value:.2f} ({slope.low:.2f} to {slope.high:.2f}), intercept {intercept.value:.2f} "
-        f"({intercept.low:.2f} to {intercept.high:.2f}), {verdict(p_value)}"
+        f"slope {slope.value:z.2f} ({slope.low:z.2f} to {slope.high:z.2f}), intercept {intercept.value:z.2f} "
+        f"({intercept.low:z.2f} to {intercept.high:z.2f}), {verdict(p_value)}"
     )
 
 

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from temperance import display
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 from temperance.display.map import has_map
+from temperance.report.shown_methods import shown_at_first
 
 
 @dataclass(frozen=True, eq=False)
 class ReportDisplays:
-    """The figures of the page.
+    """The figures of the page. The methods in `focus` set the limits of axes: they are shown at first.
 
     `map` is None if no method has a map; `labels` is None if no learning curve has two sizes or more.
     """
 
     n_classes: int
+    focus: frozenset[str]
     differences: display.DifferencesDisplay
     reliability: display.ReliabilityDisplay
     class_reliability: list[display.ClassReliabilityDisplay]
@@ -37,6 +39,7 @@ class ReportDisplays:
         )
         return cls(
             own.scores.n_classes,
+            frozenset({UNCALIBRATED, *shown_at_first(comparison)}),
             display.DifferencesDisplay.from_comparison(comparison),
             display.ReliabilityDisplay.from_comparison(comparison, every),
             [

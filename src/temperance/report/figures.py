@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from markupsafe import Markup
 
 from temperance import display
 from temperance.display.chart import Chart, Line, Mark, Rule
+from temperance.display.labels import written
 from temperance.report.markup import element, table, unbroken
 from temperance.report.svg import colour_of_mark, draw_svg
 
@@ -73,47 +74,42 @@ def class_reliability_figure(shown: display.ClassReliabilityDisplay) -> Markup:
     return figure(f"class-{shown.column}", shown.chart())
 
 
-def confidence_figure(shown: display.ConfidenceDisplay, method: str, title: str) -> Markup:
+def confidence_figure(
+    shown: display.ConfidenceDisplay, focus: Collection[str], method: str, title: str
+) -> Markup:
     """Return the confidences of one method, and how often it is right."""
-    return figure(f"confidence-{method}", shown.chart([method]), title=title, panel=method)
+    return figure(f"confidence-{method}", shown.chart([method], focus), title=title, panel=method)
 
 
-def learning_figure(shown: display.LearningCurveDisplay) -> Markup:
+def learning_figure(shown: display.LearningCurveDisplay, focus: Collection[str]) -> Markup:
     """NLL by the number of calibration rows."""
-    rows = [[name, *(f"{value:.4f}" for value in mean)] for name, mean in shown.mean.items()]
-    numbers = table(["method", *(f"{size} rows" for size in shown.sizes)], rows, "NLL by labelled rows")
-    return figure("labels", shown.chart(), numbers, by_method=True)
+    columns = {name: [f"{value:.4f}" for value in mean] for name, mean in shown.mean.items()}
+    numbers = table(["rows"], [[str(size)] for size in shown.sizes], "NLL by labelled rows", columns)
+    return figure("labels", shown.chart(focus), numbers, by_method=True)
 
 
-def temperature_figure(shown: display.TemperatureDisplay) -> Markup:
+def temperature_figure(shown: display.TemperatureDisplay, focus: Collection[str]) -> Markup:
     """T(z) against the log entropy, and the best temperature of each bin of rows."""
     columns = enumerate(zip(shown.centre, shown.count, shown.optimum, strict=True))
     rows = [[f"{centre:.2f}", f"{n}", f"{t:.3g}", shown.ends(i)] for i, (centre, n, t) in columns]
     numbers = table(["log entropy", "rows", "best T", "interval"], rows, "Best temperature by entropy")
-    return figure("temperature", shown.chart(), numbers, by_method=True)
+    return figure("temperature", shown.chart(focus), numbers, by_method=True)
 
 
 def map_figure(shown: display.MapDisplay) -> Markup:
     """Return the maps of probabilities."""
     before = np.geomspace(1e-6, 0.1, 6)
-    columns = [one.apply(before) for one in shown.maps.values()]
-    rows = [[f"{p:g}", *(f"{column[i]:.2g}" for column in columns)] for i, p in enumerate(before)]
-    numbers = table(["probability at T0", *shown.maps], rows, "Probabilities after the map")
+    columns = {name: [written(p) for p in one.apply(before)] for name, one in shown.maps.items()}
+    rows = [[written(p)] for p in before]
+    numbers = table(["probability at T0"], rows, "Probabilities after the map", columns)
     return figure("map", shown.chart(), numbers, by_method=True)
 
 
-def class_figure(shown: display.ClassTemperatureDisplay) -> Markup:
+def class_figure(shown: display.ClassTemperatureDisplay, focus: Collection[str]) -> Markup:
     """Return the mean temperature of each true class, and the best one of its rows."""
-    columns = enumerate(zip(shown.classes, shown.count, shown.optimum, strict=True))
-    rows = [
-        [
-            shown.name(k),
-            f"{n}",
-            f"{t:.3g}",
-            shown.ends(i),
-            *(f"{mean[i]:.3g}" for mean in shown.mean.values()),
-        ]
-        for i, (k, n, t) in columns
-    ]
-    head = ["class", "rows", "best T", "interval", *(f"mean T, {name}" for name in shown.mean)]
-    return figure("classes", shown.chart(), table(head, rows, "Temperature by class"), by_method=True)
+    places = enumerate(zip(shown.classes, shown.count, shown.optimum, strict=True))
+    rows = [[shown.name(k), f"{n}", f"{t:.3g}", shown.ends(i)] for i, (k, n, t) in places]
+    columns = {name: [f"{t:.3g}" for t in mean] for name, mean in shown.mean.items()}
+    caption = "Temperature by class: the best one, and the mean of each method"
+    numbers = table(["class", "rows", "best T", "interval"], rows, caption, columns)
+    return figure("classes", shown.chart(focus), numbers, by_method=True)

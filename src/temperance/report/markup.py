@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from markupsafe import Markup, escape
 
@@ -50,12 +50,24 @@ def _visible(text: str) -> str:
     return "".join(sign if sign.isprintable() or sign in _LAYOUT else on_one_line(sign) for sign in text)
 
 
-def table(head: list[str], rows: list[list[str]], caption: str) -> Markup:
-    """Return a plain table; the first cell of each row is its heading."""
-    headings = (element("th", words, scope="col") for words in head)
+def table(
+    head: list[str], rows: list[list[str]], caption: str, by_method: Mapping[str, list[str]] | None = None
+) -> Markup:
+    """Return a plain table; the first cell of each row is its heading.
+
+    Columns of a method come last, and are shown if the figures show the method.
+    """
+    columns = by_method or {}
+    headings = [element("th", words, scope="col") for words in head]
+    headings += [element("th", name, scope="col", data_method=name) for name in columns]
     body = (
-        element("tr", element("th", row[0], scope="row"), *(element("td", words) for words in row[1:]))
-        for row in rows
+        element(
+            "tr",
+            element("th", row[0], scope="row"),
+            *(element("td", words) for words in row[1:]),
+            *(element("td", column[i], data_method=name) for name, column in columns.items()),
+        )
+        for i, row in enumerate(rows)
     )
     return element(
         "div",

@@ -8,6 +8,7 @@ from temperance.comparison import UNCALIBRATED, Comparison, MethodResult
 from temperance.metrics import Estimate
 from temperance.report.markup import element, joined
 
+_MAIN = ("nll", "ece", "accuracy")  # a narrow screen shows these columns until the reader wants all
 _COLUMNS = (
     ("nll", "NLL", 1),
     ("brier", "Brier", 1),
@@ -44,11 +45,20 @@ def _about(comparison: Comparison) -> str:
 
 
 def _head(comparison: Comparison) -> list[Markup]:
-    heads = [("method", "words"), ("para\N{SOFT HYPHEN}meters", "number")]
-    heads += [(label, "number") for _, label, _ in _COLUMNS]
-    heads += [("decisions changed %", "number")] * bool(comparison.decision_changes)
-    heads += [(metric, "number") for metric in comparison.outside_metrics] + [("fit, s", "number")]
-    return [element("th", element("span", label), scope="col", data_sort=kind) for label, kind in heads]
+    method = element("th", element("span", "method"), scope="col", data_sort="words")
+    heads = [("para\N{SOFT HYPHEN}meters", False)]
+    heads += [(label, key in _MAIN) for key, label, _ in _COLUMNS]
+    heads += [("decisions changed %", False)] * bool(comparison.decision_changes)
+    heads += [(metric, False) for metric in comparison.outside_metrics] + [("fit, s", False)]
+    return [method, *(_heading(label, main) for label, main in heads)]
+
+
+def _heading(label: str, main: bool) -> Markup:
+    return element("th", element("span", label), scope="col", data_sort="number", class_=_class(main))
+
+
+def _class(main: bool) -> str | None:
+    return None if main else "extra"
 
 
 def _row(comparison: Comparison, result: MethodResult) -> Markup:
@@ -56,7 +66,7 @@ def _row(comparison: Comparison, result: MethodResult) -> Markup:
     mark = element("span", "recommended", class_="tag") if chosen else ""
     cells = [element("th", result.method, mark, scope="row", data_value=result.method)]
     cells.append(_number(result.n_parameters, _count(result.n_parameters)))
-    cells += [_score(result.scores[key], scale) for key, _, scale in _COLUMNS]
+    cells += [_score(result.scores[key], scale, key in _MAIN) for key, _, scale in _COLUMNS]
     if comparison.decision_changes:
         cells.append(_number(result.changed_share, f"{100 * result.changed_share:.2f}"))
     for metric in comparison.outside_metrics:
@@ -67,7 +77,7 @@ def _row(comparison: Comparison, result: MethodResult) -> Markup:
 
 
 def _number(value: float, shown: str) -> Markup:
-    return element("td", shown, data_value=str(value))
+    return element("td", shown, data_value=str(value), class_=_class(False))
 
 
 def _count(value: float) -> str:
@@ -75,7 +85,8 @@ def _count(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
 
 
-def _score(estimate: Estimate, scale: float) -> Markup:
+def _score(estimate: Estimate, scale: float, main: bool) -> Markup:
     digits = 4 if scale == 1 else 2
     value, low, high = (f"{scale * x:.{digits}f}" for x in (estimate.value, estimate.low, estimate.high))
-    return element("td", value, element("small", f"{low} .. {high}"), data_value=str(estimate.value))
+    interval = element("small", f"{low} .. {high}")
+    return element("td", value, interval, data_value=str(estimate.value), class_=_class(main))

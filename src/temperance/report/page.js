@@ -53,6 +53,20 @@
     });
   }
 
+  // A narrow screen shows the main columns of the table until the reader wants all.
+  for (const table of all("table.methods")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "columns";
+    const name = () => (button.textContent = table.classList.contains("whole") ? "Main columns" : "All columns");
+    button.addEventListener("click", () => {
+      table.classList.toggle("whole");
+      name();
+    });
+    name();
+    table.parentElement.before(button);
+  }
+
   // Copy a block of commands. If the clipboard is not allowed, select the block instead.
   for (const button of all("button.copy")) {
     button.addEventListener("click", async () => {

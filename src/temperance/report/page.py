@@ -11,7 +11,6 @@ import temperance
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.clock import utc_now
 from temperance.comparison import Comparison, LearningCurve
-from temperance.display.map import has_map
 from temperance.files import check_writable, write_atomically
 from temperance.report.displays import ReportDisplays
 from temperance.report.document import html_document
@@ -19,6 +18,7 @@ from temperance.report.markup import element, joined
 from temperance.report.provenance import Source
 from temperance.report.sections import Sections, sections
 from temperance.report.shipping import Shipping
+from temperance.report.shown_methods import shown_at_first
 
 TITLE = "Calibration report"
 
@@ -151,20 +151,3 @@ def _method_switch(comparison: Comparison) -> Markup:
         class_="switch needs-script",
         aria_label="Choose methods",
     )
-
-
-def shown_at_first(comparison: Comparison) -> set[str]:
-    """Return the methods that the figures show at first.
-
-    They are the recommended one (or the best one, if none is), the alternative that keeps every decision, the
-    one with the lowest NLL, the one with the fewest parameters, and the best one with a map, so that the
-    figure of maps is not empty.
-    """
-    methods = {name: result for name, result in comparison.results.items() if name != UNCALIBRATED}
-    if not methods:
-        return set()
-    by_nll = sorted(methods, key=lambda name: methods[name].scores["nll"].value)
-    with_map = [name for name in by_nll if has_map(methods[name].calibrator)]
-    simplest = min(methods, key=lambda name: methods[name].n_parameters)
-    others = (comparison.verdict.tried, comparison.verdict.alternative)
-    return {by_nll[0], simplest, *with_map[:1], *(name for name in others if name in methods)}

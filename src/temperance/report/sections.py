@@ -10,7 +10,7 @@ from markupsafe import Markup
 from temperance.calibrators import method_style
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
 from temperance.comparison.class_reliability import LEAST_ROWS, MOST_CLASSES
-from temperance.display.class_reliability import FEWEST_IN_BIN
+from temperance.display.reliability import FEWEST_IN_BIN
 from temperance.report import figures
 from temperance.report.calibration_tests import calibration_tests
 from temperance.report.displays import ReportDisplays
@@ -73,7 +73,7 @@ def _reliability(comparison: Comparison, displays: ReportDisplays) -> Markup:
 
 
 def _confidence(comparison: Comparison, displays: ReportDisplays) -> Markup:
-    return _panels(comparison, partial(figures.confidence_figure, displays.confidence))
+    return _panels(comparison, partial(figures.confidence_figure, displays.confidence, displays.focus))
 
 
 def _panels(comparison: Comparison, figure: Callable[[str, str], Markup]) -> Markup:
@@ -92,13 +92,17 @@ def _class_reliability(displays: ReportDisplays) -> tuple[str, Markup]:
     """Return the diagrams of single classes; of two classes, that of the positive one."""
     shown, title = displays.class_reliability, "Reliability by class"
     if not shown:
-        few = f"No class has {LEAST_ROWS} test rows: too few for a diagram."
+        few = f"No class has at least {LEAST_ROWS} test rows: too few for a diagram."
         return title, element("p", few)
     intro = "Among rows with a given probability of a class, how many are of that class?"
     if displays.n_classes == 2:
-        title = f"Reliability of the positive class, {shown[0].name}"
+        title = f"Reliability of class {shown[0].name}"
     elif len(shown) < displays.n_classes:
-        why = "have the most test rows" if len(shown) == MOST_CLASSES else f"have {LEAST_ROWS} test rows"
+        why = (
+            "have the most test rows"
+            if len(shown) == MOST_CLASSES
+            else f"have at least {LEAST_ROWS} test rows"
+        )
         intro += f" Of {displays.n_classes} classes, these {len(shown)} {why}."
     intro += f" Bins of fewer than {FEWEST_IN_BIN} rows are left out."
     panels = element("div", *map(figures.class_reliability_figure, shown), class_="panels many")
@@ -109,13 +113,13 @@ def _temperature(comparison: Comparison, displays: ReportDisplays) -> Markup:
     note = Markup("")
     if comparison.judged is comparison.fitted:
         note = element("p", "There is no test set: these are the rows that the methods were fitted to.")
-    return note + figures.temperature_figure(displays.temperature)
+    return note + figures.temperature_figure(displays.temperature, displays.focus)
 
 
 def _classes(displays: ReportDisplays) -> Markup:
-    if len(displays.classes.classes) == 0:
+    if not displays.classes.identified.any():
         return element("p", "No class has enough rows to find its best temperature.")
-    return figures.class_figure(displays.classes)
+    return figures.class_figure(displays.classes, displays.focus)
 
 
 def _labels(comparison: Comparison, curve: LearningCurve | None, displays: ReportDisplays) -> Markup:
@@ -123,7 +127,9 @@ def _labels(comparison: Comparison, curve: LearningCurve | None, displays: Repor
         return Markup("")
     if displays.labels is None:
         return element("p", "There are too few rows to fit to subsets of them.")
-    return element("p", labels_in_words(comparison, curve)) + figures.learning_figure(displays.labels)
+    return element("p", labels_in_words(comparison, curve)) + figures.learning_figure(
+        displays.labels, displays.focus
+    )
 
 
 def _parameters(comparison: Comparison) -> Markup:

@@ -94,6 +94,11 @@ class Scale:
         placed: Vector = self.start + share * (self.stop - self.start)
         return placed
 
+    def holds(self, place: float) -> bool:
+        """Say whether a place is on the axis; nan is not."""
+        first, last = sorted((self.start, self.stop))
+        return first - 0.5 <= place <= last + 0.5
+
 
 @dataclass(frozen=True)
 class _Frame:
@@ -251,7 +256,7 @@ def _draw_whiskers(frame: _Frame, mark: Whiskers, colour: str) -> Iterator[Marku
 
 def _circles(frame: _Frame, x: Vector, y: Vector, mark: Mark, **look: Any) -> Iterator[Markup]:
     for a, b, tip in zip(frame.x.place(x), frame.y.place(y), _tips(mark, len(x)), strict=True):
-        if np.isfinite(a + b):
+        if frame.x.holds(a) and frame.y.holds(b):  # else half of it would be seen at the edge
             yield element("circle", tip, cx=float(a), cy=float(b), **look)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from temperance.comparison import Outcome, Verdict
+from temperance.comparison.decisions import percent
 from temperance.metrics import Estimate
 from temperance.report.markup import element, table, unbroken
 
@@ -37,8 +38,8 @@ def key_numbers(verdict: Verdict) -> Markup:
     """Return the numbers behind the verdict: before, after, and the difference with its interval."""
     before, after = verdict.before, verdict.after
     rows = [
-        ["mean confidence", _percent(before.said), _percent(after.said), ""],
-        ["accuracy", _percent(before.right), _percent(after.right), ""],
+        ["mean confidence", percent(before.said), percent(after.said), ""],
+        ["accuracy", percent(before.right), percent(after.right), ""],
         ["NLL", f"{verdict.nll_before:.4f}", f"{verdict.nll_after:.4f}", _lower(verdict.nll_gain)],
         [
             "ECE",
@@ -52,10 +53,6 @@ def key_numbers(verdict: Verdict) -> Markup:
         return table(["", "the classifier"], [row[:2] for row in rows], "Key numbers")
     head = ["", "before", f"with {verdict.tried}", f"lower by ({100 * verdict.confidence:g} % interval)"]
     return table(head, rows, "Key numbers")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _lower(gain: Estimate) -> str:

@@ -30,9 +30,8 @@ def cautions(comparison: Comparison) -> list[str]:
 
 def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
     """Say whether the recommended method was still improving, and which method fewer rows would favour."""
-    name = (
-        comparison.recommended if comparison.recommended in curve.nll else curve.ranking(curve.sizes[-1])[0]
-    )
+    tried = comparison.verdict.tried
+    name = tried if tried in curve.nll else curve.ranking(curve.sizes[-1])[0]
     (before, after), (smaller, larger) = curve.mean(name)[-2:], curve.sizes[-2:]
     noise = float(max(curve.error(name)[-2:]))
     fell = before - after

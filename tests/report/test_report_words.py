@@ -1,0 +1,104 @@
+"""Words and numbers of the page fit the case: no "-0.00", no 100 % that is not, no bins of a single row."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from temperance import compare
+from temperance.comparison import LearningCurve
+from temperance.comparison.decisions import accuracy_in_words, percent
+from temperance.data import simulate
+from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
+from temperance.display.chart import Axis, Chart, Dots, Line
+from temperance.display.ticks import tick_labels
+from temperance.metrics import Estimate
+from temperance.metrics.cox import _words
+from temperance.report.page import render_report
+from temperance.report.svg import draw_svg
+from temperance.report.words import labels_in_words
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    """Return two methods on few rows, so that no class identifies its best temperature."""
+    task = simulate(60, 3, random_state=5)
+    return compare(task.logits, task.labels, methods=["ts", "hts"], folds=3, draws=5)
+
+
+def test_a_share_below_one_is_not_shown_as_one():
+    assert [percent(share) for share in (0.9996, 0.99984, 0.9)] == ["99.96 %", "99.98 %", "90.0 %"]
+    assert percent(1.0) == "100.0 %"
+    assert accuracy_in_words(0.9327, 0.9998) == "accuracy rises from 93.3 % to 99.98 %"
+    assert accuracy_in_words(0.9, 0.8) == "accuracy falls from 90.0 % to 80.0 %"
+
+
+def test_a_number_that_rounds_to_zero_has_no_sign():
+    near_zero = Estimate(-0.001, -0.002, 0.001)
+    assert "-0.00" not in _words(Estimate(1.0, 0.9, 1.1), near_zero, 0.5)
+
+
+def diagram_of(counts):
+    """Return a diagram of bins with these numbers of rows, all of them right."""
+    confidence = np.repeat((np.arange(5) + 0.5) / 5, counts)
+    probs = np.c_[confidence, 1 - confidence]
+    right = (np.arange(len(probs)) % 2 == 0).astype(int)
+    return ReliabilityDisplay.from_probs(probs, right, bins=5)
+
+
+def test_bins_of_few_rows_are_not_drawn_unless_all_are_small():
+    display = diagram_of([0, 0, 9, 2, 20])
+    (line,) = (mark for mark in display.chart().marks if isinstance(mark, Line) and mark.method)
+    np.testing.assert_allclose(line.x, [0.5, 0.9])
+    assert display.caption.endswith("Not drawn: 1 bin of fewer than 5 rows.")
+    small = diagram_of([0, 0, 2, 2, 3])
+    (line,) = (mark for mark in small.chart().marks if isinstance(mark, Line) and mark.method)
+    assert len(line.x) == 3
+    assert "Not drawn" not in small.caption
+
+
+def test_a_long_class_name_is_short_in_the_title_and_whole_in_the_caption(comparison):
+    name = "a class whose name is too long for two lines of a title"
+    task = simulate(200, 3, random_state=1)
+    named = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5, classes=[name, "b", "c"])
+    chart = ClassReliabilityDisplay.from_comparison(named, column=0).chart()
+    assert len(chart.title) < 40
+    assert chart.caption.startswith(f"Class {name}. Mean distance")
+    other = ClassReliabilityDisplay.from_comparison(named, column=1).chart()
+    assert (other.title, other.caption[:13]) == ("Class b", "Mean distance")
+
+
+def test_a_figure_without_an_identified_class_is_a_sentence(comparison, monkeypatch):
+    monkeypatch.setattr("temperance.display.best_temperatures.IDENTIFIED_RATIO", 1.0)
+    page = render_report(comparison)
+    assert "No class has enough rows to find its best temperature." in page
+    assert "figure-classes" not in page
+
+
+def test_the_labels_are_told_for_the_method_of_the_verdict(comparison):
+    curve = LearningCurve((20, 40), {"ts": np.full((2, 2), 0.9), "hts": np.full((2, 2), 0.8)}, 0.9, 60)
+    none = replace(comparison.verdict, method="none", tried="ts")
+    words = labels_in_words(_with_verdict(comparison, none), curve)
+    assert "the NLL of ts went" in words
+
+
+def _with_verdict(comparison, verdict):
+    class Told:
+        results, recommended = comparison.results, "none"
+
+    Told.verdict = verdict
+    return Told()
+
+
+def test_half_a_dot_is_not_drawn_at_the_edge():
+    x = np.array([-0.004, 0.0, 0.5, 1.0, 1.004, np.nan])
+    axis = Axis("x", (0.0, 1.0))
+    svg = draw_svg(Chart("t", "c", axis, axis, [Dots(x, np.full(6, 0.5), method="ts")]), "a", "t")
+    assert svg.count("<circle") == 3
+
+
+def test_ticks_are_at_least_three_and_without_needless_zeros():
+    for width in np.geomspace(0.01, 900, 200):
+        assert 3 <= len(tick_labels(-width, -0.03 * width)) <= 8
+    words = [label for _, label in tick_labels(1e-9, 1.3, log=True)]
+    assert words == ["1e-8", "1e-6", "0.0001", "0.01", "1"]
