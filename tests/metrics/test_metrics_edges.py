@@ -96,14 +96,15 @@ def test_a_p_value_is_shown_down_to_a_thousandth(p_value, shown):
     assert ("not calibrated" in verdict(p_value)) == (p_value < 0.05)
 
 
-def test_resamples_are_random_signs_and_the_same_each_time():
+def test_resamples_are_random_factors_and_the_same_each_time():
     resamples = Resamples(50, 600, seed=3)
-    signs = np.hstack(list(resamples.blocks()))
-    assert signs.shape == (50, 600)
-    assert (np.abs(signs) == 1).all()
-    assert abs(signs.mean()) < 0.02  # three standard errors
+    factors = np.hstack(list(resamples.blocks()))
+    assert factors.shape == (50, 600)
+    for power, moment in enumerate((0, 1, 1), start=1):
+        assert np.mean(factors.astype(float) ** power) == pytest.approx(moment, abs=0.05)
+    assert len(np.unique(factors)) == 2
     assert max(block.shape[1] for block in resamples.blocks()) <= 256
-    np.testing.assert_array_equal(signs, np.hstack(list(resamples.blocks())))
+    np.testing.assert_array_equal(factors, np.hstack(list(resamples.blocks())))
 
 
 def test_a_bias_that_is_fixed_stays_and_classes_without_labels_or_weight_share_one():
@@ -126,7 +127,7 @@ def test_a_bias_that_is_fixed_stays_and_classes_without_labels_or_weight_share_o
     assert (found.bias[:3] > 0.3).all()  # all labels are of these three
 
 
-def test_a_block_of_resamples_holds_a_limited_number_of_signs(monkeypatch):
+def test_a_block_of_resamples_holds_a_limited_number_of_factors(monkeypatch):
     monkeypatch.setattr(module, "_NUMBERS", 200)
     blocks = list(Resamples(50, 11, seed=3).blocks())
     assert [block.shape[1] for block in blocks] == [4, 4, 3]

@@ -39,7 +39,6 @@ def test_resamples_depend_on_their_seed_and_are_drawn_again_alike(monkeypatch):
     again = Resamples(50, 300, 7)
     np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
     np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
-    assert set(np.unique(kept)) == {-1, 1}
     assert abs(kept.mean()) < 0.04
     assert (np.hstack(list(Resamples(50, 300, 8).blocks())) != kept).any()
 
@@ -50,8 +49,8 @@ def test_draws_are_those_of_weighted_residuals():
     resamples = Resamples(40, 20, 1)
     mean = residual @ weight / weight.sum()
     noise = bootstrap(weight, {"x": Residuals(mean, lambda w: residual @ w, mean)}, resamples)
-    signs = np.hstack(list(resamples.blocks()))
-    direct = ((residual - mean[:, None]) * weight) @ signs / weight.sum()
+    factors = np.hstack(list(resamples.blocks()))
+    direct = ((residual - mean[:, None]) * weight) @ factors / weight.sum()
     np.testing.assert_allclose(noise["x"], direct, atol=1e-6)
 
 
@@ -66,8 +65,8 @@ def test_the_noise_of_classes_is_that_of_their_residuals_in_bins(simulate, weigh
         residual[k, index[:, k], np.arange(500)] = (labels == k) - probs[:, k]
     residual = residual.reshape(30, 500)
     residual -= (residual @ weight / weight.sum())[:, None]
-    signs = np.hstack(list(Resamples(500, 300, 1).blocks()))
-    direct = np.abs((residual * weight) @ signs).sum(axis=0) / (3 * weight.sum())
+    factors = np.hstack(list(Resamples(500, 300, 1).blocks()))
+    direct = np.abs((residual * weight) @ factors).sum(axis=0) / (3 * weight.sum())
     drawn = norms(noise)
     # Small probabilities stand for their mean, which is the only difference.
     assert np.corrcoef(drawn, direct)[0, 1] > 0.98
@@ -89,9 +88,9 @@ def test_the_noise_of_small_probabilities_that_do_not_vary_is_exact():
     labels, weight = rng.integers(3, size=80), rng.uniform(0.2, 3, 80)
     rows = check_rows(np.full((80, 30), 1 / 30), labels, weight)
     noise, _ = noise_of_classes(rows, 15, Resamples(80, 20, 1))
-    signs = np.hstack(list(Resamples(80, 20, 1).blocks())) * weight[:, None]
+    factors = np.hstack(list(Resamples(80, 20, 1).blocks())) * weight[:, None]
     events = np.eye(3)[labels].T
-    share = (events - (events @ weight / weight.sum())[:, None]) @ signs / weight.sum()
+    share = (events - (events @ weight / weight.sum())[:, None]) @ factors / weight.sum()
     np.testing.assert_allclose(noise[:3], share / 30, atol=1e-7)
 
 

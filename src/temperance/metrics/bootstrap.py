@@ -1,13 +1,12 @@
 """Bootstrap intervals of norms.
 
 Every calibration error here is a norm |g| of mean residuals (in bins, or smoothed). With weights w and W
-their sum, a resample multiplies what each row adds to g by a random sign s_i:
+their sum, a resample multiplies what each row adds to g by a random s_i:
 
     e* = sum_i s_i w_i (r_i - g) / W
 
-A bin with a single row then has its noise |r_i| in every resample; drawing rows with replacement would lose
-it in a third of them. In bins with many rows but few events the noise is still too small on average. There
-the mean absolute deviation of binomial counts is known, and e* is scaled to it.
+In bins with a single row, or with few events, this noise is too small on average, if less so than that of
+rows drawn with replacement. The mean absolute deviation of binomial counts is known, and e* is scaled to it.
 
 Noise makes |g| too large, and resamples add noise again: all percentiles of |g + e*| may be above the truth.
 The interval contains every t that a test does not reject. The test assumes true residuals h of norm t, and
@@ -90,7 +89,7 @@ def binomial_deviation(count: Vector, probability: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals of which a norm is taken: their mean, and a linear map from signed weights to their sums.
+    """Residuals of which a norm is taken: their mean, and a linear map from weights to their sums.
 
     `fitted` is what recalibration would remove from the mean. `shift` is the constant per unit of weight that
     `sums` leaves out of each mean. `expected` is the mean absolute noise, where it is known.
@@ -106,9 +105,9 @@ class Residuals:
         """Return how many draws to use: fewer for many residuals, whose norm hardly varies."""
         return min(draws, max(_FEWEST, _MOST_NOISE // max(1, len(self.mean))))
 
-    def noise(self, signed: Single, extra: Single, total: float) -> Single:
+    def noise(self, drawn: Single, extra: Single, total: float) -> Single:
         """Return the (D, B) noise of resamples."""
-        noise = np.asarray(self.sums(signed), np.float32)
+        noise = np.asarray(self.sums(drawn), np.float32)
         noise -= np.multiply.outer(self.mean + self.shift, extra).astype(np.float32)
         noise /= total
         return noise
@@ -131,24 +130,22 @@ def bootstrap(
     """Return the noise of each norm: (D, draws) differences of residuals."""
     noise: dict[str, list[Single]] = {name: [] for name in residuals}
     done, total = 0, float(weight.sum())
-    for signed, extra in _signed_weights(weight, resamples):
+    for drawn, extra in _random_weights(weight, resamples):
         for name, residual in residuals.items():
             if done < residual.most_draws(resamples.draws):
-                noise[name].append(residual.noise(signed, extra, total))
-        done += signed.shape[1]
+                noise[name].append(residual.noise(drawn, extra, total))
+        done += drawn.shape[1]
         if progress is not None:
             progress(done / resamples.draws)
     return {name: residuals[name].scaled(np.hstack(parts)) for name, parts in noise.items()}
 
 
-def _signed_weights(weight: Vector, resamples: Resamples) -> Iterator[tuple[Single, Single]]:
-    """Yield the (N, B) weights of each block with their signs, and their sums over rows."""
+def _random_weights(weight: Vector, resamples: Resamples) -> Iterator[tuple[Single, Single]]:
+    """Yield the (N, B) weights of each block times their factors, and their sums over rows."""
     equal = bool((weight == 1).all())
-    for signs in resamples.blocks():
-        signed = signs.astype(np.float32)
-        if not equal:
-            signed *= weight[:, None].astype(np.float32)
-        yield signed, signed.sum(axis=0, dtype=np.float64).astype(np.float32)
+    for factors in resamples.blocks():
+        drawn = factors if equal else factors * weight[:, None].astype(np.float32)
+        yield drawn, drawn.sum(axis=0, dtype=np.float64).astype(np.float32)
 
 
 def plausible_shapes(mean: Vector, fitted: Vector, noise: Single) -> tuple[Single, Single]:

@@ -6,7 +6,7 @@
     norms         ece, classwise_ece and smooth_ece are norms of mean residuals: `bootstrap`
     parts         what a fit of recalibrators takes from a loss, and what it leaves: `calibration_part`
 
-The numbers of a row are computed once, and resampling needs no probabilities: `resamples` has the signs.
+The numbers of a row are computed once, and resampling needs no probabilities: `resamples` has the factors.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def evaluate(
 
     Intervals of means take the skewness of the rows into account; that of the accuracy is Wilson's.
     Calibration errors are biased upwards. Their intervals invert a test that accounts for the noise of the
-    rows, from resamples with random signs, and for which probabilities a fitted recalibrator would correct,
+    rows, from resamples with random factors, and for which probabilities a fitted recalibrator would correct,
     see `metrics.bootstrap`. They cover the error of the same bins in the population, also if that is 0, and
     contain the estimate. `debiased_ece` estimates the same number as `ece`, with an interval from its own
     distribution. `mce` has no interval (its ends are nan): the worst bin is often the
@@ -108,7 +108,8 @@ def evaluate(
 
     References
     ----------
-    .. [1] Liu (1988). Bootstrap procedures under some non-i.i.d. models. doi:10.1214/aos/1176351062
+    .. [1] Mammen (1993). Bootstrap and wild bootstrap for high dimensional linear models.
+       doi:10.1214/aos/1176349025
     .. [2] Hall (1992). On the removal of skewness by transformation.
        doi:10.1111/j.2517-6161.1992.tb01876.x
     .. [3] Wilks (1938). The large-sample distribution of the likelihood ratio for testing composite
