@@ -24,9 +24,9 @@ coverage in percent; in brackets, how often the interval lay above and below the
 
 TRUTHS = """\
 Logits are normal with standard deviation 2 unless a scenario says otherwise. The constructions of the
-intervals were chosen on the first four scenarios; the last four check them. Two exceptions: some cells of
-`heavy tails` and `label noise` had been looked at before the last choice among constructions. `wave` and
-`subgroup` had not: no temperature with class biases corrects them.
+intervals were chosen on the first four scenarios; the last four check them. But some cells of each of the
+last four had been looked at before the last choice among constructions. No temperature with class
+biases corrects `wave` or `subgroup`.
 
 The truth of `ece`, `debiased_ece` and `classwise_ece` is that of the same 15 bins. The truth of the
 calibration and refinement parts is that of the best recalibrator of their family. `mce` has no interval.
