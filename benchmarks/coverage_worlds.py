@@ -25,6 +25,8 @@ FRESH = {
     "heavy tails": "logits times 1.4, where they have the tails of t with 3 degrees of freedom, and classes "
     "are up to 55 times rarer than the first",
     "label noise": "p is the truth of half of the rows; in the other half a tenth of the labels are random",
+    "wave": "0.8 sin(12 confidence) is missing from the logit of the top label",
+    "subgroup": "logits times 2.5 in 30 % of the rows; in the others p is the truth",
 }
 SCENARIOS = TUNED | FRESH
 BINS = 15
@@ -47,6 +49,13 @@ def draw(n_rows, n_classes, scenario, rng):
         noisy = 0.9 * truth + 0.1 / n_classes
         mixed = np.where(rng.uniform(size=(n_rows, 1)) < 0.5, noisy, truth)
         return mixed, truth, softmax(0.9 * logits, axis=1)
+    if scenario == "wave":
+        top = truth.argmax(axis=1)
+        shift = 0.8 * np.sin(12 * truth.max(axis=1, keepdims=True)) * np.eye(n_classes)[top]
+        return softmax(logits + shift, axis=1), truth, softmax(0.9 * logits, axis=1)
+    if scenario == "subgroup":
+        group = rng.uniform(size=(n_rows, 1)) < 0.3
+        return truth, softmax(np.where(group, 2.5, 1.0) * logits, axis=1), truth
     factor = {"calibrated": 1.0, "overconfident": 1.8, "underconfident": 0.6}[scenario]
     rival = softmax(1.3 * logits, axis=1) if factor == 1 else truth
     return truth, softmax(factor * logits, axis=1), rival

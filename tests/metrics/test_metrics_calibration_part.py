@@ -55,7 +55,8 @@ def test_effective_parameters_are_the_trace_that_theory_asks_for():
     _, fisher = recalibration.bias_objective(fitted.rows, rows.weight)(theta).derivatives
     prior = np.diag([0.0, 1.0, 1.0, 1.0, 1.0])
     expected = np.trace(np.linalg.solve(400 * fisher, 400 * fisher - prior))
-    assert fitted.effective_parameters(rows.weight, model) == pytest.approx(expected, abs=0.3)
+    found = recalibration.effective_parameters(fitted.precision(rows.weight, model))
+    assert found == pytest.approx(expected, abs=0.3)
 
 
 def test_few_rows_determine_few_parameters():
@@ -63,7 +64,8 @@ def test_few_rows_determine_few_parameters():
     found = []
     for n_rows in (40, 4000):
         rows = check_rows(*problem(n_rows, 20))
-        found.append(family(rows).effective_parameters(rows.weight, identity))
+        precision = family(rows).precision(rows.weight, identity)
+        found.append(recalibration.effective_parameters(precision))
     assert 8 < found[0] < 16
     assert found[1] == pytest.approx(20, abs=0.3)
 
@@ -87,7 +89,8 @@ def test_likelihood_ratios_of_calibrated_rows_are_chi_squared():
     for seed in range(40):
         rows = check_rows(*problem(200, 4, seed))
         after, parameters = Recalibrations(rows).in_sample()
-        losses = fitted_losses({"nll": rows.nll, "brier": rows.brier}, after, rows.weight, parameters)
+        before = {"nll": rows.nll, "brier": rows.brier}
+        losses = fitted_losses(before, after, before, rows.weight, parameters)
         ratios.append(400 * losses["nll"].gain)
         added.append(400 * losses["nll"].added)
     assert np.mean(added) == pytest.approx(4, abs=0.3)
@@ -116,9 +119,10 @@ def test_what_a_fit_adds_goes_from_refinement_to_calibration():
     rng = np.random.default_rng(1)
     before = {"nll": rng.exponential(size=100), "brier": rng.uniform(size=100)}
     after = {name: 0.8 * rows for name, rows in before.items()}
-    losses = fitted_losses(before, after, np.ones(100), 6.0)
+    out_of_fold = {"nll": after["nll"] + 0.06, "brier": after["brier"] + 0.02}
+    losses = fitted_losses(before, after, out_of_fold, np.ones(100), 6.0)
     assert losses["nll"].added == pytest.approx(6 / 200)
-    ratio = before["brier"].mean() / before["nll"].mean()
+    ratio = 1 / 3
     assert losses["brier"].added == pytest.approx(ratio * 6 / 200)
     moved, plain = losses["nll"].refinement(0.8, 0.95), mean_interval(after["nll"], np.ones(100), 0.95)
     assert (moved.low, moved.high) == pytest.approx((plain.low + 0.03, plain.high + 0.03))
@@ -126,3 +130,45 @@ def test_what_a_fit_adds_goes_from_refinement_to_calibration():
     calibration = losses["nll"].calibration(0.0, 0.95)
     assert calibration.low == 0  # the value is inside
     assert gain - 0.03 < calibration.high < 2 * gain
+
+
+def test_what_a_fit_adds_to_the_brier_score_is_seen_out_of_fold():
+    # Labels of half of the rows are noisy: the fit gains less from the Brier score than from the likelihood,
+    # and what it adds by chance is half of what it adds to the likelihood all the same.
+    added, gains = [], []
+    for seed in range(40):
+        truth, _ = problem(300, 4, seed)
+        rng = np.random.default_rng([seed, 1])
+        noisy = np.where(rng.uniform(size=(300, 1)) < 0.5, 0.9 * truth + 0.1 / 4, truth)
+        labels = np.minimum((noisy.cumsum(axis=1) < rng.uniform(size=(300, 1))).sum(axis=1), 3)
+        rows = check_rows(truth, labels)
+        recalibrations, before = Recalibrations(rows), {"nll": rows.nll, "brier": rows.brier}
+        after, parameters = recalibrations.in_sample()
+        folds = {name: found[-1] for name, found in recalibrations.out_of_fold(5, rng).items()}
+        losses = fitted_losses(before, after, folds, rows.weight, parameters)
+        added.append(losses["brier"].added / losses["nll"].added)
+        gains.append(losses["brier"].gain / losses["nll"].gain)
+    assert np.mean(added) == pytest.approx(0.5, abs=0.06)
+    assert np.mean(gains) < 0.4
+
+
+def test_a_shrunk_model_keeps_what_is_far_from_0_and_drops_noise():
+    model, precision = Recalibrator(np.exp(0.5), np.array([0.1, -2.0, 0.0])), np.full(4, 25.0)
+    found = recalibration.shrunk(model, precision)
+    assert np.log(found.beta) == pytest.approx(0.5 * (1 - 0.04 / 0.25))
+    np.testing.assert_allclose(found.bias, [0.0, -2.0 * (1 - 0.04 / 4), 0.0])
+
+
+@pytest.mark.parametrize("n_classes", [4, 60])
+def test_recalibrated_probabilities_are_those_of_their_definition(n_classes):
+    truth, labels = problem(50, n_classes)
+    labels %= 3  # of 60 classes most have no bias of their own
+    rows = check_rows(
+        softmax(1.5 * np.log(truth), axis=1), labels, np.random.default_rng(2).uniform(1, 2, 50)
+    )
+    found = Recalibrations(rows).shrunk()
+    q = softmax(found.beta * np.log(rows.probs) + found.bias, axis=1)
+    row, column = np.repeat(np.arange(50), 4), np.tile(np.arange(4), 50)
+    np.testing.assert_allclose(found.at(row, column), q[row, column], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(found.totals[:3], (rows.weight @ q)[:3], rtol=1e-4)
+    assert found.beta != 1

@@ -24,7 +24,12 @@ def scripts():
 def test_the_truth_of_a_metric_is_its_value_on_many_rows(scripts, monkeypatch):
     worlds = scripts["worlds"]
     monkeypatch.setattr(worlds, "POPULATION", 5000)
-    for scenario, n_rows in (("biased", 10_000), ("label noise", 20_000)):
+    for scenario, n_rows in (
+        ("biased", 10_000),
+        ("label noise", 20_000),
+        ("wave", 20_000),
+        ("subgroup", 20_000),
+    ):
         truths = worlds.true_values(3, scenario)
         rng = np.random.default_rng(1)
         truth, probs, rival = worlds.draw(n_rows, 3, scenario, rng)
@@ -37,7 +42,7 @@ def test_the_truth_of_a_metric_is_its_value_on_many_rows(scripts, monkeypatch):
             assert parts.refinement == pytest.approx(truths[f"{loss}_refinement"], abs=0.02)
         at = np.arange(n_rows), labels
         gain = np.mean(np.log(rival[at]) - np.log(probs[at]))
-        assert gain == pytest.approx(truths["nll difference"], abs=0.005)
+        assert gain == pytest.approx(truths["nll difference"], abs=0.01)
 
 
 def test_a_study_that_was_stopped_goes_on_where_it_was(scripts, tmp_path, monkeypatch):
@@ -89,7 +94,8 @@ def test_the_page_marks_what_is_outside_the_target_and_counts_a_truth_of_0_apart
     truths = {cell[1:]: {"ece": 0.0 if "calibrated" in cell else 0.1} for cell in results}
     fits = {("ts", 200, 4): {"n": 100, "above": {"T": 1}, "below": {"T": 9}}}
     page = scripts["page"].page(results, truths, fits, ("ece",))
-    assert "| 200 | 2 | 100 to 120 | 95.0 (2.0/3.0) |  |  | **85.0 (10.0/5.0)** |  | 95.0 (2.0/3.0) |" in page
+    row = "| 200 | 2 | 100 to 120 | 95.0 (2.0/3.0) |  |  | **85.0 (10.0/5.0)** |  | 95.0 (2.0/3.0) |  |  |"
+    assert row in page
     assert "| ece | 85.0 | 85.0 | 0 of 1 | 1 | 0 | 95.0 to 95.0 (1) |" in page
     assert "| ece | 95.0 | 95.0 | 1 of 1 | 0 | 0 | - |" in page
     assert "| ts | 200 | 4 | 100 | T **90.0 (1.0/9.0)** |" in page

@@ -7,7 +7,7 @@ from scipy.stats import norm
 from temperance import metrics
 from temperance.core.logit_rows import LogitRows
 from temperance.metrics import resamples as module
-from temperance.metrics.bootstrap import kept_scales, norm_interval
+from temperance.metrics.bootstrap import Residuals, kept_scales, norm_interval, plausible_shapes
 from temperance.metrics.calibration_tests import maximum_survival, verdict
 from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
 from temperance.metrics.predictions import check_rows
@@ -22,9 +22,8 @@ ALPHA = 0.1
 def keeps(t, direction, residuals, noise):
     """Say whether the two tails at t, of residuals in a direction of length 1, are wide enough."""
     observed = np.abs(residuals).sum()
-    spread = np.std([np.abs(residuals + e).sum() for e in noise.T])
     norms = np.array([np.abs(t * observed * direction + e).sum() for e in noise.T])
-    a = ALPHA / 2 * min(1.0, t * observed / (2 * spread))
+    a = min(ALPHA / 2, np.mean(norms < t * observed))
     return np.mean(norms >= observed) >= ALPHA - a, np.mean(norms <= observed) >= a
 
 
@@ -33,29 +32,40 @@ def test_the_ends_of_an_interval_of_a_norm_are_where_the_test_begins_to_reject(s
     rng = np.random.default_rng(1)
     residuals = size * np.array([0.6, -0.3, 0.05, 0.4])
     noise = (0.3 * rng.exponential(size=(4, 1000)) - 0.2).astype(np.float32)  # skewed: its sign matters
-    low, high = kept_scales(float(np.abs(residuals).sum()), residuals, noise, 1 - ALPHA)
-    own, equal = (np.std(signs @ noise) for signs in (np.sign(residuals), np.ones(4)))
-    upper = noise.std(axis=1) * (1 if equal > own else np.sign(residuals))
-    upper /= np.abs(upper).sum()
-    assert keeps(high * 0.99, upper, residuals, noise)[1]
-    assert not keeps(high * 1.01, upper, residuals, noise)[1]
-    shrunk = residuals * np.maximum(1 - noise.var(axis=1) / residuals**2, 0)
-    lower = shrunk if shrunk.any() else residuals
-    lower = lower / np.abs(lower).sum()
+    direction = np.array([0.5, -0.3, 0.0, 0.2])
+    observed, shape = float(np.abs(residuals).sum()), direction[:, None].astype(np.float32)
+    low, high = kept_scales(observed, residuals, (shape, shape), noise, 1 - ALPHA)
+    assert keeps(high * 0.99, direction, residuals, noise)[1]
+    assert not keeps(high * 1.01, direction, residuals, noise)[1]
     if low == 0:
-        assert keeps(0.0, lower, residuals, noise)[0]
+        assert keeps(0.0, direction, residuals, noise)[0]
     else:
-        assert keeps(low * 1.01, lower, residuals, noise)[0]
-        assert not keeps(low * 0.99, lower, residuals, noise)[0]
+        assert keeps(low * 1.01, direction, residuals, noise)[0]
+        assert not keeps(low * 0.99, direction, residuals, noise)[0]
 
 
 def test_without_noise_an_interval_is_its_estimate():
-    residuals, none = np.array([0.1, -0.2]), np.zeros((2, 50), np.float32)
-    found = norm_interval(0.3, residuals, none, 0.9)
+    mean, none = np.array([0.1, -0.2]), np.zeros((2, 50), np.float32)
+    found = norm_interval(0.3, Residuals(mean, lambda weights: none, np.zeros(2)), none, 0.9)
     assert (found.low, found.high) == (0.3, 0.3)
-    assert kept_scales(0.0, np.zeros(2), none + 1, 0.9) == (1.0, 1.0)
     noise = np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32)
-    assert kept_scales(0.0, np.zeros(2), noise, 0.9) == (1.0, 1.0)
+    shapes = plausible_shapes(np.zeros(2), np.zeros(2), noise)
+    assert kept_scales(0.0, np.zeros(2), shapes, noise, 0.9) == (1.0, 1.0)
+
+
+def test_plausible_residuals_are_the_fitted_ones_and_what_noise_does_not_explain():
+    noise = np.random.default_rng(0).normal(size=(5, 400)).astype(np.float32)
+    fitted = np.array([1.0, 0.0, -3.0, 0.0, 0.0])
+    for near in plausible_shapes(fitted + 0.5, fitted, noise):
+        np.testing.assert_allclose(near[:, 0], fitted / 4, rtol=1e-6)
+    mean = np.array([1.5, 0.0, -3.0, 300.0, 100.0])
+    sparse, dense = plausible_shapes(mean, fitted, noise)
+    np.testing.assert_allclose(sparse[:, 0], np.array([1.0, 0.0, -3.0, 300.0, 100.0]) / 404, atol=1e-4)
+    np.testing.assert_allclose(dense.mean(axis=1), mean / 405, atol=3e-3)
+    assert (dense.std(axis=1) > 0.2 / 405).all()
+    for no_fit in plausible_shapes(np.full(5, 0.5), np.zeros(5), noise):
+        np.testing.assert_allclose(no_fit[:, 1], noise[:, 0] / np.abs(noise[:, 0]).sum(), rtol=1e-5)
+    np.testing.assert_allclose(np.abs(dense).sum(axis=0), 1, rtol=1e-5)
 
 
 @pytest.mark.parametrize("width", [0.05, 0.1, 0.4])
@@ -86,13 +96,15 @@ def test_a_p_value_is_shown_down_to_a_thousandth(p_value, shown):
     assert ("not calibrated" in verdict(p_value)) == (p_value < 0.05)
 
 
-def test_resamples_hold_each_row_once_on_average_and_are_the_same_each_time():
+def test_resamples_are_random_factors_and_the_same_each_time():
     resamples = Resamples(50, 600, seed=3)
-    counts = np.hstack(list(resamples.blocks()))
-    assert counts.shape == (50, 600)
-    assert (counts.sum(axis=0) == 50).all()
+    factors = np.hstack(list(resamples.blocks()))
+    assert factors.shape == (50, 600)
+    for power, moment in enumerate((0, 1, 1), start=1):
+        assert np.mean(factors.astype(float) ** power) == pytest.approx(moment, abs=0.05)
+    assert len(np.unique(factors)) == 2
     assert max(block.shape[1] for block in resamples.blocks()) <= 256
-    np.testing.assert_array_equal(counts, np.hstack(list(resamples.blocks())))
+    np.testing.assert_array_equal(factors, np.hstack(list(resamples.blocks())))
 
 
 def test_a_bias_that_is_fixed_stays_and_classes_without_labels_or_weight_share_one():
@@ -115,7 +127,7 @@ def test_a_bias_that_is_fixed_stays_and_classes_without_labels_or_weight_share_o
     assert (found.bias[:3] > 0.3).all()  # all labels are of these three
 
 
-def test_a_block_of_resamples_holds_a_limited_number_of_counts(monkeypatch):
+def test_a_block_of_resamples_holds_a_limited_number_of_factors(monkeypatch):
     monkeypatch.setattr(module, "_NUMBERS", 200)
     blocks = list(Resamples(50, 11, seed=3).blocks())
     assert [block.shape[1] for block in blocks] == [4, 4, 3]
@@ -133,6 +145,6 @@ def test_the_debiased_error_of_a_large_gap_with_little_noise_has_a_narrow_interv
 @pytest.mark.parametrize("sharpen", [1.3, 2.0, 4.0])
 def test_the_smoothed_residuals_of_the_rows_have_the_smooth_error_as_their_norm(sharpen, simulate):
     probs, labels, _ = simulate(500, 3, sharpen=sharpen)
-    value, residuals = smooth_parts(check_rows(probs, labels))
+    value, residuals = smooth_parts(check_rows(probs, labels), np.zeros(500))
     assert np.abs(residuals.mean).sum() == pytest.approx(value, rel=0.02)
     assert len(residuals.mean) >= 4 / value  # four cells in the width of the kernel

@@ -26,7 +26,7 @@ def error_at(probs, labels, width):
 def test_the_grid_keeps_the_size_and_the_position_of_each_residual():
     confidence = np.array([0.5, 0.61803, 0.75, 0.9])
     rows = check_rows(np.column_stack([confidence, 1 - confidence]), [0, 1, 0, 1])
-    masses = grid_sums(rows)(np.eye(4))
+    masses = grid_sums(rows, rows.residual)(np.eye(4))
     centres = (np.arange(len(masses)) + 0.5) / len(masses)
     np.testing.assert_allclose(masses.sum(axis=0), rows.residual, rtol=1e-12)
     np.testing.assert_allclose(centres @ masses / rows.residual, confidence, rtol=1e-12)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from temperance.core.arrays import Vector
 from temperance.labels import Names
 from temperance.metrics.bins import check_bins
-from temperance.metrics.bootstrap import kept_scales
+from temperance.metrics.bootstrap import kept_scales, plausible_shapes
 from temperance.metrics.class_bins import classwise_error
 from temperance.metrics.diagram import Reliability, reliability
 from temperance.metrics.estimates import Estimate
@@ -203,13 +203,16 @@ def debiased(diagram: Reliability) -> float:
     return max(0.0, float(_debiased_sum(gaps[:, None], deviations[:, None])[0]))
 
 
-def debiased_interval(diagram: Reliability, noise: Any, confidence: float) -> Estimate:
-    """Return the debiased error with its interval, given draws of the noise of share times gap."""
+def debiased_interval(diagram: Reliability, fitted: Vector, noise: Any, confidence: float) -> Estimate:
+    """Return the debiased error with its interval, given the fit and the noise of share times gap."""
     gaps, deviations = diagram.share * diagram.gap, (diagram.share * _deviation(diagram))[:, None]
     observed = float(_debiased_sum(gaps[:, None], deviations)[0])
     deviations = deviations.astype(np.float32)  # as the noise
     norm, value = float(np.abs(gaps).sum()), max(0.0, observed)
-    low, high = kept_scales(observed, gaps, noise, confidence, lambda moved: _debiased_sum(moved, deviations))
+    shapes = plausible_shapes(gaps, fitted, noise)
+    low, high = kept_scales(
+        observed, gaps, shapes, noise, confidence, lambda moved: _debiased_sum(moved, deviations)
+    )
     return Estimate(value, min(low * norm, value), min(max(high * norm, value), 1.0))
 
 

@@ -1,31 +1,36 @@
 """Bootstrap intervals of norms.
 
-Rows are drawn with replacement; a draw is N counts. With weights w, deviations u = (count - 1) w, their sum
-v, and W the sum of the weights, a vector g of mean residuals moves by
+Every calibration error here is a norm |g| of mean residuals (in bins, or smoothed). With weights w and W
+their sum, a resample multiplies what each row adds to g by a random s_i:
 
-    e* = g* - g = (sum_i u_i r_i - v g) / (W + v)
+    e* = sum_i s_i w_i (r_i - g) / W
 
-Every calibration error here is a norm |g| (in bins, or smoothed). Noise makes it too large, and the draws add
-noise again: all percentiles of |g*| may be above the truth. The interval contains every t = |h| that a test
-does not reject. The test assumes that h are the true residuals, and rejects if the observed |g| is among the
-most extreme of the |h + e*|:
+In bins with a single row, or with few events, this noise is too small on average, if less so than that of
+rows drawn with replacement. The mean absolute deviation of binomial counts is known, and e* is scaled to it.
+
+Noise makes |g| too large, and resamples add noise again: all percentiles of |g + e*| may be above the truth.
+The interval contains every t that a test does not reject. The test assumes true residuals h of norm t, and
+rejects if the observed |g| is among the most extreme of the |h + e*|:
 
     keep t  if  P(|h + e*| >= |g|) >= alpha - a(t)  and  P(|h + e*| <= |g|) >= a(t)
-    a(t) = alpha / 2 min(1, t / 2 sd),      sd the standard deviation of |g + e*|
+    a(t) = min(alpha / 2, P(|h + e*| < t))
 
-Far from 0 both tails have alpha / 2. At 0 the test is one-sided, since no error is below 0, so the coverage
-for a calibrated classifier is the level itself.
+Where noise is small both tails have alpha / 2. Where it dominates, |h + e*| is never below t; since the
+interval contains its estimate, it could not lie below t either, and the other tail has all of alpha. At t = 0
+the test is one-sided.
 
-The norm does not determine h, and noise adds less to some h than to others: E|h_b + e_b| - |h_b| is convex in
-h_b and falls to 0 within two standard deviations of e_b. So each end uses an h that makes it cautious.
+The norm does not determine h, and noise adds more to a few large residuals than to many small ones. The rows
+tell which are plausible: with f the residuals that a fitted temperature with class biases removes, r = g - f
+the rest, and v the variance of e*, h is, scaled to norm t,
 
-    upper end   the h to which noise adds the least: by Jensen's inequality, |h_b| proportional to the
-                standard deviation of e_b. Signs are those of g, or all equal, whichever varies more.
-    lower end   h proportional to g (1 - v / g^2)+, v the variance of e: few residuals, and noise elsewhere.
+    f                                                  if |r|_2^2 is below q, the 90 % quantile of |e*|_2^2
+    f_b + (1 - v_b / r_b^2)+ r_b                       otherwise, for the lower end: few large residuals
+    f + c r + sqrt(c) e',    c = 1 - q / |r|_2^2       otherwise, for the upper end: many small ones
 
-The interval is widened to contain the estimate, which may be above it if the residuals are only noise. No
-interval of a norm has the same coverage for every h (Cai and Low, 2011): if there are many noisy residuals,
-this one covers more often than its level.
+where e' is the noise of another resample, as in draws from the posterior if r has a normal prior with a
+covariance proportional to that of e*. So where the recalibrator does not see what is wrong, both ends are
+cautious. No interval of a norm has the same coverage for every
+h (Cai and Low, 2011): where noise dominates, it depends on whether the recalibrator sees what is wrong.
 
 References
 ----------
@@ -50,31 +55,26 @@ Single = NDArray[np.float32]
 
 _MOST_NOISE = 1 << 24  # numbers in the noise of a norm: with more residuals, fewer draws
 _FEWEST = 200
-_FEW_EVENTS = 5.0  # rows in a bin at which its draws and theory have equal weight
 _TINY = np.float32(1e-30)
+_NOISE_LEVEL = 0.9  # quantile of the noise above which the rest of a fit counts
 _HALVINGS = 10  # of an interval of t: the ends are exact to a thousandth of their distance
 
 
-@dataclass(frozen=True, eq=False)
-class CalibratedNoise:
-    """The noise of the residual in each bin that a calibrated classifier would have.
+def expected_noise(count: Vector, total: Vector, change: Vector, weight: Vector) -> Vector:
+    """Return the mean absolute noise of the mean residual in each bin.
 
-    In a bin with few rows, or few events, resampling underestimates the noise: a single row does not change
-    in a third of the resamples. There the mean absolute deviation of a binomial count is used instead.
+    Bins have the sum of weights `count` and the sum of probabilities `total`, which is `change` too small.
+    Events vary like binomial counts; where probabilities are wrong, the number of rows in a bin adds to it.
     """
-
-    count: Vector
-    probability: Vector
-    unit: float
-
-    def corrected(self, noise: Single) -> Single:
-        """Return the noise, in each bin scaled to a size between that of the draws and the binomial one."""
-        drawn = np.abs(noise).mean(axis=1, dtype=np.float64)
-        expected = binomial_deviation(self.count, self.probability) * self.unit
-        ratio = np.maximum(np.divide(expected, drawn, out=np.ones_like(drawn), where=drawn > 0), 1.0)
-        events = self.count * self.probability * (1 - self.probability)
-        factor = (events + _FEW_EVENTS * ratio) / (events + _FEW_EVENTS)
-        return noise * factor.astype(np.float32)[:, None]
+    filled, per_weight = count > 0, float(weight.sum() / (weight @ weight))  # observations: 1 if unweighted
+    stated, true = (
+        np.clip(np.divide(sums, count, out=np.zeros_like(total), where=filled), 0, 1)
+        for sums in (total, total + change)
+    )
+    n_rows = np.maximum(count, 0) * per_weight
+    of_rows = np.sqrt(2 / np.pi * n_rows) * np.abs(true - stated)
+    noise: Vector = np.hypot(binomial_deviation(n_rows, true), of_rows) / (weight.sum() * per_weight)
+    return noise
 
 
 def binomial_deviation(count: Vector, probability: Vector) -> Vector:
@@ -89,28 +89,36 @@ def binomial_deviation(count: Vector, probability: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals of which a norm is taken: their mean, and a linear map from deviations to their sums.
+    """Residuals of which a norm is taken: their mean, and a linear map from weights to their sums.
 
-    `shift` is the constant per unit of weight that `sums` leaves out of each mean. `null` is known if the
-    residuals are those of bins.
+    `fitted` is what recalibration would remove from the mean. `shift` is the constant per unit of weight that
+    `sums` leaves out of each mean. `expected` is the mean absolute noise, where it is known.
     """
 
     mean: Vector
     sums: Callable[[Any], Any]
+    fitted: Vector
     shift: Vector | float = 0.0
-    null: CalibratedNoise | None = None
+    expected: Vector | None = None
 
     def most_draws(self, draws: int) -> int:
         """Return how many draws to use: fewer for many residuals, whose norm hardly varies."""
         return min(draws, max(_FEWEST, _MOST_NOISE // max(1, len(self.mean))))
 
-    def noise(self, deviations: Single, extra: Single, total: float) -> Single:
-        """Return (D, B) differences between the means of resamples and those of the rows."""
-        noise = np.asarray(self.sums(deviations), np.float32)
-        if extra.any():  # weights differ, and their sum with them
-            noise -= np.multiply.outer(self.mean + self.shift, extra).astype(np.float32)
-        noise /= total + extra
+    def noise(self, drawn: Single, extra: Single, total: float) -> Single:
+        """Return the (D, B) noise of resamples."""
+        noise = np.asarray(self.sums(drawn), np.float32)
+        noise -= np.multiply.outer(self.mean + self.shift, extra).astype(np.float32)
+        noise /= total
         return noise
+
+    def scaled(self, noise: Single) -> Single:
+        """Return the noise, if too small, scaled to the mean absolute noise that is expected."""
+        if self.expected is None:
+            return noise
+        drawn = np.abs(noise).mean(axis=1, dtype=np.float64)[self.expected > 0].sum()
+        expected = float(self.expected.sum())
+        return noise * np.float32(expected / drawn) if expected > drawn > 0 else noise
 
 
 def bootstrap(
@@ -122,44 +130,62 @@ def bootstrap(
     """Return the noise of each norm: (D, draws) differences of residuals."""
     noise: dict[str, list[Single]] = {name: [] for name in residuals}
     done, total = 0, float(weight.sum())
-    for deviations, extra in _deviations(weight, resamples):
+    for drawn, extra in _random_weights(weight, resamples):
         for name, residual in residuals.items():
             if done < residual.most_draws(resamples.draws):
-                noise[name].append(residual.noise(deviations, extra, total))
-        done += deviations.shape[1]
+                noise[name].append(residual.noise(drawn, extra, total))
+        done += drawn.shape[1]
         if progress is not None:
             progress(done / resamples.draws)
-    whole = {name: np.hstack(parts) for name, parts in noise.items()}
-    for name, residual in residuals.items():
-        if residual.null is not None:
-            whole[name] = residual.null.corrected(whole[name])
-    return whole
+    return {name: residuals[name].scaled(np.hstack(parts)) for name, parts in noise.items()}
 
 
-def _deviations(weight: Vector, resamples: Resamples) -> Iterator[tuple[Single, Single]]:
-    """Yield the (N, B) deviations (count - 1) w of each block, and their sums over rows."""
+def _random_weights(weight: Vector, resamples: Resamples) -> Iterator[tuple[Single, Single]]:
+    """Yield the (N, B) weights of each block times their factors, and their sums over rows."""
     equal = bool((weight == 1).all())
-    for counts in resamples.blocks():
-        deviations = counts.astype(np.float32)
-        deviations -= 1
-        if equal:
-            yield deviations, np.zeros(counts.shape[1], np.float32)
-        else:
-            deviations *= weight[:, None].astype(np.float32)
-            yield deviations, deviations.sum(axis=0, dtype=np.float64).astype(np.float32)
+    for factors in resamples.blocks():
+        drawn = factors if equal else factors * weight[:, None].astype(np.float32)
+        yield drawn, drawn.sum(axis=0, dtype=np.float64).astype(np.float32)
+
+
+def plausible_shapes(mean: Vector, fitted: Vector, noise: Single) -> tuple[Single, Single]:
+    """Return residuals h of norm 1, the same for all resamples or some for each: for both ends."""
+    rest = (mean - fitted)[:, None]
+    size = float(np.sum(rest**2))
+    by_chance = float(np.quantile(np.einsum("ij,ij->j", noise, noise, dtype=np.float64), _NOISE_LEVEL))
+    sparse = dense = fitted[:, None].astype(np.float32)
+    if size > by_chance:
+        kept, variance = 1 - by_chance / size, noise.var(axis=1, dtype=np.float64)[:, None]
+        sparse = sparse + (rest * np.maximum(1 - variance / np.maximum(rest**2, _TINY), 0)).astype(np.float32)
+        dense = dense + (kept * rest).astype(np.float32) + np.float32(np.sqrt(kept)) * _next_draws(noise)
+    elif not fitted.any():
+        sparse = dense = _next_draws(noise)
+    return _of_norm_1(sparse), _of_norm_1(dense)
+
+
+def _next_draws(noise: Single) -> Single:
+    """Return for each resample the noise of another one."""
+    return np.roll(noise, 1, axis=1)
+
+
+def _of_norm_1(shapes: Single) -> Single:
+    """Return each column with norm 1."""
+    scaled: Single = shapes / np.maximum(norms(shapes), _TINY)
+    return scaled
 
 
 def kept_scales(
     observed: float,
     mean: Vector,
+    shapes: tuple[Single, Single],
     noise: Single,
     confidence: float,
     statistic: Callable[[Any], Any] | None = None,
 ) -> tuple[float, float]:
     """Return the smallest and the largest t that the test at the top of this module keeps, in units of |g|.
 
-    `statistic` maps (D, B) residuals to B numbers, by default to their norms, as it mapped the mean to the
-    `observed` number.
+    `shapes` are the residuals of norm 1 for the lower and for the upper end. `statistic` maps (D, B)
+    residuals to B numbers, by default to their norms, as it mapped the mean to the `observed` number.
     """
     statistic, column = statistic or norms, mean.astype(np.float32)[:, None]
     length, alpha = float(np.abs(mean).sum()), 1 - confidence
@@ -167,43 +193,22 @@ def kept_scales(
     if length == 0 or spread == 0:
         return 1.0, 1.0
 
-    def lower_tail(t: float) -> float:
-        return alpha / 2 * min(1.0, t * length / (2 * spread))
+    sparse, dense = shapes
 
-    sparse, dense = (_of_length(length, h, column) for h in (_shrunk(column, noise), _even(column, noise)))
+    def drawn_and_tail(t: float, shape: Single) -> tuple[Any, float]:
+        drawn = statistic(np.float32(t * length) * shape + noise)
+        return drawn, min(alpha / 2, float(np.mean(drawn < t * length)))
 
     def is_not_too_small(t: float) -> bool:
-        drawn = statistic(np.float32(t) * sparse + noise)
-        return float(np.mean(drawn >= observed)) >= alpha - lower_tail(t)
+        drawn, tail = drawn_and_tail(t, sparse)
+        return float(np.mean(drawn >= observed)) >= alpha - tail
 
     def is_not_too_large(t: float) -> bool:
-        return float(np.mean(statistic(np.float32(t) * dense + noise) <= observed)) >= lower_tail(t)
+        drawn, tail = drawn_and_tail(t, dense)
+        return float(np.mean(drawn <= observed)) >= tail
 
     low = 0.0 if is_not_too_small(0.0) else _boundary(is_not_too_small, inside=1.0, outside=0.0)
     return low, _boundary(is_not_too_large, inside=0.0, outside=1 + 6 * spread / length)
-
-
-def _shrunk(column: Single, noise: Single) -> Single:
-    """Return the residuals less what noise explains."""
-    kept = 1 - noise.var(axis=1)[:, None] / np.maximum(column**2, _TINY)
-    shrunk: Single = column * np.maximum(kept, 0)
-    return shrunk
-
-
-def _even(column: Single, noise: Single) -> Single:
-    """Return residuals of the size of their noise, with the signs for which their sum varies most."""
-    signs, one = np.sign(column), np.ones_like(column)
-    own, equal = (float(np.std(np.einsum("ij,ik->jk", noise, s))) for s in (signs, one))
-    even: Single = noise.std(axis=1)[:, None] * (one if equal > own else signs)
-    return even
-
-
-def _of_length(length: float, direction: Single, otherwise: Single) -> Single:
-    """Return the direction with this norm; the other one if it has none."""
-    scaled: Single = (
-        direction * np.float32(length / np.abs(direction).sum()) if direction.any() else otherwise
-    )
-    return scaled
 
 
 def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
@@ -214,9 +219,11 @@ def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> 
     return inside
 
 
-def norm_interval(value: float, mean: Vector, noise: Single, confidence: float) -> Estimate:
+def norm_interval(value: float, residuals: Residuals, noise: Single, confidence: float) -> Estimate:
     """Return the interval of an error that the sum of absolute residuals measures, within [0, 1]."""
-    low, high = kept_scales(float(np.abs(mean).sum()), mean, noise, confidence)
+    mean = residuals.mean
+    shapes = plausible_shapes(mean, residuals.fitted, noise)
+    low, high = kept_scales(float(np.abs(mean).sum()), mean, shapes, noise, confidence)
     return Estimate(value, low * value, min(max(high, 1.0) * value, 1.0))
 
 

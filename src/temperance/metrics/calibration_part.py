@@ -9,10 +9,11 @@ variable is noncentral, and the truth is its noncentrality:
 
 For the negative log-likelihood close to the truth c = 1 / 2N, and nu is the number of parameters. Further
 away the rows tell: the variance of the right side at truth + nu c = D is about 4 c D, which must be s^2. What
-the fit adds, nu c, stays parameters / 2N. The Brier score has no theorem of its own. It is taken to gain from
-the fit in the same proportion to its D. The interval holds the truths that an equal-tailed test does not
-reject. By chance D may be so small that it rejects all of them; the upper end is at least that of D = nu c,
-the mean for a calibrated classifier.
+the fit adds, nu c, stays parameters / 2N. The Brier score has no theorem of its own, because the fit does not
+minimise it. Cross-validation shows the proportion: how much lower each loss is on the rows of the fit than
+out of fold. The interval holds the truths that an equal-tailed test does not reject. By chance D may be so
+small that it rejects all of them; the upper end is at least that of D = nu c, the mean for a calibrated
+classifier.
 
 What the fit adds to the calibration part it takes from the refinement part. The interval of that one is the
 interval of the mean loss after the fit, moved up by as much.
@@ -34,7 +35,8 @@ from temperance.metrics.estimates import Estimate
 from temperance.metrics.mean_intervals import mean_interval
 
 _HALVINGS = 40
-# Of the D of the Brier score to that of the negative log-likelihood: 2 at most, by Pinsker's inequality.
+# Of what a fit adds to the Brier score to what it adds to the negative log-likelihood: 2 at most, by
+# Pinsker's inequality.
 _RATIOS = (0.05, 2.0)
 
 
@@ -79,14 +81,21 @@ class FittedLosses:
 
 
 def fitted_losses(
-    before: dict[str, Vector], after: dict[str, Vector], weight: Vector, parameters: float
+    before: dict[str, Vector],
+    after: dict[str, Vector],
+    out_of_fold: dict[str, Vector],
+    weight: Vector,
+    parameters: float,
 ) -> dict[str, FittedLosses]:
-    """Return the losses "nll" and "brier" with what a fit of so many parameters adds to each."""
+    """Return the losses "nll" and "brier" with what a fit of so many parameters adds to each.
+
+    `out_of_fold` has the losses of the same recalibrator, fitted without the row's fold.
+    """
     share = weight / weight.sum()
     of_nll = FittedLosses(before["nll"], after["nll"], weight, parameters * float(share @ share) / 2)
-    gain = float(share @ (before["brier"] - after["brier"]))
+    nll, brier = (float(share @ (out_of_fold[name] - after[name])) for name in ("nll", "brier"))
     low, high = _RATIOS
-    ratio = min(max(gain / of_nll.gain, low), high) if of_nll.gain > 0 else low
+    ratio = min(max(brier / nll, low), high) if 0 < nll < np.inf else low
     of_brier = FittedLosses(before["brier"], after["brier"], weight, of_nll.added * ratio)
     return {"nll": of_nll, "brier": of_brier}
 

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Indices, Vector
 from temperance.metrics.bins import assign, bin_edges
-from temperance.metrics.bootstrap import CalibratedNoise, Residuals
+from temperance.metrics.bootstrap import Residuals, expected_noise
 from temperance.metrics.diagram import binned
 from temperance.metrics.predictions import Predictions, cached_slices
+from temperance.metrics.recalibration import Recalibrated
 from temperance.metrics.sums import group_sums
 
 _SMALL = 1 / 15  # probabilities up to this, and within the first bin, are summed and not kept
@@ -45,15 +46,6 @@ def _class_error(rows: Predictions, k: int, bins: int, strategy: str) -> float:
     event = (rows.labels == k).astype(np.float64)
     diagram = binned(np.ascontiguousarray(rows.probs[:, k]), event, rows.weight, bins, strategy)
     return diagram.error
-
-
-def calibrated_noise(rows: Predictions, count: Vector, total: Vector, unit: float = 1.0) -> CalibratedNoise:
-    """Return the noise in bins with the sum of weights `count` and the sum of probabilities `total`."""
-    rate = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
-    per_weight = rows.total / float(rows.weight @ rows.weight)  # observations: 1 without weights
-    return CalibratedNoise(
-        np.maximum(count, 0) * per_weight, np.clip(rate, 0, 1), unit / (rows.total * per_weight)
-    )
 
 
 class ClassBins:
@@ -118,8 +110,8 @@ class ClassBins:
         sums = np.maximum(self._totals[self.occurring] - large, 0)
         return np.divide(sums, rest, out=np.zeros(n), where=rest > 1e-9 * self.rows.total)
 
-    def residuals(self) -> Residuals:
-        """Return the residuals with their noise."""
+    def residuals(self, recalibrated: Recalibrated) -> Residuals:
+        """Return the residuals with their noise, and what recalibration would remove from them."""
         n_rows, n_kept = len(self.rows.probs), len(self._kept)
         first = np.searchsorted(self._kept, np.arange(len(self.occurring)) * self.bins)
         small = np.ones(n_rows, bool)
@@ -140,26 +132,34 @@ class ClassBins:
         shift = np.zeros(n_kept + 1)
         shift[first] = self._small_mean / self.n_classes
         sums = group_sums(values / self.n_classes, group, row, (n_kept + 1, n_rows))
-        return Residuals(self.mean, sums, shift, self._null())
+        fitted = self._fitted(recalibrated)
+        return Residuals(self.mean, sums, fitted, shift, self._expected(fitted))
 
-    def _null(self) -> CalibratedNoise:
-        """Return the noise of labels; that of the other classes is left to the draws.
+    def _fitted(self, recalibrated: Recalibrated) -> Vector:
+        """Return the mean changes of the probabilities, as `mean` has the mean residuals."""
+        n, rows = len(self.occurring), self.rows
+        new = recalibrated.at(self._row, self.occurring[self._column])
+        change = rows.weight[self._row] * (new - self._large)
+        fitted: Vector = np.bincount(
+            self._column * self.bins + self._bin, weights=change, minlength=n * self.bins
+        ).astype(np.float64)
+        of_class = (recalibrated.totals - self._totals)[self.occurring]
+        fitted[:: self.bins] += of_class - np.bincount(self._column, weights=change, minlength=n)
+        # Rows sum to 1: what the classes that occur gain, the others lose.
+        others = -float(of_class.sum()) if n < self.n_classes else 0.0
+        return np.append(fitted[self._kept], others) / (self.n_classes * rows.total)
 
-        Above the first bin the rate of a bin is that of all classes together: one class has too few rows
-        there to estimate its own.
-        """
+    def _expected(self, fitted: Vector) -> Vector:
+        """Return the mean absolute noise in each bin of a class; 0 for the other classes."""
         n, rows = len(self.occurring), self.rows
         position, weight = self._column * self.bins + self._bin, rows.weight[self._row]
         count, total = (
             np.bincount(position, weights=values, minlength=n * self.bins).reshape(n, -1).astype(np.float64)
-            for values in (weight, weight * self._is_label)
-        )
-        rate = total.sum(axis=0) / np.maximum(count.sum(axis=0), np.finfo(np.float64).tiny)
-        total = count * rate
-        large = np.bincount(
-            self._column[self._bin > 0], weights=(weight * self._large)[self._bin > 0], minlength=n
+            for values in (weight, weight * self._large)
         )
         count[:, 0] = rows.total - count[:, 1:].sum(axis=1)
-        total[:, 0] = np.maximum(self._totals[self.occurring] - large, 0)
-        counts, totals = (np.append(part.ravel()[self._kept], 0.0) for part in (count, total))
-        return calibrated_noise(rows, counts, totals, 1 / self.n_classes)
+        total[:, 0] = np.maximum(self._totals[self.occurring] - total[:, 1:].sum(axis=1), 0)
+        kept = self._kept
+        change = fitted[:-1] * (self.n_classes * rows.total)
+        found = expected_noise(count.ravel()[kept], total.ravel()[kept], change, rows.weight)
+        return np.append(found, 0.0) / self.n_classes

@@ -13,6 +13,7 @@ Kullback-Leibler divergence from the true probabilities given p to p.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +21,14 @@ from numpy.typing import ArrayLike
 from temperance.core.arrays import Vector
 from temperance.labels import Names
 from temperance.metrics.predictions import Predictions, check_integer, check_rows
-from temperance.metrics.recalibration import Recalibrators, log_probabilities
+from temperance.metrics.recalibration import (
+    Recalibrated,
+    Recalibrator,
+    Recalibrators,
+    effective_parameters,
+    log_probabilities,
+    shrunk,
+)
 from temperance.metrics.vocabulary import open_recalibration
 from temperance.validation import check_choice, random_generator
 
@@ -227,10 +235,20 @@ class Recalibrations:
 
     def in_sample(self) -> tuple[dict[str, Vector], float]:
         """Return N losses of a temperature with biases that is fitted to all rows, and its parameters."""
+        model, precision = self._of_all_rows
+        nll, brier = self._family.losses([model], np.zeros(len(self.rows.weight), np.intp))
+        return {"nll": nll, "brier": brier}, effective_parameters(precision)
+
+    def shrunk(self) -> Recalibrated:
+        """Return the probabilities after that model, without what is only noise in it."""
+        return self._family.recalibrated(self.rows.weight, shrunk(*self._of_all_rows))
+
+    @cached_property
+    def _of_all_rows(self) -> tuple[Recalibrator, Vector]:
+        """The temperature with biases that is fitted to all rows, and the precision of its parameters."""
         weight = self.rows.weight
         _, model = self._fit(weight)
-        nll, brier = self._family.losses([model], np.zeros(len(weight), np.intp))
-        return {"nll": nll, "brier": brier}, self._family.effective_parameters(weight, model)
+        return model, self._family.precision(weight, model)
 
     def _fit(self, weight: Vector) -> Recalibrators:
         self._models = self._family.fit(weight, self._models)

@@ -6,7 +6,7 @@
     norms         ece, classwise_ece and smooth_ece are norms of mean residuals: `bootstrap`
     parts         what a fit of recalibrators takes from a loss, and what it leaves: `calibration_part`
 
-The numbers of a row are computed once, and resampling needs no probabilities: `resamples` has the counts.
+The numbers of a row are computed once, and resampling needs no probabilities: `resamples` has the factors.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.core.arrays import Vector
 from temperance.labels import Names
 from temperance.metrics.binned import debiased_interval
 from temperance.metrics.bins import assign, bin_edges, check_bins
-from temperance.metrics.bootstrap import Residuals, bootstrap, norm_interval
+from temperance.metrics.bootstrap import Residuals, bootstrap, expected_noise, norm_interval
 from temperance.metrics.calibration_part import fitted_losses
 from temperance.metrics.calibration_tests import Event, cumulative_of, spiegelhalter_of
-from temperance.metrics.class_bins import ClassBins, calibrated_noise
+from temperance.metrics.class_bins import ClassBins
 from temperance.metrics.cox import cox_of
 from temperance.metrics.decomposition import Recalibrations, refined
 from temperance.metrics.diagram import bin_rows
 from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
 from temperance.metrics.mean_intervals import SamplingError, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
+from temperance.metrics.recalibration import Recalibrated
 from temperance.metrics.resamples import DRAWS, Resamples
 from temperance.metrics.selective import RiskCurve
 from temperance.metrics.smooth import smooth_parts
@@ -63,9 +65,10 @@ def evaluate(
 
     Intervals of means take the skewness of the rows into account; that of the accuracy is Wilson's.
     Calibration errors are biased upwards. Their intervals invert a test that accounts for the noise of the
-    rows, from resamples, see `metrics.bootstrap`. They cover the error of the same bins in the population,
-    also if that is 0, and contain the estimate. `debiased_ece` estimates the same number as `ece`, with an
-    interval from its own distribution. `mce` has no interval (its ends are nan): the worst bin is often the
+    rows, from resamples with random factors, and for which probabilities a fitted recalibrator would correct,
+    see `metrics.bootstrap`. They cover the error of the same bins in the population, also if that is 0, and
+    contain the estimate. `debiased_ece` estimates the same number as `ece`, with an interval from its own
+    distribution. `mce` has no interval (its ends are nan): the worst bin is often the
     one with the fewest rows, whose noise resampling cannot show.
 
     The intervals of the calibration and refinement parts come from a likelihood ratio, which accounts for the
@@ -105,7 +108,8 @@ def evaluate(
 
     References
     ----------
-    .. [1] Efron (1979). Bootstrap methods: Another look at the jackknife. doi:10.1214/aos/1176344552
+    .. [1] Mammen (1993). Bootstrap and wild bootstrap for high dimensional linear models.
+       doi:10.1214/aos/1176349025
     .. [2] Hall (1992). On the removal of skewness by transformation.
        doi:10.1111/j.2517-6161.1992.tb01876.x
     .. [3] Wilks (1938). The large-sample distribution of the likelihood ratio for testing composite
@@ -144,12 +148,13 @@ class Scorer:
     def evaluate(self, rows: Predictions, progress: Callable[[float], None] | None = None) -> Evaluation:
         """Return all metrics of the rows, and the tests."""
         generator = random_generator("random_state", self.random_state)
-        estimates = _means(rows, self.confidence) | _parts(rows, self.confidence, generator)
+        recalibrations = Recalibrations(rows)
+        estimates = _means(rows, self.confidence) | _parts(recalibrations, self.confidence, generator)
         n_rows, n_classes = rows.probs.shape
         resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
         if self._resamples != resamples:
             self._resamples = resamples
-        estimates |= self._norms(rows, self._resamples, progress)
+        estimates |= self._norms(rows, recalibrations.shrunk(), self._resamples, progress)
         return Evaluation(
             {name: estimates[name] for name in METRICS},
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
@@ -157,23 +162,30 @@ class Scorer:
         )
 
     def _norms(
-        self, rows: Predictions, resamples: Resamples, progress: Callable[[float], None] | None
+        self,
+        rows: Predictions,
+        recalibrated: Recalibrated,
+        resamples: Resamples,
+        progress: Callable[[float], None] | None,
     ) -> dict[str, Estimate]:
         """Return the calibration errors."""
-        smooth, grid = smooth_parts(rows)
+        change = recalibrated.at(np.arange(len(rows.top)), rows.top) - rows.confidence
+        smooth, grid = smooth_parts(rows, change)
         residuals = {
-            "ece": _in_bins(rows, self.bins),
-            "classwise_ece": ClassBins(rows, self.bins).residuals(),
+            "ece": _in_bins(rows, change, self.bins),
+            "classwise_ece": ClassBins(rows, self.bins).residuals(recalibrated),
             "smooth_ece": grid,
         }
         noise = bootstrap(rows.weight, residuals, resamples, progress)
         values = {name: float(np.abs(residuals[name].mean).sum()) for name in ("ece", "classwise_ece")}
         found = {
-            name: norm_interval(value, residuals[name].mean, noise[name], self.confidence)
+            name: norm_interval(value, residuals[name], noise[name], self.confidence)
             for name, value in (values | {"smooth_ece": smooth}).items()
         }
         diagram = bin_rows(rows, self.bins)
-        found["debiased_ece"] = debiased_interval(diagram, noise["ece"], self.confidence)
+        found["debiased_ece"] = debiased_interval(
+            diagram, residuals["ece"].fitted, noise["ece"], self.confidence
+        )
         found["mce"] = Estimate(float(np.abs(diagram.gap).max()), np.nan, np.nan)
         return found
 
@@ -191,32 +203,36 @@ def _means(rows: Predictions, confidence: float) -> dict[str, Estimate]:
     }
 
 
-def _parts(rows: Predictions, confidence: float, generator: np.random.Generator) -> dict[str, Estimate]:
+def _parts(
+    recalibrations: Recalibrations, confidence: float, generator: np.random.Generator
+) -> dict[str, Estimate]:
     """Return the refinement and the calibration part of each loss."""
-    recalibrations = Recalibrations(rows)
+    rows = recalibrations.rows
     after, parameters = recalibrations.in_sample()
     losses = recalibrations.out_of_fold(_FOLDS, generator)
     found = {}
     before = {"nll": rows.nll, "brier": rows.brier}
-    for name, fitted in fitted_losses(before, after, rows.weight, parameters).items():
+    of_biases = {name: of_models[-1] for name, of_models in losses.items()}
+    for name, fitted in fitted_losses(before, after, of_biases, rows.weight, parameters).items():
         total, refinement = rows.mean(before[name]), rows.mean(refined(rows, losses[name]))
         found[f"{name}_refinement"] = fitted.refinement(refinement, confidence)
         found[f"{name}_calibration"] = fitted.calibration(total - refinement, confidence)
     return found
 
 
-def _in_bins(rows: Predictions, bins: int) -> Residuals:
-    """Return the residuals of the top label in bins of equal width."""
+def _in_bins(rows: Predictions, change: Vector, bins: int) -> Residuals:
+    """Return the residuals of the top label in bins of equal width, and the change by recalibration."""
     index = assign(rows.confidence, bin_edges(rows.confidence, rows.weight, bins, "width"))
     n_rows = len(index)
-    mean, sure, count = (
+    mean, fitted, sure, count = (
         np.bincount(index, weights=rows.weight * values, minlength=bins).astype(np.float64)
-        for values in (rows.residual, rows.confidence.astype(np.float64), np.ones(n_rows))
+        for values in (rows.residual, change, rows.confidence.astype(np.float64), np.ones(n_rows))
     )
     return Residuals(
         mean / rows.total,
         group_sums(rows.residual, index, np.arange(n_rows), (bins, n_rows)),
-        null=calibrated_noise(rows, count, sure),
+        fitted / rows.total,
+        expected=expected_noise(count, sure, fitted, rows.weight),
     )
 
 

@@ -39,19 +39,20 @@ class Predictions:
         return float(self.weight.sum())
 
     @cached_property
-    def _top(self) -> NDArray[np.intp]:
+    def top(self) -> NDArray[np.intp]:
+        """The class of the largest probability."""
         top: NDArray[np.intp] = self.probs.argmax(axis=1)
         return top
 
     @cached_property
     def confidence(self) -> NDArray[np.floating[Any]]:
         """The largest probability, in the dtype of `probs`: bin edges must be compared in that dtype."""
-        return np.take_along_axis(self.probs, self._top[:, None], axis=1)[:, 0]
+        return np.take_along_axis(self.probs, self.top[:, None], axis=1)[:, 0]
 
     @cached_property
     def correct(self) -> Vector:
         """1 where the class of the largest probability is the label, else 0."""
-        correct: Vector = (self._top == self.labels).astype(np.float64)
+        correct: Vector = (self.top == self.labels).astype(np.float64)
         return correct
 
     @cached_property

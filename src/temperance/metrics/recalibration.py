@@ -29,6 +29,7 @@ from temperance.metrics.predictions import cached_slices
 
 _LOG_TEMPERATURES = -np.log([100.0]), -np.log([0.01])  # separable rows would drive beta to infinity
 _RIDGE = 1.0
+_TINY = float(np.finfo(np.float64).tiny)
 _LOSS_TOLERANCE = 1e-9  # of the mean loss, whose last digits do not matter
 _GRADIENT_TOLERANCE = 3e-2  # in standard errors of each parameter, see `fit_bias`
 
@@ -47,11 +48,16 @@ class Recalibrator:
 
     def parts(self, logs: Floats, labels: Indices) -> tuple[Floats, Vector, Vector]:
         """Return u of the label, log sum exp u, and the sum of the squares of softmax(u), u = beta l + b."""
+        rows = np.arange(len(logs))
+        at_label = np.float32(self.beta) * logs[rows, labels] + self.bias.astype(np.float32)[labels]
+        odds, sums, log_sums = self.odds(logs)
+        return at_label, log_sums, np.einsum("ij,ij->i", odds, odds).astype(np.float64) / sums**2
+
+    def odds(self, logs: Floats) -> tuple[Floats, Vector, Vector]:
+        """Return exp(u) up to a factor for each row, its row sums, and log sum exp u."""
         odds = np.float32(self.beta) * logs
         odds += self.bias.astype(np.float32)
-        at_label = odds[np.arange(len(odds)), labels]
-        sums, log_sums = exponentiate(odds)
-        return at_label, log_sums, np.einsum("ij,ij->i", odds, odds).astype(np.float64) / sums**2
+        return (odds, *exponentiate(odds))
 
 
 def losses_of_parts(log_label: Floats, squares: Vector) -> tuple[Vector, Vector]:
@@ -89,15 +95,47 @@ def bias_objective(rows: LogitRows, weight: Vector) -> OffsetLogLikelihood:
     return OffsetLogLikelihood(rows, predictor, Log(), Inputs(K, None), weight, prior, rows.dtype.type)
 
 
-def determined_biases(rows: LogitRows, weight: Vector, model: Recalibrator, n_biases: int) -> float:
+def parameter_precision(rows: LogitRows, weight: Vector, model: Recalibrator) -> Vector:
+    """Return the information on log T and on each bias, with that of the prior."""
+    theta = np.concatenate([[-np.log(model.beta)], model.bias])
+    precision: Vector = bias_objective(rows, weight).diagonal(theta) * weight.sum()
+    return precision
+
+
+def effective_parameters(precision: Vector) -> float:
     """Return how many parameters the rows determine: a bias counts less the more its prior decides.
 
     With h the information of the rows on a bias, it counts h / (h + 1). The temperature is one more, and a
     constant that all biases share is one less.
     """
+    return max(float((1 - _RIDGE / precision[1:]).sum()), 1.0)
+
+
+def shrunk(model: Recalibrator, precision: Vector) -> Recalibrator:
+    """Return the model without what is only noise: each parameter x times (1 - variance / x^2)+."""
     theta = np.concatenate([[-np.log(model.beta)], model.bias])
-    precision = bias_objective(rows, weight).diagonal(theta)[1 : 1 + n_biases] * weight.sum()
-    return max(float((1 - _RIDGE / precision).sum()), 1.0)
+    theta *= np.maximum(1 - 1 / np.maximum(precision * theta**2, _TINY), 0)
+    return Recalibrator(float(np.exp(-theta[0])), theta[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibrated:
+    """Recalibrated probabilities q, one at a time, and the weighted sum of those of each class.
+
+    `bias` has an entry for each class. `totals` are those of classes that occur; others may be 0.
+    """
+
+    logs: Floats
+    beta: float
+    bias: Vector
+    log_sums: Vector
+    totals: Vector
+
+    def at(self, row: Indices, column: Indices) -> Vector:
+        """Return q of these rows and classes."""
+        odds = self.beta * self.logs[row, column].astype(np.float64) + self.bias[column]
+        probs: Vector = np.exp(odds - self.log_sums[row])
+        return probs
 
 
 Recalibrators = tuple[Recalibrator, Recalibrator]
@@ -128,9 +166,17 @@ class Recalibration:
                 nll[rows], brier[rows] = model.losses(self.logs[rows], self.labels[rows])
         return nll, brier
 
-    def effective_parameters(self, weight: Vector, model: Recalibrator) -> float:
-        """Return how many parameters the rows determine, see `determined_biases`."""
-        return determined_biases(self.rows, weight, model, self.n_classes)
+    def precision(self, weight: Vector, model: Recalibrator) -> Vector:
+        """Return the information on log T and on each bias."""
+        return parameter_precision(self.rows, weight, model)
+
+    def recalibrated(self, weight: Vector, model: Recalibrator) -> Recalibrated:
+        """Return the probabilities after a model."""
+        log_sums, totals = np.empty(len(weight)), np.zeros(self.n_classes)
+        for block in cached_slices(len(weight), self.n_classes):
+            odds, sums, log_sums[block] = model.odds(self.logs[block])
+            totals += (weight[block] / sums) @ odds
+        return Recalibrated(self.logs, model.beta, model.bias, log_sums, totals)
 
 
 def fit_bias(

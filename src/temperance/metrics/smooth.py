@@ -72,20 +72,20 @@ def smooth_ece(
 
 def grid_mean(rows: Predictions) -> Vector:
     """Return the mean residuals on the grid."""
-    mean: Vector = grid_sums(rows)(rows.weight[:, None])[:, 0] / rows.total
+    mean: Vector = grid_sums(rows, rows.residual)(rows.weight[:, None])[:, 0] / rows.total
     return mean
 
 
-def grid_sums(rows: Predictions, cells: int = _CELLS) -> Callable[[Any], Any]:
-    """Return the map from weights to residuals on a grid.
+def grid_sums(rows: Predictions, values: Vector, cells: int = _CELLS) -> Callable[[Any], Any]:
+    """Return the map from weights to sums of the values of rows on a grid of their confidences.
 
-    A residual is shared between the two nearest cell centres, which keeps its mean position.
+    A value is shared between the two nearest cell centres, which keeps its mean position.
     """
     position = np.clip(rows.confidence.astype(np.float64) * cells - 0.5, 0, cells - 1)
     cell = np.minimum(position.astype(int), cells - 2)
     upper = position - cell
     row = np.arange(len(cell))
-    values = np.concatenate([(1 - upper) * rows.residual, upper * rows.residual])
+    values = np.concatenate([(1 - upper) * values, upper * values])
     group, twice = np.concatenate([cell, cell + 1]), np.concatenate([row, row])
     return group_sums(values, group, twice, (cells, len(cell)))
 
@@ -115,22 +115,26 @@ def smoothed(residual: Any, width: float) -> Any:
     return idct(damped, type=2, n=len(residual), norm="ortho", axis=0)
 
 
-def smooth_parts(rows: Predictions) -> tuple[float, Residuals]:
+def smooth_parts(rows: Predictions, change: Vector) -> tuple[float, Residuals]:
     """Return the error, and residuals whose norm shows how it varies.
 
     smECE_s decreases as s grows, so the fixed point of any residuals is at least t exactly if their smECE_t
     is at least t. With t the value of the rows, resamples do not need their own fixed point, only the norm of
     residuals smoothed by t, on a grid that resolves this width. For the same reason an end of an interval of
-    that norm is as far from t as the fixed point, or further.
+    that norm is as far from t as the fixed point, or further. `change` is what recalibration adds to the
+    confidence of each row.
     """
     mean = grid_mean(rows)
     value = fixed_point(mean)
     if value == 0:
-        return value, Residuals(np.zeros(1), lambda weights: np.zeros((1, weights.shape[1])))
+        return value, Residuals(np.zeros(1), lambda weights: np.zeros((1, weights.shape[1])), np.zeros(1))
     cells = int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / value)), _FEWEST_CELLS, _CELLS))
-    sums = grid_sums(rows, cells)
-    coarse = smoothed(sums(rows.weight[:, None])[:, 0] / rows.total, value)
-    return value, Residuals(coarse, lambda weights: smoothed(sums(weights), value))
+    sums = grid_sums(rows, rows.residual, cells)
+    coarse, fitted = (
+        smoothed(of_rows(rows.weight[:, None])[:, 0] / rows.total, value)
+        for of_rows in (sums, grid_sums(rows, change, cells))
+    )
+    return value, Residuals(coarse, lambda weights: smoothed(sums(weights), value), fitted)
 
 
 def _cosines(residual: Any) -> Any:

@@ -15,13 +15,14 @@ import numpy as np
 from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.metrics.recalibration import (
+    Recalibrated,
     Recalibration,
     Recalibrator,
     Recalibrators,
-    determined_biases,
     fit_bias,
     fit_temperature,
     losses_of_parts,
+    parameter_precision,
 )
 from temperance.metrics.series_rows import SeriesRows
 
@@ -44,6 +45,7 @@ class VocabularyRecalibration:
     """The log probabilities to recalibrate, and the classes with a bias, to which all labels belong."""
 
     def __init__(self, logs: Floats, labels: Indices, own: Indices) -> None:
+        self.logs, self.own = logs, own
         self.rows = SeriesRows(logs, labels, own)
         self.place = np.searchsorted(own, labels)
         self.start = (Recalibrator(1.0, np.zeros(len(own))),) * 2
@@ -56,11 +58,22 @@ class VocabularyRecalibration:
         found = fit_bias(merged, weight, before, last_is_fixed=True)
         return Recalibrator(beta, start[0].bias), Recalibrator(beta * found.beta, found.bias[:-1])
 
-    def effective_parameters(self, weight: Vector, model: Recalibrator) -> float:
-        """Return how many parameters the rows determine, see `determined_biases`."""
+    def precision(self, weight: Vector, model: Recalibrator) -> Vector:
+        """Return the information on log T and on each bias."""
         merged = LogitRows(self._merged(model.beta), self.place)
         at_merged = Recalibrator(1.0, np.append(model.bias, 0.0))
-        return determined_biases(merged, weight, at_merged, len(model.bias))
+        return parameter_precision(merged, weight, at_merged)[:-1]
+
+    def recalibrated(self, weight: Vector, model: Recalibrator) -> Recalibrated:
+        """Return the probabilities after a model; totals are those of classes with a bias."""
+        bias, totals = np.zeros((2, self.logs.shape[1]))
+        _, (others, *_) = self.rows.sums_near(model.beta)
+        odds, sums, log_sums = model.odds(self.rows.own)
+        with np.errstate(divide="ignore"):
+            log_totals = np.logaddexp(log_sums, np.log(np.maximum(others, 0)))
+        bias[self.own] = model.bias
+        totals[self.own] = (weight / sums * np.exp(log_sums - log_totals)) @ odds
+        return Recalibrated(self.logs, model.beta, bias, log_totals, totals)
 
     def _merged(self, beta: float) -> Floats:
         """Return beta l of the classes with biases, and the log of the sum of exp(beta l) of all others."""
