@@ -112,7 +112,7 @@ def maximise_evidence(
 def prior_alone(objective: PenalisedObjective, blocks: list[Block], theta: Vector) -> Posterior:
     """Return theta with the prior covariance, for rows that no coefficients fit."""
     point, names = objective(theta), [block.name for block in blocks]
-    covariance = _block_diagonal([np.linalg.inv(block.precision) for block in blocks])
+    covariance = _block_diagonal([np.asarray(np.linalg.inv(block.precision), np.float64) for block in blocks])
     solution = Solution(theta, point.value, 0.0, 0, objective.passes, Status.CONVERGED)
     return Posterior(theta, covariance, dict.fromkeys(names, 1.0), dict.fromkeys(names, 0.0), solution)
 
