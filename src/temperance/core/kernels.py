@@ -162,10 +162,10 @@ def segment_sums(
 ) -> None:
     """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows)."""
     for at in row_slices(len(z), max(1, SEGMENT_NUMBERS // z.shape[1])):
-        _segment_sums(z[at], top[at], peak[at], log_s[at], beta, table, scale[at], sums[:, :, at])
+        _sum_cached_rows(z[at], top[at], peak[at], log_s[at], beta, table, scale[at], sums[:, :, at])
 
 
-def _segment_sums(
+def _sum_cached_rows(
     z: Floats,
     top: Indices,
     peak: Floats,
@@ -175,6 +175,7 @@ def _segment_sums(
     scale: Vector,
     sums: Matrix,
 ) -> None:
+    """Write the sums of rows that are few enough for the cache."""
     each, shape = np.arange(len(z)), sums.shape[1:]
     segment, r, u = _mapped(z, peak, log_s, beta, table)
     u -= u[each, top][:, None]
