@@ -5,11 +5,15 @@ import pytest
 from core_models import N_ROWS, PREDICTORS, Y, Z, build
 from core_reference import jacobian, softmax
 
+from temperance import make_calibrator
+from temperance.calibrators import parametrized
 from temperance.core.ece_loss import BINS, EceLoss
+from temperance.core.fisher import lbfgs
 from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
 from temperance.core.predictors import Linear
+from temperance.data import simulate
 
 STEP = 1e-6
 WEIGHTS = np.random.default_rng(41).integers(0, 3, size=N_ROWS).astype(float)
@@ -69,3 +73,19 @@ def test_a_weight_is_a_row_repeated():
 def test_a_certain_row_is_in_the_last_bin():
     rows = LogitRows(np.array([[0.0, -1e4], [0.0, -1e4]]), np.array([0, 1]))
     assert EceLoss(rows, Linear(np.ones((2, 1))), Log())(np.zeros(1)).value == 0.5
+
+
+@pytest.mark.parametrize("seed", [5, 11, 36])  # where the line search ends above its start
+def test_a_fit_of_the_ece_is_never_worse_than_its_start(seed, monkeypatch):
+    ends = []
+
+    def noted(objective, start, *rest, **options):
+        solution = lbfgs(objective, start, *rest, **options)
+        ends.append((objective(start).value, solution.value, objective(solution.parameters).value))
+        return solution
+
+    monkeypatch.setattr(parametrized, "lbfgs", noted)
+    task = simulate(n_rows=50, n_classes=5, random_state=seed)
+    make_calibrator("pts-ece").fit(task.logits, task.labels)
+    ((before, stated, after),) = ends
+    assert after == stated <= before

@@ -160,7 +160,7 @@ def _add_beyond(
 
 
 @njit(nogil=True, cache=True)
-def _segment_sums(
+def _sums_beyond_knots(
     z: Any, top: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, at_top: Any, sums: Any
 ) -> None:  # pragma: no cover
     e, p = np.empty(PIECE, z.dtype), np.empty(PIECE, z.dtype)
@@ -195,7 +195,7 @@ def segment_sums(
     at_top = table.values[segment] + table.slopes[segment] * (log_s - table.knots[segment])
     parts = tuple(np.asarray(part, real) for part in (table.knots, widths, table.slopes))
     row = top, peak, log_s.astype(real), real(beta), parts, scale.astype(real), at_top.astype(real)
-    _segment_sums(z, *row, sums)
+    _sums_beyond_knots(z, *row, sums)
     # Beyond a segment, the excess over its upper knot is that over its lower knot minus the width.
     p, q, r = sums
     closed = widths[:-1, None]

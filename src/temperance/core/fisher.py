@@ -171,8 +171,8 @@ def fisher_scoring(
         factor = _factorise(fisher, free, damping)
         downhill = np.where(free, gradient, 0.0)
         step = -(factor.solve(downhill) if secants is None else secants.solve(factor, downhill))
-        promised = -float(gradient @ step) / 2
-        close = _is_close(promised, before, tolerance, objective.order)
+        predicted_fall = -float(gradient @ step) / 2
+        close = _is_close(predicted_fall, before, tolerance, objective.order)
         if close or decrease < stall:
             return Solution(
                 _clipped(theta + step, lower, upper) if close else theta,
@@ -192,8 +192,8 @@ def fisher_scoring(
         fraction *= first
         damping = _adapt(damping, fraction)
         decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
-        before = promised if fraction == 1 and secants is None else None  # corrected steps fall unevenly
-        if secants is not None and fraction >= LEAST_FRACTION and promised <= SAME_BASIN:
+        before = predicted_fall if fraction == 1 and secants is None else None  # corrected: uneven falls
+        if secants is not None and fraction >= LEAST_FRACTION and predicted_fall <= SAME_BASIN:
             secants.add(moved - theta, there.derivatives[0] - gradient)
         elif secants is not None:
             secants.forget()
@@ -207,10 +207,11 @@ def _clipped(theta: Vector, lower: Vector, upper: Vector) -> Vector:
     return np.minimum(np.maximum(theta, lower), upper)
 
 
-def _is_close(promised: float, before: float | None, tolerance: float, order: int) -> bool:
+def _is_close(predicted_fall: float, before: float | None, tolerance: float, order: int) -> bool:
     """Say whether this step, or by extrapolation the next one, is the last worth taking."""
-    falling = (promised / before) ** order if before else 1.0
-    return promised <= tolerance or (promised <= NEAR and promised * falling <= tolerance / 10**order)
+    falling = (predicted_fall / before) ** order if before else 1.0
+    is_near = predicted_fall <= NEAR and predicted_fall * falling <= tolerance / 10**order
+    return predicted_fall <= tolerance or is_near
 
 
 def _adapt(damping: float, fraction: float) -> float:
@@ -330,10 +331,17 @@ def lbfgs(
     Each parameter is measured in units of its `scale`, ideally 1 / sqrt(its second derivative). The
     `tolerance` applies to each derivative with respect to the scaled parameters. A step that lowers the value
     by less than `stall`, or than that share of a value above 1, is the last.
+
+    Where the loss has kinks or jumps, a line search may end above its start: the result is then the lowest
+    point that was visited.
     """
+    lowest = np.inf, start, start
 
     def value_and_gradient(at: Vector) -> tuple[float, Vector]:
+        nonlocal lowest
         here = objective(at * scale)
+        if here.value < lowest[0]:
+            lowest = here.value, at.copy(), here.gradient * scale
         return here.value, here.gradient * scale
 
     options = {"ftol": stall, "gtol": tolerance, "maxiter": 1000}
@@ -342,11 +350,13 @@ def lbfgs(
         result = minimize(
             value_and_gradient, start / scale, jac=True, method="L-BFGS-B", bounds=box, options=options
         )
-    stuck = Status.STALLED if reason is Solver.LBFGS_KINKS else Status.LINE_SEARCH_FAILED
+    has_kinks = reason is Solver.LBFGS_KINKS
+    value, end, gradient = lowest if has_kinks else (result.fun, result.x, result.jac)
+    stuck = Status.STALLED if has_kinks else Status.LINE_SEARCH_FAILED
     return Solution(
-        parameters=np.asarray(result.x * scale),
-        value=float(result.fun),
-        gradient_norm=float(np.linalg.norm(result.jac / scale)),
+        parameters=np.asarray(end * scale),
+        value=float(value),
+        gradient_norm=float(np.linalg.norm(gradient / scale)),
         iterations=int(result.nit),
         passes=objective.passes,
         status=_ENDINGS.get(result.status, stuck),

@@ -315,8 +315,8 @@ def _maximise(rows: UnlabelledRows, problem: _Problem, theta: Vector) -> _Optimu
     here, passes = problem.at(rows, theta), 1
     while passes < MOST_PASSES:
         step = here.newton_step()
-        promised = -float(here.gradient @ step) / 2
-        if promised <= TOLERANCE * rows.n_rows:
+        predicted_fall = -float(here.gradient @ step) / 2
+        if predicted_fall <= TOLERANCE * rows.n_rows:
             theta = problem.normalised(here.theta + step)
             return _Optimum(_Point(problem, theta, here.sums), passes, converged=True)
         step *= min(1.0, LONGEST_STEP / np.abs(step).max())

@@ -35,11 +35,10 @@ class Labels:
     --------
     The logits of a classifier are three times as large as at the fit:
 
-    >>> from temperance import TemperatureScaling, monitoring
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
-    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
-    >>> found = monitoring.check(cal, 3 * task.logits[1000:])
+    >>> from temperance import monitoring
+    >>> from temperance.monitoring.example import example_rows
+    >>> cal, logits, labels = example_rows()
+    >>> found = monitoring.check(cal, 3 * logits)
     >>> found.action, found.labels.number, round(found.labels.leaves, 3)
     ('label', 320, 0.04)
     """

@@ -42,11 +42,9 @@ class ClassChange:
     In these rows, class 0 is rarer than at the fit:
 
     >>> import numpy as np
-    >>> from temperance import TemperatureScaling, monitoring
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
-    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
-    >>> logits, labels = task.logits[1000:], task.labels[1000:]
+    >>> from temperance import monitoring
+    >>> from temperance.monitoring.example import example_rows
+    >>> cal, logits, labels = example_rows()
     >>> kept = (labels != 0) | (np.arange(2000) % 4 == 0)
     >>> rarer = monitoring.check(cal, logits[kept], labels[kept]).change.classes[0]
     >>> rarer.column, round(rarer.ratio, 2), round(rarer.high, 2)
@@ -86,11 +84,9 @@ class Change:
     In these rows, class 0 is rarer than at the fit:
 
     >>> import numpy as np
-    >>> from temperance import TemperatureScaling, monitoring
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
-    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
-    >>> logits, labels = task.logits[1000:], task.labels[1000:]
+    >>> from temperance import monitoring
+    >>> from temperance.monitoring.example import example_rows
+    >>> cal, logits, labels = example_rows()
     >>> kept = (labels != 0) | (np.arange(2000) % 4 == 0)
     >>> change = monitoring.check(cal, logits[kept], labels[kept]).change
     >>> change.explanation, [found.column for found in change.classes]

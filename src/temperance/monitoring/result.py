@@ -60,11 +60,10 @@ class Check:
 
     Examples
     --------
-    >>> from temperance import TemperatureScaling, monitoring
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
-    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
-    >>> found = monitoring.check(cal, task.logits[1000:], task.labels[1000:])
+    >>> from temperance import monitoring
+    >>> from temperance.monitoring.example import example_rows
+    >>> cal, logits, labels = example_rows()
+    >>> found = monitoring.check(cal, logits, labels)
     >>> found.action, found.alarm, found.acts
     ('keep', False, False)
     >>> found.sentences[0]

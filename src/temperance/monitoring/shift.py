@@ -51,11 +51,10 @@ class ShiftTest:
     --------
     The logits of a classifier are three times as large as at the fit:
 
-    >>> from temperance import TemperatureScaling, monitoring
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
-    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
-    >>> confidence, entropy, classes = monitoring.check(cal, 3 * task.logits[1000:]).shift.tests
+    >>> from temperance import monitoring
+    >>> from temperance.monitoring.example import example_rows
+    >>> cal, logits, labels = example_rows()
+    >>> confidence, entropy, classes = monitoring.check(cal, 3 * logits).shift.tests
     >>> round(confidence.difference, 2), round(entropy.difference, 2), entropy.p_value < 0.001
     (0.54, -0.54, True)
     >>> classes.what, classes.column, classes.p_value
@@ -84,11 +83,10 @@ class Shift:
 
     Examples
     --------
-    >>> from temperance import TemperatureScaling, monitoring
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
-    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
-    >>> shift = monitoring.check(cal, task.logits[1000:]).shift
+    >>> from temperance import monitoring
+    >>> from temperance.monitoring.example import example_rows
+    >>> cal, logits, labels = example_rows()
+    >>> shift = monitoring.check(cal, logits).shift
     >>> shift.alarm, shift.level
     (False, 0.025)
     >>> [test.what for test in shift.tests]
