@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,10 @@ class Scratch:
         self._d: Floats | None = None
         self._e: Floats | None = None
 
+    def fits(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> bool:
+        """Say whether these are the buffers of such a block."""
+        return self._shape == (max(n_rows, FEWEST_ROWS), n_classes) and self._dtype == dtype
+
     @property
     def d(self) -> Floats:
         """The gaps to the top of each row."""
@@ -167,6 +171,22 @@ class Scratch:
         else:
             np.copyto(target, rows, casting="unsafe")
         return target
+
+
+class _Kept(local):
+    """The scratch of a thread's last prediction: the system must clear and map new memory for each."""
+
+    scratch: Scratch | None = None
+
+    def take(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Scratch:
+        """Return the scratch if it fits, else a new one; it is not kept until `scratch` is set again."""
+        kept, self.scratch = self.scratch, None
+        if kept is not None and kept.fits(n_rows, n_classes, dtype):
+            return kept
+        return Scratch(n_rows, n_classes, dtype)
+
+
+_kept = _Kept()
 
 
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
@@ -279,9 +299,12 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork, gaps: KeptGaps | 
     dtype = working_dtype(values)
     size = block_rows(n_classes, dtype.itemsize)
     if n_rows <= size:  # with as little Python as possible: a service asks for one row at a time
-        scratch = Scratch(n_rows, n_classes, dtype, gaps)
+        of_fit = gaps is not None
+        scratch = Scratch(n_rows, n_classes, dtype, gaps) if of_fit else _kept.take(n_rows, n_classes, dtype)
         with np.errstate(all="ignore"):
             work(scratch.block(values, 0, n_rows), 0, n_rows, scratch)
+        if not of_fit:
+            _kept.scratch = scratch
         return
     lanes = min(number_of_threads(), -(-n_rows // size))
     streams = [_lane(values, size, lane, lanes, work, gaps) for lane in range(lanes)]

@@ -18,6 +18,7 @@ of the map at the lower end of e's segment and its slope there, r the excess of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -250,12 +251,16 @@ def stack_scales(scales: Sequence[Matrix | float], n_rows: int) -> Matrix:
     return stacked
 
 
-def mixed(d: Matrix, scales: Matrix, weights: Vector, *, log: bool) -> Matrix:
+def mixed(d: Matrix, scales: Matrix, weights: Vector, room: Vector | None = None, *, log: bool) -> Matrix:
     """Return sum_q weights[q] softmax(scales[q] d), for gaps d to the top class, or its logarithm.
 
-    d is (rows, K), the scales are (nodes, rows).
+    d is (rows, K), the scales are (nodes, rows). `room` for nodes x rows x K numbers or more is overwritten:
+    many parts then need no new memory.
     """
-    u = d * scales[:, :, None]
+    if room is not None:
+        shape = (*scales.shape, d.shape[1])
+        room = room[: math.prod(shape)].reshape(shape)
+    u: Matrix = np.multiply(d, scales[:, :, None], out=room)
     if log:
         u += np.log(weights[:, None, None] / np.exp(u).sum(axis=2, keepdims=True))
         total: Matrix = np.logaddexp.reduce(u, axis=0)

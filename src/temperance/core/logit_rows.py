@@ -28,7 +28,7 @@ IMPOSSIBLE = 2e4
 # Numbers in one product of a Gram matrix: enough for the linear algebra library to run at full speed.
 GRAM_SIZE = 1 << 20
 SEGMENT_COST = 8  # cost of sums over segments, relative to moments, in NumPy
-MIXED_NUMBERS = 1 << 15  # held at a time by a mixture: its nodes times some rows, within the cache
+MIXED_NUMBERS = 1 << 17  # held at a time by a mixture, nodes x rows x K: within the cache, in few calls
 ROW_SCRATCH = 1024  # numbers that the moments of a row's segments need
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
@@ -236,10 +236,12 @@ class LogitRows:
         size = max(1, MIXED_NUMBERS // (len(weights) * self.n_classes))
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
-            at, u = slice(i, j), np.empty(z.shape)
-            self._kernels.map_logits(z, self._top[at], self._peak[at], log_s[at], beta, table, u)
+            u = np.empty((min(size, j - i), self.n_classes))
+            room = np.empty(len(weights) * u.size)
             for part in blocks.row_slices(j - i, size):
-                result[at][part] = mixed(u[part], scales[:, at][:, part], weights, log=log)
+                at, d = slice(i + part.start, i + part.stop), u[: part.stop - part.start]
+                self._kernels.map_logits(z[part], self._top[at], self._peak[at], log_s[at], beta, table, d)
+                result[at] = mixed(d, scales[:, at], weights, room, log=log)
 
         self.visit(work)
         return result
