@@ -6,8 +6,6 @@ import warnings
 import numpy as np
 import pytest
 from compared import COMPARED
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
 
 from temperance import CALIBRATORS, TemperatureScaling, load, metrics
 from temperance.calibrators import recording
@@ -68,69 +66,6 @@ def test_known_and_estimated_frequencies_both_lower_the_loss(honest, calibrator)
     )
     assert known < before - 0.1
     assert estimated == pytest.approx(known, abs=0.002)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 8])
-@pytest.mark.parametrize("pseudo_rows", [1.0, 100.0])
-def test_the_optimum_is_that_of_another_solver(n_classes, pseudo_rows, monkeypatch):
-    rng = np.random.default_rng(n_classes)
-    fitted = rng.dirichlet(np.full(n_classes, 5.0))
-    probs = softmax(2 * rng.standard_normal((300, n_classes)), axis=1)
-    monkeypatch.setattr(frequencies, "PSEUDO_ROWS", (pseudo_rows,))
-    label_frequencies = LabelFrequencies(fitted, np.ones(n_classes, bool))
-    found = estimate_frequencies(ProbabilityRows(probs), label_frequencies)
-
-    def loss(free):
-        log_pi = log_softmax(np.append(free, 0.0))
-        mixed = probs @ (np.exp(log_pi) / fitted)
-        return -np.log(mixed).sum() - pseudo_rows * fitted @ log_pi
-
-    reference = minimize(loss, np.zeros(n_classes - 1), method="BFGS", options={"gtol": 1e-7})
-    np.testing.assert_allclose(found.frequencies, softmax(np.append(reference.x, 0.0)), atol=2e-6)
-    assert found.converged
-
-
-def test_the_optimum_is_a_fixed_point_of_em(monkeypatch):
-    probs = softmax(3 * np.random.default_rng(0).standard_normal((500, 5)), axis=1)
-    monkeypatch.setattr(frequencies, "PSEUDO_ROWS", (1.0,))
-    pi = estimate_frequencies(ProbabilityRows(probs), uniform(5)).frequencies
-    q = probs * pi
-    q /= q.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose((q.sum(axis=0) + 1 / 5) / 501, pi, atol=1e-9)
-
-
-def test_sums_over_blocks_are_those_of_the_whole(monkeypatch):
-    rng = np.random.default_rng(2)
-    probs, ratio = softmax(rng.standard_normal((100, 3)), axis=1), np.array([0.5, 2.0, 1.0])
-    monkeypatch.setattr(frequencies, "BLOCK_SIZE", 3 * 7)
-    sums, q = ProbabilityRows(probs).sums(ratio), probs * ratio
-    total = q.sum(axis=1, keepdims=True)
-    q /= total
-    np.testing.assert_allclose(sums.log_likelihood, np.log(total).sum())
-    np.testing.assert_allclose(sums.q, q.sum(axis=0))
-    np.testing.assert_allclose(sums.q_outer, q.T @ q)
-
-
-def test_an_em_step_lowers_the_value_from_anywhere():
-    rng = np.random.default_rng(0)
-    rows = ProbabilityRows(softmax(3 * rng.standard_normal((200, 5)), axis=1))
-    problem = frequencies._Problem(5, np.arange(5), rng.dirichlet(np.ones(5)), 50.0)
-    for _ in range(20):
-        here = problem.at(rows, 2 * rng.standard_normal(5))
-        assert problem.at(rows, here.em_step()).value < here.value
-
-
-def test_value_gradient_and_hessian_agree():
-    rng = np.random.default_rng(1)
-    rows = ProbabilityRows(softmax(2 * rng.standard_normal((50, 4)), axis=1))
-    problem, step = frequencies._Problem(4, np.arange(4), rng.dirichlet(np.ones(4)), 3.0), 1e-5
-    here = problem.at(rows, rng.standard_normal(4))
-    for k in range(4):
-        ahead, behind = (problem.at(rows, here.theta + sign * step * np.eye(4)[k]) for sign in (1, -1))
-        assert (ahead.value - behind.value) / (2 * step) == pytest.approx(here.gradient[k], abs=1e-6)
-        np.testing.assert_allclose(
-            (ahead.gradient - behind.gradient) / (2 * step), here.hessian(3.0)[k], atol=1e-5
-        )
 
 
 def test_standard_errors_are_the_spread_over_samples():

@@ -1,7 +1,9 @@
 """Bit-identical results for any number of threads, and the same numbers for any block size."""
 
 import os
+import time
 from collections.abc import Callable
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -68,6 +70,31 @@ def test_more_threads_than_blocks_are_allowed():
     with blocks.threads(16):
         assert LogitRows(z).cross(np.ones((2, 1))).shape == (3, 1)
         assert LogitRows(z).moments(1.0).mu.shape == (2,)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_no_more_blocks_are_worked_on_at_once_than_there_are_threads(n_threads, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 4 * 3 * 8)  # four rows of three classes
+    running, most, lock = 0, 0, Lock()
+
+    def work(z, i, j, scratch):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.005)  # long enough for other threads to begin
+        with lock:
+            running -= 1
+        return (np.array([float(j - i)]),)
+
+    z = np.zeros((36, 3))
+    with blocks.threads(n_threads):
+        blocks.for_each_block(z, work)
+        assert most == n_threads
+        most = 0
+        (n_rows,) = blocks.sum_blocks(z, work, 4)
+    assert most == n_threads
+    assert n_rows == 36
 
 
 def test_blocks_hold_block_bytes_and_at_least_one_row():

@@ -1,0 +1,106 @@
+"""Class frequencies of unlabelled rows: the likelihood, its derivatives, and the optimum under its prior."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from temperance.core import frequencies
+from temperance.core.frequencies import LabelFrequencies, ProbabilityRows, estimate_frequencies
+
+
+def uniform(n_classes):
+    return LabelFrequencies(np.full(n_classes, 1 / n_classes), np.ones(n_classes, bool))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 8])
+@pytest.mark.parametrize("pseudo_rows", [1.0, 100.0])
+def test_the_optimum_is_that_of_another_solver(n_classes, pseudo_rows, monkeypatch):
+    rng = np.random.default_rng(n_classes)
+    fitted = rng.dirichlet(np.full(n_classes, 5.0))
+    probs = softmax(2 * rng.standard_normal((300, n_classes)), axis=1)
+    monkeypatch.setattr(frequencies, "PSEUDO_ROWS", (pseudo_rows,))
+    label_frequencies = LabelFrequencies(fitted, np.ones(n_classes, bool))
+    found = estimate_frequencies(ProbabilityRows(probs), label_frequencies)
+    np.testing.assert_allclose(found.frequencies, by_bfgs(probs, fitted, pseudo_rows), atol=2e-6)
+    assert found.converged
+
+
+def by_bfgs(probs, fitted, pseudo_rows):
+    """Return the most likely frequencies under a prior worth this many rows."""
+
+    def loss(free):
+        log_pi = log_softmax(np.append(free, 0.0))
+        mixed = probs @ (np.exp(log_pi) / fitted)
+        return -np.log(mixed).sum() - pseudo_rows * fitted @ log_pi
+
+    reference = minimize(loss, np.zeros(len(fitted) - 1), method="BFGS", options={"gtol": 1e-7})
+    return softmax(np.append(reference.x, 0.0))
+
+
+def test_under_a_clear_shift_the_prior_is_worth_one_row():
+    probs = softmax(2 * np.random.default_rng(0).standard_normal((300, 3)) + [3.0, 0.0, 0.0], axis=1)
+    found = estimate_frequencies(ProbabilityRows(probs), uniform(3))
+    np.testing.assert_allclose(found.frequencies, by_bfgs(probs, np.full(3, 1 / 3), 1.0), atol=2e-6)
+
+
+def test_all_passes_are_counted_with_those_of_steps_that_are_taken_back(monkeypatch):
+    monkeypatch.setattr(frequencies, "PSEUDO_ROWS", (1.0,))
+    read, em_steps = [], []
+    em_step = frequencies._Point.em_step
+    monkeypatch.setattr(frequencies._Point, "em_step", lambda here: em_steps.append(1) or em_step(here))
+
+    class Watched(ProbabilityRows):
+        def sums(self, ratio):
+            read.append(ratio)
+            return super().sums(ratio)
+
+    rng = np.random.default_rng(20)
+    fitted = LabelFrequencies(rng.dirichlet(np.ones(5)), np.ones(5, bool))
+    probs = softmax(rng.standard_normal((100, 5)) / 2, axis=1)  # classes that overlap
+    found = estimate_frequencies(Watched(probs), fitted)
+    assert em_steps
+    assert found.passes == len(read)
+
+
+def test_the_optimum_is_a_fixed_point_of_em(monkeypatch):
+    probs = softmax(3 * np.random.default_rng(0).standard_normal((500, 5)), axis=1)
+    monkeypatch.setattr(frequencies, "PSEUDO_ROWS", (1.0,))
+    pi = estimate_frequencies(ProbabilityRows(probs), uniform(5)).frequencies
+    q = probs * pi
+    q /= q.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose((q.sum(axis=0) + 1 / 5) / 501, pi, atol=1e-9)
+
+
+def test_sums_over_blocks_are_those_of_the_whole(monkeypatch):
+    rng = np.random.default_rng(2)
+    probs, ratio = softmax(rng.standard_normal((100, 3)), axis=1), np.array([0.5, 2.0, 1.0])
+    monkeypatch.setattr(frequencies, "BLOCK_SIZE", 3 * 7)
+    sums, q = ProbabilityRows(probs).sums(ratio), probs * ratio
+    total = q.sum(axis=1, keepdims=True)
+    q /= total
+    np.testing.assert_allclose(sums.log_likelihood, np.log(total).sum())
+    np.testing.assert_allclose(sums.q, q.sum(axis=0))
+    np.testing.assert_allclose(sums.q_outer, q.T @ q)
+
+
+def test_an_em_step_lowers_the_value_from_anywhere():
+    rng = np.random.default_rng(0)
+    rows = ProbabilityRows(softmax(3 * rng.standard_normal((200, 5)), axis=1))
+    problem = frequencies._Problem(5, np.arange(5), rng.dirichlet(np.ones(5)), 50.0)
+    for _ in range(20):
+        here = problem.at(rows, 2 * rng.standard_normal(5))
+        assert problem.at(rows, here.em_step()).value < here.value
+
+
+def test_value_gradient_and_hessian_agree():
+    rng = np.random.default_rng(1)
+    rows = ProbabilityRows(softmax(2 * rng.standard_normal((50, 4)), axis=1))
+    problem, step = frequencies._Problem(4, np.arange(4), rng.dirichlet(np.ones(4)), 3.0), 1e-5
+    here = problem.at(rows, rng.standard_normal(4))
+    for k in range(4):
+        ahead, behind = (problem.at(rows, here.theta + sign * step * np.eye(4)[k]) for sign in (1, -1))
+        assert (ahead.value - behind.value) / (2 * step) == pytest.approx(here.gradient[k], abs=1e-6)
+        np.testing.assert_allclose(
+            (ahead.gradient - behind.gradient) / (2 * step), here.hessian(3.0)[k], atol=1e-5
+        )
