@@ -2,9 +2,6 @@
 
 import warnings
 
-from pygments.lexers.special import TextLexer
-from sphinx.highlighting import lexers
-
 import temperance
 
 project = "temperance"
@@ -28,7 +25,6 @@ suppress_warnings = ["config.cache"]  # the sorting function of the gallery cann
 # Markdown
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
-lexers["mermaid"] = TextLexer()  # the package graph, which GitHub draws, is shown as its text
 
 # API reference: one page for each public name; numpydoc reads the docstrings
 autosummary_generate = True

@@ -127,7 +127,13 @@ def estimate_change(sums: LabelledSums, limits: Limits, groups: Indices) -> Chan
         log_temperature=-log_beta,
         log_temperature_error=error * np.sqrt(inflation),
         classes=_class_changes(sums, limits),
-        explanation=_explain(score, sums.information, inflation, _gap_is_allowed(low, high, limits)),
+        explanation=_explain(
+            score,
+            sums.information,
+            inflation * _dispersion(sums),
+            gap_is_allowed=_gap_is_allowed(low, high, limits),
+            frequencies_are_allowed=_frequencies_are_allowed(score, sums, limits, groups),
+        ),
     )
 
 
@@ -158,18 +164,44 @@ def _gap_is_allowed(low: float, high: float, limits: Limits) -> bool:
     return bool(limits.low[0] <= low and high <= limits.high[0])
 
 
-def _explain(score: Vector, information: Vector, inflation: float, gap_is_allowed: bool) -> str:
+def _dispersion(sums: LabelledSums) -> float:
+    """Return the variance of the residuals of the classes over the predicted one, at least 1.
+
+    Overconfident predictions are wrong more often than they say, so their residuals vary more.
+    """
+    predicted = sums.information.diagonal()[1:].sum()
+    return max(1.0, float(sums.squares[1:].sum() / predicted)) if predicted > 0 else 1.0
+
+
+def _frequencies_are_allowed(score: Vector, sums: LabelledSums, limits: Limits, groups: Indices) -> bool:
+    """Say whether a change of confidence alone leaves the class frequencies within their limits."""
+    if sums.information[0, 0] <= 0:
+        return False
+    left = score[1:] - sums.information[1:, 0] * score[0] / sums.information[0, 0]
+    low, high = (np.bincount(groups, end[1:]) for end in (limits.low, limits.high))
+    return bool(((sums.rows * low <= left) & (left <= sums.rows * high)).all())
+
+
+def _explain(
+    score: Vector,
+    information: Vector,
+    inflation: float,
+    *,
+    gap_is_allowed: bool,
+    frequencies_are_allowed: bool,
+) -> str:
     """Return the simplest change whose likelihood is not significantly below that of both.
 
-    While the gap is within its limits, class frequencies suffice: one step of Fisher scoring mistakes a part
-    of a large change of the frequencies for a change of the temperature.
+    While the gap is within its limits, class frequencies suffice, and while the frequencies are, confidence
+    does: one step of Fisher scoring mistakes a part of a large change of the one for a change of the other.
     """
     both = _gain(score, information)
     without_confidence = (both - _gain(score[1:], information[1:, 1:])) / inflation
     without_classes = (both - _gain(score[:1], information[:1, :1])) / inflation
     free = np.linalg.matrix_rank(information[1:, 1:], hermitian=True)
     classes_suffice = gap_is_allowed or without_confidence <= chi2.ppf(1 - ADEQUATE, 1)
-    confidence_suffices = without_classes <= chi2.ppf(1 - ADEQUATE, max(int(free), 1))
+    most_by_chance = chi2.ppf(1 - ADEQUATE, max(int(free), 1))
+    confidence_suffices = frequencies_are_allowed or without_classes <= most_by_chance
     if classes_suffice and confidence_suffices:
         return "unclear"
     if classes_suffice:

@@ -1,0 +1,27 @@
+"""The glossary: every method of a comparison has an entry, and variants of one class differ."""
+
+import re
+
+from temperance import CALIBRATORS
+from temperance.report.glossary import glossary
+
+ENTRIES = dict(re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", str(glossary()), re.DOTALL))
+
+
+def test_every_method_of_a_comparison_has_an_entry_of_its_own():
+    keys = [key for key, method in CALIBRATORS.items() if method.in_comparison]
+    assert set(keys) <= set(ENTRIES)
+    assert len({ENTRIES[key] for key in keys}) == len(keys)
+
+
+def test_a_variant_is_its_class_and_what_differs():
+    assert ENTRIES["pts-ece"] == f"{ENTRIES['pts']}, fitted to the ECE, not to the NLL"
+    bias = "and with a bias for each class, which may change decisions"
+    assert ENTRIES["bayes-bias"] == f"{ENTRIES['bayes']}, {bias}"
+
+
+def test_the_words_of_variants_hold_for_the_methods():
+    assert CALIBRATORS["pts-ece"]().loss == "ece"
+    assert CALIBRATORS["pts"]().loss == "nll"
+    assert not CALIBRATORS["bayes-bias"]().keeps_class
+    assert CALIBRATORS["bayes"]().keeps_class
