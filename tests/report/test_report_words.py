@@ -10,7 +10,7 @@ from temperance.comparison import LearningCurve
 from temperance.comparison.decisions import accuracy_in_words, percent
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
-from temperance.display.chart import Axis, Chart, Dots, Line
+from temperance.display.chart import Axis, Chart, Dots, Intervals, Line
 from temperance.display.ticks import tick_labels
 from temperance.metrics import Estimate
 from temperance.metrics.cox import _words
@@ -55,6 +55,13 @@ def test_bins_of_few_rows_are_not_drawn_unless_all_are_small():
     (line,) = (mark for mark in small.chart().marks if isinstance(mark, Line) and mark.method)
     assert len(line.x) == 3
     assert "Not drawn" not in small.caption
+
+
+def test_a_single_bin_has_an_interval():
+    display = diagram_of([0, 0, 0, 2, 20])
+    (point,) = (mark for mark in display.chart().marks if isinstance(mark, Intervals))
+    assert point.low[0] < point.value[0] < point.high[0]
+    assert point.at[0] == pytest.approx(0.9)
 
 
 def test_a_long_class_name_is_short_in_the_title_and_whole_in_the_caption(comparison):
