@@ -128,7 +128,7 @@ def test_the_caption_says_why_classes_are_left_out():
 
 
 def test_methods_in_focus_are_drawn_far_from_each_other():
-    dots = [mark for mark in classes([True] * 4).chart({"hts", "bts"}).marks if isinstance(mark, Dots)]
+    dots = [mark for mark in classes([True] * 4).chart({"ts", "hts", "bts"}).marks if isinstance(mark, Dots)]
     assert [mark.method for mark in dots] == ["hts", "bts"]
     assert dots[1].y[0] - dots[0].y[0] == pytest.approx(0.6)
 

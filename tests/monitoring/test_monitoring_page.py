@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 
 from temperance import monitoring
 from temperance.data import simulate
+from temperance.display.chart import Intervals
 from temperance.report.history import render_history, write_history
+from temperance.report.history_charts import _dates, gap_chart
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,6 +55,27 @@ def test_an_unlabelled_check_has_one_picture_and_a_page_is_not_overwritten(world
     write_history(found, tmp_path / "page.html")
     with pytest.raises(FileExistsError):
         write_history(found, tmp_path / "page.html")
+
+
+@pytest.mark.parametrize("days", [1, 5, 8, 9, 40])
+def test_dates_are_evenly_spaced_and_numbers_if_they_repeat(found, days):
+    records = [
+        replace(found.records[0], date=f"2026-{1 + i // 28:02}-{1 + i % 28:02}T00:00") for i in range(days)
+    ]
+    places, names = zip(*_dates(replace(found, records=records)).ticks, strict=True)
+    assert 1 <= len(places) <= 6
+    assert len(set(np.diff(places))) <= 1
+    assert names[0] == "2026-01-01"
+    same = _dates(replace(found, records=[found.records[0]] * days)).ticks
+    assert days == 1 or [name for _, name in same] == [f"{place:.0f}" for place, _ in same]
+
+
+def test_the_intervals_of_the_gap_are_inside_the_axis(found):
+    chart = gap_chart(found)
+    (mark,) = (mark for mark in chart.marks if isinstance(mark, Intervals))
+    low, high = chart.y.limits
+    assert low < mark.low.min()
+    assert mark.high.max() < high
 
 
 @pytest.fixture(scope="module")

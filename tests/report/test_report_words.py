@@ -10,9 +10,9 @@ from temperance.comparison import LearningCurve
 from temperance.comparison.decisions import accuracy_in_words, percent
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
-from temperance.display.chart import Axis, Chart, Dots, Line
+from temperance.display.chart import Axis, Chart, Dots, Intervals, Line
 from temperance.display.ticks import tick_labels
-from temperance.metrics import Estimate
+from temperance.metrics import Estimate, evaluate
 from temperance.metrics.cox import _words
 from temperance.report.page import render_report
 from temperance.report.svg import draw_svg
@@ -57,6 +57,13 @@ def test_bins_of_few_rows_are_not_drawn_unless_all_are_small():
     assert "Not drawn" not in small.caption
 
 
+def test_a_single_bin_has_an_interval():
+    display = diagram_of([0, 0, 0, 2, 20])
+    (point,) = (mark for mark in display.chart().marks if isinstance(mark, Intervals))
+    assert point.low[0] < point.value[0] < point.high[0]
+    assert point.at[0] == pytest.approx(0.9)
+
+
 def test_a_long_class_name_is_short_in_the_title_and_whole_in_the_caption(comparison):
     name = "a class whose name is too long for two lines of a title"
     task = simulate(200, 3, random_state=1)
@@ -88,6 +95,14 @@ def _with_verdict(comparison, verdict):
 
     Told.verdict = verdict
     return Told()
+
+
+def test_a_metric_without_an_interval_has_none_in_a_notebook():
+    rng = np.random.default_rng(0)
+    found = evaluate(rng.dirichlet(np.ones(3), 80), rng.integers(3, size=80), draws=5)
+    html = found._repr_html_()
+    assert "- to -" not in html
+    assert ">smooth ECE<" in html
 
 
 def test_half_a_dot_is_not_drawn_at_the_edge():

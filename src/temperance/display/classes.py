@@ -165,8 +165,8 @@ class ClassTemperatureDisplay(BestTemperatures):
         at = np.arange(len(drawn.classes), dtype=np.float64)
         limits = drawn.limits(list(focused(drawn.mean, focus).values()))
         marks = [*self.rules(limits, upright=flat), drawn.best(at, _GROUP, drawn._tips(), flat=flat)]
-        asides = _asides(drawn.mean, focus)
-        marks += [drawn._means(name, at + asides[name], flat) for name in drawn.mean]
+        asides = _asides([name for name in drawn.mean if not drawn._constant(name)], focus)
+        marks += [drawn._means(name, at + asides.get(name, 0.0), flat) for name in drawn.mean]
         temperature, classes = Axis("temperature T", limits, log=True), drawn._class_axis(flat)
         if not len(at):
             found = "identified best temperature" if len(self.classes) else f"{optima.LEAST_ROWS} rows"
@@ -200,7 +200,7 @@ class ClassTemperatureDisplay(BestTemperatures):
     def _means(self, name: str, at: Vector, flat: bool) -> Mark:
         """Return a dot for each class, or a line if the method has one temperature for all of them."""
         label, values = method_style(name).label, self.mean[name]
-        if len(values) > 1 and np.ptp(values) < 1e-9 * values[0]:
+        if self._constant(name):
             return Rule(float(values[0]), upright=flat, method=name, label=f"{label}: T = {values[0]:.3g}")
         tips = [
             f"{label}, class {self.name(k)}: mean T {t:.3g}"
@@ -208,6 +208,11 @@ class ClassTemperatureDisplay(BestTemperatures):
         ]
         x, y = (values, at) if flat else (at, values)
         return Dots(x, y, method=name, label=label, tips=tips)
+
+    def _constant(self, name: str) -> bool:
+        """Say whether a method has one temperature for all classes."""
+        values = self.mean[name]
+        return len(values) > 1 and bool(np.ptp(values) < 1e-9 * values[0])
 
     def _in_words(self) -> str:
         known = np.flatnonzero(self.identified)

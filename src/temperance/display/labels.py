@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+_ACRONYMS = ("nll", "ece", "mce", "aurc")
 _SMALLEST = 1e-9  # of a probability that is worth writing
 
 
@@ -35,3 +36,14 @@ def shorten(name: str, most: int) -> str:
         return name
     kept = (most - 1) // 3
     return f"{name[: most - 1 - kept]}\N{HORIZONTAL ELLIPSIS}{name[len(name) - kept :]}"
+
+
+def metric_in_words(metric: str) -> str:
+    """Return the name of a metric as it is written.
+
+    Examples
+    --------
+    >>> metric_in_words("smooth_ece")
+    'smooth ECE'
+    """
+    return " ".join(word.upper() if word in _ACRONYMS else word for word in metric.split("_"))

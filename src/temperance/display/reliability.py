@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from temperance.calibrators import method_style
 from temperance.comparison import Comparison
 from temperance.display.base import Display
-from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Line, Mark
+from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Intervals, Line, Mark
 from temperance.display.methods import before_and_after, weights_of
 from temperance.metrics import Reliability, reliability
 from temperance.metrics.bins import check_bins
@@ -104,7 +104,10 @@ class ReliabilityDisplay(Display):
 
 
 def diagram_marks(name: str, diagram: Reliability, *, fewest: float = 0.0) -> list[Mark]:
-    """Return the bins of a method that are not empty and have enough rows: a line with a band around it."""
+    """Return the bins of a method that are not empty and have enough rows: a line with a band around it.
+
+    A single bin is a point with its interval, as a band of one point could not be seen.
+    """
     held = (diagram.count > 0) & (diagram.count >= fewest)
     columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
     count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
@@ -112,9 +115,12 @@ def diagram_marks(name: str, diagram: Reliability, *, fewest: float = 0.0) -> li
         f"{n:.0f} rows: confidence {100 * c:.1f} %, accuracy {100 * a:.1f} % ({100 * b:.1f} to {100 * d:.1f})"
         for n, c, a, b, d in zip(count, confidence, accuracy, low, high, strict=True)
     ]
+    label = method_style(name).label
+    if len(tips) == 1:
+        return [Intervals(confidence, accuracy, low, high, method=name, label=label, tips=tips)]
     return [
         Band(confidence, low, high, method=name),
-        Line(confidence, accuracy, method=name, label=method_style(name).label, tips=tips),
+        Line(confidence, accuracy, method=name, label=label, tips=tips),
     ]
 
 

@@ -11,10 +11,9 @@ from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
 from temperance.display.chart import Chart
+from temperance.display.labels import metric_in_words
 from temperance.display.method_intervals import MethodIntervals
 from temperance.validation import check_choice
-
-_ACRONYMS = ("nll", "ece", "mce", "aurc")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +67,7 @@ class ScoresDisplay(MethodIntervals):
 
     def chart(self) -> Chart:
         """Return a dot with its interval for each method, the first on top; the recommended one is bold."""
-        words, bold, at = _in_words(self.metric), None, None
+        words, bold, at = metric_in_words(self.metric), None, None
         caption = f"{words} of each method, with its interval."
         if self.recommended in self.methods:
             bold = method_style(self.recommended).label
@@ -76,9 +75,3 @@ class ScoresDisplay(MethodIntervals):
             caption += f" {bold} is recommended."
         chart = self.interval_chart(f"{words} of each method", caption, words, "{:.4f}", at=at)
         return replace(chart, bold=bold)
-
-
-def _in_words(metric: str) -> str:
-    """Return the name of a metric as it is written: smooth_ece -> smooth ECE."""
-    words = [word.upper() if word in _ACRONYMS else word for word in metric.split("_")]
-    return " ".join(words)

@@ -13,7 +13,7 @@ from temperance.monitoring.words import e_value, points
 from temperance.report.document import html_document
 from temperance.report.figures import figure
 from temperance.report.history_charts import evidence_chart, gap_chart, gap_of, shares_chart
-from temperance.report.markup import element, table
+from temperance.report.markup import element, joined, table
 
 MOST_LISTED = 100  # checks in the table, the last ones
 
@@ -53,12 +53,12 @@ def _table(check: Check) -> Markup:
     first = len(check.records) - len(shown)
     some = f", the last {len(shown)} of {len(check.records)}" if first else ""
     rows = [_row(number, record) for number, record in enumerate(shown, first + 1)]
-    head = ["check", "date", "rows", "says", "is right", "gap", "e-value", "advice"]
+    head = ["check", "date", "rows", "says, %", "is right, %", "gap", "e-value", "advice"]
     return table(head, rows[::-1], f"Newest first{some}")
 
 
 def _row(number: int, record: Record) -> list[str]:
-    date = record.date[:16].replace("T", " ")
+    date = joined([element("time", record.date[:10]), " ", record.date[11:16]])
     name = f"{number} {record.name}".strip()
     sums = record.labelled
     if sums is None:
@@ -68,8 +68,8 @@ def _row(number: int, record: Record) -> list[str]:
         name,
         date,
         f"{sums.rows:,}",
-        f"{100 * sums.confidence / sums.rows:.1f} %",
-        f"{100 * sums.accuracy:.1f} %",
+        f"{100 * sums.confidence / sums.rows:.1f}",
+        f"{100 * sums.accuracy:.1f}",
         f"{points(gap)} ({points(low)} to {points(high)})",
         e_value(record.log_e),
         record.action,

@@ -66,7 +66,8 @@ def gap_chart(check: Check) -> Chart | None:
         Rule(high),
         Intervals(_places(at), gaps[:, 0], gaps[:, 1], gaps[:, 2], method=COLOURS[0], tips=tips),
     ]
-    limit = max(1.5 * max(-low, high), min(float(np.abs(gaps[:, 0]).max()) * 1.5, 100.0))
+    allowed, widest = max(-low, high), float(np.abs(gaps).max())
+    limit = max(1.5 * allowed, min(1.1 * widest, 2 * max(allowed, float(np.abs(gaps[:, 0]).max())), 100.0))
     return Chart(
         "Right minus said",
         "Accuracy minus mean confidence, in percentage points, with 95 % "
@@ -116,9 +117,11 @@ def _told(check: Check, number: int) -> str:
 
 
 def _dates(check: Check) -> Axis:
-    """Return an axis with a position for each check, and the dates of some."""
+    """Return an axis with a position for each check, and the dates of some; their numbers if dates repeat."""
     number = len(check.records)
-    shown = np.unique(np.linspace(0, number - 1, min(number, MOST_DATES)).round().astype(int))
-    ticks = tuple((float(i + 1), check.records[i].date[:10]) for i in shown)
+    shown = range(0, number, -(-number // MOST_DATES))
+    dates = [check.records[i].date[:10] for i in shown]
+    names = dates if len(set(dates)) == len(dates) else [str(i + 1) for i in shown]
+    ticks = tuple((float(i + 1), name) for i, name in zip(shown, names, strict=True))
     margin = 0.5 + 0.05 * number  # room for the first and the last date
     return Axis("check", (1 - margin, number + margin), ticks=ticks)

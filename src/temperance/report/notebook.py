@@ -6,11 +6,14 @@ background of light and dark themes, without a script that detects the theme.
 
 from __future__ import annotations
 
+from math import isnan
+
 from markupsafe import Markup
 
 from temperance.calibrators import Calibrator
 from temperance.comparison import Comparison
-from temperance.metrics import Evaluation
+from temperance.display.labels import metric_in_words
+from temperance.metrics import Estimate, Evaluation
 from temperance.report.document import read_asset
 from temperance.report.markup import element, table
 from temperance.report.methods_table import methods_table
@@ -35,9 +38,9 @@ def evaluation_html(evaluation: Evaluation) -> str:
     heading, *_ = str(evaluation).splitlines()
     rows = [
         [
-            name.replace("_", " "),
+            metric_in_words(name),
             evaluation.shown(name, estimate.value),
-            f"{evaluation.shown(name, estimate.low)} to {evaluation.shown(name, estimate.high)}",
+            _interval(evaluation, name, estimate),
         ]
         for name, estimate in evaluation.items()
     ]
@@ -45,6 +48,13 @@ def evaluation_html(evaluation: Evaluation) -> str:
     tests = [[name.replace("_", " "), *cells] for name, *cells in evaluation.shown_tests()]
     found = [table(["test", "statistic", "p-value"], tests, "Tests of calibration")] if tests else []
     return _card(element("p", heading, class_="about"), metrics, *found)
+
+
+def _interval(evaluation: Evaluation, name: str, estimate: Estimate) -> str:
+    """Return the ends of an interval; nothing if a metric has none."""
+    if isnan(estimate.low):
+        return ""
+    return f"{evaluation.shown(name, estimate.low)} to {evaluation.shown(name, estimate.high)}"
 
 
 def _card(*content: Markup) -> str:
