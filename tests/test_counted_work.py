@@ -16,6 +16,9 @@ from temperance.data import simulate
 CALLS_FOR_ONE_ROW = {"ts": 30, "hts": 52, "bts": 51, "lts": 56, "mono": 52, "pts": 81, "bayes": 139}
 """Calls of Python and of C functions that `predict_proba` of one row makes."""
 
+BYTES_FOR_A_BATCH = {"ts": 1.8, "hts": 2.6, "mono": 4.5, "bayes": 9.5}
+"""Memory of `predict_proba` of 10,000 rows of 10 classes, result included, in bytes of the logits."""
+
 PASSES = {
     "ts": (7, 6),
     "hts": (14, 12),
@@ -78,6 +81,13 @@ def test_a_fit_and_a_prediction_copy_no_array(key):
     calibrator = make_calibrator(key).fit(logits[:2000], labels[:2000])
     assert peak_bytes(calibrator.fit, logits, labels) < 0.8 * logits.nbytes
     assert peak_bytes(calibrator.predict_proba, logits) < 1.2 * logits.nbytes  # 1 is the result
+
+
+@pytest.mark.parametrize("key", BYTES_FOR_A_BATCH)
+def test_a_batch_takes_little_new_memory(key, fitted):
+    calibrator, batch = fitted(key), np.tile(LOGITS, (5, 1))
+    calibrator.predict_proba(batch)  # allocates the buffers that are kept
+    assert peak_bytes(calibrator.predict_proba, batch) <= BYTES_FOR_A_BATCH[key] * batch.nbytes
 
 
 def peak_bytes(function, *arguments):

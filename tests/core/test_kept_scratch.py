@@ -35,6 +35,7 @@ def test_the_same_shape_and_type_use_the_same_buffers():
 
 def test_a_pass_inside_another_has_buffers_of_its_own():
     used = []
+    scratch_of(TASK.logits)
 
     def outer(z, i, j, scratch):
         used.extend([scratch, scratch_of(TASK.logits)])
@@ -53,6 +54,7 @@ def test_a_pass_that_fails_keeps_nothing():
     def fail(z, i, j, scratch):
         raise ZeroDivisionError
 
+    scratch_of(TASK.logits)
     with pytest.raises(ZeroDivisionError):
         for_each_block(TASK.logits, fail)
     assert blocks._kept.scratch is None

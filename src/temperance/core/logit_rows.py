@@ -29,6 +29,7 @@ IMPOSSIBLE = 2e4
 GRAM_SIZE = 1 << 20
 SEGMENT_COST = 8  # cost of sums over segments, relative to moments, in NumPy
 MIXED_NUMBERS = 1 << 17  # held at a time by a mixture, nodes x rows x K: within the cache, in few calls
+MAP_ARRAYS = 6  # that a map needs for the rows it is applied to
 ROW_SCRATCH = 1024  # numbers that the moments of a row's segments need
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
@@ -233,7 +234,7 @@ class LogitRows:
         """
         log_s = self.log_sum_at(beta)
         result = np.empty((self.n_rows, self.n_classes), self.dtype)
-        size = max(1, MIXED_NUMBERS // (len(weights) * self.n_classes))
+        size = max(1, MIXED_NUMBERS // (max(len(weights), MAP_ARRAYS) * self.n_classes))
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             u = np.empty((min(size, j - i), self.n_classes))
