@@ -1,5 +1,7 @@
 """Parquet, Feather and Arrow files as pandas and pyarrow write them: categories, texts, nullable columns."""
 
+import struct
+
 import numpy as np
 import pandas
 import pyarrow as pa
@@ -143,3 +145,20 @@ def test_damage_is_explained(tmp_path, name):
     path.write_bytes(b"FEA1" + whole)
     with pytest.raises(InputError, match="must be Feather of version 2; found version 1"):
         open_rows(path)
+
+
+@pytest.mark.parametrize("form", [ipc.new_file, ipc.new_stream])
+@pytest.mark.parametrize("ends", [(3, 6, 9, 13), (3, 6, 2, 12), (3, 6, 9, 4000)])
+def test_texts_whose_ends_are_damaged_are_refused(form, ends, tmp_path):
+    """The ends of the texts are stored apart from them: a wrong one would read beyond the labels."""
+    path = tmp_path / "val.arrow"
+    labelled = table(label=TEXTS)
+    with form(str(path), labelled.schema) as writer:
+        writer.write_table(labelled)
+    content, right = path.read_bytes(), struct.pack("<5i", 0, 3, 6, 9, 12)
+    assert content.count(right) == 1
+    path.write_bytes(content.replace(right, struct.pack("<5i", 0, *ends)))
+    with pytest.raises(
+        InputError, match=r"val\.arrow: is not an Arrow or Feather file, or is damaged \(In col"
+    ):
+        open_rows(path, kind="logits")

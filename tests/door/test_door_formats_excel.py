@@ -1,11 +1,14 @@
 """Excel workbooks as pandas and openpyxl write them."""
 
 import sys
+from zipfile import ZipFile
 
 import numpy as np
 import openpyxl
 import pandas
 import pytest
+from openpyxl.packaging.relationship import Relationship
+from openpyxl.workbook.external_link.external import ExternalBook, ExternalLink
 
 from temperance import InputError
 from temperance.data import open_rows
@@ -85,3 +88,24 @@ def test_the_package_that_is_missing_is_named(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(InputError, match=r"needs the package openpyxl: pip install \"temperance\[excel\]\""):
         open_rows(path)
+
+
+def test_links_to_other_workbooks_are_not_followed(path):
+    """Excel writes a part for each workbook that is linked to; programs that clean files up remove it."""
+    book = openpyxl.Workbook()
+    for row in (["logit_0", "logit_1", "label"], [0.5, 1.5, 1]):
+        book.active.append(row)
+    link = ExternalLink(ExternalBook(id="rId1"))
+    link.file_link = Relationship(type="externalLinkPath", Target="other.xlsx", TargetMode="External")
+    book._external_links.append(link)
+    book.save(path)
+    with ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    linked = [name for name in parts if "externalLinks" in name]
+    assert linked
+    with ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            if name not in linked:
+                archive.writestr(name, content)
+    rows = open_rows(path)
+    assert (rows.logits().tolist(), rows.labels.tolist()) == ([[0.5, 1.5]], [1])

@@ -44,7 +44,7 @@ def test_a_pair(path, labels, kind):
         ((LOGITS, LOGITS), r"found float32 \(3, 3\) and float32 \(3, 3\)"),
         ((LOGITS, LABELS.float()), r"found float32 \(3, 3\) and float32 \(3,\)"),
         ((LOGITS, {"a": 1}), r"found float32 \(3, 3\) and a dict"),
-        (([0.5, 0.5], LABELS), r"found a list and int64 \(3,\)"),
+        (([0.5, 0.5], LABELS), r"found a list of float and int64 \(3,\)"),
     ],
 )
 def test_another_pair_is_refused_with_advice(path, pair, found):
@@ -58,6 +58,38 @@ def test_classes_that_do_not_fit(path):
     with pytest.raises(
         InputError, match="classes must be 3 different names, one for each; found 3, 2 of them different"
     ):
+        open_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        ([1.0, 0.0, 2.0], "a list of float"),
+        ([torch.tensor(1), torch.tensor(0), torch.tensor(2)], "a list of Tensor"),
+        ((1, "cat", 2), "a tuple of int and str"),
+        ({"a.png": 1}, "a dict"),
+    ],
+)
+def test_labels_of_another_kind_are_refused_and_not_missing(path, labels, found):
+    torch.save({"logits": LOGITS, "labels": labels}, path)
+    with pytest.raises(
+        InputError, match=f"labels: must be a tensor, or a list of whole numbers or of text; found {found}"
+    ):
+        open_rows(path)
+    np.testing.assert_array_equal(open_rows(path, need_labels=False).logits(), LOGITS.numpy())
+    np.save(path.with_suffix(".npy"), LABELS.numpy())
+    assert open_rows(path, labels=path.with_suffix(".npy")).labels.tolist() == [1, 0, 2]
+
+
+def test_labels_that_are_none_are_missing(path):
+    torch.save({"logits": LOGITS, "labels": None}, path)
+    with pytest.raises(InputError, match=r"must have labels; found logits\. Pass labels"):
+        open_rows(path)
+
+
+def test_other_lists_are_not_arrays(path):
+    torch.save({"a": LOGITS, "b": LABELS, "files": ["1.png"], "class_names": {"cat": 0}}, path)
+    with pytest.raises(InputError, match=r"must have an array named logits or probs; found a, b\."):
         open_rows(path)
 
 

@@ -75,6 +75,12 @@ def test_a_number_that_only_python_accepts_is_not_a_number_in_a_table(csv, cell)
     assert "line 2, column 'logit_0' must hold a number; found '1_000'" in refusal(path, need_labels=False)
 
 
+@pytest.mark.parametrize("mark", [".", ","])
+def test_full_width_digits_are_digits(csv, mark):
+    path = csv(f"logit_0;logit_1;label\n1{mark}5;-2{mark}5;1\n\uff11{mark}\uff12\uff15;\uff13;0\n")
+    assert open_rows(path).logits().tolist() == [[1.5, -2.5], [1.25, 3.0]]
+
+
 def test_a_name_that_looks_like_a_number_is_not_a_number_among_labels(csv):
     rows = open_rows(csv("1_0,2_0,label\n1,2,2_0\n3,4,1_0\n"), kind="logits")
     assert (rows.class_names, rows.labels.tolist()) == (("1_0", "2_0"), [1, 0])

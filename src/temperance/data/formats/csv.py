@@ -135,12 +135,12 @@ class _NumberColumns(_Columns):
             table = self._load(lines, np.float64)
         except InputError:
             raise
-        except ValueError as error:
+        except ValueError:
             if separator != "," and any("," in line for line in lines.values()):
                 return self._with_decimal_commas(lines, marks, quickly=not (has_points or "." in marks))
-            for number, line in lines.items():
-                self._checked(number, self._cells(number, line))
-            raise self.file_error(f"cannot be read in lines {min(lines)} to {max(lines)}: {error}") from error
+            # To name the invalid cell, or to read full-width digits, which NumPy does not.
+            rows = [self._parsed(number, self._cells(number, line)) for number, line in lines.items()]
+            table = np.array(rows, np.float64)
         if separator != "," and has_points:
             if "," in marks:
                 return self._with_decimal_commas(lines, marks)
@@ -171,20 +171,19 @@ class _NumberColumns(_Columns):
                     f"line {number}: all decimal marks must be points, or all commas; found both in "
                     "this file. Save numbers without thousands separators."
                 )
-            try:
-                rows.append(as_numbers(cells.replace(",", ".").split("\n")))
-            except ValueError:
-                self._checked(number, cells.replace(",", ".").split("\n"))
-                raise
+            rows.append(self._parsed(number, cells.replace(",", ".").split("\n")))
         return np.array(rows, np.float64)
 
-    def _checked(self, number: int, cells: list[str]) -> None:
-        """Raise for the first cell that is not a number."""
-        for name, cell in zip(self.columns, cells, strict=True):
-            if not is_number(cell):
-                decimal = self._text.separator == "," and is_number(cell.replace(",", "."))
-                advice = "With decimal commas, separate columns by semicolons." * decimal
-                raise self._not(number, name, "a number", cell, advice)
+    def _parsed(self, number: int, cells: list[str]) -> list[float]:
+        """Return the numbers of a line; raise for the first cell that is not a number."""
+        try:
+            return as_numbers(cells)
+        except ValueError:
+            pairs = zip(self.columns, cells, strict=True)
+            name, cell = next((name, cell) for name, cell in pairs if not is_number(cell))
+        decimal = self._text.separator == "," and is_number(cell.replace(",", "."))
+        advice = "With decimal commas, separate columns by semicolons." * decimal
+        raise self._not(number, name, "a number", cell, advice)
 
 
 class _TextColumn(_Columns):

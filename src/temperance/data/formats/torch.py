@@ -22,7 +22,8 @@ from temperance.data.lazy_array import Held, LazyArray, UnreadableArray, damage_
 from temperance.loaders import import_optional
 
 _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
-_LISTS = ("labels", "labels_val", "labels_test", "classes", "class_names")
+_LABELS = ("labels", "labels_val", "labels_test")
+_CLASSES = ("classes", "class_names")
 _STRETCH_BYTES = 1 << 26  # bytes read through one map
 
 
@@ -35,8 +36,11 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 
 
 def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
-    if isinstance(tensor, (list, tuple)):
+    if _is_plain_list(tensor):
         return Held(path, key, np.array(tensor))
+    if not hasattr(tensor, "layout"):
+        wanted = "must be a tensor, or a list of whole numbers or of text"
+        return UnreadableArray(path, key, f"{wanted}; found {_described(tensor)}. {_HOW}")
     try:
         dtype = _numpy(tensor[:0] if tensor.ndim else tensor).dtype
     except (TypeError, RuntimeError):  # sparse, quantized, or of a type that NumPy lacks
@@ -61,11 +65,13 @@ def _values(path: Path) -> dict[str, Any]:
         raise file_error(
             path, f"must hold a dict of tensors, one tensor, or logits and labels; found a {kind}. {_HOW}"
         )
-    return {
-        str(key): value
-        for key, value in content.items()
-        if isinstance(value, torch.Tensor) or (key in _LISTS and _is_plain_list(value))
-    }
+    return {str(key): value for key, value in content.items() if _is_array(torch, key, value)}
+
+
+def _is_array(torch: Any, key: Any, value: Any) -> bool:
+    """Say whether a value of a dict is an array, or labels that are to be refused if they are not one."""
+    are_labels = key in _LABELS and value is not None
+    return isinstance(value, torch.Tensor) or are_labels or (key in _CLASSES and _is_plain_list(value))
 
 
 def _pair(path: Path, scores: Any, labels: Any) -> dict[str, Any]:
@@ -88,7 +94,10 @@ def _pair(path: Path, scores: Any, labels: Any) -> dict[str, Any]:
 def _described(value: Any) -> str:
     if hasattr(value, "is_floating_point"):
         return f"{value.dtype} {tuple(value.shape)}".replace("torch.", "")
-    return f"a {type(value).__name__}"
+    kind = type(value).__name__
+    if not isinstance(value, (list, tuple)):
+        return f"a {kind}"
+    return f"a {kind} of {' and '.join(sorted({type(item).__name__ for item in value}))}"
 
 
 def _is_plain_list(value: Any) -> bool:
