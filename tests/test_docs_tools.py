@@ -51,10 +51,9 @@ def test_the_reference_has_the_help_of_each_command(tmp_path):
 
 def test_the_site_shows_the_package_graph_as_a_table(tmp_path):
     page = tmp_path / "architecture.md"
-    graph = (
-        "```mermaid\ngraph TD\n  subgraph layer2[ ]\n    cli\n    report\n  end\n"
-        "  subgraph layer1[ ]\n    core\n  end\n  cli --> core\n  report --> core\n  core -. on use .-> report\n```\n"
-    )
+    layers = "  subgraph layer2[ ]\n    cli\n    report\n  end\n  subgraph layer1[ ]\n    core\n  end\n"
+    arrows = "  cli --> core\n  report --> core\n  core -. on use .-> report\n"
+    graph = f"```mermaid\ngraph TD\n{layers}{arrows}```\n"
     page.write_text(f"Before.\n\n{graph}\nAfter.\n", encoding="utf-8")
     load("package_table").replace_graph(page)
     head, rule, *rows = page.read_text(encoding="utf-8").split("\n\n")[1].splitlines()

@@ -132,4 +132,4 @@ def test_the_parts_of_fits_that_stop_near_the_optimum():
 @pytest.mark.slow
 @pytest.mark.usefixtures("_exact_fits")
 def test_the_parts_of_many_exact_fits():
-    assert run(seed=7, number=400, tolerance=1e-3) > 100
+    assert run(seed=7, number=150, tolerance=1e-3) > 80
