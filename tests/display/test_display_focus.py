@@ -91,8 +91,9 @@ def test_confidences_out_of_focus_are_cut_and_their_height_is_written():
 
 
 def test_the_recommended_method_is_inside_the_axis_of_differences():
-    value = np.array([0.171, 0.164, 0.06, 0.164, 0.164, 0.164, 0.06, 0.164, 0.05, 0.0])
-    methods = ("none", "ts", "lts", "hts", "pts", "bts", "hnlts", "ets", "bayes", "bayes-bias")
+    value = np.array([0.171, 0.164, 0.06, 0.164, 0.164, 0.164, 0.06, 0.164, 0.164, 0.164, 0.05, 0.0])
+    methods = ("none", "ts", "lts", "hts", "pts", "bts", "hnlts", "ets", "mono", "pts-ece", "bayes")
+    methods += ("bayes-bias",)
     chart = DifferencesDisplay("bayes-bias", methods, value, value - 1e-3, value + 1e-3).chart()
     assert chart.x.limits[0] < 0 < chart.x.limits[1]
     assert "Beyond" not in chart.caption
