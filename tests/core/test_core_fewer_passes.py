@@ -112,6 +112,19 @@ def test_starts_that_lead_to_one_flat_valley_are_followed_once():
     np.testing.assert_allclose(sorted(one.parameters[0] for one in found), [-1, 1], atol=1e-6)
 
 
+def test_optima_that_differ_in_one_parameter_are_both_followed():
+    class TwoWellsInAValley(TwoWells):
+        def __call__(self, theta):
+            along = super().__call__(theta[:1])
+            (slope,), ((curvature,),) = along.derivatives
+            gradient, fisher = np.array([slope, 2 * theta[1]]), np.diag([curvature, 2.0])
+            return ObjectivePoint(along.value + theta[1] ** 2, lambda with_fisher: (gradient, fisher))
+
+    found = solve_from_each(TwoWellsInAValley(), [np.array([1.2, 0.3]), np.array([-1.5, 0.3])], 100)
+    ends = [solution.parameters for solution in found]
+    np.testing.assert_allclose(ends, [[0.987, 0.0], [-1.012, 0.0]], atol=1e-3)
+
+
 def test_each_optimum_of_a_subsample_is_followed_on_all_rows(monkeypatch):
     monkeypatch.setattr(fisher, "SUBSAMPLE_ROWS", 100)
     z, y = draw(1000, 4)

@@ -97,6 +97,12 @@ def test_no_more_blocks_are_worked_on_at_once_than_there_are_threads(n_threads, 
     assert n_rows == 36
 
 
+@pytest.mark.parametrize(("n_rows", "size", "held"), [(1000, 50, 50), (20, 50, 20)])
+def test_the_buffers_of_a_pass_hold_one_block(n_rows, size, held):
+    for *_, scratch in blocks.read_blocks(np.zeros((n_rows, 4), np.float16), size):
+        assert scratch.d.shape == scratch.e.shape == (held, 4)
+
+
 def test_blocks_hold_block_bytes_and_at_least_one_row():
     assert blocks.block_rows(1000, 4) == blocks.BLOCK_BYTES // 4000
     assert blocks.block_rows(10**9, 8) == 1

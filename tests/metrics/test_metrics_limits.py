@@ -1,0 +1,47 @@
+"""Limits that are documented: levels, p-values in words, temperatures and classes of a recalibration."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+from temperance import InputError
+from temperance.core.logit_rows import LogitRows
+from temperance.metrics import evaluate
+from temperance.metrics.calibration_tests import verdict
+from temperance.metrics.recalibration import fit_temperature
+from temperance.metrics.vocabulary import open_recalibration
+
+
+@pytest.mark.parametrize(
+    ("p_value", "words"),
+    [
+        (0.001, "p = 0.001: not calibrated."),
+        (0.00105, "p = 0.001: not calibrated."),
+        (0.00099, "p < 0.001: not calibrated."),
+        (0.052, "p = 0.052: compatible with calibration."),
+    ],
+)
+def test_a_p_value_in_words_has_three_digits_from_a_thousandth_on(p_value, words):
+    assert verdict(p_value) == words
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_a_confidence_level_is_neither_0_nor_1(level):
+    probs, labels = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([0, 1])
+    with pytest.raises(InputError, match=r"must be a number between 0 and 1, such as 0\.95; found"):
+        evaluate(probs, labels, confidence=level)
+
+
+@pytest.mark.parametrize(("kind", "beta"), [("argmax", 100.0), ("argmin", 0.01)])
+def test_rows_that_are_all_right_or_all_wrong_are_recalibrated_up_to_a_hundredfold(kind, beta):
+    logs = log_softmax(np.random.default_rng(0).normal(size=(50, 3)), axis=1) / 100
+    rows = LogitRows(logs, getattr(np, kind)(logs, axis=1))
+    assert fit_temperature(rows, np.ones(50)) == pytest.approx(beta, rel=1e-9)
+
+
+def test_a_class_without_a_label_has_a_bias_if_it_was_predicted_for_a_quarter_of_a_row():
+    rng = np.random.default_rng(0)
+    logs = np.log(rng.dirichlet(np.ones(12), size=30)).astype(np.float32)
+    totals = np.array([9.0, 9.0, 0.25, 0.26, 0.2499, *[0.1] * 7])
+    recalibration = open_recalibration(logs, rng.integers(0, 2, 30), totals)
+    assert len(recalibration.start[0].bias) == 4
