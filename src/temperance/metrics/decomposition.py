@@ -216,7 +216,7 @@ class Recalibrations:
         logs = log_probabilities(rows.probs, np.float32)
         self._family = open_recalibration(logs, rows.labels, rows.class_totals)
         # Each fit starts from the last one, which saves passes. All are convex and run to convergence, so an
-        # initial value that has seen the held-out rows does not matter.
+        # initial value that has seen the held-out rows does not matter where the others determine the fit.
         self._models = self._family.start
 
     def out_of_fold(self, folds: int, generator: np.random.Generator) -> dict[str, Vector]:
