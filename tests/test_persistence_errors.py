@@ -178,6 +178,7 @@ def _with(content, name, value):
         ("bts", "edges", [-3.0, 0.4, 0.6, 0.999], "edges must be between 0 and 1 and must not decrease"),
         ("ts", "temperature", 1e-310, "temperature must lie between"),
         ("pts", "input_scale", [1e-320] * 4, "input_scale must be > 0"),
+        ("hts", "entropy_weight", 1.05e150, "entropy_weight must be <= 1e\\+150; found 1.05e\\+150"),
         ("bts", "edges", [0.5, 0.4, 0.6, 0.999], "edges must be between 0 and 1 and must not decrease"),
     ],
 )
