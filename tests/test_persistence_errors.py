@@ -344,3 +344,19 @@ def test_a_number_of_too_many_digits_in_fit_is_refused(saved, refused, field):
     content["fit"][field] = "@"
     for literal in ("1" * 5000, "1" * 400, "1e999"):
         refused(json.dumps(content).replace('"@"', literal), "must be JSON|must be finite")
+
+
+@pytest.mark.parametrize("name", ["accuracy", "mean_confidence"])
+def test_a_mean_of_the_calibration_rows_is_at_most_1(saved, refused, name):
+    content = saved("ts")
+    content["baseline"][name] = 1.5
+    refused(content, rf"baseline\.{name} must be a number from 0 to 1; found 1\.5")
+
+
+@pytest.mark.parametrize("name", ["covariance", "class_covariance"])
+def test_no_variance_of_bayes_is_below_0(saved, refused, name):
+    content = saved("bayes")
+    values = np.array(content["parameters"][name])
+    values[-1, -1] = -0.01
+    content["parameters"][name] = values.tolist()
+    refused(content, "variances must be >= 0; found one below 0")
