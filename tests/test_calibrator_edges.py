@@ -123,3 +123,22 @@ def test_weights_go_only_to_a_calibrator_whose_fit_takes_them(task):
     assert fit(Plain(), task.logits, task.labels, np.ones(300)).rows == 300
     weighted = fit(TemperatureScaling(), task.logits, task.labels, np.linspace(0.1, 3, 300))
     assert weighted.temperature_ != fit(TemperatureScaling(), task.logits, task.labels).temperature_
+
+
+def test_a_fit_keeps_the_median_of_its_temperatures_and_the_ends_of_the_middle_nine_tenths(task):
+    calibrator = make_calibrator("hts").fit(task.logits, task.labels)
+    temperatures = calibrator.temperature(task.logits)
+    expected = np.quantile(temperatures, [0.05, 0.5, 0.95], method="inverted_cdf")
+    np.testing.assert_allclose(calibrator.temperature_quantiles_, expected, rtol=1e-3)
+    assert (np.diff(np.quantile(temperatures, [0.5, 0.55])) > 5e-3).all()  # other levels would be noticed
+
+
+def test_the_uniform_part_of_bayes_has_the_documented_weight(task):
+    weights = np.linspace(0.5, 2, 300)
+    calibrator = make_calibrator("bayes").fit(task.logits, task.labels, weights)
+    assert calibrator.uniform_weight_ == pytest.approx(0.02 / (weights.sum() + 0.02), rel=1e-12)
+
+
+def test_the_network_of_the_paper_has_the_ten_largest_logits_and_two_layers_of_five():
+    options = make_calibrator("pts").get_params()
+    assert (options["top_k"], options["hidden"], options["loss"]) == (10, (5, 5), "nll")

@@ -178,6 +178,7 @@ def _with(content, name, value):
         ("bts", "edges", [-3.0, 0.4, 0.6, 0.999], "edges must be between 0 and 1 and must not decrease"),
         ("ts", "temperature", 1e-310, "temperature must lie between"),
         ("pts", "input_scale", [1e-320] * 4, "input_scale must be > 0"),
+        ("hts", "entropy_weight", 1.05e150, "entropy_weight must be <= 1e\\+150; found 1.05e\\+150"),
         ("bts", "edges", [0.5, 0.4, 0.6, 0.999], "edges must be between 0 and 1 and must not decrease"),
     ],
 )
@@ -343,3 +344,19 @@ def test_a_number_of_too_many_digits_in_fit_is_refused(saved, refused, field):
     content["fit"][field] = "@"
     for literal in ("1" * 5000, "1" * 400, "1e999"):
         refused(json.dumps(content).replace('"@"', literal), "must be JSON|must be finite")
+
+
+@pytest.mark.parametrize("name", ["accuracy", "mean_confidence"])
+def test_a_mean_of_the_calibration_rows_is_at_most_1(saved, refused, name):
+    content = saved("ts")
+    content["baseline"][name] = 1.5
+    refused(content, rf"baseline\.{name} must be a number from 0 to 1; found 1\.5")
+
+
+@pytest.mark.parametrize("name", ["covariance", "class_covariance"])
+def test_no_variance_of_bayes_is_below_0(saved, refused, name):
+    content = saved("bayes")
+    values = np.array(content["parameters"][name])
+    values[-1, -1] = -0.01
+    content["parameters"][name] = values.tolist()
+    refused(content, "variances must be >= 0; found one below 0")

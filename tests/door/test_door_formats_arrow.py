@@ -147,6 +147,15 @@ def test_damage_is_explained(tmp_path, name):
         open_rows(path)
 
 
+def test_lists_of_different_lengths_are_refused_though_their_numbers_would_fill_the_table(saved):
+    lists = [[0.5, 1.5, -2.0], [3.0, 0.25], [1.0, 0.0, 0.0, 4.0], [1.0, 2.0, 0.5]]
+    path = saved(pa.table({"logits": lists, "label": LABELS}))
+    with pytest.raises(
+        InputError, match=r"must have the same length, one number for each class; found 3 and 2"
+    ):
+        open_rows(path).logits()
+
+
 @pytest.mark.parametrize("form", [ipc.new_file, ipc.new_stream])
 @pytest.mark.parametrize("ends", [(3, 6, 9, 13), (3, 6, 2, 12), (3, 6, 9, 4000)])
 def test_texts_whose_ends_are_damaged_are_refused(form, ends, tmp_path):
