@@ -110,3 +110,15 @@ def write_missing_files():
 
 if __name__ == "__main__":
     write_missing_files()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_old_class_bias_may_change_decisions_and_needs_every_class(version):
+    old = temperance.load(DATA / f"v{version}" / "bayes-bias.json")
+    logits = np.zeros((400, old.n_classes_), np.float64)
+    logits[:] = np.random.default_rng(0).normal(scale=0.1, size=logits.shape)
+    assert (old.predict(logits) != logits.argmax(axis=1)).any()
+    np.testing.assert_array_equal(old.predict(logits), old.predict_proba(logits).argmax(axis=1))
+    logits[3, 0] = -np.inf
+    with pytest.raises(temperance.InputError, match="-inf"):
+        old.predict_proba(logits)

@@ -239,3 +239,14 @@ def test_twenty_rows_are_hardly_ever_worse_than_one_temperature():
         ratios.append(nll(mono, new, labels) / nll(ts, new, labels))
     assert np.mean(ratios) < 1.005
     assert max(ratios) < 1.05
+
+
+def test_standard_errors_of_slopes_at_a_bound_shrink_with_the_rows(task):
+    sure = task.logits.argmax(axis=1)  # labels of no noise drive slopes to their bounds
+    labels = np.where(np.arange(len(sure)) % 50 == 0, task.labels, sure)
+    few = MonotoneScaling().fit(task.logits, labels)
+    many = MonotoneScaling().fit(np.tile(task.logits, (9, 1)), np.tile(labels, 9))
+    assert few.solution_.covariance is None or (few.solution_.covariance.diagonal() == 0).any()
+    ratio = many.standard_errors_["map_slopes"] / few.standard_errors_["map_slopes"]
+    assert ratio.max() < 1.05
+    assert ratio.min() > 0.2

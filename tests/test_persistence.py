@@ -317,3 +317,13 @@ def test_the_names_of_the_parameters_decide_on_the_formula(fitted, task, tmp_pat
     temperance.load(old).save(again)
     for path in (old, again):
         assert (temperance.load(path).temperature(task.logits) == 2 * temperature).all()
+
+
+def test_the_names_of_the_columns_are_there_after_loading(task, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    names = [f"class {k}" for k in range(task.logits.shape[1])]
+    frame = pandas.DataFrame(task.logits, columns=names)
+    calibrator = TemperatureScaling().fit(frame, task.labels)
+    calibrator.save(tmp_path / "named.json")
+    loaded = temperance.load(tmp_path / "named.json")
+    assert loaded.feature_names_in_.tolist() == calibrator.feature_names_in_.tolist() == names

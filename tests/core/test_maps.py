@@ -9,7 +9,7 @@ import pytest
 from core_reference import DIGITS, draw, jacobian
 from scipy.optimize import minimize
 
-from temperance.core import backend
+from temperance.core import backend, kernels
 from temperance.core import logit_rows as rows_module
 from temperance.core.fisher import solve
 from temperance.core.kernels import KNOTS, MapTable
@@ -320,3 +320,16 @@ def test_mapped_mixtures_are_the_weighted_mean_of_their_parts(kernel, dtype, log
     assert (np.isneginf(z) == (np.isneginf(got) if log else got == 0)).all()
     rtol = 1e-11 if dtype == np.float64 else 3e-5
     np.testing.assert_allclose(np.exp(got) if log else got, want.astype(float), rtol=rtol, atol=1e-37)
+
+
+def test_places_are_kept_by_the_first_of_their_rows(monkeypatch):
+    monkeypatch.setattr(kernels, "SEGMENT_NUMBERS", 40)
+    z, _ = sample(10)
+    top, peak = z.argmax(axis=1), z.max(axis=1)
+    log_s = np.log(np.exp(z - peak[:, None]).sum(axis=1))
+    table, kept = MapTable.of(KNOTS, SLOPES), {}
+    first, again = np.empty((2, 3, MAP_SEGMENTS, N))
+    for sums in (first, again):
+        kernels.segment_sums(z, top, peak, log_s, 1.0, table, np.ones(N), sums, 100, kept)
+        assert sorted(kept) == list(range(100, 100 + N, 4))
+    np.testing.assert_array_equal(first, again)

@@ -142,3 +142,9 @@ def test_a_store_of_which_sqlite_says_what_is_no_text_is_refused(tmp_path):
     )
     with pytest.raises(InputError, match="must be the store of a study; it cannot be read"):
         Results(tmp_path)
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.0])
+def test_a_uniform_weight_that_no_fit_gives_is_refused(weight, changed):
+    with pytest.raises(InputError, match="uniform_weight must be from 0 to below 1"):
+        changed("bayes", lambda content: content["parameters"].update(uniform_weight=weight))
