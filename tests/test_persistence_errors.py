@@ -9,6 +9,8 @@ import pytest
 
 import temperance
 from temperance import InputError
+from temperance.stored.document import Document
+from temperance.stored.fields import DEEPEST, plain_json
 
 DATA = Path(__file__).resolve().parent / "data"
 FIELDS = ["format", "version", "method", "classes", "options", "parameters", "standard_errors", "fit"]
@@ -360,3 +362,20 @@ def test_no_variance_of_bayes_is_below_0(saved, refused, name):
     values[-1, -1] = -0.01
     content["parameters"][name] = values.tolist()
     refused(content, "variances must be >= 0; found one below 0")
+
+
+def test_metadata_may_be_nested_as_deep_as_is_said():
+    nested = 1
+    for _ in range(DEEPEST):
+        nested = [nested]
+    assert plain_json(nested, "metadata") == nested
+    with pytest.raises(InputError, match=f"must not be nested deeper than {DEEPEST} levels"):
+        plain_json([nested], "metadata")
+
+
+def test_numbers_that_fail_together_get_a_sentence(tmp_path):
+    path = tmp_path / "cal.json"
+    path.write_text("{}")
+    with pytest.raises(InputError, match="numbers must work together; found ZeroDivisionError"):  # noqa: SIM117
+        with Document(path).working_together():
+            raise ZeroDivisionError

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from temperance import InputError
 from temperance.core.logit_rows import LogitRows
 from temperance.metrics import evaluate
 from temperance.metrics.calibration_tests import verdict
 from temperance.metrics.recalibration import fit_temperature
-from temperance.metrics.vocabulary import open_recalibration
+from temperance.metrics.vocabulary import VocabularyRecalibration, open_recalibration
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,23 @@ def test_a_class_without_a_label_has_a_bias_if_it_was_predicted_for_a_quarter_of
     totals = np.array([9.0, 9.0, 0.25, 0.26, 0.2499, *[0.1] * 7])
     recalibration = open_recalibration(logs, rng.integers(0, 2, 30), totals)
     assert len(recalibration.start[0].bias) == 4
+
+
+def test_a_clear_classwise_error_is_not_taken_for_noise():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(scale=2, size=(2000, 4))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    found = evaluate(softmax(2 * logits, axis=1), labels, draws=200, progress=False)["classwise_ece"]
+    assert 0.5 * found.value < found.low < found.value < found.high < 1.5 * found.value
+
+
+def test_a_temperature_for_a_vocabulary_has_no_biases():
+    rng = np.random.default_rng(0)
+    logs = rng.normal(scale=2, size=(60, 50)).astype(np.float32)
+    logs -= logs.max(axis=1, keepdims=True)
+    labels = rng.integers(0, 5, size=60)
+    family = VocabularyRecalibration(logs, labels, np.arange(5))
+    first = family.fit(np.ones(60), family.start)
+    assert np.abs(first[1].bias).max() > 0.1
+    scaled, _ = family.fit(np.ones(60), first)
+    assert not scaled.bias.any()
