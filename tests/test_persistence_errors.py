@@ -9,6 +9,7 @@ import pytest
 
 import temperance
 from temperance import InputError
+from temperance.stored import model_reading
 from temperance.stored.document import Document
 from temperance.stored.fields import DEEPEST, plain_json
 
@@ -379,3 +380,11 @@ def test_numbers_that_fail_together_get_a_sentence(tmp_path):
     with pytest.raises(InputError, match="numbers must work together; found ZeroDivisionError"):  # noqa: SIM117
         with Document(path).working_together():
             raise ZeroDivisionError
+
+
+def test_a_file_that_predicts_no_probabilities_is_refused(tmp_path, task, monkeypatch):
+    path = tmp_path / "cal.json"
+    temperance.TemperatureScaling().fit(task.logits, task.labels).save(path)
+    monkeypatch.setattr(model_reading, "apply_to_rows", lambda model, method, rows: np.nan * rows)
+    with pytest.raises(InputError, match="must give probabilities; found rows that do not sum to 1"):
+        temperance.load(path)

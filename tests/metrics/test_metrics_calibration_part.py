@@ -7,7 +7,7 @@ from scipy.special import log_softmax, softmax
 
 from temperance import metrics
 from temperance.metrics import recalibration
-from temperance.metrics.calibration_part import fitted_losses, noncentral_interval
+from temperance.metrics.calibration_part import FittedLosses, fitted_losses, noncentral_interval
 from temperance.metrics.decomposition import Recalibrations
 from temperance.metrics.mean_intervals import mean_interval
 from temperance.metrics.predictions import check_rows
@@ -172,3 +172,12 @@ def test_recalibrated_probabilities_are_those_of_their_definition(n_classes):
     np.testing.assert_allclose(found.at(row, column), q[row, column], rtol=1e-4, atol=1e-7)
     np.testing.assert_allclose(found.totals[:3], (rows.weight @ q)[:3], rtol=1e-4)
     assert found.beta != 1
+
+
+def test_far_from_0_the_interval_is_that_of_a_mean():
+    gains = np.random.default_rng(0).normal(1.0, 0.5, size=400)
+    rows = FittedLosses(2.0 + gains, np.full(400, 2.0), np.ones(400), added=1e-4)
+    found = rows.calibration(gains.mean(), 0.95)
+    width = 2 * 1.96 * gains.std() / 20
+    assert found.high - found.low == pytest.approx(width, rel=0.03)
+    assert (found.high + found.low) / 2 == pytest.approx(gains.mean(), abs=0.05 * width)
