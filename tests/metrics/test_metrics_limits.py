@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from temperance import InputError
 from temperance.core.logit_rows import LogitRows
 from temperance.metrics import evaluate
+from temperance.metrics.bootstrap import plausible_shapes
 from temperance.metrics.calibration_tests import verdict
-from temperance.metrics.recalibration import fit_temperature
+from temperance.metrics.recalibration import Recalibrator, fit_temperature
 from temperance.metrics.vocabulary import VocabularyRecalibration, open_recalibration
 
 
@@ -65,3 +66,24 @@ def test_a_temperature_for_a_vocabulary_has_no_biases():
     assert np.abs(first[1].bias).max() > 0.1
     scaled, _ = family.fit(np.ones(60), first)
     assert not scaled.bias.any()
+
+
+def test_recalibrated_confident_rows_of_a_vocabulary_keep_the_sum_of_their_classes():
+    rng = np.random.default_rng(1)
+    logs = rng.normal(scale=8, size=(40, 30))
+    logs = (logs - logs.max(axis=1, keepdims=True)).astype(np.float32)
+    family = VocabularyRecalibration(logs, rng.integers(0, 5, size=40), np.arange(5))
+    model = Recalibrator(1.2, np.linspace(-0.5, 0.5, 5))
+    odds = 1.2 * logs.astype(np.float64)
+    odds[:, :5] += model.bias
+    found = family.recalibrated(np.ones(40), model)
+    np.testing.assert_allclose(found.log_sums, logsumexp(odds, axis=1), atol=1e-4)
+    np.testing.assert_allclose(found.totals[:5], softmax(odds, axis=1)[:, :5].sum(axis=0), rtol=1e-3)
+
+
+def test_for_the_lower_end_a_residual_is_shrunk_by_the_variance_of_its_noise():
+    noise = 0.1 * np.random.default_rng(2).normal(size=(3, 4000)).astype(np.float32)
+    mean, fitted = np.array([0.5, 0.2, 0.02]), np.array([0.1, 0.0, 0.0])
+    sparse, _ = plausible_shapes(mean, fitted, noise)
+    shape = np.array([0.1 + 0.4 - 0.01 / 0.4, 0.2 - 0.01 / 0.2, 0.0])
+    np.testing.assert_allclose(sparse[:, 0], shape / shape.sum(), atol=0.01)
