@@ -87,3 +87,17 @@ def test_for_the_lower_end_a_residual_is_shrunk_by_the_variance_of_its_noise():
     sparse, _ = plausible_shapes(mean, fitted, noise)
     shape = np.array([0.1 + 0.4 - 0.01 / 0.4, 0.2 - 0.01 / 0.2, 0.0])
     np.testing.assert_allclose(sparse[:, 0], shape / shape.sum(), atol=0.01)
+
+
+@pytest.mark.parametrize("row", [[0.7, 0.3], [0.7, 0.2, 0.1]])  # the last has more classes than biases
+def test_a_single_row_has_nothing_to_fit_a_recalibrator_to(row):
+    found = evaluate([row], [0], draws=10, progress=False)
+    assert found["nll_refinement"].value == pytest.approx(-np.log(0.7), rel=1e-6)
+    assert found["nll_calibration"].value == pytest.approx(0.0, abs=1e-6)
+
+
+def test_an_impossible_label_leaves_the_calibration_part_open():
+    probs, labels = np.tile([[1.0, 0.0], [0.4, 0.6]], (20, 1)), np.tile([0, 1], 20)
+    labels[0] = 1
+    found = evaluate(probs, labels, draws=10, progress=False)["nll_calibration"]
+    assert (found.low, found.high) == (0.0, np.inf)

@@ -228,7 +228,7 @@ class Recalibrations:
         for held in range(folds):
             weight = np.where(fold == held, 0.0, rows.weight)
             # Without rows to fit to, as for a single row, the recalibrators stay the identity.
-            fits.append(self._fit(weight) if weight.any() else self._models)
+            fits.append(self._fit(weight) if weight.any() else self._family.start)
         for which, of_folds in enumerate(zip(*fits, strict=True), start=1):
             nll[which], brier[which] = self._family.losses(of_folds, fold)
         return {"nll": nll, "brier": brier}
