@@ -254,3 +254,9 @@ def test_in_units_of_its_scale_every_parameter_has_the_same_curvature():
     np.testing.assert_allclose(solution.parameters, 1.0, rtol=1e-5)
     assert solution.converged
     assert solution.iterations <= 3 < lbfgs(Bowl(), start, "test").iterations
+
+
+@pytest.mark.parametrize("before", [1e-300, 5e-324])
+def test_a_predicted_fall_that_grows_by_any_factor_is_no_convergence(before):
+    assert not fisher._is_close(1e-7, before, tolerance=1e-12, order=2)
+    assert fisher._is_close(1e-13, before, tolerance=1e-12, order=2)

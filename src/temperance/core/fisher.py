@@ -209,7 +209,7 @@ def _clipped(theta: Vector, lower: Vector, upper: Vector) -> Vector:
 
 def _is_close(predicted_fall: float, before: float | None, tolerance: float, order: int) -> bool:
     """Say whether this step, or by extrapolation the next one, is the last worth taking."""
-    falling = (predicted_fall / before) ** order if before else 1.0
+    falling = min(predicted_fall / before, 1.0) ** order if before else 1.0
     is_near = predicted_fall <= NEAR and predicted_fall * falling <= tolerance / 10**order
     return predicted_fall <= tolerance or is_near
 
