@@ -260,3 +260,21 @@ def test_in_units_of_its_scale_every_parameter_has_the_same_curvature():
 def test_a_predicted_fall_that_grows_by_any_factor_is_no_convergence(before):
     assert not fisher._is_close(1e-7, before, tolerance=1e-12, order=2)
     assert fisher._is_close(1e-13, before, tolerance=1e-12, order=2)
+
+
+class Overflowing:
+    """x^2, but beyond 100 no number; its matrix makes the first step far too long."""
+
+    noise, total_weight, thinning, order, passes = 0.0, 1.0, 1, 1, 0
+
+    def __call__(self, theta):
+        far = np.exp(8 * np.abs(theta)) - np.exp(8 * np.abs(theta))  # inf - inf
+        curvature = np.eye(1) * (1e-3 if theta[0] == 1.0 else 2.0)
+        return ObjectivePoint(float(theta @ theta + far[0]), lambda with_fisher: (2 * theta, curvature))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_step_too_long_for_floats_is_halved_without_a_warning():
+    solution = fisher_scoring(Overflowing(), np.array([1.0]))
+    assert solution.converged
+    np.testing.assert_allclose(solution.parameters, 0.0, atol=1e-6)

@@ -310,7 +310,8 @@ def _line_search(
     fraction = 1.0
     for _ in range(HALVINGS):
         moved = _clipped(theta + fraction * step, lower, upper)
-        there = objective(moved)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a step too long, which is halved
+            there = objective(moved)
         if there.value <= here.value + ARMIJO * float(gradient @ (moved - theta)) + slack:
             return fraction, moved, there
         fraction /= 2
