@@ -120,6 +120,28 @@ def test_a_method_that_fails_is_a_row_that_says_so(stranger, rows):
     assert result.recommended == "ts"
 
 
+def test_probabilities_of_another_shape_are_not_repeated_to_fit(stranger, rows):
+    class OneColumn(stranger.Shrunk):
+        def predict_proba(self, logits):
+            return super().predict_proba(logits)[:, :1]
+
+    val, test = rows
+    found = compare(val.logits, val.labels, test.logits, test.labels, {"column": OneColumn(), "ts": "ts"})
+    assert "must return an array of the shape of the logits" in found.failures["column"]
+
+
+def test_a_metric_may_keep_what_it_is_given(rows):
+    kept = []
+
+    def keeping(probs, labels):
+        kept.append(probs)
+        return float(probs[0, 0])
+
+    val, test = rows
+    compare(val.logits, val.labels, test.logits, test.labels, ["ts"], metrics={"keeping": keeping})
+    assert any(not np.array_equal(kept[0], other) for other in kept[1:])
+
+
 def test_the_report_says_what_a_method_from_outside_does(stranger, rows, tmp_path):
     val, test = rows
     result = compare(

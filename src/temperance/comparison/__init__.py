@@ -267,6 +267,8 @@ class _Judge:
 
     def _scores(self, probs: Vector) -> Evaluation:
         ours = self.scorer.evaluate(check_rows(probs, self.test.labels, self.test.weights))
+        if self.metrics:  # which may keep what they are given, and the buffer is used again
+            probs = probs.copy()
         return with_metrics(
             ours, self.metrics, probs, self.test.labels, self.random_state, self.metric_intervals
         )

@@ -16,6 +16,7 @@ from temperance.containers import open_labelled
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import BFloat16, row_slices
 from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError
 from temperance.validation import check_number, inspector, random_generator
 
 _AT_ONCE = 1 << 18  # logits that a calibrator sees at a time
@@ -85,7 +86,13 @@ def predict(calibrator: Any, logits: NDArray[Any] | BFloat16, out: Matrix | None
     out = np.empty(logits.shape) if out is None else out
     for part in row_slices(n_rows, max(1, _AT_ONCE // n_classes) if is_ours else n_rows):
         wide = np.asarray(_widened(logits[part]), np.float64)
-        out[part] = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)
+        probs = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)
+        if np.shape(probs) != wide.shape:  # an assignment would repeat one row or column without a word
+            raise InputError(
+                f"predict_proba must return an array of the shape of the logits, {wide.shape}; found shape "
+                f"{np.shape(probs)}."
+            )
+        out[part] = probs
     return out
 
 

@@ -28,9 +28,9 @@ the rest, and v the variance of e*, h is, scaled to norm t,
     f + c r + sqrt(c) e',    c = 1 - q / |r|_2^2       otherwise, for the upper end: many small ones
 
 where e' is the noise of another resample, as in draws from the posterior if r has a normal prior with a
-covariance proportional to that of e*. So where the recalibrator does not see what is wrong, both ends are
-cautious. No interval of a norm has the same coverage for every
-h (Cai and Low, 2011): where noise dominates, it depends on whether the recalibrator sees what is wrong.
+covariance proportional to that of e*. So where the rows show that the recalibrator misses an error, both ends
+are cautious. Where it misses a part that noise hides, the lower end may be too high: docs/coverage.md has
+such a scenario, `subgroup`. No interval of a norm has the same coverage for every h (Cai and Low, 2011).
 
 References
 ----------
