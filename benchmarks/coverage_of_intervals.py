@@ -29,7 +29,7 @@ from temperance.metrics.resamples import DRAWS
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES, CLASSES = (200, 1000, 5000), (2, 4, 20)
-NAMES = (*(name for name in METRICS if name != "mce"), NLL_GAIN)
+NAMES = (*(name for name in METRICS if name not in ("mce", "classwise_ece")), NLL_GAIN)
 LEVEL = 0.95
 AT_ONCE = 100  # simulations of a round
 TOGETHER = ((200, 1000), (5000,))  # sizes whose rounds alternate

@@ -28,10 +28,14 @@ intervals were chosen on the first four scenarios; the last four check them. But
 last four had been looked at before the last choice among constructions. No temperature with class
 biases corrects `wave` or `subgroup`.
 
-The truth of `ece`, `debiased_ece` and `classwise_ece` is that of the same 15 bins. The truth of the
-calibration and refinement parts is that of the best recalibrator of their family. `mce` has no interval.
-The difference is that of two classifiers on the same rows, as `compare` shows it. The gain of the ECE that
-`compare` shows has no interval: noise adds more to the smaller of two calibration errors.
+The truth of `ece` and `debiased_ece` is that of the same 15 bins. The truth of the calibration and refinement
+parts is that of the best recalibrator of their family. The difference is that of two classifiers on the same
+rows, as `compare` shows it.
+
+These have no interval: `mce`, whose worst bin is often the one with the fewest rows; `classwise_ece`, since
+intervals of the kind of `ece` covered its truth 87 % of the time with `subgroup`, 92 % with
+`underconfident` and 99 % with `wave` (1000 rows, 20 classes); and the gain of the ECE that `compare` shows,
+because noise adds more to the smaller of two calibration errors.
 
 Where the truth is 0 no interval can lie below it. Intervals of calibration parts, which have two tails, then
 cover 97.5 % of the time. Those of calibration errors have one tail there, and cover 95 %. Such cells are

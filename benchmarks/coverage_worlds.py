@@ -99,7 +99,6 @@ def _values(truth, probs, rival, calibrated):
         "brier_refinement": brier_refinement,
         "ece": error,
         "debiased_ece": error,
-        "classwise_ece": _classwise_error(truth, probs),
         "smooth_ece": fixed_point(grid_mean(rows)),
         "overconfidence": -rows.residual.mean(),
         "aurc": RiskCurve(rows).area,
@@ -118,13 +117,6 @@ def _binned_error(truth, probs):
     rows = _with_truth(truth, probs)
     index = assign(rows.confidence, bin_edges(probs[:1, 0], np.ones(1), BINS, "width"))
     return np.abs(np.bincount(index, rows.residual, minlength=BINS)).sum() / len(probs)
-
-
-def _classwise_error(truth, probs):
-    edges = bin_edges(probs[:1, 0], np.ones(1), BINS, "width")
-    classes = range(probs.shape[1])
-    gaps = [np.bincount(assign(probs[:, k], edges), truth[:, k] - probs[:, k]) for k in classes]
-    return sum(np.abs(gap).sum() for gap in gaps) / probs.size
 
 
 def _losses(truth, probs):

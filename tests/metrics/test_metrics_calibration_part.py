@@ -159,21 +159,6 @@ def test_a_shrunk_model_keeps_what_is_far_from_0_and_drops_noise():
     np.testing.assert_allclose(found.bias, [0.0, -2.0 * (1 - 0.04 / 4), 0.0])
 
 
-@pytest.mark.parametrize("n_classes", [4, 60])
-def test_recalibrated_probabilities_are_those_of_their_definition(n_classes):
-    truth, labels = problem(50, n_classes)
-    labels %= 3  # of 60 classes most have no bias of their own
-    rows = check_rows(
-        softmax(1.5 * np.log(truth), axis=1), labels, np.random.default_rng(2).uniform(1, 2, 50)
-    )
-    found = Recalibrations(rows).shrunk()
-    q = softmax(found.beta * np.log(rows.probs) + found.bias, axis=1)
-    row, column = np.repeat(np.arange(50), 4), np.tile(np.arange(4), 50)
-    np.testing.assert_allclose(found.at(row, column), q[row, column], rtol=1e-4, atol=1e-7)
-    np.testing.assert_allclose(found.totals[:3], (rows.weight @ q)[:3], rtol=1e-4)
-    assert found.beta != 1
-
-
 def test_far_from_0_the_interval_is_that_of_a_mean():
     gains = np.random.default_rng(0).normal(1.0, 0.5, size=400)
     rows = FittedLosses(2.0 + gains, np.full(400, 2.0), np.ones(400), added=1e-4)

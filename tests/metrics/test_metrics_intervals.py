@@ -7,16 +7,15 @@ from scipy.special import softmax
 
 from temperance import compare, metrics
 from temperance.data import simulate as simulate_task
+from temperance.metrics import class_bins
 from temperance.metrics.bootstrap import (
     Residuals,
     binomial_deviation,
     bootstrap,
     expected_noise,
     kept_scales,
-    norms,
     plausible_shapes,
 )
-from temperance.metrics.class_bins import ClassBins
 from temperance.metrics.decomposition import Recalibrations
 from temperance.metrics.predictions import Predictions, check_rows
 from temperance.metrics.resamples import Resamples
@@ -54,65 +53,20 @@ def test_draws_are_those_of_weighted_residuals():
     np.testing.assert_allclose(noise["x"], direct, atol=1e-6)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_noise_of_classes_is_that_of_their_residuals_in_bins(simulate, weighted):
-    probs, labels, _ = simulate(500, 3, sharpen=1.5)
-    weight = np.random.default_rng(1).uniform(0.5, 2, 500) if weighted else np.ones(500)
-    noise, mean = noise_of_classes(check_rows(probs, labels, weight), 10, Resamples(500, 300, 1))
-    index = np.clip(np.ceil(probs * 10).astype(int) - 1, 0, 9)
-    residual = np.zeros((3, 10, 500))
-    for k in range(3):
-        residual[k, index[:, k], np.arange(500)] = (labels == k) - probs[:, k]
-    residual = residual.reshape(30, 500)
-    residual -= (residual @ weight / weight.sum())[:, None]
-    factors = np.hstack(list(Resamples(500, 300, 1).blocks()))
-    direct = np.abs((residual * weight) @ factors).sum(axis=0) / (3 * weight.sum())
-    drawn = norms(noise)
-    # Small probabilities stand for their mean, which is the only difference.
-    assert np.corrcoef(drawn, direct)[0, 1] > 0.98
-    assert drawn.mean() == pytest.approx(direct.mean(), rel=0.02)
-    assert norms(mean[:, None])[0] == pytest.approx(
-        metrics.classwise_ece(probs, labels, bins=10, sample_weight=weight)
-    )
-
-
-def noise_of_classes(rows, bins, resamples):
-    """Return the noise of class bins as drawn, without its correction, and their mean residuals."""
-    found = ClassBins(rows, bins).residuals(Recalibrations(rows).shrunk())
-    plain = Residuals(found.mean, found.sums, found.fitted, found.shift)
-    return bootstrap(rows.weight, {"classes": plain}, resamples)["classes"], found.mean
-
-
-def test_the_noise_of_small_probabilities_that_do_not_vary_is_exact():
-    rng = np.random.default_rng(4)
-    labels, weight = rng.integers(3, size=80), rng.uniform(0.2, 3, 80)
-    rows = check_rows(np.full((80, 30), 1 / 30), labels, weight)
-    noise, _ = noise_of_classes(rows, 15, Resamples(80, 20, 1))
-    factors = np.hstack(list(Resamples(80, 20, 1).blocks())) * weight[:, None]
-    events = np.eye(3)[labels].T
-    share = (events - (events @ weight / weight.sum())[:, None]) @ factors / weight.sum()
-    np.testing.assert_allclose(noise[:3], share / 30, atol=1e-7)
-
-
 @pytest.mark.parametrize("n_classes", [3, 30])
-def test_the_fit_of_class_bins_is_the_change_of_the_probabilities_in_them(simulate, n_classes):
+def test_the_recalibrated_confidence_is_that_of_the_shrunk_model(simulate, n_classes):
     probs, labels, _ = simulate(300, n_classes, sharpen=2.0)
     rows = check_rows(probs, labels % 3, np.random.default_rng(3).uniform(1, 2, 300))
-    recalibrated = Recalibrations(rows).shrunk()
-    fitted = ClassBins(rows, 15).residuals(recalibrated).fitted
-    logs = np.log(np.asarray(probs, np.float64))
-    q = softmax(recalibrated.beta * logs + recalibrated.bias, axis=1)
-    index = np.clip(np.ceil(probs * 15).astype(int) - 1, 0, 14)
-    change = (rows.weight[:, None] * (q - probs)) / (n_classes * rows.total)
-    direct = [np.bincount(index[:, k], change[:, k], minlength=15) for k in range(3)]
-    direct = np.concatenate(
-        [of_class[np.bincount(index[:, k], minlength=15) > 0] for k, of_class in enumerate(direct)]
-    )
-    np.testing.assert_allclose(
-        np.sort(fitted[:-1][fitted[:-1] != 0]), np.sort(direct[direct != 0]), atol=1e-6
-    )
-    assert fitted[-1] == pytest.approx(change[:, 3:].sum(), abs=1e-6)
-    assert np.abs(fitted).sum() > 0.001
+    recalibrations = Recalibrations(rows)
+    model, precision = recalibrations._of_all_rows
+    theta = np.concatenate([[-np.log(model.beta)], model.bias])
+    log_temperature, *bias = theta * np.maximum(1 - 1 / (precision * theta**2), 0)
+    of_classes = np.zeros(n_classes)  # with 30 classes, those without labels have no bias
+    of_classes[getattr(recalibrations._family, "own", np.arange(n_classes))] = bias
+    q = softmax(np.exp(-log_temperature) * np.log(np.asarray(probs, np.float64)) + of_classes, axis=1)
+    found = recalibrations.confidence()
+    np.testing.assert_allclose(found, q[np.arange(300), rows.top], atol=1e-6)
+    assert np.abs(found - rows.confidence).max() > 0.01
 
 
 def test_the_expected_noise_of_bins_is_that_of_simulated_labels():
@@ -139,12 +93,12 @@ def test_noise_that_is_too_small_is_scaled_to_what_is_expected():
 def test_classes_that_do_not_occur_are_one_residual_and_the_error_is_the_same(simulate):
     probs, _, _ = simulate(50, 30, sharpen=1.5)
     labels = np.arange(50) % 4
-    bins = ClassBins(check_rows(probs, labels), 15)
-    assert len(bins.occurring) == 4
+    rows = check_rows(probs, labels)
+    assert len(class_bins._residuals(rows, 15)) == 4 * 15 + 1
     residual = np.eye(30)[labels] - probs
     index = np.clip(np.ceil(probs * 15).astype(int) - 1, 0, 14)
     direct = sum(np.abs(np.bincount(index[:, k], residual[:, k])).sum() for k in range(30)) / (50 * 30)
-    assert np.abs(bins.mean).sum() == pytest.approx(direct, rel=1e-10)
+    assert class_bins.classwise_error(rows, 15) == pytest.approx(direct, rel=1e-10)
 
 
 def test_the_influence_of_a_row_on_the_risk_curve_is_a_derivative(simulate):

@@ -53,8 +53,6 @@ from temperance.metrics.resamples import Resamples
 
 Single = NDArray[np.float32]
 
-_MOST_NOISE = 1 << 24  # numbers in the noise of a norm: with more residuals, fewer draws
-_FEWEST = 200
 _TINY = np.float32(1e-30)
 _NOISE_LEVEL = 0.9  # quantile of the noise above which the rest of a fit counts
 _HALVINGS = 10  # of an interval of t: the ends are exact to a thousandth of their distance
@@ -91,24 +89,19 @@ def binomial_deviation(count: Vector, probability: Vector) -> Vector:
 class Residuals:
     """Residuals of which a norm is taken: their mean, and a linear map from weights to their sums.
 
-    `fitted` is what recalibration would remove from the mean. `shift` is the constant per unit of weight that
-    `sums` leaves out of each mean. `expected` is the mean absolute noise, where it is known.
+    `fitted` is what recalibration would remove from the mean. `expected` is the mean absolute noise, where it
+    is known.
     """
 
     mean: Vector
     sums: Callable[[Any], Any]
     fitted: Vector
-    shift: Vector | float = 0.0
     expected: Vector | None = None
-
-    def most_draws(self, draws: int) -> int:
-        """Return how many draws to use: fewer for many residuals, whose norm hardly varies."""
-        return min(draws, max(_FEWEST, _MOST_NOISE // max(1, len(self.mean))))
 
     def noise(self, drawn: Single, extra: Single, total: float) -> Single:
         """Return the (D, B) noise of resamples."""
         noise = np.asarray(self.sums(drawn), np.float32)
-        noise -= np.multiply.outer(self.mean + self.shift, extra).astype(np.float32)
+        noise -= np.multiply.outer(self.mean, extra).astype(np.float32)
         noise /= total
         return noise
 
@@ -132,8 +125,7 @@ def bootstrap(
     done, total = 0, float(weight.sum())
     for drawn, extra in _random_weights(weight, resamples):
         for name, residual in residuals.items():
-            if done < residual.most_draws(resamples.draws):
-                noise[name].append(residual.noise(drawn, extra, total))
+            noise[name].append(residual.noise(drawn, extra, total))
         done += drawn.shape[1]
         if progress is not None:
             progress(done / resamples.draws)

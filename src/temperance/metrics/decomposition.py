@@ -22,7 +22,6 @@ from temperance.core.arrays import Vector
 from temperance.labels import Names
 from temperance.metrics.predictions import Predictions, check_integer, check_rows
 from temperance.metrics.recalibration import (
-    Recalibrated,
     Recalibrator,
     Recalibrators,
     effective_parameters,
@@ -239,9 +238,9 @@ class Recalibrations:
         nll, brier = self._family.losses([model], np.zeros(len(self.rows.weight), np.intp))
         return {"nll": nll, "brier": brier}, effective_parameters(precision)
 
-    def shrunk(self) -> Recalibrated:
-        """Return the probabilities after that model, without what is only noise in it."""
-        return self._family.recalibrated(self.rows.weight, shrunk(*self._of_all_rows))
+    def confidence(self) -> Vector:
+        """Return the probability of each row's top label after that model, without what is noise in it."""
+        return self._family.recalibrated(shrunk(*self._of_all_rows), self.rows.top)
 
     @cached_property
     def _of_all_rows(self) -> tuple[Recalibrator, Vector]:

@@ -3,7 +3,7 @@
     means         nll, brier and overconfidence are weighted means of one number for each row; so is, to
                   first order, aurc: intervals from variance and skewness, `mean_intervals`
     proportions   accuracy: Wilson's interval
-    norms         ece, classwise_ece and smooth_ece are norms of mean residuals: `bootstrap`
+    norms         ece and smooth_ece are norms of mean residuals: `bootstrap`
     parts         what a fit of recalibrators takes from a loss, and what it leaves: `calibration_part`
 
 The numbers of a row are computed once, and resampling needs no probabilities: `resamples` has the factors.
@@ -24,14 +24,13 @@ from temperance.metrics.bins import assign, bin_edges, check_bins
 from temperance.metrics.bootstrap import Residuals, bootstrap, expected_noise, norm_interval
 from temperance.metrics.calibration_part import fitted_losses
 from temperance.metrics.calibration_tests import Event, cumulative_of, spiegelhalter_of
-from temperance.metrics.class_bins import ClassBins
+from temperance.metrics.class_bins import classwise_error
 from temperance.metrics.cox import cox_of
 from temperance.metrics.decomposition import Recalibrations, refined
 from temperance.metrics.diagram import bin_rows
 from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
 from temperance.metrics.mean_intervals import SamplingError, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
-from temperance.metrics.recalibration import Recalibrated
 from temperance.metrics.resamples import DRAWS, Resamples
 from temperance.metrics.selective import RiskCurve
 from temperance.metrics.smooth import smooth_parts
@@ -61,15 +60,18 @@ def evaluate(
     classes: Names | None = None,
     progress: Callable[[float], None] | bool | None = True,
 ) -> Evaluation:
-    """Compute all metrics, each with an interval.
+    """Compute all metrics, with intervals.
 
     Intervals of means take the skewness of the rows into account; that of the accuracy is Wilson's.
     Calibration errors are biased upwards. Their intervals invert a test that accounts for the noise of the
     rows, from resamples with random factors, and for which probabilities a fitted recalibrator would correct,
     see `metrics.bootstrap`. They cover the error of the same bins in the population, also if that is 0, and
     contain the estimate. `debiased_ece` estimates the same number as `ece`, with an interval from its own
-    distribution. `mce` has no interval (its ends are nan): the worst bin is often the
-    one with the fewest rows, whose noise resampling cannot show.
+    distribution.
+
+    `mce` and `classwise_ece` have no interval: its ends are nan. The worst bin of `mce` is often the one with
+    the fewest rows, whose noise resampling cannot show. Most bins of `classwise_ece` have few events, and
+    intervals of the kind of `ece` contained its true value in 87 to 99.7 % of simulations instead of 95 %.
 
     The intervals of the calibration and refinement parts come from a likelihood ratio, which accounts for the
     fit of the recalibrators. They are about the best temperature with class biases, and may end well above
@@ -154,7 +156,8 @@ class Scorer:
         resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
         if self._resamples != resamples:
             self._resamples = resamples
-        estimates |= self._norms(rows, recalibrations.shrunk(), self._resamples, progress)
+        change = recalibrations.confidence() - rows.confidence
+        estimates |= self._norms(rows, change, self._resamples, progress)
         return Evaluation(
             {name: estimates[name] for name in METRICS},
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
@@ -164,28 +167,22 @@ class Scorer:
     def _norms(
         self,
         rows: Predictions,
-        recalibrated: Recalibrated,
+        change: Vector,
         resamples: Resamples,
         progress: Callable[[float], None] | None,
     ) -> dict[str, Estimate]:
-        """Return the calibration errors."""
-        change = recalibrated.at(np.arange(len(rows.top)), rows.top) - rows.confidence
-        smooth, grid = smooth_parts(rows, change)
-        residuals = {
-            "ece": _in_bins(rows, change, self.bins),
-            "classwise_ece": ClassBins(rows, self.bins).residuals(recalibrated),
-            "smooth_ece": grid,
-        }
+        """Return the calibration errors, given what recalibration adds to the confidence of each row."""
+        diagram, in_bins = bin_rows(rows, self.bins), _in_bins(rows, change, self.bins)
+        smooth, on_grid = smooth_parts(rows, change)
+        residuals = {"ece": in_bins, "smooth_ece": on_grid}
         noise = bootstrap(rows.weight, residuals, resamples, progress)
-        values = {name: float(np.abs(residuals[name].mean).sum()) for name in ("ece", "classwise_ece")}
+        values = {"ece": float(np.abs(in_bins.mean).sum()), "smooth_ece": smooth}
         found = {
             name: norm_interval(value, residuals[name], noise[name], self.confidence)
-            for name, value in (values | {"smooth_ece": smooth}).items()
+            for name, value in values.items()
         }
-        diagram = bin_rows(rows, self.bins)
-        found["debiased_ece"] = debiased_interval(
-            diagram, residuals["ece"].fitted, noise["ece"], self.confidence
-        )
+        found["debiased_ece"] = debiased_interval(diagram, in_bins.fitted, noise["ece"], self.confidence)
+        found["classwise_ece"] = Estimate(classwise_error(rows, self.bins), np.nan, np.nan)
         found["mce"] = Estimate(float(np.abs(diagram.gap).max()), np.nan, np.nan)
         return found
 

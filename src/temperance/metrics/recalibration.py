@@ -118,24 +118,11 @@ def shrunk(model: Recalibrator, precision: Vector) -> Recalibrator:
     return Recalibrator(float(np.exp(-theta[0])), theta[1:])
 
 
-@dataclass(frozen=True, eq=False)
-class Recalibrated:
-    """Recalibrated probabilities q, one at a time, and the weighted sum of those of each class.
-
-    `bias` has an entry for each class. `totals` are those of classes that occur; others may be 0.
-    """
-
-    logs: Floats
-    beta: float
-    bias: Vector
-    log_sums: Vector
-    totals: Vector
-
-    def at(self, row: Indices, column: Indices) -> Vector:
-        """Return q of these rows and classes."""
-        odds = self.beta * self.logs[row, column].astype(np.float64) + self.bias[column]
-        probs: Vector = np.exp(odds - self.log_sums[row])
-        return probs
+def probabilities_of(logs: Floats, column: Indices, beta: float, bias: Vector, log_sums: Vector) -> Vector:
+    """Return q of one class of each row, with the bias of that class, given log sum exp u of the row."""
+    odds = beta * logs[np.arange(len(column)), column].astype(np.float64) + bias
+    probs: Vector = np.exp(odds - log_sums)
+    return probs
 
 
 Recalibrators = tuple[Recalibrator, Recalibrator]
@@ -170,13 +157,12 @@ class Recalibration:
         """Return the information on log T and on each bias."""
         return parameter_precision(self.rows, weight, model)
 
-    def recalibrated(self, weight: Vector, model: Recalibrator) -> Recalibrated:
-        """Return the probabilities after a model."""
-        log_sums, totals = np.empty(len(weight)), np.zeros(self.n_classes)
-        for block in cached_slices(len(weight), self.n_classes):
-            odds, sums, log_sums[block] = model.odds(self.logs[block])
-            totals += (weight[block] / sums) @ odds
-        return Recalibrated(self.logs, model.beta, model.bias, log_sums, totals)
+    def recalibrated(self, model: Recalibrator, column: Indices) -> Vector:
+        """Return the probability of one class of each row after a model."""
+        log_sums = np.empty(len(column))
+        for block in cached_slices(len(column), self.n_classes):
+            *_, log_sums[block] = model.odds(self.logs[block])
+        return probabilities_of(self.logs, column, model.beta, model.bias[column], log_sums)
 
 
 def fit_bias(

@@ -15,7 +15,6 @@ import numpy as np
 from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.metrics.recalibration import (
-    Recalibrated,
     Recalibration,
     Recalibrator,
     Recalibrators,
@@ -23,6 +22,7 @@ from temperance.metrics.recalibration import (
     fit_temperature,
     losses_of_parts,
     parameter_precision,
+    probabilities_of,
 )
 from temperance.metrics.series_rows import SeriesRows
 
@@ -64,16 +64,15 @@ class VocabularyRecalibration:
         at_merged = Recalibrator(1.0, np.append(model.bias, 0.0))
         return parameter_precision(merged, weight, at_merged)[:-1]
 
-    def recalibrated(self, weight: Vector, model: Recalibrator) -> Recalibrated:
-        """Return the probabilities after a model; totals are those of classes with a bias."""
-        bias, totals = np.zeros((2, self.logs.shape[1]))
+    def recalibrated(self, model: Recalibrator, column: Indices) -> Vector:
+        """Return the probability of one class of each row after a model."""
         _, (others, *_) = self.rows.sums_near(model.beta)
-        odds, sums, log_sums = model.odds(self.rows.own)
+        *_, log_sums = model.odds(self.rows.own)
         with np.errstate(divide="ignore"):
             log_totals = np.logaddexp(log_sums, np.log(np.maximum(others, 0)))
+        bias = np.zeros(self.logs.shape[1])
         bias[self.own] = model.bias
-        totals[self.own] = (weight / sums * np.exp(log_sums - log_totals)) @ odds
-        return Recalibrated(self.logs, model.beta, bias, log_totals, totals)
+        return probabilities_of(self.logs, column, model.beta, bias[column], log_totals)
 
     def _merged(self, beta: float) -> Floats:
         """Return beta l of the classes with biases, and the log of the sum of exp(beta l) of all others."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from markupsafe import Markup
 
 from temperance.comparison import UNCALIBRATED, Comparison, MethodResult
@@ -40,7 +42,7 @@ def _about(comparison: Comparison) -> str:
     first = comparison.results[UNCALIBRATED].scores
     return (
         f"{first.n_rows} rows, {first.n_classes} classes, {first.bins} bins, scores from "
-        f"{comparison.judged_on}. Below each value: its {100 * first.confidence:g} % interval."
+        f"{comparison.judged_on}. Below a value: its {100 * first.confidence:g} % interval."
     )
 
 
@@ -88,5 +90,5 @@ def _count(value: float) -> str:
 def _score(estimate: Estimate, scale: float, main: bool) -> Markup:
     digits = 4 if scale == 1 else 2
     value, low, high = (f"{scale * x:.{digits}f}" for x in (estimate.value, estimate.low, estimate.high))
-    interval = element("small", f"{low} .. {high}")
-    return element("td", value, interval, data_value=str(estimate.value), class_=_class(main))
+    interval = [] if isnan(estimate.low) else [element("small", f"{low} .. {high}")]
+    return element("td", value, *interval, data_value=str(estimate.value), class_=_class(main))
