@@ -1,6 +1,7 @@
-"""The buffers of a prediction are kept for the next one of the same thread, and change no result."""
+"""The buffers of a pass are kept for the next one, one for each core, and change no result."""
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ TASK = simulate(n_rows=3000, n_classes=10, random_state=0)
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    blocks._kept.scratch = None
+    blocks._kept.free.clear()
 
 
 def scratch_of(values):
@@ -44,10 +45,39 @@ def test_a_pass_inside_another_has_buffers_of_its_own():
     assert used[0] is not used[1]
 
 
-def test_every_thread_has_buffers_of_its_own():
+def test_threads_at_the_same_time_have_buffers_of_their_own():
+    both_inside = Barrier(2, timeout=10)
+
+    def scratch_while_another_thread_works(_):
+        used = []
+
+        def work(z, i, j, scratch):
+            both_inside.wait()
+            used.append(scratch)
+
+        for_each_block(TASK.logits, work)
+        return used[0]
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(scratch_while_another_thread_works, range(2))
+    assert one is not other
+
+
+def test_one_thread_after_another_uses_the_same_buffers():
     own = scratch_of(TASK.logits)
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(scratch_of, TASK.logits).result() is not own
+        assert pool.submit(scratch_of, TASK.logits).result() is own
+
+
+def test_the_blocks_of_a_large_array_use_kept_buffers_too():
+    large = np.zeros((60_000, 10), np.float32)  # three blocks
+    assert scratch_of(large) is scratch_of(large)
+
+
+def test_no_more_buffers_are_kept_than_there_are_cores():
+    for _ in range(blocks.turns.number + 2):
+        blocks._kept.give_back(Scratch(2, 2, np.dtype(np.float32)))
+    assert len(blocks._kept.free) == blocks.turns.number
 
 
 def test_a_pass_that_fails_keeps_nothing():
@@ -57,17 +87,16 @@ def test_a_pass_that_fails_keeps_nothing():
     scratch_of(TASK.logits)
     with pytest.raises(ZeroDivisionError):
         for_each_block(TASK.logits, fail)
-    assert blocks._kept.scratch is None
+    assert blocks._kept.free == []
 
 
 def test_no_more_than_one_block_is_kept():
     large = np.zeros((300_000, 10), np.float32)  # 12 MB
     calibrator = temperance.TemperatureScaling().fit(TASK.logits, TASK.labels)
     calibrator.predict_proba(large)
-    kept = blocks._kept.scratch
-    assert kept is None or kept.d.nbytes <= blocks.BLOCK_BYTES
     calibrator.predict_proba(TASK.logits)
-    assert blocks._kept.scratch.d.nbytes <= blocks.BLOCK_BYTES
+    assert blocks._kept.free
+    assert all(kept.d.nbytes <= blocks.BLOCK_BYTES for kept in blocks._kept.free)
 
 
 @pytest.mark.parametrize("key", ["ts", "hts", "mono", "bayes"])
@@ -76,7 +105,7 @@ def test_no_earlier_prediction_changes_a_later_one(key):
     inputs = [TASK.logits, TASK.logits.astype(np.float32), TASK.logits.astype(np.float16), -TASK.logits]
     expected = []
     for logits in inputs:
-        blocks._kept.scratch = None
+        blocks._kept.free.clear()
         expected.append(calibrator.predict_proba(logits).tobytes())
     masked = TASK.logits.copy()
     masked[::2, 3] = -np.inf
@@ -87,9 +116,10 @@ def test_no_earlier_prediction_changes_a_later_one(key):
         assert first.tobytes() == bits
 
 
-def test_a_fit_keeps_its_own_gaps():
+def test_the_gaps_of_a_fit_do_not_stay_with_the_buffers():
     gaps = {}
     scratch = []
-    for_each_block(TASK.logits, lambda z, i, j, used: scratch.append(used), gaps)
-    assert blocks._kept.scratch is None
-    assert isinstance(scratch[0], Scratch)
+    for_each_block(TASK.logits, lambda z, i, j, used: scratch.append((used, used.gaps)), gaps)
+    assert scratch[0][1] is gaps
+    assert scratch[0][0].gaps is None
+    assert scratch_of(TASK.logits) is scratch[0][0]

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from threading import Lock, local
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats
+from temperance.core.turns import available_cores, turns
 from temperance.errors import InputError, excerpt
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they gain from the cache.
@@ -45,9 +46,7 @@ def number_of_threads() -> int:
     set_by_user = os.environ.get("TEMPERANCE_THREADS", "")
     if set_by_user:
         return _threads_of(set_by_user)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return available_cores()
 
 
 def _threads_of(text: str) -> int:
@@ -106,7 +105,7 @@ class Scratch:
     ) -> None:
         self._shape = (max(n_rows, FEWEST_ROWS), n_classes)
         self._dtype = dtype
-        self._gaps, self._start = gaps, 0
+        self.gaps, self._start = gaps, 0
         # No cached properties: their lock takes longer than a row with few classes.
         self._read: Floats | None = None
         self._d: Floats | None = None
@@ -132,13 +131,13 @@ class Scratch:
 
     def kept_gaps(self, compute: Callable[[Floats], None]) -> Floats:
         """Return the gaps of the present block, which `compute` writes at the first pass if they are kept."""
-        if self._gaps is None:
+        if self.gaps is None:
             compute(self.d)
             return self.d
-        if self._start not in self._gaps:
-            self._gaps[self._start] = self._buffer()
-            compute(self._gaps[self._start])
-        return self._gaps[self._start]
+        if self._start not in self.gaps:
+            self.gaps[self._start] = self._buffer()
+            compute(self.gaps[self._start])
+        return self.gaps[self._start]
 
     def _buffer(self) -> Floats:
         n_rows, n_classes = self._shape
@@ -173,17 +172,33 @@ class Scratch:
         return target
 
 
-class _Kept(local):
-    """The scratch of a thread's last prediction: the system must clear and map new memory for each."""
+class _Kept:
+    """The scratch of past passes, one for each core: new memory has to be mapped and cleared by the system.
 
-    scratch: Scratch | None = None
+    Any thread may take one. Each step is a single call to a list, which threads cannot divide.
+    """
 
-    def take(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Scratch:
-        """Return the scratch if it fits, else a new one; it is not kept until `scratch` is set again."""
-        kept, self.scratch = self.scratch, None
-        if kept is not None and kept.fits(n_rows, n_classes, dtype):
-            return kept
-        return Scratch(n_rows, n_classes, dtype)
+    def __init__(self) -> None:
+        self.free: list[Scratch] = []
+
+    def take(
+        self, n_rows: int, n_classes: int, dtype: np.dtype[Any], gaps: KeptGaps | None = None
+    ) -> Scratch:
+        """Return the scratch last given back, if it fits, else a new one."""
+        try:
+            kept = self.free.pop()
+        except IndexError:
+            return Scratch(n_rows, n_classes, dtype, gaps)
+        if not kept.fits(n_rows, n_classes, dtype):
+            return Scratch(n_rows, n_classes, dtype, gaps)
+        kept.gaps = gaps
+        return kept
+
+    def give_back(self, scratch: Scratch) -> None:
+        """Keep a scratch, without the gaps of its fit, unless there is one for each core."""
+        scratch.gaps = None
+        if len(self.free) < turns.number:
+            self.free.append(scratch)
 
 
 _kept = _Kept()
@@ -228,11 +243,12 @@ def read_blocks(
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = size or block_rows(n_classes, dtype.itemsize)
-    scratch = Scratch(min(size, n_rows), n_classes, dtype, gaps)
+    scratch = _kept.take(min(size, n_rows), n_classes, dtype, gaps)
     for rows in row_slices(n_rows, size)[lane::lanes]:
         with np.errstate(all="ignore"):
             block = scratch.block(values, rows.start, rows.stop)
         yield block, rows.start, rows.stop, scratch
+    _kept.give_back(scratch)
 
 
 def _lane(
@@ -299,12 +315,10 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork, gaps: KeptGaps | 
     dtype = working_dtype(values)
     size = block_rows(n_classes, dtype.itemsize)
     if n_rows <= size:  # with as little Python as possible: a service asks for one row at a time
-        of_fit = gaps is not None
-        scratch = Scratch(n_rows, n_classes, dtype, gaps) if of_fit else _kept.take(n_rows, n_classes, dtype)
+        scratch = _kept.take(n_rows, n_classes, dtype, gaps)
         with np.errstate(all="ignore"):
             work(scratch.block(values, 0, n_rows), 0, n_rows, scratch)
-        if not of_fit:
-            _kept.scratch = scratch
+        _kept.give_back(scratch)
         return
     lanes = min(number_of_threads(), -(-n_rows // size))
     streams = [_lane(values, size, lane, lanes, work, gaps) for lane in range(lanes)]

@@ -15,6 +15,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.one_row import OneRow
 from temperance.core.ops import Array
 from temperance.core.small_rows import LongWayError, SmallRows, are_small
+from temperance.core.turns import turns
 from temperance.errors import InputError
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
@@ -45,9 +46,10 @@ def apply_to_rows(model: Model, method: str, values: NDArray[Any] | BFloat16) ->
             return _compute_small(model, method, values)
         except LongWayError:
             pass
-    rows = LogitRows(values, inspect=inspector(values))
-    result = _compute(model, method, rows)
-    rows.check()  # TS needs no row for its temperature, but invalid rows must still raise
+    with turns:
+        rows = LogitRows(values, inspect=inspector(values))
+        result = _compute(model, method, rows)
+        rows.check()  # TS needs no row for its temperature, but invalid rows must still raise
     return result
 
 
