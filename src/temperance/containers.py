@@ -235,7 +235,8 @@ def _refuse(values: Any) -> None:
             "the numbers must be in memory here; found a Dask collection. Pass its .compute(), or that of "
             "the part needed."
         )
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    masked = sys.modules.get("numpy.ma")  # without it, there are no masks, and importing it takes long
+    if masked is not None and isinstance(values, masked.MaskedArray) and masked.is_masked(values):
         raise InputError(
             "arrays must not be masked, since NumPy's mask would be lost. Drop the masked rows, or mark an "
             "impossible class by the logit -inf: logits.filled(-np.inf)."

@@ -131,5 +131,6 @@ def load(path: str | Path) -> Predictor:
     """
     reader = ModelReader(Document(path))
     key = reader.method(STORED_METHODS)
-    name, formula = STORED_METHODS[key]
+    method = STORED_METHODS[key]
+    name, formula = method.name, method.formula
     return Predictor(reader.model(key, name, formula, reader.options()))

@@ -69,8 +69,8 @@ def test_beyond_the_limits_temperature_is_constant_and_derivatives_are_zero(link
 @EACH_LINK
 def test_no_predictor_overflows(link):
     with np.errstate(all="raise", under="ignore"):
-        got = link.beta(np.array([-1e300, -800.0, -1e-300, 0.0, 1e-300, 800.0, 1e300]))
-    assert all(np.all(np.isfinite(x)) for x in vars(got).values())
+        found = link.beta(np.array([-1e300, -800.0, -1e-300, 0.0, 1e-300, 800.0, 1e300]))
+    assert all(np.all(np.isfinite(x)) for x in found)
 
 
 @EACH_KIND

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +26,7 @@ TEMPERATURE_MAX = 1e6
 _LARGEST_LOG = 50.0  # keeps exp from overflowing; far beyond the limits above
 
 
-@dataclass(frozen=True)
-class Beta:
+class Beta(NamedTuple):
     """The inverse temperature, and its derivative with respect to a."""
 
     value: Vector
@@ -63,7 +63,6 @@ class Link(ABC):
         return Beta(beta, np.where((self.lower < T) & (self.upper > T), self.slope(a, beta), 0.0))
 
 
-@dataclass(frozen=True)
 class Softplus(Link):
     """T = log(1 + exp(a))."""
 
@@ -83,7 +82,6 @@ class Softplus(Link):
         return float(temperature + np.log(-np.expm1(-temperature)))
 
 
-@dataclass(frozen=True)
 class Log(Link):
     """T = exp(a)."""
 
