@@ -343,7 +343,7 @@ def test_the_summary_says_what_the_rows_added_to_the_prior(cal):
     assert "tau scales its variance" in text.replace("\n  ", " ")
     blocks = (("level", 1), ("shape", 4), ("class temperature", 5), ("map", 8))
     for (name, size), tau in zip(blocks, cal.taus_, strict=True):
-        assert re.search(rf"{name}: \d\.\d of {size} parameters, tau = {tau:.3g}\n", text)
+        assert re.search(rf"{name}: \d\.\d of {size}, tau = {tau:.3g}\n", text)
     used = [float(x) for x in re.findall(r": (\d\.\d) of", text)]
     np.testing.assert_allclose(used, cal.effective_parameters_, atol=0.051)
     low, middle, high = cal.temperature_quantiles_

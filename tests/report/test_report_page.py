@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from temperance import compare
 from temperance.comparison import learning_curve
 from temperance.data import simulate
+from temperance.metrics import Estimate
 from temperance.report import Source, render_report, write_report
+from temperance.report.methods_table import methods_table
 
 SECTIONS = [
     "verdict",
@@ -138,6 +141,18 @@ def test_the_table_shows_the_numbers_of_the_comparison(comparison, html):
         assert f">{scores['nll'].value:.4f}<" in row
         assert ("recommended" in row) == (name == comparison.recommended)
         assert row.count("<td") == html.count("data-sort") - 1, "a cell for each heading"
+
+
+def test_the_small_errors_of_many_classes_have_two_digits_and_no_interval_no_text(comparison):
+    small = Estimate(1.234e-4, np.nan, np.nan)
+    results = {
+        name: replace(one, scores=replace(one.scores, estimates={**one.scores, "classwise_ece": small}))
+        for name, one in comparison.results.items()
+    }
+    shown = str(methods_table(replace(comparison, results=results)))
+    assert shown.count(">0.0123</td>") == len(results)
+    for one in results.values():
+        assert f">{100 * one.scores['accuracy'].value:.2f}<small>" in shown
 
 
 def test_the_page_has_the_verdict_and_its_reason(comparison, page):

@@ -380,5 +380,5 @@ class TemperatureCalibrator(Calibrator):
             )
         s = self.solution_
         lines.append(f"{loss} of the calibration rows: {s.value:.4f}")
-        lines.append(f"solver: {s.message} after {s.iterations} iterations, {s.passes} passes over the rows")
+        lines.append(f"solver: {s.summary}")
         return "\n".join(lines)

@@ -169,7 +169,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         K, n_shifts = self.n_classes_, int(np.count_nonzero(self.class_shift_))
         sizes = dict(zip(BLOCKS, (1, SIZE - 1, n_shifts, len(KNOTS) - 1, K, K * K), strict=True))
         for name, tau, used in zip(self._blocks(), self.taus_, self.effective_parameters_, strict=True):
-            lines.append(f"  {name}: {used:.1f} of {sizes[name]} parameters, tau = {tau:.3g}")
+            lines.append(f"  {name}: {used:.1f} of {sizes[name]}, tau = {tau:.3g}")
         terms = ("b", *(f"w, {feature}" for feature in SHAPE_FEATURES))
         for name, value, error in zip(terms, self.coefficients_, errors, strict=True):
             lines.append(f"  {name}: {value:+.3f} \u00b1 {error:.2g}")

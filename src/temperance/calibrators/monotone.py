@@ -104,7 +104,7 @@ class MonotoneScaling(Calibrator):
                 f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
                 *map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"]),
                 f"penalised NLL of the calibration rows: {s.value:.4f}",
-                f"solver: {s.message} after {s.iterations} iterations, {s.passes} passes over the rows",
+                f"solver: {s.summary}",
             ]
         )
 

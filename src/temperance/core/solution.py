@@ -65,6 +65,11 @@ class Solution:
         """Solver and status in words: "converged" for the usual end."""
         return str(self.status) if self.solver is Solver.FISHER else f"{self.solver}: {self.status}"
 
+    @property
+    def summary(self) -> str:
+        """The message, and how much work it took."""
+        return f"{self.message} (iterations: {self.iterations}, passes over the rows: {self.passes})"
+
 
 def parse_message(message: str, *, converged: bool) -> tuple[Solver, Status]:
     """Return solver and status from the message in a file; an unknown message gives the plain status."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isnan
+from statistics import median
 
 from markupsafe import Markup
 
@@ -19,6 +20,7 @@ _COLUMNS = (
     ("classwise_ece", "class-wise ECE %", 100),
     ("accuracy", "accuracy %", 100),
 )
+_SMALL_PERCENTAGE = 0.1  # two decimals show less than two digits of it
 
 
 def methods_table(comparison: Comparison) -> Markup:
@@ -68,7 +70,8 @@ def _row(comparison: Comparison, result: MethodResult) -> Markup:
     mark = element("span", "recommended", class_="tag") if chosen else ""
     cells = [element("th", result.method, mark, scope="row", data_value=result.method)]
     cells.append(_number(result.n_parameters, _count(result.n_parameters)))
-    cells += [_score(result.scores[key], scale, key in _MAIN) for key, _, scale in _COLUMNS]
+    for key, _, scale in _COLUMNS:
+        cells.append(_score(result.scores[key], scale, _digits(comparison, key, scale), key in _MAIN))
     if comparison.decision_changes:
         cells.append(_number(result.changed_share, f"{100 * result.changed_share:.2f}"))
     for metric in comparison.outside_metrics:
@@ -87,8 +90,13 @@ def _count(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
 
 
-def _score(estimate: Estimate, scale: float, main: bool) -> Markup:
-    digits = 4 if scale == 1 else 2
+def _digits(comparison: Comparison, key: str, scale: float) -> int:
+    """Return how many decimals a column has: more for small percentages, as of each of many classes."""
+    middle = median(result.scores[key].value for result in comparison.results.values())
+    return 4 if scale == 1 or scale * middle < _SMALL_PERCENTAGE else 2
+
+
+def _score(estimate: Estimate, scale: float, digits: int, main: bool) -> Markup:
     value, low, high = (f"{scale * x:.{digits}f}" for x in (estimate.value, estimate.low, estimate.high))
     interval = [] if isnan(estimate.low) else [element("small", f"{low} .. {high}")]
     return element("td", value, *interval, data_value=str(estimate.value), class_=_class(main))
