@@ -189,6 +189,12 @@ def test_numbers_that_no_fit_can_give_are_refused(saved, refused, method, name, 
     refused(_with(saved(method), name, value), message)
 
 
+def test_a_scale_of_inputs_just_above_its_limit_is_read(saved, tmp_path):
+    path = tmp_path / "cal.json"
+    path.write_text(json.dumps(_with(saved("pts"), "input_scale", [1.05e-100] * 4)))
+    assert (temperance.load(path).input_scale_ == 1.05e-100).all()
+
+
 @pytest.mark.parametrize("method", ["ts", "bts", "hnlts"])
 def test_standard_errors_are_checked_like_the_parameters(saved, refused, method):
     for name in saved(method)["standard_errors"]:

@@ -224,3 +224,13 @@ def test_the_settings_are_those_of_the_paper(task, monkeypatch):
     assert found.iterations == epochs < 200
     assert abs(found.parameters - start) > 1e-4
     np.testing.assert_allclose(found.parameters, theta.detach().numpy(), rtol=1e-9)
+
+
+def test_a_loss_that_falls_by_a_ten_thousandth_and_no_more_has_not_improved():
+    plateau = descent._Plateau(1.0)
+    plateau.step(1.0)
+    for _ in range(descent.PATIENCE):
+        plateau.step(1.0 - descent.IMPROVEMENT)
+    assert plateau.rate == 1.0
+    plateau.step(1.0 - descent.IMPROVEMENT)
+    assert plateau.rate == 0.1

@@ -69,3 +69,14 @@ def test_an_impossible_class_takes_no_part(matrix):
     np.testing.assert_allclose(
         with_mask.left_out(theta, covariances[1]), without.left_out(THETA, covariances[0]), rtol=1e-9
     )
+
+
+@pytest.mark.parametrize("interacting", [False, True])
+def test_a_block_has_room_for_the_derivatives_of_its_rows(monkeypatch, interacting):
+    rows = LogitRows(RNG.normal(size=(4, 40)), np.arange(4))
+    objective = ClassBiasLikelihood(rows, interacting)
+    widths = []
+    monkeypatch.setattr(rows, "sum", lambda work, width: widths.append(width))
+    objective.left_out(np.zeros(objective.n_parameters), np.ones(objective.n_parameters))
+    # Of each class by each parameter, or else a few arrays of a number for each class.
+    assert widths == [40 * (objective.n_parameters - 1) if interacting else 40 * 8]

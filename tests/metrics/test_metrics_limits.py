@@ -1,14 +1,18 @@
 """Limits that are documented: levels, p-values in words, temperatures and classes of a recalibration."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
 from temperance import InputError
 from temperance.core.logit_rows import LogitRows
-from temperance.metrics import evaluate
+from temperance.metrics import cox, evaluate, resamples
 from temperance.metrics.bootstrap import plausible_shapes
 from temperance.metrics.calibration_tests import verdict
+from temperance.metrics.evaluation import Scorer
+from temperance.metrics.predictions import check_rows
 from temperance.metrics.recalibration import Recalibrator, fit_temperature
 from temperance.metrics.vocabulary import VocabularyRecalibration, open_recalibration
 
@@ -94,3 +98,31 @@ def test_an_impossible_label_leaves_the_calibration_part_open():
     labels[0] = 1
     found = evaluate(probs, labels, draws=10, progress=False)["nll_calibration"]
     assert (found.low, found.high) == (0.0, np.inf)
+
+
+def test_a_maximum_that_the_steps_do_not_reach_has_no_position(monkeypatch):
+    monkeypatch.setattr(sys.modules["temperance.metrics.cox"], "_STEPS", 0)
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 200)
+    found = cox(np.column_stack([1 - p, p]), rng.uniform(size=200) < p)
+    assert np.isnan(
+        [found.slope.value, found.slope_error, found.intercept.value, found.intercept_error]
+    ).all()
+    assert found.statistic == 0
+
+
+@pytest.mark.parametrize(("room", "kept"), [(50 * 20, True), (50 * 20 - 1, False)])
+def test_as_many_factors_as_there_is_room_for_are_kept(monkeypatch, room, kept):
+    monkeypatch.setattr(resamples, "_MOST_KEPT", room)
+    drawn = resamples.Resamples(50, 20, 1)
+    assert (next(drawn.blocks()) is next(drawn.blocks())) == kept
+
+
+def test_random_states_give_resamples_of_their_own():
+    rows = check_rows(np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([0, 1]))
+    seeds = set()
+    for random_state in range(150):
+        scorer = Scorer(15, 0.95, 1, random_state)
+        scorer.evaluate(rows)
+        seeds.add(scorer._resamples.seed)
+    assert len(seeds) == 150

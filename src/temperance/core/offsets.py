@@ -157,4 +157,4 @@ class OffsetLogLikelihood(LogLikelihood):
 
 def row_outer(a: Floats, x: Floats) -> Floats:
     """Return the products x_j a_k of each row, as one row of J K numbers."""
-    return (x[:, :, None] * a[:, None, :]).reshape(len(a), -1)
+    return (x[:, :, None] * a[:, None, :]).reshape(len(a), x.shape[1] * a.shape[1])
