@@ -17,7 +17,7 @@ help:
 	@echo "docs   build the documentation in build/docs, check its links"
 	@echo "check  run lint, types, the built wheel in an empty environment, the report in Chromium, docs, tests"
 	@echo "coverage  run the tests and measure coverage (half as long again)"
-	@echo "coverage-of-intervals  measure how often intervals contain the truth (three hours), write docs/coverage.md"
+	@echo "coverage-of-intervals  measure how often intervals contain the truth (an hour and a half), write docs/coverage.md"
 	@echo "wheel  build the wheel and the source archive, test each in an empty environment"
 	@echo "extras  test the wheel with each extra alone (long: each has its own environment)"
 	@echo "oldest  run the core tests with the oldest versions that pyproject.toml allows"

@@ -28,11 +28,10 @@ from temperance.metrics.predictions import check_rows
 from temperance.metrics.resamples import DRAWS
 
 ROOT = Path(__file__).resolve().parents[1]
-SIZES, CLASSES = (200, 1000, 5000), (2, 4, 20)
+SIZES, CLASSES = (200, 1000), (2, 4, 20)
 NAMES = (*(name for name in METRICS if name not in ("mce", "classwise_ece")), NLL_GAIN)
 LEVEL = 0.95
 AT_ONCE = 100  # simulations of a round
-TOGETHER = ((200, 1000), (5000,))  # sizes whose rounds alternate
 
 
 def intervals(scorer, probs, rival, labels):
@@ -114,15 +113,14 @@ class Study:
     def __init__(self, store):
         self.store = store
         self.fits = list(product(coverage_fits.METHODS, coverage_fits.SIZES, coverage_fits.CLASSES))
-        self.groups = [list(product(sizes, CLASSES, SCENARIOS)) for sizes in TOGETHER]
+        self.cells = list(product(SIZES, CLASSES, SCENARIOS))
         self._scorers = {n_rows: Scorer(BINS, LEVEL, DRAWS, 0) for n_rows in SIZES}
 
     def run(self, simulations):
-        """Add what is missing, a round for all cells of a group at a time."""
-        for group in ([*self.fits, *self.groups[0]], *self.groups[1:]):
-            for stop in range(AT_ONCE, simulations + AT_ONCE, AT_ONCE):
-                for cell in group:
-                    self._add(cell, min(stop, simulations))
+        """Add what is missing, a round for all cells at a time."""
+        for stop in range(AT_ONCE, simulations + AT_ONCE, AT_ONCE):
+            for cell in (*self.fits, *self.cells):
+                self._add(cell, min(stop, simulations))
 
     def _add(self, cell, stop):
         done = (self.store.read(cell) or {"n": 0})["n"]
@@ -139,7 +137,7 @@ class Study:
 
     def page(self):
         """Return the page from what is done."""
-        done = self.store.all([cell for cells in self.groups for cell in cells])
+        done = self.store.all(self.cells)
         truths = {key: truths_of(self.store, *key) for key in {cell[1:] for cell in done}}
         return page(done, truths, self.store.all(self.fits), NAMES)
 

@@ -12,7 +12,7 @@ decomposition     `decompose`, and `nll_calibration`, `nll_refinement`, `brier_c
 tests             `spiegelhalter`, `cox`, `cumulative_differences`: is it calibrated? A `CalibrationTest`
                   with a p-value
 figures           `reliability`: the bins of a reliability diagram
-all at once       `evaluate`: every metric with an interval, and the tests
+all at once       `evaluate`: the metrics with their intervals, and the tests
 ================= ===================================================================================
 
 Other libraries have some of these. relplot requires pandas, seaborn and matplotlib; probmetrics, netcal and
