@@ -1,6 +1,7 @@
 """`temperance.serving`: bit-identical to the estimator, with NumPy alone, and immutable."""
 
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -90,6 +91,37 @@ def test_it_imports_little_else(stored):
     unwanted += ("numpy.ma", "temperance.formulas.network", "temperance.formulas.ensemble")
     assert not [name for name in modules if name.startswith(unwanted)]
     assert len(modules) < 70, len(modules)
+
+
+def test_a_prediction_imports_nothing(stored):
+    """A process that is forked while another thread imports would wait for that import for ever."""
+    code = (
+        "import sys, numpy\n"
+        "from temperance import serving\n"
+        "for path in sys.argv[1:]:\n"
+        "    predictor = serving.load(path)\n"
+        "    before = set(sys.modules)\n"
+        "    for rows in (1, 5, 200_000):\n"
+        "        predictor.predict_proba(numpy.zeros((rows, 5)))\n"
+        "        predictor.transform(numpy.zeros((rows, 5), numpy.float32).tolist())\n"
+        "    assert set(sys.modules) == before, set(sys.modules) - before\n"
+    )
+    files = [str(stored(key)) for key in METHODS]
+    environment = {**os.environ, "TEMPERANCE_THREADS": "2"}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code, *files], check=True, env=environment)
+
+
+def test_columns_in_another_order_are_refused(stored, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(TASK.logits, columns=list("abcde"))
+    calibrator = temperance.TemperatureScaling().fit(frame, TASK.labels)
+    calibrator.save(tmp_path / "named.json")
+    predictor = serving.load(tmp_path / "named.json")
+    assert predictor.predict_proba(frame).tobytes() == calibrator.predict_proba(frame).tobytes()
+    with pytest.raises(InputError, match="another order"):
+        predictor.predict_proba(frame[list("edcba")])
+    unnamed = serving.load(stored("ts"))
+    assert unnamed.predict_proba(frame).shape == (len(frame), 5)
 
 
 def test_it_cannot_be_changed_and_says_what_it_is(stored):

@@ -17,6 +17,7 @@ from temperance.formulas.applying import apply, apply_to_rows
 from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import Model, TemperatureFormula
 from temperance.formulas.table import STORED_METHODS
+from temperance.frames import check_column_names
 from temperance.stored.document import Document
 from temperance.stored.model_reading import ModelReader
 from temperance.validation import InputError, warn_of_probabilities
@@ -106,6 +107,8 @@ class Predictor:
         if is_matrix(logits, self.n_classes):
             warn_of_probabilities(logits)
             return apply_to_rows(self.model, method, logits)
+        if self.class_names is not None:
+            check_column_names(self.class_names, logits, names="predictor.class_names")
         return apply(self.model, method, logits)
 
     def __repr__(self) -> str:

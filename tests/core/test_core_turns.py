@@ -3,7 +3,7 @@
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from threading import Lock, Thread, get_ident
 from time import sleep
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 
 import temperance
 from temperance.core import turns as module
-from temperance.core.turns import Turns, available_cores
+from temperance.core.turns import Turns, available_cores, run_together
 from temperance.data import simulate
 
 
@@ -94,3 +94,40 @@ def test_many_threads_give_the_bits_of_one():
     with ThreadPoolExecutor(8) as pool:
         found = [probs.tobytes() for probs in pool.map(calibrator.predict_proba, parts)]
     assert found == expected
+
+
+def test_calls_run_together_each_in_a_thread_and_the_first_in_this_one():
+    threads = [None] * 3
+
+    def note(i):
+        threads[i] = get_ident()
+
+    run_together([lambda i=i: note(i) for i in range(3)])
+    assert threads[0] == get_ident()
+    assert None not in threads[1:]
+    assert get_ident() not in threads[1:]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_failure_in_any_thread_is_raised_after_the_others_have_ended(which):
+    ended = []
+
+    def work(i):
+        if i == which:
+            raise ZeroDivisionError
+        sleep(0.02)
+        ended.append(i)
+
+    with pytest.raises(ZeroDivisionError):
+        run_together([lambda i=i: work(i) for i in range(2)])
+    assert ended == [1 - which]
+
+
+def test_without_more_threads_all_calls_run_in_this_one(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", refuse)
+    done = []
+    run_together([lambda i=i: done.append(i) for i in range(3)])
+    assert done == [0, 1, 2]

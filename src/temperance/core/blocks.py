@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats
-from temperance.core.turns import available_cores, turns
+from temperance.core.turns import available_cores, run_together, turns
 from temperance.errors import InputError, excerpt
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they gain from the cache.
@@ -321,14 +321,7 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork, gaps: KeptGaps | 
         _kept.give_back(scratch)
         return
     lanes = min(number_of_threads(), -(-n_rows // size))
-    streams = [_lane(values, size, lane, lanes, work, gaps) for lane in range(lanes)]
-    if lanes == 1:
-        _run(streams[0])
-        return
-    from concurrent.futures import ThreadPoolExecutor  # small inputs need none
-
-    with ThreadPoolExecutor(lanes) as pool:
-        list(pool.map(_run, streams))
+    run_together([partial(_run, _lane(values, size, lane, lanes, work, gaps)) for lane in range(lanes)])
 
 
 def _run(stream: Iterator[Any]) -> None:
