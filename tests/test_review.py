@@ -96,8 +96,27 @@ def test_labels_no_better_than_chance_give_a_warning():
     rng = np.random.default_rng(4)
     logits = rng.standard_normal((1000, 10))
     labels = np.where(rng.random(1000) < 0.9, logits.argmin(axis=1), logits.argmax(axis=1))
-    with pytest.warns(UserWarning, match="no better than chance"):
+    with pytest.warns(UserWarning, match="no better than chance.*weak prior, T is"):
         assert make_calibrator("ts").fit(logits, labels).temperature_ < 1e4
+
+
+@pytest.mark.parametrize("key", ["ts", "bayes", "mono", "hts"])
+def test_labels_shifted_by_one_class_give_a_warning(key):
+    task = simulate(600, 10, random_state=1)
+    shifted = (3 * task.logits).argmax(axis=1) + 1
+    shifted = np.where(np.arange(600) % 50 == 0, task.logits.argmax(axis=1), shifted % 10)  # some are right
+    with pytest.warns(UserWarning, match="no better than chance: check that labels and columns match"):
+        make_calibrator(key).fit(task.logits, shifted)
+
+
+def test_rows_without_weight_are_not_counted():
+    task = simulate(60, 3, random_state=0)
+    right = task.logits.argmax(axis=1) == task.labels
+    assert not right.all()
+    with pytest.warns(
+        UserWarning, match=f"All {right.sum()} rows are classified right.*until some are wrong"
+    ):
+        make_calibrator("ts").fit(task.logits, task.labels, sample_weight=right.astype(float))
 
 
 def test_set_params_after_a_fit_changes_neither_what_is_computed_nor_what_is_saved(tmp_path):

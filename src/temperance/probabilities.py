@@ -29,21 +29,25 @@ def floor_below(smallest: float, n_classes: int) -> float:
 
 @dataclass(frozen=True)
 class LowEnd:
-    """The small probabilities of some rows: how many rows have a 0, and the smallest number above 0."""
+    """The small probabilities of some rows: the smallest number above 0, and how many rows have small ones.
+
+    `n_rows_with_zero` have a 0, `n_rows_below` a number below some floor.
+    """
 
     n_rows: int
     n_rows_with_zero: int
+    n_rows_below: int
     smallest: float
     n_classes: int
 
     @classmethod
-    def of(cls, probs: NDArray[Any]) -> LowEnd:
+    def of(cls, probs: NDArray[Any], floor: float = LOWEST_FLOOR) -> LowEnd:
         """Read rows (N, K), or (N,) with the probability of the second of two classes."""
         table = probs if probs.ndim == 2 else both_columns(probs)
-        with_zero = (table == 0).any(axis=1)
+        with_zero, below = ((rows.any(axis=1)).sum() for rows in (table == 0, table < floor))
         above = table[table > 0]
         smallest = float(above.min()) if above.size else 1.0
-        return cls(len(table), int(with_zero.sum()), smallest, table.shape[1])
+        return cls(len(table), int(with_zero), int(below), smallest, table.shape[1])
 
     @classmethod
     def joined(cls, parts: Iterable[LowEnd]) -> LowEnd:
@@ -52,6 +56,7 @@ class LowEnd:
         return cls(
             sum(end.n_rows for end in ends),
             sum(end.n_rows_with_zero for end in ends),
+            sum(end.n_rows_below for end in ends),
             min(end.smallest for end in ends),
             ends[0].n_classes,
         )

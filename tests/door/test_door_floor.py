@@ -136,6 +136,18 @@ def test_fit_records_the_floor_and_says_so(run, forest):
     np.testing.assert_array_equal(load("cal.json").class_weights_, wanted.class_weights_)
 
 
+def test_probabilities_above_0_that_are_raised_are_counted_too(run):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), size=60)
+    probs[:10, 0], probs[10:15, 0] = 0, 1e-40
+    np.savez("tiny.npz", probs=probs / probs.sum(axis=1, keepdims=True), labels=rng.integers(0, 3, 60))
+    said = run("fit", "tiny.npz", "-m", "ts", "-o", "cal.json")
+    assert "probabilities below 2.22e-16 in 15 of 60 rows: raised to it, the precision of a float" in said
+    np.savez("few.npz", probs=np.array([[0.3, 0.3, 0.4], [1.0, 1e-17, 1e-18]]))
+    said = run("apply", "cal.json", "few.npz", "-o", "out.npz")
+    assert "probabilities below 2.22e-16 in 1 of 2 rows: raised to it, as at the fit" in said
+
+
 @pytest.mark.filterwarnings("ignore:100 rows do not determine")
 def test_apply_evaluate_and_adapt_use_the_floor_of_the_fit(run, forest):
     run("fit", "val.npz", "-m", "bayes-bias", "-o", "cal.json")

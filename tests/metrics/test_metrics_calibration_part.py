@@ -166,3 +166,16 @@ def test_far_from_0_the_interval_is_that_of_a_mean():
     width = 2 * 1.96 * gains.std() / 20
     assert found.high - found.low == pytest.approx(width, rel=0.03)
     assert (found.high + found.low) / 2 == pytest.approx(gains.mean(), abs=0.05 * width)
+
+
+@pytest.mark.parametrize("lowest", [0.0, 1e-300])
+def test_one_certain_row_that_is_wrong_does_not_spoil_the_parts(lowest):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.5, 0.95, 200)
+    p[:40] = 1.0
+    labels = (rng.uniform(size=200) > p).astype(int)
+    labels[0] = 1
+    probs = np.column_stack([p, np.maximum(1 - p, lowest)])
+    found = metrics.evaluate(probs, labels, draws=20, progress=False)
+    assert found["nll_refinement"].value < np.log(2)
+    assert found["brier_calibration"].high <= found["brier"].high

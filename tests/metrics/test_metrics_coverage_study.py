@@ -50,7 +50,6 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(scripts, tmp_path, monkey
     monkeypatch.setattr(scripts["worlds"], "POPULATION", 2000)
     monkeypatch.setattr(scripts["fits"], "METHODS", ("ts",))
     monkeypatch.setattr(scripts["fits"], "SIZES", (50,))
-    monkeypatch.setattr(study, "TOGETHER", ((40,),))
     monkeypatch.setattr(study, "SIZES", (40,))
     monkeypatch.setattr(study, "CLASSES", (2,))
     monkeypatch.setattr(study, "SCENARIOS", ["calibrated"])

@@ -13,8 +13,8 @@ FLAT = 1e-4  # of the loss of a fold: a smaller change with beta does not identi
 
 
 def log_probabilities(probs):
-    """Return log p minus its largest, as float32; 0 counts as the smallest normal number."""
-    logs = np.log(np.maximum(probs, 2.0**-1022))
+    """Return log p minus its largest, as float32; p counts as at least the precision of a float."""
+    logs = np.log(np.maximum(probs, 2.0**-52))
     return (logs - logs.max(axis=1, keepdims=True)).astype(np.float32).astype(np.float64)
 
 

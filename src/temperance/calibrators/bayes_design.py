@@ -68,13 +68,18 @@ class Reference:
 
 @dataclass(frozen=True)
 class Design:
-    """The features that the coefficients multiply, and the prior mean of the intercept."""
+    """The features that the coefficients multiply, and the prior mean of the intercept.
+
+    `right` is how many rows are classified right; `mismatch` the sentence on labels and columns that hardly
+    match, or None.
+    """
 
     scale: Reference
     centre: Vector
     spread: Vector
     expected: float
     right: int
+    mismatch: str | None
     basis: Matrix
     group_of_class: NDArray[np.intp]
     class_of_group: NDArray[np.intp]
@@ -117,11 +122,12 @@ def build_design(data: FitData, population: Population) -> Design:
     step = max(1, data.n_rows // REFERENCE_ROWS)
     some = data if step == 1 else data.every(step)
     some = some if some.total_weight else data
-    scale = _reference(some, population, expected)
+    single = fit_single_temperature(some, exact=False)
+    scale = _reference(some, single.temperature, population, expected)
     centre, spread = standards(data, scale.temperature)
     (information,) = some.total(partial(_slope_weights, reference=scale.temperature))
     basis = increments_basis(information)
-    return Design(scale, centre, spread, expected, int(right), basis, *_groups(predicted))
+    return Design(scale, centre, spread, expected, int(right), single.mismatch, basis, *_groups(predicted))
 
 
 def _slope_weights(rows: LogitRows, weights: Vector | None, reference: float) -> tuple[Vector]:
@@ -156,11 +162,11 @@ def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], 
     return *right_and_wrong(rows, weights), *_sum_of_log_entropy(rows, weights), predicted
 
 
-def _reference(data: FitData, population: Population, expected: float) -> Reference:
+def _reference(data: FitData, best_temperature: float, population: Population, expected: float) -> Reference:
     """Return T0 and the tau of its prior, at the higher of two modes: near the prior, or near the data."""
     objective = data.objective(one_temperature)
     block = intercept_block(population, expected)
-    best = np.log(fit_single_temperature(data, exact=False).temperature)
+    best = np.log(best_temperature)
     at_limit = Reference(float(np.exp(best)), 1.0, _loss_at_limit(objective, best, data.n_classes))
     if at_limit.is_hopeless:
         return at_limit

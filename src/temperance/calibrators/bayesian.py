@@ -25,7 +25,7 @@ from temperance.calibrators.bayes_design import Design, build_design, prior_bloc
 from temperance.calibrators.class_bias import ClassBias, fit_class_bias
 from temperance.calibrators.descriptions import confidence_in_words, map_in_words
 from temperance.calibrators.fitted import model_of
-from temperance.calibrators.single_temperature import TOO_LARGE, warn_if_all_wrong
+from temperance.calibrators.single_temperature import TOO_LARGE, warn_of_mismatch
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.evidence import PenalisedObjective, Posterior, maximise_evidence, prior_alone
 from temperance.core.features import SHAPE_FEATURES
@@ -133,7 +133,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     def _fit(self, data: FitData) -> Model:
         population = self._population()
         design = build_design(data, population)
-        warn_if_all_wrong(design.right, data.n_rows)
+        warn_of_mismatch(design.mismatch, design.right, data.n_rows)
         objective = data.objective(design.likelihood)
         posterior = _posterior(objective, design, population, data.n_rows)
         formula, solution = _formula(posterior, design, population, data), posterior.solution

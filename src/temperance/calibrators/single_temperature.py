@@ -32,6 +32,7 @@ TELLING_ROWS = 10
 RANGE_FACTOR = 10.0
 
 
+CHECK = "check that labels and columns match"
 TOO_LARGE = f"The temperature is at its upper limit, {TEMPERATURE_MAX:g}: scale the logits down"
 _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
 
@@ -51,6 +52,12 @@ class SingleTemperatureFit:
     n_counted: int
     degenerate_reason: str | None
 
+    @property
+    def mismatch(self) -> str | None:
+        """The sentence that labels and columns hardly match, if so."""
+        reason = self.degenerate_reason
+        return reason if reason is not None and reason.endswith(CHECK) else None
+
 
 def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFit:
     """Fit one temperature: to all rows if `exact`, else to a subsample with enough rows right and wrong."""
@@ -64,13 +71,13 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
     start = np.array([np.log(_typical_gap(data))])
     solution = solve(objective, start, data.n_rows, bounds=_BOUNDS)
     right, wrong = counts or _count(data)
-    reason = _degenerate_reason(data, right, wrong, solution)
+    n_counted = (right + wrong) * n_rows // data.n_rows
+    reason = _degenerate_reason(data, right, wrong, n_counted, solution)
     if reason not in (None, TOO_LARGE):
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
         prior = Prior(np.zeros(1), np.full((1, 1), 1 / data.total_weight))
         solution = solve(objective.with_prior(prior), np.zeros(1), data.n_rows, bounds=_BOUNDS)
     temperature = float(Log().temperature(solution.parameters)[0])
-    n_counted = (right + wrong) * n_rows // data.n_rows
     return SingleTemperatureFit(temperature, solution, right, n_counted, reason)
 
 
@@ -79,19 +86,21 @@ def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
     return LogLikelihood(rows, Constant(), Log(), weights)
 
 
-def _degenerate_reason(data: FitData, right: int, wrong: int, solution: Solution) -> str | None:
+def _degenerate_reason(
+    data: FitData, right: int, wrong: int, n_counted: int, solution: Solution
+) -> str | None:
     """Say why the labels cannot determine a temperature, if so."""
     if not wrong:
         return (
-            f"All {data.n_rows} rows are classified right (no class has a larger logit than the label's), "
+            f"All {n_counted} rows are classified right (no class has a larger logit than the label's), "
             "so they cannot show whether the classifier is overconfident"
         )
     if solution.parameters[0] >= _BOUNDS[1][0]:
         if data.total(_advantage)[0] > 0:
             return TOO_LARGE
         chance = "The labels agree with the logits no better than chance"
-        all_wrong = f"All {data.n_rows} rows are classified wrong"
-        return f"{chance if right else all_wrong}: check that labels and columns match"
+        all_wrong = f"All {n_counted} rows are classified wrong"
+        return f"{chance if right else all_wrong}: {CHECK}"
     return None
 
 
@@ -121,15 +130,17 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     """Tell the user what is wrong with the labels, if anything."""
     if single.degenerate_reason == TOO_LARGE:
         message = f"{TOO_LARGE}."
+    elif single.mismatch is not None:
+        message = f"{single.mismatch}. With a weak prior, T is {single.temperature:.4g} for all rows."
     elif single.degenerate_reason is not None:
         message = (
             f"{single.degenerate_reason}. A weak prior keeps the temperature near 1: "
-            f"{single.temperature:.4g} for all rows. Add labelled rows until some are right and some wrong."
+            f"{single.temperature:.4g} for all rows. Add labelled rows until some are wrong."
         )
     elif not single.right:
         message = (
             f"All {n_rows} rows are classified wrong. The temperature {single.temperature:.4g} fits "
-            "them, but check that labels and columns match."
+            f"them, but {CHECK}."
         )
     elif single.temperature <= TEMPERATURE_MIN * (1 + 1e-9):
         message = f"The temperature is at its lower limit, {TEMPERATURE_MIN:g}: scale the logits up."
@@ -149,11 +160,12 @@ def warn_of_few_rows(single: SingleTemperatureFit, name: str, n_parameters: int)
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def warn_if_all_wrong(right: int, n_rows: int) -> None:
-    """Warn if all rows are wrong, for a method whose prior makes such a fit possible."""
+def warn_of_mismatch(mismatch: str | None, right: int, n_rows: int) -> None:
+    """Warn if labels and columns hardly match, for a method whose prior makes such a fit possible."""
     if not right:
-        message = f"All {n_rows} rows are classified wrong: check that labels and columns match."
-        warnings.warn(message, UserWarning, stacklevel=4)
+        mismatch = f"All {n_rows} rows are classified wrong: {CHECK}"
+    if mismatch is not None:
+        warnings.warn(f"{mismatch}.", UserWarning, stacklevel=4)
 
 
 def _typical_gap(data: FitData) -> float:

@@ -1,4 +1,4 @@
-"""Probabilities of 0 in the files of a command: what they are raised to, and the line that says so."""
+"""Probabilities of 0, or nearly, in the files of a command: what they are raised to, and the line that says so."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def with_own_floor(rows: RowFile, output: Output) -> RowFile:
     if rows.kind != "probs":
         return rows
     end = rows.low_end()
-    _tell(output, rows, end, f"raised to {end.floor:.3g}, {_reason(end)}")
+    if end.n_rows_with_zero:  # else all are at or above the floor
+        _tell_raised(output, rows, end, end.floor, _reason(end))
     return rows.with_floor(end.floor)
 
 
@@ -25,8 +26,12 @@ def with_given_floor(rows: RowFile, floor: float, output: Output, whose: str) ->
     """Return rows whose probabilities are raised to the floor of other rows; logits unchanged."""
     if rows.kind != "probs":
         return rows
-    kept = "kept as impossible classes" if floor == 0 else f"raised to {floor:.3g}"
-    _tell(output, rows, rows.low_end(), f"{kept}, as {whose}")
+    end = rows.low_end(floor)
+    if floor == 0 and end.n_rows_with_zero:
+        zeros = f"probability 0 in {end.n_rows_with_zero} of {end.n_rows} rows"
+        _tell(output, rows, f"{zeros}: kept as impossible classes, as {whose}")
+    elif end.n_rows_below:
+        _tell_raised(output, rows, end, floor, f"as {whose}")
     return rows.with_floor(floor)
 
 
@@ -49,7 +54,13 @@ def _reason(end: LowEnd) -> str:
     return f"half of the smallest one above 0 ({end.smallest:.3g}) over {end.n_classes} classes"
 
 
-def _tell(output: Output, rows: RowFile, end: LowEnd, what: str) -> None:
-    if end.n_rows_with_zero:
-        name = on_one_line(rows.path.name)
-        output.tell(f"{name}: probability 0 in {end.n_rows_with_zero} of {end.n_rows} rows: {what}")
+def _tell_raised(output: Output, rows: RowFile, end: LowEnd, floor: float, why: str) -> None:
+    if end.n_rows_below == end.n_rows_with_zero:
+        which, what = "probability 0", f"raised to {floor:.3g}"
+    else:
+        which, what = f"probabilities below {floor:.3g}", "raised to it"
+    _tell(output, rows, f"{which} in {end.n_rows_below} of {end.n_rows} rows: {what}, {why}")
+
+
+def _tell(output: Output, rows: RowFile, what: str) -> None:
+    output.tell(f"{on_one_line(rows.path.name)}: {what}")

@@ -30,7 +30,7 @@ from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
 from temperance.errors import InputError, Remedy, rows_from
 from temperance.files import filled_array
 from temperance.labels import check_labels
-from temperance.probabilities import LowEnd
+from temperance.probabilities import LOWEST_FLOOR, LowEnd
 from temperance.validation import check_choice
 
 
@@ -137,9 +137,9 @@ class RowFile:
             return self.array()
         return filled_array(self.shape, self.dtype, self.logit_blocks(self._rows_at_once()))
 
-    def low_end(self) -> LowEnd:
-        """Return how many rows have a probability of 0, and the floor, in one pass over the file."""
-        return LowEnd.joined(LowEnd.of(block) for block in self.blocks(self._rows_at_once()))
+    def low_end(self, floor: float = LOWEST_FLOOR) -> LowEnd:
+        """Return how many rows have a probability of 0, or below `floor`, in one pass over the file."""
+        return LowEnd.joined(LowEnd.of(block, floor) for block in self.blocks(self._rows_at_once()))
 
     def with_floor(self, floor: float) -> RowFile:
         """Return the same rows with smaller probabilities raised to `floor`; 0 raises none."""

@@ -58,7 +58,10 @@ class FittedLosses:
         return float(self.weight @ (self.before - self.after)) / float(self.weight.sum())
 
     def calibration(self, value: float, confidence: float) -> Estimate:
-        """Return the interval of the calibration part, widened to contain its value."""
+        """Return the interval of the calibration part, widened to contain its value.
+
+        No part is larger than the whole: it ends at most where that of the mean loss does.
+        """
         share = self.weight / self.weight.sum()
         if len(share) == 1:
             return Estimate(value, np.nan, np.nan)
@@ -68,7 +71,8 @@ class FittedLosses:
         variance = float(np.sum((share * (rows - gain)) ** 2))
         unit = variance / (4 * (gain if gain > 0 else self.added))
         low, high = noncentral_interval(gain, self.added, unit, confidence)
-        return Estimate(value, min(low, value), max(high, value))
+        whole = mean_interval(self.before, self.weight, confidence)
+        return Estimate(value, min(low, value), max(min(high, whole.high), value))
 
     def refinement(self, value: float, confidence: float) -> Estimate:
         """Return the interval of the refinement part, widened to contain its value."""

@@ -26,6 +26,7 @@ from temperance.core.predictors import ByClass, Linear
 from temperance.core.solution import Solver
 from temperance.files import scratch_array
 from temperance.metrics.predictions import cached_slices
+from temperance.probabilities import LOWEST_FLOOR
 
 _LOG_TEMPERATURES = -np.log([100.0]), -np.log([0.01])  # separable rows would drive beta to infinity
 _RIDGE = 1.0
@@ -67,12 +68,16 @@ def losses_of_parts(log_label: Floats, squares: Vector) -> tuple[Vector, Vector]
 
 
 def log_probabilities(probs: Floats, dtype: DTypeLike) -> Floats:
-    """Return log p minus its row maximum; a probability of 0 counts as the smallest of its dtype."""
-    tiny = 2.0**-24 if probs.dtype.itemsize == 2 else float(np.finfo(probs.dtype).tiny)
+    """Return log p minus its row maximum, with p at least the precision of a float, or of half precision.
+
+    Below that all numbers mean the same. With a logarithm of -708, one label of probability 0 would decide
+    the temperature of all rows.
+    """
+    lowest = 2.0**-24 if probs.dtype.itemsize == 2 else LOWEST_FLOOR
     logs = scratch_array(probs.shape, dtype)
 
     def work(p: Floats, i: int, j: int, scratch: Scratch) -> None:
-        part = np.maximum(p, p.dtype.type(tiny), out=scratch.e[: j - i])
+        part = np.maximum(p, p.dtype.type(lowest), out=scratch.e[: j - i])
         np.log(part, out=part)
         np.subtract(part, part.max(axis=1, keepdims=True), out=logs[i:j], casting="same_kind")
 
