@@ -1,6 +1,7 @@
 """Probabilities of 0: every reader raises them to the same floor, which the calibrator stores."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from temperance import (
 )
 from temperance.calarena import CalArenaCalibrator
 from temperance.cli import main
-from temperance.data import open_rows
+from temperance.data import open_rows, simulate
 from temperance.formulas.fit_record import FittedOn
 from temperance.study.tasks import find_tasks, load_task
 
@@ -180,6 +181,24 @@ def test_compare_uses_one_floor_for_both_parts_and_drops_no_method(run):
     assert said.count("probability 0 in") == 2
     assert "as in the validation rows" in said
     assert "failed" not in said
+
+
+def test_the_report_says_what_counts_for_zeros(run, forest):
+    floor = f"{probability_floor(forest[0][0]):.3g}"
+    run("compare", "task.npz", "-m", "ts,lts", "--report", "page.html", "-f")
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert f"Before, probabilities below {floor} count as {floor}." in page
+    assert "fitted on probabilities" in page
+    assert "fitted on logits" not in page
+
+
+def test_a_classifier_that_needs_no_calibration_still_needs_the_floor():
+    task = simulate(400, 3, random_state=0)
+    result = compare(task.logits / 2, task.labels, methods=["ts"], draws=5, progress=False)
+    left = replace(result.verdict, method="none")
+    assert left.advice == "Leave the classifier as it is."
+    assert replace(left, floor=0.01).advice.endswith("as it is, but raise probabilities below 0.01 to it.")
+    assert replace(left, floor=0.01).to_dict()["floor"] == 0.01
 
 
 def test_a_study_has_one_floor_for_both_parts(files, forest):

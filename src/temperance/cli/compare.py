@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from temperance.cli import inputs, matching
-from temperance.cli.floor import with_given_floor, with_own_floor
+from temperance.cli.floor import raised_floor, source_of, with_given_floor, with_own_floor
 from temperance.cli.output import Output, on_one_line, output_options
 from temperance.cli.shipping import ComparedFiles
 
@@ -87,6 +87,7 @@ def compare(
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
     with output.telling_warnings(), output.progress("Comparing") as progress:
         result = comparison.compare(*val_rows, *test_rows, methods, progress=progress, **settings)
+    result = _with_source(result, files["validation"], raised_floor(files.values()))
     sources = sources_of(files) if report is not None or output.as_json else []
     for file in files.values():
         matching.say_columns(output, file)
@@ -97,6 +98,18 @@ def compare(
     named = ComparedFiles(val, tested, options, test_labels, classes, from_probs)
     about = {"title": _title(files), "sources": sources, "shipping": named.shipping(result.recommended)}
     show_comparison(output, result, report, about, force=force, columns=columns)
+
+
+def _with_source(comparison: Comparison, val: RowFile, floor: float | None) -> Comparison:
+    """Return the comparison with what only the files tell: whether they hold probabilities, and the floor."""
+    from temperance.calibrators import Calibrator
+    from temperance.calibrators.recording import record_source
+
+    for result in comparison.results.values():
+        if isinstance(result.calibrator, Calibrator):
+            model = result.calibrator.model_
+            result.calibrator.model_ = record_source(model, source_of(val), model.record.class_names)
+    return replace(comparison, floor=floor)
 
 
 def _title(files: dict[str, RowFile]) -> str:

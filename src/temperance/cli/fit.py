@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from temperance.cli import inputs, matching
-from temperance.cli.floor import with_own_floor
+from temperance.cli.floor import source_of, with_own_floor
 from temperance.cli.output import Output, on_one_line, output_options
 from temperance.cli.spelling import in_words
 
@@ -54,7 +54,6 @@ def fit(
     from temperance.calibrators import make_calibrator
     from temperance.calibrators.recording import record_source
     from temperance.files import check_writable, sha256
-    from temperance.formulas.fit_record import FittedOn
 
     calibrator = make_calibrator(method, **_options(method, settings))
     calibrator._check_options()  # before a large file is read
@@ -70,8 +69,7 @@ def fit(
         report("", 0.1)
         with rows.stored.naming_file():
             calibrator.fit(logits, rows.labels)
-    fitted_on = FittedOn("probabilities", rows.floor) if rows.kind == "probs" else FittedOn("logits")
-    calibrator.model_ = record_source(calibrator.model_, fitted_on, rows.class_names)
+    calibrator.model_ = record_source(calibrator.model_, source_of(rows), rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
     told = in_words(caught)
     matching.say_columns(output, rows)

@@ -1,7 +1,8 @@
-"""Probabilities of 0, or nearly, in the files of a command: what they are raised to, and the line that says so."""
+"""Probabilities of 0, or nearly, in the files of a command: what they are raised to, and who is told."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from temperance.cli.output import Output, on_one_line
@@ -9,6 +10,7 @@ from temperance.cli.output import Output, on_one_line
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
     from temperance.data import RowFile
+    from temperance.formulas.fit_record import FittedOn
     from temperance.probabilities import LowEnd
 
 
@@ -44,6 +46,21 @@ def with_floor_of(fitted: Calibrator, rows: RowFile, output: Output) -> RowFile:
     if fitted_on is None or fitted_on.kind != "probabilities":
         return with_own_floor(rows, output)
     return with_given_floor(rows, fitted_on.floor or 0.0, output, "at the fit")
+
+
+def raised_floor(files: Iterable[RowFile]) -> float | None:
+    """Return the floor of the files if it raises a probability in any of them."""
+    for rows in files:
+        if rows.kind == "probs" and rows.floor and rows.low_end(rows.floor).n_rows_below:
+            return rows.floor
+    return None
+
+
+def source_of(rows: RowFile) -> FittedOn:
+    """Return what a calibrator of these rows is fitted on."""
+    from temperance.formulas.fit_record import FittedOn
+
+    return FittedOn("probabilities", rows.floor) if rows.kind == "probs" else FittedOn("logits")
 
 
 def _reason(end: LowEnd) -> str:

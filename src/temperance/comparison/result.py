@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ class Comparison:
         Why methods are missing from the results.
     class_names : tuple of str, or None
         Names of the columns.
+    floor : float or None
+        The value to which smaller probabilities were raised before the comparison; None if none were.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Comparison:
     failures: Mapping[str, str] = field(default_factory=dict)
     """Why methods are missing from the results, by name."""
     class_names: tuple[str, ...] | None = None
+    floor: float | None = None
 
     @property
     def recommended(self) -> str:
@@ -92,7 +95,10 @@ class Comparison:
         """What to do, and what it gains: an object that prints as sentences."""
         method = self.methods.get(self.recommended)
         keeps_class = method is None or method.keeps_class
-        return give_verdict(self.results, self.recommendation, self.judged.weights, keeps_class=keeps_class)
+        verdict = give_verdict(
+            self.results, self.recommendation, self.judged.weights, keeps_class=keeps_class
+        )
+        return replace(verdict, floor=self.floor)
 
     @property
     def decision_changes(self) -> list[str]:

@@ -99,6 +99,8 @@ class Verdict:
         Whether the method cannot change a decision.
     confidence : float
         The level of the interval.
+    floor : float or None
+        The value to which smaller probabilities of the classifier were raised; None if none were.
 
     Examples
     --------
@@ -125,6 +127,7 @@ class Verdict:
     keeps_class: bool
     confidence: float
     alternative: str | None = None
+    floor: float | None = None
 
     @property
     def headline(self) -> str:
@@ -140,9 +143,11 @@ class Verdict:
     @property
     def advice(self) -> str:
         """What to do."""
-        if self.method == UNCALIBRATED:
-            return "Leave the classifier as it is."
-        return f"Calibrate with {self.method}."
+        if self.method != UNCALIBRATED:
+            return f"Calibrate with {self.method}."
+        if self.floor is not None:
+            return f"Leave the classifier as it is, but raise probabilities below {self.floor:.3g} to it."
+        return "Leave the classifier as it is."
 
     @property
     def gain_in_words(self) -> str:
@@ -183,7 +188,10 @@ class Verdict:
             return f"the calibration error (ECE) falls from {before} to {after}"
         if gain.high < 0:
             return f"the calibration error (ECE) rises from {before} to {after}"
-        return f"the calibration error (ECE), {before} before and {after} after, shows no difference"
+        return (
+            f"these rows cannot show whether the calibration error (ECE) changes: it is {before} before and "
+            f"{after} after"
+        )
 
     @property
     def decisions_in_words(self) -> str:
@@ -209,7 +217,12 @@ class Verdict:
     def sentences(self) -> tuple[str, ...]:
         """The whole verdict, a sentence at a time."""
         first = self.headline, self.gain_in_words, self.advice
-        return first if self.method == UNCALIBRATED else (*first, self.decisions_in_words)
+        if self.method == UNCALIBRATED:
+            return first
+        if self.floor is None:
+            return (*first, self.decisions_in_words)
+        raised = f"Before, probabilities below {self.floor:.3g} count as {self.floor:.3g}."
+        return (*first, self.decisions_in_words, raised)
 
     def __str__(self) -> str:
         return " ".join(self.sentences)
@@ -225,6 +238,7 @@ class Verdict:
             "nll_gain": _without_infinities(asdict(self.nll_gain)),
             "ece_gain": _without_infinities({"value": self.ece_gain.value, "error": self.ece_gain.error}),
             "changed_share": self.changed_share,
+            "floor": self.floor,
         }
 
 
