@@ -5,7 +5,7 @@ import pytest
 from compared import CLASS_KEEPING
 from scipy.special import softmax
 
-from temperance import InputError, TemperatureScaling
+from temperance import InputError, TemperatureScaling, logits_from_probs, make_calibrator
 
 USES = [
     (key, use) for key in CLASS_KEEPING for use in ("temperature", "transform", "predict_proba", "predict")
@@ -167,3 +167,22 @@ def test_a_failed_fit_leaves_no_calibrator_that_seems_fitted(method, make, task)
         cal.fit(spoiled(task.logits, np.nan), task.labels)
     with pytest.raises(Exception, match="not fitted yet"):
         cal.predict_proba(task.logits)
+
+
+def test_numbers_as_text_or_objects_can_be_converted():
+    logits = np.random.default_rng(0).normal(size=(20, 3))
+    labels = np.where(np.arange(20) < 3, 0, logits.argmax(axis=1))
+    for wrong in (logits.astype(object), logits.astype(str)):
+        with pytest.raises(InputError, match=r"They can be converted: pass logits\.astype\(float\)"):
+            make_calibrator("ts").fit(wrong, labels)
+        make_calibrator("ts").fit(wrong.astype(float), labels)
+    with pytest.raises(InputError, match="Pass the classifier's scores"):
+        make_calibrator("ts").fit(np.full((20, 3), "x"), labels)
+
+
+def test_percentages_are_to_be_divided_by_100_and_logits_are_logits():
+    percentages = 100 * np.random.default_rng(0).dirichlet(np.ones(3), size=20)
+    with pytest.raises(InputError, match="Each row sums to 100, like percentages: divide by 100"):
+        logits_from_probs(percentages)
+    with pytest.raises(InputError, match="If these are logits, pass them where logits are expected"):
+        logits_from_probs(percentages - 30)

@@ -149,3 +149,8 @@ def test_labels_that_are_names_need_the_names_of_the_columns(method, task, dtype
         InputError, match=r"names, 'cat', 'dog', need the names of the 4 columns.*\['FIRST', 'SECOND', "
     ):
         make_calibrator(method).fit(task.logits, names)
+
+
+def test_labels_counted_from_minus_1_may_also_mark_unknown_classes():
+    with pytest.raises(InputError, match=r"such as -1, in 1 row .*add 1 to each; if -1 marks rows"):
+        make_calibrator("ts").fit(np.eye(4), np.arange(4) - 1)

@@ -238,8 +238,9 @@ def _refuse(values: Any) -> None:
     masked = sys.modules.get("numpy.ma")  # without it, there are no masks, and importing it takes long
     if masked is not None and isinstance(values, masked.MaskedArray) and masked.is_masked(values):
         raise InputError(
-            "arrays must not be masked, since NumPy's mask would be lost. Drop the masked rows, or mark an "
-            "impossible class by the logit -inf: logits.filled(-np.inf)."
+            "arrays must not be masked, since NumPy's mask would be lost; found "
+            f"{masked.count_masked(values)} masked numbers. Drop their rows. In logits, -inf may mark an "
+            "impossible class: logits.filled(-np.inf)."
         )
 
 
@@ -270,9 +271,20 @@ def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
         example = str(array.flat[0])[:20] if array.size else ""
         raise InputError(
             f"logits must be floating point numbers; found {array.dtype} such as {example!r}. "
-            "Pass the classifier's scores, one column for each class."
+            f"{_advice_on_type(array)}"
         )
     return array
+
+
+def _advice_on_type(array: NDArray[Any]) -> str:
+    scores = "Pass the classifier's scores, one column for each class."
+    if array.dtype.kind not in "OUS":
+        return scores
+    try:
+        array.astype(np.float64)
+    except (TypeError, ValueError):
+        return scores
+    return "They can be converted: pass logits.astype(float)."
 
 
 def _wrap_like(given: Any, result: NDArray[Any]) -> Any:

@@ -150,13 +150,20 @@ def _checked_indices(array: NDArray[Any], n_classes: int, wanted: str) -> NDArra
         return array.astype(np.intp, copy=False)
     if array.min() == 1 and array.max() == n_classes:
         raise InputError(
-            f"{wanted}; found numbers from 1 to {n_classes}, as if counted from 1. Pass labels - 1."
+            f"{wanted}; found numbers from 1 to {n_classes}, as if counted from 1; subtract 1 from each. "
+            "Pass labels - 1."
         )
     raise InputError(
         f"{wanted}; found other numbers, such as {int(array[outside[0]])},",
         rows=outside,
-        advice="Drop the rows without a known class, or check that labels and columns match.",
+        advice=_advice_on_indices(array, n_classes),
     )
+
+
+def _advice_on_indices(array: NDArray[Any], n_classes: int) -> str:
+    if np.array_equal(np.unique(array), np.arange(-1, n_classes - 1)):
+        return "If they are counted from -1, add 1 to each; if -1 marks rows without a class, drop these."
+    return "Drop the rows without a known class, or check that labels and columns match."
 
 
 def _named_columns(array: NDArray[Any], names: Names | None, n_classes: int) -> NDArray[np.intp]:
@@ -206,6 +213,6 @@ def _nameless(different: list[str], n_classes: int) -> InputError:
     # Only the user knows the order of the columns: no order is proposed.
     return InputError(
         f"labels that are names, {listed(different)}, need the names of the {n_classes} columns in their "
-        "order, which the logits do not have.",
+        "order, which are not known.",
         remedy=Remedy("classes", (["FIRST", "SECOND", "..."],)),
     )

@@ -276,13 +276,10 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
     table = array.reshape(len(array), -1)
     outside = _rows_where(table, lambda p: ~((p >= 0) & (p <= 1)).all(axis=1))
     if outside.size:
-        whole = array.ndim == 1 and np.asarray(probs).dtype.kind in "iu"
         raise InputError(
             f"{wanted}; found other numbers, such as {_excerpt(array[outside[0]])},",
             rows=outside,
-            advice="If these are labels, pass the probabilities first and the labels next."
-            if whole
-            else "If these are logits, calibrate them first or pass their softmax.",
+            advice=_advice_on_numbers(array, whole=np.asarray(probs).dtype.kind in "iu"),
         )
     if array.ndim == 1:
         return np.column_stack([1 - array, array])
@@ -295,6 +292,14 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
             advice=_advice_on_sums(array[off]),
         )
     return array
+
+
+def _advice_on_numbers(array: NDArray[Any], *, whole: bool) -> str:
+    if array.ndim == 1 and whole:
+        return "If these are labels, pass the probabilities first and the labels next."
+    if array.ndim == 2 and (array >= 0).all() and np.allclose(array.sum(axis=1), 100, rtol=0.01):
+        return "Each row sums to 100, like percentages: divide by 100."
+    return "If these are logits, pass them where logits are expected, or pass their softmax."
 
 
 def _advice_on_sums(rows: NDArray[Any]) -> str:

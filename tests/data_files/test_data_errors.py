@@ -134,7 +134,7 @@ def test_a_task_file_needs_a_part_and_a_plain_file_has_none():
         (np.array(list("abcabc")), "labels that are names, 'a', 'b', 'c', need the names of the"),
         (
             np.array(list("abcdef"), object),
-            "are stored as a pickle and could run code. Save text as labels.astype(str)",
+            "are stored as a pickle and could run code. Save text as np.array(labels, dtype=str)",
         ),
     ],
 )

@@ -401,10 +401,10 @@ FILES = [
     ),
     Made(
         "`np.savez` with an array of Python objects",
-        "refused: save `labels.astype(str)`",
+        "refused: save `np.array(labels, dtype=str)`",
         "val.npz",
         lambda path: np.savez(path, logits=LOGITS, labels=np.array(WORDS, object), classes=np.array(NAMES)),
-        refused=("holds Python objects", "Save text as labels.astype(str)"),
+        refused=("holds Python objects", "Save text as np.array(labels, dtype=str)"),
         classes=None,
     ),
 ]

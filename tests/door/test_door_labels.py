@@ -27,7 +27,10 @@ def fitted_temperature(labels, **options):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (TASK.labels + 1, r"found numbers from 1 to 3, as if counted from 1\. Pass labels - 1"),
+        (
+            TASK.labels + 1,
+            r"found numbers from 1 to 3, as if counted from 1; subtract 1 from each\. Pass labels - 1",
+        ),
         (np.eye(3)[TASK.labels], r"shape \(200, 3\), like one-hot rows\. Pass labels.argmax"),
         (np.eye(3, dtype=bool)[TASK.labels], r"like one-hot rows\. Pass labels.argmax"),
         (TASK.labels[:, None], r"shape \(200, 1\)\. Pass labels\.ravel"),

@@ -254,6 +254,7 @@ def test_a_column_without_a_name_is_reported_by_its_position(csv, names, place):
 def test_names_with_commas_are_not_joined():
     assert joined(["cat", "dog"]) == "cat,dog"
     assert joined(["cat, black", "dog"]) == "NAMES"
+    assert as_option("classes", "NAMES") == "--classes @FILE, a file with one name on each line"
 
 
 @pytest.mark.parametrize("value", ["image id", "it's", "$HOME", "plain"])

@@ -77,7 +77,8 @@ def apply(
             total += float(probs.max(axis=1).sum(dtype=np.float64))
             report("", done / shape[0])
     matching.say_columns(output, rows)
-    output.say(f"{shape[0]} rows, {shape[1]} classes, mean confidence {100 * total / shape[0]:.2f} %")
+    said = f"mean confidence {100 * total / shape[0]:.2f} %"
+    output.say(f"{shape[0]} row{'s' * (shape[0] != 1)}, {shape[1]} classes, {said}")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
         file={"path": str(logits), "key": rows.key, "rows": shape[0]} | matching.columns_for_json(rows),

@@ -103,6 +103,8 @@ def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -
     same = sorted(names) == sorted(rows.class_names)
     what = "in the order of" if same else "named as in"
     fact = f"the classes must be {what} {whose}: {listed(names)}; found {listed(rows.class_names)}."
+    if len(names) != len(rows.class_names):
+        raise rows.stored.file_error(f"{fact} Choose the file or the calibrator of the same classifier.")
     if rows.stored.columns:
         raise rows.stored.file_error(fact, Remedy("classes", (joined(names),)))
     raise rows.stored.file_error(

@@ -16,6 +16,8 @@ OPTIONS = {"kind": "--input", "overwrite": "--force"}
 def as_option(argument: str, value: object) -> str:
     """Write an argument of the library as the option that sets it."""
     option = OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+    if (argument, value) == ("classes", "NAMES"):  # which are too many for a line, or contain commas
+        return "--classes @FILE, a file with one name on each line"
     if value is False:
         return option.replace("--", "--no-", 1)
     if isinstance(value, list):

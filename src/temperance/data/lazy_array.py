@@ -102,7 +102,7 @@ class LazyArray(ABC):
         if self.dtype.hasobject:
             raise self.file_error(
                 "holds Python objects, which are stored as a pickle and could run code. "
-                f"Save text as {self.key or 'labels'}.astype(str), or integers."
+                f"Save text as np.array({self.key or 'labels'}, dtype=str), or integers."
             )
         return self._array() if self.dtype.kind == "U" else self.array()
 

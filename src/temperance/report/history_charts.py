@@ -92,10 +92,10 @@ def shares_chart(check: Check) -> Chart:
         tips = [f"{_told(check, i)}: {name} {value:.1f} %" for i, value in enumerate(share)]
         marks.append(Line(at, share, method=colour, label=name, tips=tips))
     top = max(float(100 * (counts / rows)[:, largest].max()) * 1.1, 1.0)
-    which = "the classes" if len(largest) == counts.shape[1] else f"the {len(largest)} most frequent classes"
+    which = "" if len(largest) == counts.shape[1] else f", of the {len(largest)} most frequent ones"
     return Chart(
         "Predicted classes",
-        f"Share of the rows of each check by predicted class: {which}. This needs no labels.",
+        f"Share of the rows of each check by predicted class{which}. This needs no labels.",
         _dates(check),
         Axis("share, %", (0.0, top)),
         marks,

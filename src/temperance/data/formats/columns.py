@@ -144,7 +144,7 @@ def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Co
             path,
             f"columns of {stem}s must all have numbers, or all names; "
             f"found {excerpt(by_class[numbers[0]])} and {excerpt(word)}.",
-            remedy=Remedy("classes", (joined(numbers), joined(list(by_class)))),
+            remedy=Remedy("classes", tuple(map(joined, ([numbers] * (len(numbers) > 1)) + [[*by_class]]))),
         )
     if by_class:  # numbers that do not begin with 0 are names
         return Columns(tuple(by_class.values()), False, tuple(by_class))
