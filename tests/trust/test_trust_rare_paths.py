@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance.calibrators import recording
+from temperance.calibrators import Method, method_style, recording
 from temperance.core.blocks import row_slices
 from temperance.core.fisher import fisher_scoring
 from temperance.core.fit_data import Sample
@@ -82,3 +82,9 @@ def test_a_writer_replaces_no_file_unless_it_is_told_to(tmp_path):
     with pytest.raises(OutputExistsError), open_writer(path, shape=(1, 2), dtype=np.float64):
         pass
     assert path.read_text() == "mine"
+
+
+def test_a_method_is_used_by_default_only_if_it_says_so():
+    method = Method("own", temperance.TemperatureScaling, method_style("ts"))
+    assert not method.in_comparison
+    assert not method.in_study

@@ -216,7 +216,7 @@ class ClassTemperatureDisplay(BestTemperatures):
 
     def _in_words(self) -> str:
         known = np.flatnonzero(self.identified)
-        words = f"The best single temperature is {self.single:.3g}."
+        words = f"The best single temperature of these rows is {self.single:.3g}."
         if len(known) > 1:
             (k, low), (most, high) = ((self.classes[i], self.optimum[i]) for i in (known[0], known[-1]))
             words = (

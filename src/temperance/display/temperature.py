@@ -194,7 +194,7 @@ class TemperatureDisplay(BestTemperatures):
 
     def _in_words(self, limits: tuple[float, float]) -> str:
         known = self.optimum[self.identified]
-        words = f"The best single temperature is {self.single:.3g}."
+        words = f"The best single temperature of these rows is {self.single:.3g}."
         if len(known) > 1:
             low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
             words += f" By entropy it goes from {low} (confident rows) to {high} (uncertain rows)."
