@@ -183,6 +183,15 @@ def test_compare_uses_one_floor_for_both_parts_and_drops_no_method(run):
     assert "failed" not in said
 
 
+def test_a_model_of_probabilities_takes_their_logarithms(files, forest, capsys):
+    floor = probability_floor(forest[0][0])
+    for words in (["fit", "val.npz", "-m", "ts", "-o", "cal.json"], ["export", "cal.json", "cal.onnx"]):
+        with pytest.raises(SystemExit):
+            main(words)
+    said = capsys.readouterr().out
+    assert f"ts: from the logarithms log max(p, {floor:.3g}) of probabilities p (batch, 4) to" in said
+
+
 def test_the_report_says_what_counts_for_zeros(run, forest):
     floor = f"{probability_floor(forest[0][0]):.3g}"
     run("compare", "task.npz", "-m", "ts,lts", "--report", "page.html", "-f")

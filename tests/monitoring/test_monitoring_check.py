@@ -38,6 +38,13 @@ def test_wrong_labels_ask_for_a_new_fit_with_a_number_of_labels(world, noisy):
     assert n < 1.2 * 4 * variance / (found.change.gap / 3) ** 2 + 1
 
 
+def test_labels_of_other_columns_are_suspected(world):
+    calibrator, logits, labels = world
+    hint = "right no more often than by chance: check that labels match the columns"
+    assert hint in monitoring.check(calibrator, logits, (labels + 1) % 3).words
+    assert hint not in monitoring.check(calibrator, logits, labels).words
+
+
 def test_other_class_frequencies_alone_ask_to_adapt(world, shifted):
     found = monitoring.check(world[0], *shifted)
     assert found.action == "adapt"

@@ -65,7 +65,7 @@ def export(
     fitted = load(calibrator)
     check_apart(out, calibrator, append)
     gives = _write(fitted, out, append, about_classifier, force=force)
-    takes = f"the inputs of {on_one_line(append)}" if append else f"logits (batch, {fitted.n_classes_})"
+    takes = f"the inputs of {on_one_line(append)}" if append else _own_inputs(fitted)
     output.say(f"{fitted.key}: from {takes} to {gives} (batch, {fitted.n_classes_})")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
@@ -75,6 +75,15 @@ def export(
         output=gives,
         classes=fitted.n_classes_,
     )
+
+
+def _own_inputs(fitted: Calibrator) -> str:
+    """Return what the model of a calibrator alone takes."""
+    shape, fitted_on = f"(batch, {fitted.n_classes_})", fitted.model_.record.fitted_on
+    if fitted_on is None or fitted_on.kind != "probabilities":
+        return f"logits {shape}"
+    raised = f"max(p, {fitted_on.floor:.3g})" if fitted_on.floor else "p"
+    return f"the logarithms log {raised} of probabilities p {shape}"
 
 
 def _check_usage(out: Path, append: Path | None, about_classifier: dict[str, Any]) -> None:

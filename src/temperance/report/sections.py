@@ -64,8 +64,8 @@ def _verdict(comparison: Comparison) -> Markup:
 def _reliability(comparison: Comparison, displays: ReportDisplays) -> Markup:
     intro = (
         "Rows are binned by their confidence. In a bin on the dashed line, confidence equals accuracy; below "
-        "the line, confidence is too high. Bands are 95 % intervals; the bars below show the share of the rows "
-        "in each bin."
+        "the line, confidence is too high. Bands are 95 % intervals; the bars below show the share of the "
+        "rows in each bin."
     )
     return element("p", intro) + _panels(
         comparison, partial(figures.reliability_figure, displays.reliability)
