@@ -77,7 +77,7 @@ def _of_labels(check: Check) -> Iterator[str]:
         yield f"The change is clearest in the labelled rows since {check.since[:10]}."
     yield _gap(check, change)
     if check.alarm and change.right <= 1 / len(check.class_names):
-        yield "The predicted class is right no more often than by chance: check that labels match the columns."
+        yield "The prediction is right no more often than by chance: check that labels match the columns."
     if check.alarm:
         yield from _confidence(change)
         yield from _classes(check, change.classes)
