@@ -88,3 +88,17 @@ def test_a_method_is_used_by_default_only_if_it_says_so():
     method = Method("own", temperance.TemperatureScaling, method_style("ts"))
     assert not method.in_comparison
     assert not method.in_study
+
+
+@pytest.mark.parametrize(("weight", "refused"), [(0.95e150, False), (1.05e150, True)])
+def test_no_parameter_is_above_1e150(tmp_path, weight, refused):
+    task, path = simulate(200, 3, random_state=0), tmp_path / "cal.json"
+    temperance.make_calibrator("hts").fit(task.logits, task.labels).save(path)
+    content = json.loads(path.read_text())
+    content["parameters"]["entropy_weight"] = weight
+    path.write_text(json.dumps(content))
+    if refused:
+        with pytest.raises(temperance.InputError, match="must be <= 1e"):
+            temperance.load(path)
+    else:
+        assert temperance.load(path).entropy_weight_ == weight
