@@ -1,6 +1,7 @@
 """`monitoring.check`: what it finds, what it advises, what it refuses."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,17 @@ def test_wrong_labels_ask_for_a_new_fit_with_a_number_of_labels(world, noisy):
     assert 2 * np.sqrt(variance / n) == pytest.approx(found.labels.leaves, rel=1e-6)
     assert found.labels.leaves <= max(0.02, abs(found.change.gap) / 3)
     assert n < 1.2 * 4 * variance / (found.change.gap / 3) ** 2 + 1
+
+
+def test_the_rows_that_differ_most_are_told_from_all_rows(world, tmp_path):
+    calibrator, logits, labels = world
+    history = tmp_path / "checks.jsonl"
+    first = monitoring.check(calibrator, logits[:900], labels[:900], history=history)
+    assert "In 900 rows it says" in first.words
+    wrong = (calibrator.predict(logits[900:904]) + 1) % 3
+    second = monitoring.check(calibrator, logits[900:904], wrong, history=history)
+    assert not second.alarm
+    assert re.search(r"In the 4 rows since \d{4}-\d\d-\d\d, which differ most, it says", second.words)
 
 
 def test_labels_of_other_columns_are_suspected(world):

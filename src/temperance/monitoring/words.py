@@ -105,8 +105,11 @@ def _evidence(check: Check) -> str:
 
 def _gap(check: Check, change: Change) -> str:
     low, high = check.gap_limits
+    where = _rows(change.rows)
+    if not check.alarm and check.since is not None and change.rows < check.labelled_rows:
+        where = f"the {where} since {check.since[:10]}, which differ most,"
     return (
-        f"In {_rows(change.rows)} it says {100 * change.said:.1f} % and is right {100 * change.right:.1f} % "
+        f"In {where} it says {100 * change.said:.1f} % and is right {100 * change.right:.1f} % "
         f"of the time: a gap of {points(change.gap)} points (95 % interval {points(change.gap_low)} to "
         f"{points(change.gap_high)}, allowed {points(low)} to {points(high)})."
     )
