@@ -69,9 +69,11 @@ def test_one_thread_after_another_uses_the_same_buffers():
         assert pool.submit(scratch_of, TASK.logits).result() is own
 
 
-def test_the_blocks_of_a_large_array_use_kept_buffers_too():
-    large = np.zeros((60_000, 10), np.float32)  # three blocks
-    assert scratch_of(large) is scratch_of(large)
+@pytest.mark.parametrize(("n_rows", "kept"), [(60_000, True), (2**23 // 40, True), (2**23 // 40 + 1, False)])
+def test_the_blocks_of_an_array_up_to_8_mb_use_kept_buffers_too(n_rows, kept):
+    several = np.zeros((n_rows, 10), np.float32)  # blocks
+    assert (scratch_of(several) is scratch_of(several)) == kept
+    assert bool(blocks._kept.free) == kept
 
 
 def test_no_more_buffers_are_kept_than_there_are_cores():

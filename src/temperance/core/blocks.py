@@ -23,7 +23,8 @@ from temperance.errors import InputError, excerpt
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they gain from the cache.
 BLOCK_BYTES = 1 << 20
-# Gaps that are kept from pass to pass: a copy of few rows, which saves a third of each pass.
+# Values whose gaps are kept from pass to pass: a copy of few rows, which saves a third of each pass. The buffers
+# of such a pass are kept for the next one.
 MOST_KEPT_BYTES = 1 << 23
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32
@@ -243,12 +244,15 @@ def read_blocks(
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = size or block_rows(n_classes, dtype.itemsize)
-    scratch = _kept.take(min(size, n_rows), n_classes, dtype, gaps)
+    # For many rows new memory takes no time, compared with reading them.
+    keeps = n_rows * n_classes * dtype.itemsize <= MOST_KEPT_BYTES
+    scratch = (_kept.take if keeps else Scratch)(min(size, n_rows), n_classes, dtype, gaps)
     for rows in row_slices(n_rows, size)[lane::lanes]:
         with np.errstate(all="ignore"):
             block = scratch.block(values, rows.start, rows.stop)
         yield block, rows.start, rows.stop, scratch
-    _kept.give_back(scratch)
+    if keeps:
+        _kept.give_back(scratch)
 
 
 def _lane(
