@@ -118,10 +118,10 @@ def test_no_earlier_prediction_changes_a_later_one(key):
         assert first.tobytes() == bits
 
 
-def test_the_gaps_of_a_fit_do_not_stay_with_the_buffers():
-    gaps = {}
-    scratch = []
-    for_each_block(TASK.logits, lambda z, i, j, used: scratch.append((used, used.gaps)), gaps)
-    assert scratch[0][1] is gaps
-    assert scratch[0][0].gaps is None
-    assert scratch_of(TASK.logits) is scratch[0][0]
+@pytest.mark.parametrize("n_rows", [3000, 60_000])
+def test_a_fit_keeps_its_own_gaps_and_no_buffers(n_rows):
+    gaps, used = {}, []
+    for_each_block(np.zeros((n_rows, 10), np.float32), lambda z, i, j, scratch: used.append(scratch), gaps)
+    assert blocks._kept.free == []
+    used[0].kept_gaps(lambda buffer: None)
+    assert len(gaps) == 1

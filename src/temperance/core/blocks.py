@@ -23,8 +23,8 @@ from temperance.errors import InputError, excerpt
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they gain from the cache.
 BLOCK_BYTES = 1 << 20
-# Values whose gaps are kept from pass to pass: a copy of few rows, which saves a third of each pass. The buffers
-# of such a pass are kept for the next one.
+# Of values whose gaps are kept from pass to pass of a fit, a copy, which saves a third of each pass; and of
+# those whose buffers are kept from prediction to prediction.
 MOST_KEPT_BYTES = 1 << 23
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32
@@ -106,7 +106,7 @@ class Scratch:
     ) -> None:
         self._shape = (max(n_rows, FEWEST_ROWS), n_classes)
         self._dtype = dtype
-        self.gaps, self._start = gaps, 0
+        self._gaps, self._start = gaps, 0
         # No cached properties: their lock takes longer than a row with few classes.
         self._read: Floats | None = None
         self._d: Floats | None = None
@@ -132,13 +132,13 @@ class Scratch:
 
     def kept_gaps(self, compute: Callable[[Floats], None]) -> Floats:
         """Return the gaps of the present block, which `compute` writes at the first pass if they are kept."""
-        if self.gaps is None:
+        if self._gaps is None:
             compute(self.d)
             return self.d
-        if self._start not in self.gaps:
-            self.gaps[self._start] = self._buffer()
-            compute(self.gaps[self._start])
-        return self.gaps[self._start]
+        if self._start not in self._gaps:
+            self._gaps[self._start] = self._buffer()
+            compute(self._gaps[self._start])
+        return self._gaps[self._start]
 
     def _buffer(self) -> Floats:
         n_rows, n_classes = self._shape
@@ -174,7 +174,7 @@ class Scratch:
 
 
 class _Kept:
-    """The scratch of past passes, one for each core: new memory has to be mapped and cleared by the system.
+    """The scratch of past predictions, one for each core: the system has to map and clear new memory.
 
     Any thread may take one. Each step is a single call to a list, which threads cannot divide.
     """
@@ -182,22 +182,16 @@ class _Kept:
     def __init__(self) -> None:
         self.free: list[Scratch] = []
 
-    def take(
-        self, n_rows: int, n_classes: int, dtype: np.dtype[Any], gaps: KeptGaps | None = None
-    ) -> Scratch:
+    def take(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Scratch:
         """Return the scratch last given back, if it fits, else a new one."""
         try:
             kept = self.free.pop()
         except IndexError:
-            return Scratch(n_rows, n_classes, dtype, gaps)
-        if not kept.fits(n_rows, n_classes, dtype):
-            return Scratch(n_rows, n_classes, dtype, gaps)
-        kept.gaps = gaps
-        return kept
+            return Scratch(n_rows, n_classes, dtype)
+        return kept if kept.fits(n_rows, n_classes, dtype) else Scratch(n_rows, n_classes, dtype)
 
     def give_back(self, scratch: Scratch) -> None:
-        """Keep a scratch, without the gaps of its fit, unless there is one for each core."""
-        scratch.gaps = None
+        """Keep a scratch, unless there is one for each core."""
         if len(self.free) < turns.number:
             self.free.append(scratch)
 
@@ -244,9 +238,10 @@ def read_blocks(
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = size or block_rows(n_classes, dtype.itemsize)
-    # For many rows new memory takes no time, compared with reading them.
-    keeps = n_rows * n_classes * dtype.itemsize <= MOST_KEPT_BYTES
-    scratch = (_kept.take if keeps else Scratch)(min(size, n_rows), n_classes, dtype, gaps)
+    # For many rows new memory takes no time, compared with reading them; a fit has other needs for memory.
+    keeps = gaps is None and n_rows * n_classes * dtype.itemsize <= MOST_KEPT_BYTES
+    shape = min(size, n_rows), n_classes
+    scratch = _kept.take(*shape, dtype) if keeps else Scratch(*shape, dtype, gaps)
     for rows in row_slices(n_rows, size)[lane::lanes]:
         with np.errstate(all="ignore"):
             block = scratch.block(values, rows.start, rows.stop)
@@ -319,10 +314,12 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork, gaps: KeptGaps | 
     dtype = working_dtype(values)
     size = block_rows(n_classes, dtype.itemsize)
     if n_rows <= size:  # with as little Python as possible: a service asks for one row at a time
-        scratch = _kept.take(n_rows, n_classes, dtype, gaps)
+        of_fit = gaps is not None
+        scratch = Scratch(n_rows, n_classes, dtype, gaps) if of_fit else _kept.take(n_rows, n_classes, dtype)
         with np.errstate(all="ignore"):
             work(scratch.block(values, 0, n_rows), 0, n_rows, scratch)
-        _kept.give_back(scratch)
+        if not of_fit:
+            _kept.give_back(scratch)
         return
     lanes = min(number_of_threads(), -(-n_rows // size))
     run_together([partial(_run, _lane(values, size, lane, lanes, work, gaps)) for lane in range(lanes)])
