@@ -121,6 +121,13 @@ def test_columns_in_another_order_are_refused_and_the_advice_works(run, frame):
     assert "Reorder the columns" in run("apply", "cal.json", "new.npz", "-o", "new.csv", "-f", code=2)
 
 
+def test_a_file_of_fewer_classes_is_that_of_another_classifier(run, frame):
+    fit(run)
+    frame[["cat", "dog", "owl"]].to_csv("new.csv")
+    said = run("apply", "cal.json", "new.csv", "--input", "logits", "-o", "probs.csv", code=2)
+    assert said.strip().endswith("Choose the file or the calibrator of the same classifier.")
+
+
 def test_files_of_a_comparison_have_the_same_classes(run, frame):
     frame[[*NAMES[::-1], "label"]].to_csv("test.csv")
     said = run("compare", "val.csv", "test.csv", "--input", "logits", "-m", "ts", code=2)

@@ -196,7 +196,7 @@ def test_the_report_says_what_counts_for_zeros(run, forest):
     floor = f"{probability_floor(forest[0][0]):.3g}"
     run("compare", "task.npz", "-m", "ts,lts", "--report", "page.html", "-f")
     page = Path("page.html").read_text(encoding="utf-8")
-    assert f"Before, probabilities below {floor} count as {floor}." in page
+    assert f"In the scores before calibration, probabilities below {floor} count as {floor}." in page
     assert "fitted on probabilities" in page
     assert "fitted on logits" not in page
 
@@ -206,7 +206,7 @@ def test_a_classifier_that_needs_no_calibration_still_needs_the_floor():
     result = compare(task.logits / 2, task.labels, methods=["ts"], draws=5, progress=False)
     left = replace(result.verdict, method="none")
     assert left.advice == "Leave the classifier as it is."
-    assert replace(left, floor=0.01).advice.endswith("as it is, but raise probabilities below 0.01 to it.")
+    assert replace(left, floor=0.01).advice.endswith("but raise probabilities below 0.01 to this value.")
     assert replace(left, floor=0.01).to_dict()["floor"] == 0.01
 
 

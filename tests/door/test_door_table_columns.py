@@ -94,6 +94,11 @@ def test_quoted_decimal_commas(csv):
 # ---- names of the scores
 
 
+def test_a_single_number_among_names_is_no_choice_of_classes(table):
+    path = table("csv", [f"logit_{name}" for name in ("cat", "7", "dog")], [1, 2, 3])
+    assert refusal(path, need_labels=False).endswith("Pass classes='cat,7,dog'.")
+
+
 @pytest.mark.parametrize(
     ("names", "numbers"),
     [(["0", "1", "A"], "0,1"), (["cat", "7", "8"], "7,8"), (["0", "x", "1"], "0,1")],

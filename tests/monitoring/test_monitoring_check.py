@@ -50,6 +50,14 @@ def test_the_rows_that_differ_most_are_told_from_all_rows(world, tmp_path):
     assert re.search(r"In the 4 rows since \d{4}-\d\d-\d\d, which differ most, it says", second.words)
 
 
+def test_another_distribution_of_confidence_is_told_without_labels(world):
+    calibrator, logits, _ = world
+    found = monitoring.check(calibrator, logits / 3)
+    assert re.search(
+        r"is (lower|higher): the share of rows below some value differs by \d+ points", found.words
+    )
+
+
 def test_labels_of_other_columns_are_suspected(world):
     calibrator, logits, labels = world
     hint = "right no more often than by chance: check that labels match the columns"

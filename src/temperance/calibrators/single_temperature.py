@@ -32,7 +32,7 @@ TELLING_ROWS = 10
 RANGE_FACTOR = 10.0
 
 
-CHECK = "check that labels and columns match"
+CHECK_LABELS = "check that labels and columns match"
 TOO_LARGE = f"The temperature is at its upper limit, {TEMPERATURE_MAX:g}: scale the logits down"
 _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
 
@@ -56,7 +56,7 @@ class SingleTemperatureFit:
     def mismatch(self) -> str | None:
         """The sentence that labels and columns hardly match, if so."""
         reason = self.degenerate_reason
-        return reason if reason is not None and reason.endswith(CHECK) else None
+        return reason if reason is not None and reason.endswith(CHECK_LABELS) else None
 
 
 def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFit:
@@ -100,7 +100,7 @@ def _degenerate_reason(
             return TOO_LARGE
         chance = "The labels agree with the logits no better than chance"
         all_wrong = f"All {n_counted} rows are classified wrong"
-        return f"{chance if right else all_wrong}: {CHECK}"
+        return f"{chance if right else all_wrong}: {CHECK_LABELS}"
     return None
 
 
@@ -140,7 +140,7 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     elif not single.right:
         message = (
             f"All {n_rows} rows are classified wrong. The temperature {single.temperature:.4g} fits "
-            f"them, but {CHECK}."
+            f"them, but {CHECK_LABELS}."
         )
     elif single.temperature <= TEMPERATURE_MIN * (1 + 1e-9):
         message = f"The temperature is at its lower limit, {TEMPERATURE_MIN:g}: scale the logits up."
@@ -163,7 +163,7 @@ def warn_of_few_rows(single: SingleTemperatureFit, name: str, n_parameters: int)
 def warn_of_mismatch(mismatch: str | None, right: int, n_rows: int) -> None:
     """Warn if labels and columns hardly match, for a method whose prior makes such a fit possible."""
     if not right:
-        mismatch = f"All {n_rows} rows are classified wrong: {CHECK}"
+        mismatch = f"All {n_rows} rows are classified wrong: {CHECK_LABELS}"
     if mismatch is not None:
         warnings.warn(f"{mismatch}.", UserWarning, stacklevel=4)
 

@@ -21,7 +21,7 @@ def with_own_floor(rows: RowFile, output: Output) -> RowFile:
     end = rows.low_end()
     if end.n_rows_with_zero:  # else all are at or above the floor
         _tell_raised(output, rows, end, end.floor, _reason(end))
-    return rows.with_floor(end.floor)
+    return rows.with_floor(end.floor, raises=bool(end.n_rows_with_zero))
 
 
 def with_given_floor(rows: RowFile, floor: float, output: Output, whose: str) -> RowFile:
@@ -34,7 +34,7 @@ def with_given_floor(rows: RowFile, floor: float, output: Output, whose: str) ->
         _tell(output, rows, f"{zeros}: kept as impossible classes, as {whose}")
     elif end.n_rows_below:
         _tell_raised(output, rows, end, floor, f"as {whose}")
-    return rows.with_floor(floor)
+    return rows.with_floor(floor, raises=bool(end.n_rows_below))
 
 
 def with_floor_of(fitted: Calibrator, rows: RowFile, output: Output) -> RowFile:
@@ -50,10 +50,7 @@ def with_floor_of(fitted: Calibrator, rows: RowFile, output: Output) -> RowFile:
 
 def raised_floor(files: Iterable[RowFile]) -> float | None:
     """Return the floor of the files if it raises a probability in any of them."""
-    for rows in files:
-        if rows.kind == "probs" and rows.floor and rows.low_end(rows.floor).n_rows_below:
-            return rows.floor
-    return None
+    return next((rows.floor for rows in files if rows.raises), None)
 
 
 def source_of(rows: RowFile) -> FittedOn:

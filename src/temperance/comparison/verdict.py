@@ -146,7 +146,8 @@ class Verdict:
         if self.method != UNCALIBRATED:
             return f"Calibrate with {self.method}."
         if self.floor is not None:
-            return f"Leave the classifier as it is, but raise probabilities below {self.floor:.3g} to it."
+            raised = f"but raise probabilities below {self.floor:.3g} to this value"
+            return f"Leave the classifier as it is, {raised}."
         return "Leave the classifier as it is."
 
     @property
@@ -221,8 +222,8 @@ class Verdict:
             return first
         if self.floor is None:
             return (*first, self.decisions_in_words)
-        raised = f"Before, probabilities below {self.floor:.3g} count as {self.floor:.3g}."
-        return (*first, self.decisions_in_words, raised)
+        raised = f"probabilities below {self.floor:.3g} count as {self.floor:.3g}"
+        return (*first, self.decisions_in_words, f"In the scores before calibration, {raised}.")
 
     def __str__(self) -> str:
         return " ".join(self.sentences)

@@ -23,8 +23,8 @@ from temperance.errors import InputError, excerpt
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they gain from the cache.
 BLOCK_BYTES = 1 << 20
-# Of values whose gaps are kept from pass to pass of a fit, a copy, which saves a third of each pass; and of
-# those whose buffers are kept from prediction to prediction.
+# Up to this size, a fit keeps the gaps from pass to pass (a copy, which saves a third of each pass), and
+# predictions keep their buffers for the next one.
 MOST_KEPT_BYTES = 1 << 23
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32

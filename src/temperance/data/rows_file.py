@@ -62,6 +62,8 @@ class RowFile:
         The calibrator that made these probabilities, if the file says so.
     floor : float, or None
         Smaller probabilities are raised to this value; None means the floor of the rows themselves.
+    raises : bool, or None
+        Whether there are smaller ones; None if that is not known.
 
     Examples
     --------
@@ -88,6 +90,8 @@ class RowFile:
     """The calibrator that made these probabilities, if the file says so."""
     floor: float | None = None
     """Smaller probabilities are raised to this value; None means the floor of the rows themselves."""
+    raises: bool | None = None
+    """Whether there are smaller ones; None if that is not known."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -141,9 +145,12 @@ class RowFile:
         """Return how many rows have a probability of 0, or below `floor`, in one pass over the file."""
         return LowEnd.joined(LowEnd.of(block, floor) for block in self.blocks(self._rows_at_once()))
 
-    def with_floor(self, floor: float) -> RowFile:
-        """Return the same rows with smaller probabilities raised to `floor`; 0 raises none."""
-        return replace(self, floor=floor)
+    def with_floor(self, floor: float, *, raises: bool | None = None) -> RowFile:
+        """Return the same rows with smaller probabilities raised to `floor`; 0 raises none.
+
+        `raises` is whether there are any, if that is known.
+        """
+        return replace(self, floor=floor, raises=raises)
 
     def _known_floor(self) -> float | None:
         return self.low_end().floor if self.kind == "probs" and self.floor is None else self.floor

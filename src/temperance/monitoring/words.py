@@ -166,8 +166,8 @@ def _difference(check: Check, test: ShiftTest) -> str:
         more, size = "more" if test.difference > 0 else "less", 100 * abs(test.difference)
         return f"{check.class_names[test.column]} is predicted {more} often, by {size:.1f} points"
     higher = "higher" if test.difference > 0 else "lower"
-    share = f"{100 * abs(test.difference):.0f} %"
-    return f"{test.what} is {higher}: at some value the shares of rows below it differ by {share}"
+    by = f"{100 * abs(test.difference):.0f} points"
+    return f"{test.what} is {higher}: the share of rows below some value differs by {by}"
 
 
 def _of_history(check: Check) -> Iterator[str]:

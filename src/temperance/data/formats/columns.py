@@ -140,11 +140,12 @@ def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Co
         return _numbered(path, stem, by_class)
     if 0 < len(numbers) < len(by_class) and choice.classes is None:
         word = next(name for one, name in by_class.items() if one not in numbers)
+        choices = [numbers, list(by_class)] if len(numbers) > 1 else [list(by_class)]  # a class is not alone
         raise file_error(
             path,
             f"columns of {stem}s must all have numbers, or all names; "
             f"found {excerpt(by_class[numbers[0]])} and {excerpt(word)}.",
-            remedy=Remedy("classes", tuple(map(joined, ([numbers] * (len(numbers) > 1)) + [[*by_class]]))),
+            remedy=Remedy("classes", tuple(map(joined, choices))),
         )
     if by_class:  # numbers that do not begin with 0 are names
         return Columns(tuple(by_class.values()), False, tuple(by_class))
