@@ -105,7 +105,7 @@ docs: $(VENV)/docs-ready
 	$(WORKERS) $(BIN)/python docs/build.py
 
 PIP_INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
-BARE_TEST := -I -m pytest -q -p no:cacheprovider ../tests/test_bare_install.py
+BARE_TEST := -I -m pytest -q -p no:cacheprovider ../tests/project/test_bare_install.py
 # The dates in the archives are those of the last commit, so that the same commit gives the same bytes.
 EPOCH = $$(git log -1 --format=%ct 2>/dev/null || echo 1767225600)
 

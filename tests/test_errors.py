@@ -9,9 +9,9 @@ from temperance import InputError
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import OutputExistsError, Remedy, rows_from
 from temperance.files import check_writable
-from temperance.labels import check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.validation import inspector
 from temperance.loaders import MissingPackageError, import_optional
-from temperance.validation import inspector
 
 N = 5000
 

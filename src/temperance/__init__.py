@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         make_calibrator,
     )
     from temperance.comparison import compare
-    from temperance.containers import logits_from_probs, probability_floor
+    from temperance.errors import InputError
+    from temperance.inputs.containers import logits_from_probs, probability_floor
     from temperance.persistence import load
     from temperance.sklearn import CalibratedClassifier
-    from temperance.validation import InputError
 
 __version__ = "0.2.0"
 
@@ -64,11 +64,11 @@ __all__ = [
 # scikit-learn. A name that is not listed here is a calibrator.
 _PLACES = {
     "CalibratedClassifier": "sklearn",
-    "InputError": "validation",
+    "InputError": "errors",
     "compare": "comparison",
     "load": "persistence",
-    "logits_from_probs": "containers",
-    "probability_floor": "containers",
+    "logits_from_probs": "inputs.containers",
+    "probability_floor": "inputs.containers",
 }
 _MODULES = ("data", "display", "metrics", "monitoring", "serving")
 

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibrators import make_calibrator
-from temperance.containers import logits_from_probs, probability_floor
 from temperance.core.arrays import AnyArray, Matrix
-from temperance.probabilities import both_columns
+from temperance.inputs.containers import logits_from_probs, probability_floor
+from temperance.inputs.probabilities import both_columns
 
 __all__ = ["CalArenaCalibrator"]
 

@@ -22,15 +22,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
 
 from temperance.calibrators.bayes_design import Design, build_design, mean_log_entropy, prior_blocks
-from temperance.containers import open_labelled
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import maximise_evidence
 from temperance.core.fisher import fisher_scoring
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
+from temperance.inputs.containers import open_labelled
+from temperance.inputs.validation import InputError
 from temperance.population import MAP_SIZE, SIZE, Population, weak_population
-from temperance.validation import InputError
 
 # Chosen by leaving data sets out, see docs/bayesian.md: the weight of the tails; the factors of the variances
 # of shape, map and class temperatures in the prior, which tau widens if the rows support it; and that of the

@@ -2,7 +2,7 @@
 
 A calibrator can save itself, become a PyTorch or ONNX model and accept Dask arrays; a comparison can write a
 report. The layers that do this import calibrators and comparisons, so importing them there would be circular.
-`tests/test_architecture.py` checks that each entry is used from below, and draws it as a dotted line.
+`tests/project/test_architecture.py` checks that each entry is used from below, and draws it as a dotted line.
 """
 
 from __future__ import annotations

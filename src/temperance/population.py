@@ -19,8 +19,8 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.kernels import KNOTS
 from temperance.files import write_atomically
+from temperance.inputs.validation import InputError
 from temperance.regular_files import read_regular_file
-from temperance.validation import InputError
 
 FORMAT, VERSION = "temperance population", 2
 HEADER: dict[str, Any] = {

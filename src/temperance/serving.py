@@ -12,15 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from temperance.containers import is_matrix
+from temperance.calibrator_file.document import Document
+from temperance.calibrator_file.model_reading import ModelReader
 from temperance.formulas.applying import apply, apply_to_rows
 from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import Model, TemperatureFormula
 from temperance.formulas.table import STORED_METHODS
-from temperance.frames import check_column_names
-from temperance.stored.document import Document
-from temperance.stored.model_reading import ModelReader
-from temperance.validation import InputError, warn_of_probabilities
+from temperance.inputs.containers import is_matrix
+from temperance.inputs.frames import check_column_names
+from temperance.inputs.validation import InputError, warn_of_probabilities
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import Calibrator
-from temperance.containers import open_logits
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import BFloat16, block_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.data import RowFile
 from temperance.errors import rows_from
 from temperance.files import scratch_array
-from temperance.validation import inspector, warn_of_probabilities
+from temperance.inputs.containers import open_logits
+from temperance.inputs.validation import inspector, warn_of_probabilities
 
 PART_BYTES = 1 << 25  # bytes of one part in float64
 

@@ -13,7 +13,7 @@ from temperance.display import MapDisplay
 from temperance.display.chart import Band, Dots, Line
 from temperance.report.page import render_report
 
-DATA = Path(__file__).resolve().parents[1] / "data"
+DATA = Path(__file__).resolve().parents[1] / "calibrator_file" / "data"
 SLOPES = np.array([1.0, 2.0, 0.5, 1.5, 1.0, 0.1, 0.2, 3.0, 1.0])
 ERRORS = np.array([0.1, 0.2, 0.05, 0.1, 0.3, 0.02, 0.1, 0.4, 0.5])
 

@@ -152,7 +152,7 @@ def test_binary_scores_have_no_axis_of_classes():
 
 
 def test_rows_of_a_table_are_used_without_a_copy():
-    from temperance.containers import open_logits
+    from temperance.inputs.containers import open_logits
 
     assert open_logits(TASK.logits).values is TASK.logits
     assert np.shares_memory(open_logits(TASK.logits.reshape(*SHAPE, 5)).values, TASK.logits)

@@ -5,7 +5,7 @@ import pytest
 
 from temperance import InputError, TemperatureScaling, compare, make_calibrator, metrics
 from temperance.data import simulate
-from temperance.labels import check_classes, check_labels
+from temperance.inputs.labels import check_classes, check_labels
 
 TASK = simulate(n_rows=200, n_classes=3, random_state=1)
 NAMES = ["cat", "dog", "eel"]

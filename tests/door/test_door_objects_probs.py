@@ -11,8 +11,8 @@ from temperance import InputError, TemperatureScaling, compare, logits_from_prob
 from temperance.cli.program import cli
 from temperance.data import simulate
 from temperance.errors import InputWarning
+from temperance.inputs.validation import warn_of_probabilities
 from temperance.study import find_tasks
-from temperance.validation import warn_of_probabilities
 
 TASK = simulate(n_rows=200, n_classes=3, random_state=1)
 PROBS = TASK.probabilities

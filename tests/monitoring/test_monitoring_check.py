@@ -219,6 +219,6 @@ def test_wrong_arguments_are_refused(world, options, words):
 def test_no_rows_and_old_files_are_refused(world):
     with pytest.raises(InputError, match="check needs rows; found none"):
         monitoring.check(world[0], world[1][:0])
-    old = load(Path(__file__).parents[1] / "data" / "hts-v1.json")
+    old = load(Path(__file__).parents[1] / "calibrator_file" / "data" / "hts-v1.json")
     with pytest.raises(InputError, match="Fit it again with this version"):
         monitoring.check(old, np.zeros((3, old.n_classes_)))

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from temperance import loaders
-from temperance.containers import as_numpy, framework_of, open_logits
 from temperance.core.arrays import Vector
 from temperance.core.frequencies import (
     LEAST_COUNT,
@@ -29,7 +28,8 @@ from temperance.core.frequencies import (
 )
 from temperance.formulas.applying import apply_opened
 from temperance.formulas.model import Model
-from temperance.validation import InputError, check_priors, warn_of_probabilities
+from temperance.inputs.containers import as_numpy, framework_of, open_logits
+from temperance.inputs.validation import InputError, check_priors, warn_of_probabilities
 
 MOST_CLASSES = 4096  # their K x K Hessian fits in memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms

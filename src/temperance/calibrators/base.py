@@ -34,8 +34,8 @@ from temperance.core.fit_data import FitData
 from temperance.core.solution import Solution
 from temperance.formulas.fit_record import Baseline, FittedOn
 from temperance.formulas.model import Formula, Model
-from temperance.frames import column_names
-from temperance.validation import InputError
+from temperance.inputs.frames import column_names
+from temperance.inputs.validation import InputError
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
 """Quantile levels at which the temperatures of a fit are kept."""

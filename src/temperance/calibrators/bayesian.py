@@ -37,8 +37,8 @@ from temperance.errors import excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
+from temperance.inputs.validation import InputError
 from temperance.population import Population, read_population, shipped_population, weak_population
-from temperance.validation import InputError
 
 LARGEST_LOG = 100.0  # of a temperature, far beyond its limits
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"

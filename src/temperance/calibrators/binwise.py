@@ -21,7 +21,7 @@ from temperance.core.predictors import Grouped
 from temperance.formulas.binwise import BinwiseFormula, bin_of
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
-from temperance.validation import check_number
+from temperance.inputs.validation import check_number
 
 MOST_BINS = 10_000
 TIE = 1e-6

@@ -18,7 +18,7 @@ from temperance.core.fit_data import FitData
 from temperance.core.mixture import BrierMixture, LogMixture, mixture_weights
 from temperance.formulas.ensemble import EnsembleFormula
 from temperance.formulas.model import Model
-from temperance.validation import check_choice
+from temperance.inputs.validation import check_choice
 
 
 class EnsembleTemperatureScaling(Calibrator):

@@ -40,7 +40,7 @@ from temperance.core.solution import Solution
 from temperance.errors import on_one_line
 from temperance.formulas.linear_predictor import LinearPredictorFormula
 from temperance.formulas.model import Model
-from temperance.validation import check_choice, check_unmasked
+from temperance.inputs.validation import check_choice, check_unmasked
 
 # With few rows the likelihood of HTS can have several optima.
 FEW_ROWS = 100

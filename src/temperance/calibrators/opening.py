@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from temperance import loaders
-from temperance.containers import framework_of, names_of, open_labelled
 from temperance.core.fit_data import FitData, InMemoryFitData
-from temperance.validation import InputError, warn_of_probabilities
+from temperance.inputs.containers import framework_of, names_of, open_labelled
+from temperance.inputs.validation import InputError, warn_of_probabilities
 
 
 def open_fit_data(

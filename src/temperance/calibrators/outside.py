@@ -19,8 +19,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators.registry import CALIBRATORS, Method, method_style
 from temperance.errors import excerpt
+from temperance.inputs.validation import InputError, guess
 from temperance.loaders import load_object
-from temperance.validation import InputError, guess
 
 ENTRY_POINTS = "temperance.calibrators"
 

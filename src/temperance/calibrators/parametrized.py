@@ -24,7 +24,7 @@ from temperance.errors import excerpt
 from temperance.formulas.model import Model
 from temperance.formulas.network import NetworkFormula
 from temperance.formulas.numpy_rows import NumpyRows
-from temperance.validation import InputError, check_choice, check_number, check_seed
+from temperance.inputs.validation import InputError, check_choice, check_number, check_seed
 
 # At the kinks of ReLUs the predicted decrease is too high: a step that lowers the mean loss by less ends the
 # fit.

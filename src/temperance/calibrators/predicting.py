@@ -7,10 +7,10 @@ from typing import Any
 from temperance import loaders
 from temperance.calibrators.fitted import model_of
 from temperance.calibrators.output import OutputMixin
-from temperance.containers import framework_of, is_matrix, open_logits
 from temperance.formulas.applying import apply_opened, apply_to_rows
-from temperance.frames import check_column_names, column_names
-from temperance.validation import warn_of_probabilities
+from temperance.inputs.containers import framework_of, is_matrix, open_logits
+from temperance.inputs.frames import check_column_names, column_names
+from temperance.inputs.validation import warn_of_probabilities
 
 
 class PredictMixin(OutputMixin):

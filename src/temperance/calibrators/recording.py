@@ -23,7 +23,7 @@ from temperance.core.quantiles import SLACK
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
-from temperance.validation import warn_of_probabilities
+from temperance.inputs.validation import warn_of_probabilities
 
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20

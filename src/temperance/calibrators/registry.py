@@ -29,7 +29,7 @@ from temperance.calibrators.monotone import MonotoneScaling
 from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
 from temperance.calibrators.temperature import TemperatureScaling
 from temperance.errors import excerpt
-from temperance.validation import InputError, guess
+from temperance.inputs.validation import InputError, guess
 
 UNCALIBRATED = "none"
 """The name under which the classifier's own softmax is compared."""

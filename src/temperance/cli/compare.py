@@ -159,7 +159,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 
 def _labels(file: RowFile) -> Any:
     """Return the labels; as text if numbers could be class names or column indices."""
-    from temperance.labels import whole_numbers
+    from temperance.inputs.labels import whole_numbers
 
     names = file.class_names
     if names is None or whole_numbers(names) is None or file.labels is None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
     from temperance.data import RowFile
     from temperance.formulas.fit_record import FittedOn
-    from temperance.probabilities import LowEnd
+    from temperance.inputs.probabilities import LowEnd
 
 
 def with_own_floor(rows: RowFile, output: Output) -> RowFile:
@@ -61,7 +61,7 @@ def source_of(rows: RowFile) -> FittedOn:
 
 
 def _reason(end: LowEnd) -> str:
-    from temperance.probabilities import LOWEST_FLOOR
+    from temperance.inputs.probabilities import LOWEST_FLOOR
 
     if end.floor == LOWEST_FLOOR:
         return "the precision of a float"

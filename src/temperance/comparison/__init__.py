@@ -31,18 +31,18 @@ from temperance.comparison.result import Comparison
 from temperance.comparison.rows import LabelledRows
 from temperance.comparison.same_rows import check_apart
 from temperance.comparison.verdict import Outcome, Verdict
-from temperance.containers import names_of
 from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
-from temperance.frames import check_column_names, column_names
+from temperance.inputs.containers import names_of
+from temperance.inputs.frames import check_column_names, column_names
+from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics import Evaluation
 from temperance.metrics.evaluation import Scorer
 from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.resamples import DRAWS
 from temperance.progress import Progress, Report, reporting
-from temperance.validation import check_number, warn_of_probabilities
 
 __all__ = [
     "UNCALIBRATED",

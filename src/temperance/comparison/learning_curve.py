@@ -18,8 +18,8 @@ from temperance.calibrators import UNCALIBRATED, Method
 from temperance.comparison.result import Comparison
 from temperance.comparison.rows import LabelledRows, fit_method, label_nll, predict
 from temperance.core.arrays import Vector
+from temperance.inputs.validation import check_number
 from temperance.progress import Progress, Report, reporting
-from temperance.validation import check_number
 
 _SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 _HELD_SHARE = 0.2

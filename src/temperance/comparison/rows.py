@@ -12,12 +12,12 @@ from sklearn.utils.validation import has_fit_parameter
 from temperance.calibrators import Method
 from temperance.calibrators.base import Calibrator
 from temperance.calibrators.outside import fit
-from temperance.containers import open_labelled
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import BFloat16, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError
-from temperance.validation import check_number, inspector, random_generator
+from temperance.inputs.containers import open_labelled
+from temperance.inputs.validation import check_number, inspector, random_generator
 
 _AT_ONCE = 1 << 18  # logits that a calibrator sees at a time
 

@@ -17,7 +17,7 @@ from temperance.errors import rows_from
 from temperance.formulas.applying import ONE_PER_ROW, check_columns
 from temperance.formulas.applying import apply as apply_in_memory
 from temperance.formulas.model import Model
-from temperance.probabilities import LowEnd
+from temperance.inputs.probabilities import LowEnd
 
 _TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of what is one number for each row
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.containers import open_labelled
 from temperance.core.arrays import Vector
 from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import threads
@@ -17,8 +16,9 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import PartialSums
 from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
 from temperance.errors import rows_from
-from temperance.labels import Names, check_labels
-from temperance.validation import check_sample_weight
+from temperance.inputs.containers import open_labelled
+from temperance.inputs.labels import Names, check_labels
+from temperance.inputs.validation import check_sample_weight
 
 Work = Callable[[LogitRows, Vector | None], Any]
 

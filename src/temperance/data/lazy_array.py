@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from temperance.errors import InputError, Remedy
 from temperance.files import filled_array
-from temperance.validation import check_number
+from temperance.inputs.validation import check_number
 
 FILL_BYTES = 1 << 24  # read at a time if the whole array is needed
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.containers import logits_from_probs
 from temperance.data.formats import ARRAYS, KINDS, check_file, format_of, open_members
 from temperance.data.formats.columns import ColumnChoice, check_number_of_classes, listed
 from temperance.data.keys import (
@@ -29,9 +28,10 @@ from temperance.data.keys import (
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
 from temperance.errors import InputError, Remedy, rows_from
 from temperance.files import filled_array
-from temperance.labels import check_labels
-from temperance.probabilities import LOWEST_FLOOR, LowEnd
-from temperance.validation import check_choice
+from temperance.inputs.containers import logits_from_probs
+from temperance.inputs.labels import check_labels
+from temperance.inputs.probabilities import LOWEST_FLOOR, LowEnd
+from temperance.inputs.validation import check_choice
 
 
 @dataclass(frozen=True)

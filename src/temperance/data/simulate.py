@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from temperance.validation import check_number, check_seed
+from temperance.inputs.validation import check_number, check_seed
 
 
 @dataclass(frozen=True)

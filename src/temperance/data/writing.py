@@ -21,8 +21,8 @@ from temperance.data.formats.columns import NAMELESS, STEMS
 from temperance.data.keys import MARK_KEY
 from temperance.data.lazy_array import file_error
 from temperance.files import atomic_file, check_writable
+from temperance.inputs.validation import check_choice
 from temperance.loaders import import_optional
-from temperance.validation import check_choice
 
 Put = Callable[..., Any]
 """Writes the next rows, with ids and labels: a list of one array each, or of none."""

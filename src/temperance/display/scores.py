@@ -13,7 +13,7 @@ from temperance.core.arrays import Vector
 from temperance.display.chart import Chart
 from temperance.display.labels import metric_in_words
 from temperance.display.method_intervals import MethodIntervals
-from temperance.validation import check_choice
+from temperance.inputs.validation import check_choice
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.containers import Logits, open_logits
 from temperance.core.arrays import AnyArray, Floats
 from temperance.core.blocks import BFloat16
 from temperance.core.features import RowFeatures
@@ -19,7 +18,8 @@ from temperance.core.turns import turns
 from temperance.errors import InputError
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
-from temperance.validation import inspector
+from temperance.inputs.containers import Logits, open_logits
+from temperance.inputs.validation import inspector
 
 ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}
 """The methods that give one number for each row, and the formula of each."""

@@ -23,7 +23,7 @@ from temperance.core.ops import Array
 from temperance.errors import InputError, excerpt
 from temperance.formulas.model import Formula, Shape, TemperatureFormula
 from temperance.formulas.monotone import check_map
-from temperance.validation import check_limits, check_temperatures
+from temperance.inputs.validation import check_limits, check_temperatures
 
 # Gauss-Hermite quadrature of a standard normal: the bits of NumPy's hermegauss(5), whose module would have to
 # be imported. In closed form +-sqrt(5 +- sqrt 10), 0, and (7 -+ 2 sqrt 10) / 60, 8 / 15.

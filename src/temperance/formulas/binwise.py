@@ -12,7 +12,7 @@ from temperance.core.features import RowFeatures
 from temperance.core.ops import Array, Index
 from temperance.errors import InputError, excerpt
 from temperance.formulas.model import Shape, TemperatureFormula
-from temperance.validation import check_temperatures
+from temperance.inputs.validation import check_temperatures
 
 
 def bin_of(edges: Array, rows: RowFeatures) -> Index:

@@ -12,7 +12,7 @@ from temperance.core.features import ALMOST_ZERO, RowFeatures
 from temperance.core.ops import Array
 from temperance.errors import InputError
 from temperance.formulas.model import Formula, Shape
-from temperance.validation import check_temperatures
+from temperance.inputs.validation import check_temperatures
 
 
 @dataclass(frozen=True, eq=False)

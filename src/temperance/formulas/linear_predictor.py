@@ -13,7 +13,7 @@ from temperance.core.features import RowFeatures, normalised_log_entropy
 from temperance.core.links import Softplus
 from temperance.core.ops import Array
 from temperance.formulas.model import Shape, TemperatureFormula
-from temperance.validation import check_limits
+from temperance.inputs.validation import check_limits
 
 
 @dataclass(frozen=True, eq=False)

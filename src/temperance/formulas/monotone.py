@@ -13,7 +13,7 @@ from temperance.core.kernels import KNOTS
 from temperance.core.ops import Array
 from temperance.errors import InputError, excerpt
 from temperance.formulas.model import Formula, Shape
-from temperance.validation import check_temperatures
+from temperance.inputs.validation import check_temperatures
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from temperance.core.links import Softplus
 from temperance.core.ops import Array
 from temperance.errors import InputError
 from temperance.formulas.model import Shape, TemperatureFormula
-from temperance.validation import check_limits
+from temperance.inputs.validation import check_limits
 
 LARGEST_WEIGHT = 1e30
 

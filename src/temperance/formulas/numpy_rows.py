@@ -16,7 +16,7 @@ from temperance.core.features import RowShape
 from temperance.core.kernels import MapTable, stack_scales
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
-from temperance.validation import check_unmasked
+from temperance.inputs.validation import check_unmasked
 
 
 class NumpyRows:

@@ -9,7 +9,7 @@ import numpy as np
 from temperance.core.features import RowFeatures
 from temperance.core.ops import Array
 from temperance.formulas.model import TemperatureFormula
-from temperance.validation import check_temperatures
+from temperance.inputs.validation import check_temperatures
 
 
 @dataclass(frozen=True, eq=False)

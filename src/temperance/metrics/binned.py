@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.labels import Names
+from temperance.inputs.labels import Names
 from temperance.metrics.bins import check_bins
 from temperance.metrics.bootstrap import kept_scales, plausible_shapes
 from temperance.metrics.class_bins import classwise_error

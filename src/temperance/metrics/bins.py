@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.validation import check_choice, check_number
+from temperance.inputs.validation import check_choice, check_number
 
 MOST_BINS = 10_000  # more than any data set needs; memory and time grow with it
 

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.containers import names_of
 from temperance.core.arrays import Vector
 from temperance.errors import InputError, listed
-from temperance.labels import Names
+from temperance.inputs.containers import names_of
+from temperance.inputs.labels import Names
+from temperance.inputs.validation import check_choice, check_number
 from temperance.metrics.estimates import CalibrationTest
 from temperance.metrics.predictions import Predictions, check_rows
-from temperance.validation import check_choice, check_number
 
 LEVEL = 0.05  # significance level in `words`
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.labels import Names
+from temperance.inputs.labels import Names
 from temperance.metrics.calibration_tests import Event, check_event, verdict
 from temperance.metrics.estimates import CalibrationTest, Estimate
 from temperance.metrics.predictions import check_fraction

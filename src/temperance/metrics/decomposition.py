@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.labels import Names
+from temperance.inputs.labels import Names
+from temperance.inputs.validation import check_choice, random_generator
 from temperance.metrics.predictions import Predictions, check_integer, check_rows
 from temperance.metrics.recalibration import (
     Recalibrator,
@@ -29,7 +30,6 @@ from temperance.metrics.recalibration import (
     shrunk,
 )
 from temperance.metrics.vocabulary import open_recalibration
-from temperance.validation import check_choice, random_generator
 
 
 @dataclass(frozen=True)

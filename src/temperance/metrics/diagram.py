@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.core.arrays import Vector
-from temperance.labels import Names
+from temperance.inputs.labels import Names
 from temperance.metrics.bins import assign, bin_edges, check_bins
 from temperance.metrics.predictions import Predictions, check_fraction, check_rows
 

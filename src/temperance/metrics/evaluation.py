@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.labels import Names
+from temperance.inputs.labels import Names
+from temperance.inputs.validation import random_generator
 from temperance.metrics.binned import debiased_interval
 from temperance.metrics.bins import assign, bin_edges, check_bins
 from temperance.metrics.bootstrap import Residuals, bootstrap, expected_noise, norm_interval
@@ -36,7 +37,6 @@ from temperance.metrics.selective import RiskCurve
 from temperance.metrics.smooth import smooth_parts
 from temperance.metrics.sums import group_sums
 from temperance.progress import reporting
-from temperance.validation import random_generator
 
 _FOLDS = 5  # of the recalibrators
 METRICS = (

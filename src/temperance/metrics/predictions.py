@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.containers import as_numpy, names_of, open_weights
 from temperance.core.arrays import Vector
 from temperance.core.blocks import block_rows, row_slices
-from temperance.frames import numbers_of
-from temperance.labels import Names, check_labels
-from temperance.validation import check_number, check_probabilities
+from temperance.inputs.containers import as_numpy, names_of, open_weights
+from temperance.inputs.frames import numbers_of
+from temperance.inputs.labels import Names, check_labels
+from temperance.inputs.validation import check_number, check_probabilities
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,8 @@ from temperance.core.offsets import OffsetLogLikelihood
 from temperance.core.predictors import ByClass, Linear
 from temperance.core.solution import Solver
 from temperance.files import scratch_array
+from temperance.inputs.probabilities import LOWEST_FLOOR
 from temperance.metrics.predictions import cached_slices
-from temperance.probabilities import LOWEST_FLOOR
 
 _LOG_TEMPERATURES = -np.log([100.0]), -np.log([0.01])  # separable rows would drive beta to infinity
 _RIDGE = 1.0

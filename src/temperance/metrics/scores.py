@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from temperance.labels import Names
+from temperance.inputs.labels import Names
 from temperance.metrics.predictions import check_rows
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.labels import Names
+from temperance.inputs.labels import Names
 from temperance.metrics.predictions import Predictions, check_rows
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.labels import Names
+from temperance.inputs.labels import Names
 from temperance.metrics.bootstrap import Residuals
 from temperance.metrics.predictions import Predictions, check_rows
 from temperance.metrics.sums import group_sums

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.containers import Logits, as_numpy, names_of, open_logits
 from temperance.core.arrays import Floats, Indices
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.formulas.applying import check_columns
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
-from temperance.labels import check_labels
+from temperance.inputs.containers import Logits, as_numpy, names_of, open_logits
+from temperance.inputs.labels import check_labels
+from temperance.inputs.validation import InputError, inspector, warn_of_probabilities
 from temperance.monitoring.limits import Limits, baseline_of
 from temperance.monitoring.predictions import PredictionSums, sum_predictions
 from temperance.monitoring.residuals import LabelledSums, class_groups, sum_labelled
-from temperance.validation import InputError, inspector, warn_of_probabilities
 
 BLOCK_LOGITS = 1 << 18  # at a time: a few arrays of 2 MB in float64
 

@@ -17,6 +17,7 @@ from temperance.calibrators.fitted import model_of
 from temperance.clock import utc_now
 from temperance.errors import InputError, Remedy
 from temperance.formulas.model import Model
+from temperance.inputs.validation import check_number
 from temperance.monitoring.advice import KEEP, LABEL, Labels, action_of, labels_to_know, labels_to_refit
 from temperance.monitoring.batch import Batch, groups_of, summarise
 from temperance.monitoring.change import Change, estimate_change
@@ -28,7 +29,6 @@ from temperance.monitoring.record import Record
 from temperance.monitoring.residuals import LabelledSums
 from temperance.monitoring.result import Check
 from temperance.monitoring.shift import Shift, compare_with_baseline
-from temperance.validation import check_number
 
 FEWEST_RECOGNISED = 20  # fewer rows may equal earlier ones by chance
 ALPHA = 0.05

@@ -19,7 +19,7 @@ from temperance.core.arrays import Vector
 from temperance.errors import InputError
 from temperance.formulas.fit_record import Baseline
 from temperance.formulas.model import Model
-from temperance.validation import check_number
+from temperance.inputs.validation import check_number
 
 TOLERANCE = 0.02
 """Default tolerance of the gap between confidence and accuracy, and of the frequency of a class."""

@@ -20,9 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from temperance.calibrators import Calibrator
 from temperance.calibrators.outside import find_method, fit
 from temperance.calibrators.recording import record_source
-from temperance.containers import as_numpy
 from temperance.core.arrays import Indices, Vector
 from temperance.formulas.fit_record import FittedOn
+from temperance.inputs.containers import as_numpy
+from temperance.inputs.validation import InputError, check_choice, check_sample_weight
 from temperance.sklearn.folds import check_target, make_splitter, score_fold, split_rows, weights_for
 from temperance.sklearn.scores import (
     RESPONSES,
@@ -34,7 +35,6 @@ from temperance.sklearn.scores import (
     log_floor,
     score,
 )
-from temperance.validation import InputError, check_choice, check_sample_weight
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]

@@ -8,11 +8,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Generator, Iterable
 
+from temperance.inputs.validation import InputError
 from temperance.loaders import import_optional
 from temperance.study.protocol import WorkUnit
 from temperance.study.scoring import Score, run_work_unit
 from temperance.study.workers import limit_threads
-from temperance.validation import InputError
 
 _WAIT = 10.0  # seconds to wait for an answer
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from temperance.files import check_writable, write_atomically
+from temperance.inputs.validation import InputError
 from temperance.study.protocol import FitKey
 from temperance.study.results import METRICS, Results
 from temperance.study.store import SCORES
-from temperance.validation import InputError
 
 
 def export_results(results: Results, path: str | Path, *, overwrite: bool = False) -> None:

@@ -18,6 +18,7 @@ from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
 from temperance.display.chart import Chart, Mark
 from temperance.files import atomic_file, check_writable
+from temperance.inputs.validation import InputError, check_choice
 from temperance.study.average_figures import averages, draw_averages, figure_size
 from temperance.study.names import task_name
 from temperance.study.paired_scores import Over
@@ -28,7 +29,6 @@ from temperance.study.results import Results
 from temperance.study.tables import papers_task
 from temperance.study.task_figures import class_temperatures, entropy_temperatures, two_temperatures
 from temperance.study.tasks import TaskFile
-from temperance.validation import InputError, check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

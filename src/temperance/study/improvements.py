@@ -16,9 +16,9 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Indices, Matrix, Vector
+from temperance.inputs.validation import InputError, check_choice
 from temperance.study.paired_scores import Over, PairedScores, pair_scores
 from temperance.study.results import Results
-from temperance.validation import InputError, check_choice
 
 LEVEL = 0.95
 RESAMPLES = 10_000

@@ -11,10 +11,10 @@ import numpy as np
 from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Indices, Matrix
 from temperance.errors import Remedy
+from temperance.inputs.validation import InputError, check_choice
 from temperance.study.results import Results
 from temperance.study.selection import Better, better_scores, choose_methods, choose_size
 from temperance.study.tasks import TaskFile
-from temperance.validation import InputError, check_choice
 
 Over = Literal["tasks", "datasets"]
 """What means are taken over: tasks, or data sets, whose tasks then share one weight."""

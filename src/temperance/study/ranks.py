@@ -24,9 +24,9 @@ import numpy as np
 from scipy.stats import chi2, rankdata, studentized_range
 
 from temperance.core.arrays import Matrix, Vector
+from temperance.inputs.validation import check_choice
 from temperance.study.paired_scores import Over, PairedScores, pair_scores
 from temperance.study.results import Results
-from temperance.validation import check_choice
 
 ALPHA = 0.05
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Vector
+from temperance.inputs.validation import InputError, check_choice
 from temperance.study.methods import in_order
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
-from temperance.validation import InputError, check_choice
 
 METRICS: dict[str, str] = {"nll": "nll", "ece": "ece50", "ece15": "ece15", "brier": "brier"}
 """Names of metrics on the command line, and their columns in the store; `ece` has the paper's 50 bins."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from temperance.inputs.validation import InputError, check_choice, guess
 from temperance.study.methods import METHODS, in_order
 from temperance.study.results import METRICS, Results
-from temperance.validation import InputError, check_choice, guess
 
 Better = Literal["lower", "higher"]
 

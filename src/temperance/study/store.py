@@ -16,11 +16,11 @@ from typing import Any
 
 import temperance
 from temperance.errors import excerpt
+from temperance.inputs.validation import InputError
 from temperance.study.protocol import FitKey
 from temperance.study.scoring import Score
 from temperance.study.store_rows import FIT_KEY, METRIC, SCORE, TASK, checked_row
 from temperance.study.tasks import TaskFile
-from temperance.validation import InputError
 
 FILE_NAME = "results.sqlite"
 FORMAT = "1"

@@ -19,11 +19,11 @@ from typing import Literal
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
+from temperance.inputs.validation import check_choice
 from temperance.study import paper as _paper
 from temperance.study.results import MeanOverDraws, Results
 from temperance.study.selection import Better, better_scores, choose_methods, choose_size
 from temperance.study.tasks import TaskFile
-from temperance.validation import check_choice
 
 Kind = Literal["task", "paper", "difference", "average"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
+from temperance.inputs.validation import check_choice
 from temperance.study.paired_scores import Over, PairedScores, pair_scores
 from temperance.study.results import Results
-from temperance.validation import check_choice
 
 
 @dataclass(frozen=True, eq=False)

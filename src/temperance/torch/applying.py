@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from temperance.containers import open_logits
 from temperance.core.tensor_rows import TensorRows
 from temperance.formulas.applying import ONE_PER_ROW, evaluate
 from temperance.formulas.applying import apply as apply_in_memory
 from temperance.formulas.model import Model
+from temperance.inputs.containers import open_logits
+from temperance.inputs.validation import LOOKED_AT, warn_of_probabilities
 from temperance.torch.ops import TORCH, working_dtype
 from temperance.torch.rows import as_rows, is_binary
-from temperance.validation import LOOKED_AT, warn_of_probabilities
 
 
 def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from temperance.inputs.validation import InputError
 from temperance.torch.row_buffer import RowBuffer
-from temperance.validation import InputError
 
 Forward = Callable[[Any, Any], tuple[Any, Any]]
 

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from temperance.formulas.applying import check_columns
 from temperance.formulas.model import Model
+from temperance.inputs.validation import InputError
 from temperance.torch.ops import working_dtype
-from temperance.validation import InputError
 
 
 def is_binary(logits: Tensor, model: Model) -> bool:

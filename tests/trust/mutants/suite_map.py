@@ -14,7 +14,7 @@ from sample import ROOT, SOURCE
 TESTS = ("tests", "src")
 CHUNK = 5  # tests of one file that are run before one looks into the next
 # Their clusters need threads that Dask starts once, and that a forked process does not have.
-LEFT_OUT = ("tests/dask_arrays/test_dask_cluster.py", "tests/study/test_study_cluster.py")
+LEFT_OUT = ("tests/dask/test_dask_cluster.py", "tests/study/test_study_cluster.py")
 
 
 def digest(path: Path) -> str:

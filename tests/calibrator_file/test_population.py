@@ -1,0 +1,230 @@
+"""The file of a prior: what is shipped, what is written and read back, what is refused."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from temperance import InputError
+from temperance.core.features import SHAPE_FEATURES
+from temperance.population import (
+    Population,
+    read_population,
+    shipped_population,
+    weak_population,
+    write_population,
+)
+
+TASKS = Path(__file__).resolve().parents[3] / "shared" / "data" / "tasks"
+MOST_ROWS = 10_000  # as in benchmarks/learn_prior.py
+NUMBERS = ["intercept_scale", "class_scale", "freedom", "class_freedom"]
+COVARIANCES = {"covariance": 4, "map_covariance": 8}
+PRIORS = {"shipped": shipped_population(), "weak": weak_population()}
+EACH = pytest.mark.parametrize("population", PRIORS.values(), ids=PRIORS)
+
+
+@EACH
+def test_a_prior_is_a_distribution(population):
+    assert population.intercept.shape == (2,)
+    assert population.mean.shape == (4,)
+    assert population.map_mean.shape == (8,)
+    for name, size in COVARIANCES.items():
+        covariance = getattr(population, name)
+        assert covariance.shape == (size, size)
+        np.testing.assert_allclose(covariance, covariance.T, rtol=1e-12)
+        assert np.linalg.eigvalsh(covariance).min() > 0
+    for name in NUMBERS:
+        assert getattr(population, name) > 0
+        assert np.isfinite(getattr(population, name))
+
+
+def test_the_shipped_prior_expects_overconfidence_of_confident_rows_and_is_narrower_than_the_weak_one():
+    shipped, weak = shipped_population(), weak_population()
+    sure, unsure = shipped.intercept @ [1, -8], shipped.intercept @ [1, -1]
+    assert sure > unsure
+    assert sure > 0
+    assert shipped.intercept_scale < weak.intercept_scale
+    assert np.trace(shipped.covariance) < np.trace(weak.covariance)
+
+
+def test_the_shipped_prior_says_what_it_was_learned_from_with_the_same_weight_for_each_data_set():
+    weights = Counter()
+    for task in shipped_population().provenance["tasks"]:
+        weights[task["dataset"]] += task["weight"]
+        assert task["task"]
+        assert task["rows"] > 0
+        assert task["classes"] >= 2
+        assert len(task["coefficients"]) == 13  # level, shape, map
+    assert len(weights) >= 15
+    np.testing.assert_allclose(list(weights.values()), 1, atol=1e-3)  # 4 digits for each task
+
+
+def test_the_shipped_prior_lists_50_tasks_each_with_a_hash_of_its_rows():
+    tasks = shipped_population().provenance["tasks"]
+    assert len({task["task"] for task in tasks}) == len(tasks) == 50
+    assert len({task["sha256"] for task in tasks}) == 50
+    assert all(re.fullmatch("[0-9a-f]{64}", task["sha256"]) for task in tasks)
+
+
+@pytest.mark.skipif(not TASKS.is_dir(), reason="the task files are not here")
+@pytest.mark.parametrize("task", shipped_population().provenance["tasks"], ids=lambda task: task["task"])
+def test_the_shipped_prior_was_learned_from_validation_rows_only(task):
+    with np.load(TASKS / f"{task['task']}.npz") as file:
+        n_rows = len(file["labels_val"])
+        step = -(-n_rows // MOST_ROWS)
+        logits, labels = file["logits_val"][::step], file["labels_val"][::step]
+    assert len(labels) == task["rows"]
+    digest = hashlib.sha256(np.ascontiguousarray(logits, np.float64).tobytes())
+    digest.update(np.ascontiguousarray(labels, np.int64).tobytes())
+    assert digest.hexdigest() == task["sha256"]
+
+
+def test_the_shipped_prior_is_read_once():
+    assert shipped_population() is shipped_population()
+
+
+@EACH
+def test_a_written_prior_is_read_back_bit_for_bit(population, tmp_path):
+    write_population(population, tmp_path / "prior.json")
+    again = read_population(str(tmp_path / "prior.json"))
+    for item in fields(Population):
+        got, want = getattr(again, item.name), getattr(population, item.name)
+        assert type(got) is type(want)
+        np.testing.assert_array_equal(got, want)
+    write_population(again, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "prior.json").read_bytes()
+
+
+def test_an_existing_file_is_kept_by_default(tmp_path):
+    path = tmp_path / "prior.json"
+    path.write_text("precious")
+    with pytest.raises(FileExistsError, match=r"prior.json exists already.*overwrite=True"):
+        write_population(weak_population(), path)
+    assert path.read_text() == "precious"
+    write_population(weak_population(), path, overwrite=True)
+    assert read_population(path).class_scale == weak_population().class_scale
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """Assert that a file with changes, or with this text, is refused with its name, a reason and advice."""
+
+    def check(change, reason):
+        path = tmp_path / "spoiled.json"
+        if isinstance(change, str):
+            path.write_text(change)
+        else:
+            write_population(weak_population(), path)
+            content = json.loads(path.read_text())
+            change(content)
+            path.write_text(json.dumps(content))
+        with pytest.raises(InputError, match=r"holds no prior that can be read: ") as caught:
+            read_population(path)
+        message = str(caught.value)
+        assert message.startswith(str(path))
+        assert reason in message
+        assert message.endswith(". Learn it again.")
+
+    return check
+
+
+@pytest.mark.parametrize("text", ["", "not JSON", "{", '{"format": }'])
+def test_invalid_json_is_refused(refused, text):
+    refused(text, "it must be JSON")
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "null", '"text"', "{}", '{"format": "temperance population"}'])
+def test_json_of_another_kind_is_refused(refused, text):
+    refused(text, "it must have format 'temperance population', version 2")
+
+
+@pytest.mark.parametrize("field", [item.name for item in fields(Population)])
+def test_a_missing_field_is_named(refused, field):
+    refused(lambda content: content.pop(field), f"a field is missing or not a number ('{field}')")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("format", "temperance calibrator"),
+        ("version", 1),
+        ("version", 3),
+        ("version", None),
+        ("features", list(SHAPE_FEATURES)[::-1]),
+        ("features", list(SHAPE_FEATURES)[:3]),
+        ("features", "log entropy"),
+        ("map_knots", [0.0, 1.0]),
+    ],
+)
+def test_another_format_version_or_set_of_features_is_refused(refused, field, value):
+    refused(
+        lambda content: content.update({field: value}), "version 2, the features ('log entropy', 'its square'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("intercept", [0.0]),
+        ("intercept", 0.0),
+        ("mean", [0.0] * 5),
+        ("covariance", np.eye(3).tolist()),
+        ("map_mean", [0.0] * 4),
+        ("map_covariance", np.eye(4).tolist()),
+    ],
+)
+def test_arrays_of_another_shape_are_refused(refused, field, value):
+    refused(
+        lambda content: content.update({field: value}),
+        "must have the shapes [(2,), (4,), (4, 4), (8,), (8, 8)]",
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("mean", ["a"] * 4), ("covariance", [[1.0, 2.0], [3.0]]), ("freedom", None), ("class_scale", "wide")],
+)
+def test_input_that_is_not_a_number_is_refused(refused, field, value):
+    refused(lambda content: content.update({field: value}), "a field is missing or not a number")
+
+
+@pytest.mark.parametrize("field", NUMBERS)
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_scales_and_freedoms_are_above_0_and_finite(refused, field, value):
+    refused(lambda content: content.update({field: value}), "finite, and scales and freedoms above 0")
+
+
+@pytest.mark.parametrize("field", ["intercept", "mean", "map_mean"])
+def test_means_are_finite(refused, field):
+    def spoil(content):
+        content[field][1] = float("nan")
+
+    refused(spoil, "all numbers must be finite")
+
+
+@pytest.mark.parametrize("field", COVARIANCES)
+@pytest.mark.parametrize("kind", ["negative", "zero", "singular", "not symmetric"])
+def test_an_invalid_covariance_is_refused(refused, field, kind):
+    size = COVARIANCES[field]
+    covariance = {
+        "negative": np.diag([1.0] * (size - 1) + [-1e-3]),
+        "zero": np.diag([1.0] * (size - 1) + [0.0]),
+        "singular": np.ones((size, size)) - 1e-9 * np.eye(size),  # so that rounding does not decide
+        "not symmetric": np.tri(size),
+    }[kind]
+    refused(
+        lambda content: content.update({field: covariance.tolist()}),
+        f": {field} must be symmetric and positive definite",
+    )
+
+
+def test_a_missing_prior_raises_the_error_of_the_operating_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_population(tmp_path / "nothing.json")
+    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist"):
+        write_population(replace(weak_population(), freedom=3.0), tmp_path / "nowhere" / "prior.json")

@@ -1,0 +1,125 @@
+"""The tables about the Bayesian methods: computed as they say, and current in the docs."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    """Return the import function for modules of benchmarks/, which are importable only during these tests."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    yield importlib.import_module
+    sys.path.remove(str(ROOT / "benchmarks"))
+    for name in {path.stem for path in (ROOT / "benchmarks").glob("*.py")} & (set(sys.modules) - before):
+        del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def scores(scripts):
+    return scripts("bayes_tables").read_scores(DOCS / "bayesian")
+
+
+@pytest.fixture(scope="module")
+def tables(scripts, scores):
+    return scripts("bayes_report").tables(scores)
+
+
+def lines(ratios, rows=200):
+    """Lines of a file of scores, from a mapping of (task, method) to the NLL ratio."""
+    return pd.DataFrame(
+        {"task": task, "dataset": task.split("__")[0], "rows": rows, "method": method}
+        | {f"{metric}_ratio": ratio for metric in ("nll", "ece15")}
+        for (task, method), ratio in ratios.items()
+    )
+
+
+def test_the_page_of_results_comes_from_the_scores(scripts, scores, tables):
+    page = scripts("bayes_report").page(scores, tables)
+    assert (DOCS / "bayesian" / "results.md").read_text(encoding="utf-8") == page, "run bayes_report.py"
+
+
+def test_the_generated_blocks_of_the_docs_come_from_the_scores(scripts, tables):
+    text = (DOCS / "bayesian.md").read_text(encoding="utf-8")
+    filled = scripts("generated_blocks").fill_blocks(text, tables)
+    assert filled == text, "run bayes_report.py"
+
+
+def test_the_scores_have_one_line_for_each_cell_and_method_and_ts_is_its_own_reference(scores):
+    assert not scores.duplicated(["task", "rows", "method"]).any()
+    assert_allclose(scores[scores.method == "ts"].filter(like="_ratio"), 1)
+
+
+def test_a_win_is_a_lower_score_than_another_method_on_a_task(scripts):
+    scores = pd.DataFrame(
+        {"a": [1.0, 3.0, np.inf], "b": [2.0, 3.0, np.inf], "c": [3.0, np.nan, 1.0]}, index=["t", "u", "v"]
+    )
+    rates = scripts("bayes_tables").win_rates(scores)
+    # a: beats b and c on t; ties with b on u, where c was not run; loses to c on v and ties with b.
+    assert_allclose(rates["a"], 2 / 5)
+    assert_allclose(rates["b"], 1 / 5)
+    assert_allclose(rates["c"], 2 / 4)
+
+
+def test_averages_are_over_the_tasks_of_a_data_set_first(scripts):
+    per_task = pd.DataFrame({"m": {"x__1": 1.0, "x__2": 3.0, "y__1": 6.0, "y__2": np.nan}})
+    assert scripts("bayes_tables").over_datasets(per_task).to_dict() == {"m": 4.0}
+
+
+def test_improvement_is_one_minus_the_ratio_to_no_calibration(scripts):
+    scores = pd.DataFrame({"none": [1.0, 2.0], "m": [0.5, 2.0], "n": [np.inf, 1.0]}, index=["x__1", "y__1"])
+    assert scripts("bayes_tables").improvement(scores).to_dict() == {"none": 0, "m": 0.25, "n": -np.inf}
+
+
+def test_the_best_other_method_is_named_where_it_is_better(scripts):
+    data = lines({("x__1", "bayes"): 0.9, ("x__1", "ets"): 0.8, ("x__1", "hts"): 0.6, ("x__1", "mono"): 0.5})
+    found = scripts("bayes_tables").better_rivals(data, "bayes", 200)
+    assert found.rival.to_dict() == {"x": "hts"}
+    assert_allclose(found.ratio, 1.5)
+    assert scripts("bayes_tables").better_rivals(data, "mono", 200).empty
+
+
+def test_a_failed_rival_has_no_ratio_but_an_own_failure_counts(scripts):
+    pairwise = scripts("bayes_aims").pairwise
+    data = lines({("x__1", "m"): 0.9, ("x__1", "r"): 1.8, ("y__1", "m"): 0.9, ("y__1", "r"): np.inf})
+    assert pairwise(data, "m", "r", 200).to_dict() == {"x": 0.5}
+    assert pairwise(data, "r", "m", 200)["y"] == np.inf
+
+
+def test_an_aim_is_met_at_its_target_and_open_without_scores(scripts):
+    aims = scripts("bayes_aims")
+    simple = {(task, method): 1.0 for task in ("cifar10__1", "z__1") for method in ("ts", "ets")}
+    none = {("cifar10__1", "none"): 1.2, ("z__1", "none"): 0.8}
+    data = lines(simple | none | {("cifar10__1", "bayes"): 0.978, ("z__1", "bayes"): 1.0})
+    found = {(f.words, f.size): f for f in aims.findings(data)}
+    assert found["bayes, CIFAR-10: NLL", 200].verdict == "met"
+    assert found["bayes, CIFAR-10: NLL", 1000].verdict == "not measured"
+    assert_allclose(found["bayes, mean over data sets: NLL", 200].measured, 0.989)
+    assert found["bayes, mean over data sets: NLL", 200].verdict == "missed"
+    worst = found["bayes, worst data set: NLL over the best of TS, ETS and none", 200]
+    assert_allclose(worst.measured, 1.25)
+    met = sum(finding.verdict == "met" for finding in found.values())
+    assert f"\n{met} of {len(found)} aims met\n" in aims.aims_text(data)
+    assert aims.aims_text(data).endswith("of 2 cells: bayes 2, bayes-bias 0, probmetrics-sms 0")
+
+
+def test_a_block_is_replaced_and_the_rest_of_the_page_is_not(scripts):
+    fill = scripts("generated_blocks").fill_blocks
+    page = "before\n<!-- generated: a -->\nold\n<!-- end -->\nbetween\n<!-- generated: b -->\n<!-- end -->\n"
+    filled = fill(page, {"a": "| new |", "b": "| two |\n"})
+    assert "old" not in filled
+    assert filled.startswith("before\n<!-- generated: a -->\n\n| new |\n\n<!-- end -->\nbetween\n")
+    assert fill(filled, {"a": "| new |", "b": "| two |"}) == filled
+    with pytest.raises(KeyError, match=r"found 'b'\. Tables: a"):
+        fill(page, {"a": ""})

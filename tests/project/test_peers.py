@@ -1,0 +1,174 @@
+"""The comparison with other libraries: its reference, its verdicts, and a run with the libraries at hand."""
+
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mpmath import mp
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = [ROOT / "benchmarks" / "peers", ROOT / "benchmarks"]
+
+pytestmark = pytest.mark.skipif(not FOLDERS[0].is_dir(), reason="the benchmarks are not beside the tests")
+
+
+@pytest.fixture(scope="module")
+def load():
+    """Return a function that imports a script; what it brought is forgotten afterwards."""
+    before = set(sys.modules)
+    sys.path[:0] = [str(folder) for folder in FOLDERS]
+    yield importlib.import_module
+    for folder in FOLDERS:
+        sys.path.remove(str(folder))
+    for name in set(sys.modules) - before:
+        if str(FOLDERS[1]) in (getattr(sys.modules[name], "__file__", None) or ""):
+            del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def hard(load):
+    return load("hard_inputs").hard_inputs()
+
+
+@pytest.fixture
+def runner(load, tmp_path):
+    """Return a runner for which all libraries are in this environment."""
+    return load("run_peers").Runner(tmp_path / "results", lambda contender: Path(sys.executable), limit=120)
+
+
+def slope(logits, labels, temperature):
+    """Return the derivative of the NLL in 1 / T with 40 digits."""
+    total = mp.mpf(0)
+    with mp.workdps(40):
+        for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
+            weights = [mp.exp(value / mp.mpf(temperature)) for value in row]
+            total += mp.fsum(map(mp.fmul, weights, row)) / mp.fsum(weights) - row[label]
+    return total
+
+
+def test_the_best_temperature_is_where_the_derivative_changes_its_sign(load, hard):
+    logits, labels = hard["float64"].logits[:60], hard["float64"].labels[:60]
+    best = load("optimum").best_temperature(logits, labels)
+    assert slope(logits, labels, best * (1 + 1e-13)) < 0 < slope(logits, labels, best * (1 - 1e-13))
+
+
+def test_a_guess_does_not_change_the_best_temperature(load, hard):
+    rows = hard["-inf masks a third of the rows"]
+    best = load("optimum").best_temperature
+    assert best(rows.logits, rows.labels, 7.0) == pytest.approx(best(rows.logits, rows.labels), rel=1e-15)
+
+
+def test_rows_that_are_all_right_have_no_best_temperature(load, hard):
+    rows = hard["all rows right"]
+    with pytest.raises(ArithmeticError, match="no minimum"):
+        load("optimum").best_temperature(rows.logits, rows.labels)
+
+
+def softmax_at(rows, temperature):
+    weights = np.exp(rows.logits / temperature)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("off", "word"), [(1.0, "right"), (1.0005, "right"), (1.01, "wrong"), (math.inf, "wrong")]
+)
+def test_a_temperature_is_right_near_the_best_one(load, hard, off, word):
+    rows = hard["float64"]
+    temperature = off * load("optimum").best_temperature(rows.logits, rows.labels)
+    answer = load("verdicts").Answer(temperature, softmax_at(rows, temperature))
+    assert load("verdicts").verdict(rows, answer) == word
+
+
+@pytest.mark.parametrize("damage", [lambda p: p * 1.01, lambda p: -p, lambda p: p * np.nan, lambda p: p[1:]])
+def test_what_is_no_probability_is_wrong_whatever_is_said(load, hard, damage):
+    rows = hard["all rows right"]
+    answer = load("verdicts").Answer(
+        2.0, damage(softmax_at(rows, 2.0)), said="All rows are classified right."
+    )
+    assert load("verdicts").verdict(rows, answer) == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "word"),
+    [
+        ("NaN in one logit", {"error": "ValueError: Input contains NaN."}, "refused"),
+        ("NaN in one logit", {"error": "ValueError: operands could not be broadcast"}, "unclear"),
+        ("label 10 of 10 classes", {"error": "IndexError: Target 10 is out of bounds."}, "refused"),
+        ("label 10 of 10 classes", {"error": "IndexError: index 10 is out of bounds for axis 1"}, "unclear"),
+        ("all rows right", {"said": "All 500 rows are classified right."}, "right"),
+        ("all rows right", {"said": "model is None"}, "silent"),
+        ("all logits equal", {"said": "did not converge"}, "right"),
+        ("label -1", {"said": "labels look odd"}, "wrong"),
+    ],
+)
+def test_words_decide_where_nothing_can_be_right(load, hard, name, given, word):
+    rows = hard[name]
+    answer = load("verdicts").Answer(2.0, None if "error" in given else softmax_at(rows, 2.0), **given)
+    assert load("verdicts").verdict(rows, answer) == word
+
+
+def test_the_adapters_at_hand_agree_with_the_best_temperature(load, hard):
+    rows = hard["float64"]
+    for name in ("scipy_minimize", "scikit_learn", "temperance_estimators"):
+        for fit in load(f"adapters.{name}").METHODS.values():
+            fitted = fit(rows.logits, rows.labels)
+            assert fitted.predict_proba(rows.logits).shape == rows.logits.shape
+            if fitted.temperature is not None:
+                best = load("optimum").best_temperature(rows.logits, rows.labels)
+                assert fitted.temperature == pytest.approx(best, rel=1e-6)
+
+
+def test_a_run_measures_records_and_resumes(load, runner, tmp_path):
+    plan = load("plan")
+    load("grid").write_task((200, 10), tmp_path)
+    (scipy,) = [each for each in plan.CONTENDERS if each.library == "scipy"]
+    runner.once(scipy, "speed-200x10-1", ["speed", str(tmp_path / "200x10.npz")])
+    (line,) = runner.lines(scipy, "speed-200x10-1")
+    best = json.loads((tmp_path / "200x10.json").read_text())["temperature"]
+    assert line["temperature"] == pytest.approx(best, rel=1e-4)
+    assert 0 < line["exp"]["cpu"] < line["fit"]["cpu"] <= line["first_fit"]["cpu"]
+    runner.once(scipy, "speed-200x10-1", ["speed", "no such file"])
+    assert runner.lines(scipy, "speed-200x10-1") == [line]
+
+
+def test_a_crash_and_a_library_that_is_not_there_are_results(load, runner, tmp_path):
+    contender = load("plan").Contender("none", "none", "no_such_adapter")
+    assert not runner.probe(contender)
+    assert "ModuleNotFoundError" in runner.lines(contender, "probe")[0]["failed"]
+    runner.try_inputs(contender, ["float64"])
+    assert [line["verdict"] for line in runner.lines(contender, "inputs")] == ["crashed"]
+    runner.python_of = lambda contender: tmp_path / "python"
+    runner.once(contender, "speed-200x10-1", ["speed"])
+    assert runner.lines(contender, "speed-200x10-1")[0]["failed"].startswith("not installed")
+
+
+def test_an_input_that_ended_the_process_is_left_out_and_one_that_was_stopped_is_tried(load, runner):
+    (scipy,) = [each for each in load("plan").CONTENDERS if each.library == "scipy"]
+    before = [("float64", "started"), ("float64", "crashed"), ("label -1", "started")]
+    out = runner.path(scipy, "inputs")
+    out.parent.mkdir(parents=True)
+    out.write_text("".join(json.dumps({"input": name, "verdict": word}) + "\n" for name, word in before))
+    runner.try_inputs(scipy, ["float64", "label -1"])
+    lines = [(line["input"], line["verdict"]) for line in runner.lines(scipy, "inputs")]
+    assert lines == [*before, ("label -1", "started"), ("label -1", "wrong")]
+
+
+def test_the_page_shows_the_tables_of_its_data(load):
+    page = ROOT / "docs" / "benchmarks"
+    assert load("peers_report").fill_page(page) == (page / "index.md").read_text(encoding="utf-8")
+
+
+def test_a_faster_peer_is_listed_and_one_with_a_wrong_temperature_is_not(load):
+    tables, plan = load("peers_tables"), load("peers.plan")
+    common = {"rows": "200", "classes": "10", "threads": "1", "problem": "", "best_temperature": "2"}
+    rows = [
+        common | {"library": each.library, "method": each.method, "temperature": found, "fit_cpu": fit}
+        for each, found, fit in zip(plan.CONTENDERS[-5:-2], ("2", "1", "2"), ("3", "3", "9"), strict=True)
+    ]
+    rows.append(common | {"library": "temperance", "method": "ts", "temperature": "2", "fit_cpu": "6"})
+    text = tables.ahead(tables.Speed(rows), [])
+    assert text == "- scikit-learn, fit, time as a multiple of ours: 200 x 10 (0.5)"

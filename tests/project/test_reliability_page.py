@@ -1,0 +1,42 @@
+"""The page of promises: the tests it names exist, and its tables are made from the stored figures."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "reliability.md"
+
+pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="the pages are not beside the tests")
+
+
+@pytest.fixture
+def reliability(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    spec = importlib.util.spec_from_file_location("reliability", ROOT / "benchmarks" / "reliability.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_promise_names_tests_that_exist():
+    promises = [line for line in PAGE.read_text().splitlines() if line.startswith("| **")]
+    assert len(promises) > 8
+    for promise in promises:
+        files = re.findall(r"`(tests/[^`]+)`|\]\(([^)]+)\)", promise)
+        assert files, promise
+        found = [ROOT / test if test else PAGE.parent / page for test, page in files]
+        assert not [file for file in found if not file.is_file()]
+
+
+def test_the_tables_are_those_of_the_stored_figures(reliability):
+    page = PAGE.read_text()
+    assert reliability.fill_blocks(page, reliability.tables()) == page
+
+
+def test_figures_within_figures_have_both_names(reliability):
+    shown = reliability.table({"cases": 20_000, "faults": {"no space": 3}, "share": 0.5})
+    assert shown.splitlines()[2:] == ["| cases | 20,000 |", "| faults: no space | 3 |", "| share | 0.5 |"]
