@@ -124,7 +124,7 @@ wheel: $(VENV)/ready
 	cd build/sdist && TASKS=$(abspath $(TASKS)) PYTHONPATH=$(CURDIR)/build/sdist/src $(WORKERS) $(abspath $(BIN))/python $(SUITE)
 
 # Each extra in an environment of its own, of which one is there at a time.
-EXTRAS := fast torch onnx dask plot io excel
+EXTRAS := fast torch onnx dask plot io excel study
 extras: wheel
 	for extra in $(EXTRAS); do \
 	  echo "== $$extra" && rm -rf build/extra-env && $(PYTHON) -m venv build/extra-env && \

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,11 +125,12 @@ def _finish(output: Output, results: Results) -> None:
 
     times = results.times()
     output.show(*times_table(results, times))
-    if failures := results.failures():
+    failures = results.failures()[["task", "n", "draw", "method", "message"]].to_dict("records")
+    if failures:
         first = failures[0]
         output.warn(
-            f"{len(failures)} fits failed. The first: {first.fit.method} on {first.fit.task} with "
-            f"{first.fit.n} rows: {first.message}"
+            f"{len(failures)} fits failed. The first: {first['method']} on {first['task']} with "
+            f"{first['n']} rows: {first['message']}"
         )
     output.say(
         f"Next: temperance study table {on_one_line(results.folder)} --metric nll --n {results.sizes[0]}"
@@ -140,6 +140,6 @@ def _finish(output: Output, results: Results) -> None:
         tasks=[task.name for task in results.tasks],
         sizes=results.sizes,
         seed=results.seed,
-        methods=[asdict(time) for time in times],
-        failures=[{**score.fit._asdict(), "message": score.message} for score in failures],
+        methods=times.reset_index(names="method").to_dict("records"),
+        failures=failures,
     )

@@ -9,10 +9,12 @@ from rich import box
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from temperance.calibrators.adapting import FrequencyChange
     from temperance.comparison import Comparison
     from temperance.metrics import Evaluation
-    from temperance.study.results import MethodTime, Results
+    from temperance.study.results import Results
 
 SHOWN_CLASSES = 15
 LONGEST_NAME = 40
@@ -57,14 +59,14 @@ def frequencies_table(changes: Sequence[FrequencyChange], names: Sequence[object
     return f"frequencies of {len(changes)} classes{some}", table
 
 
-def times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Table]:
+def times_table(results: Results, times: DataFrame) -> tuple[str, Table]:
     """Return a heading, and a table of methods: fits, failures and times."""
     tasks = f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}"
     heading = f"{tasks}, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
     table = _table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min")
-    for time in times:
+    for time in times.itertuples():
         table.add_row(
-            time.method,
+            time.Index,
             str(time.fits),
             str(time.failed),
             str(time.unconverged),
