@@ -15,8 +15,7 @@ from sklearn.exceptions import NotFittedError
 from temperance import InputError, TemperatureScaling, __version__
 from temperance.calibrators.temperature import SingleTemperatureFormula
 from temperance.onnx import to_onnx
-from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
-from temperance.onnx.ops import OnnxOps
+from temperance.onnx.graph import OLDEST_OPSET, Array, Graph, OnnxOps
 
 
 def run(build, x, path, *, opset=OLDEST_OPSET):

@@ -105,7 +105,7 @@ def _write(
 ) -> str:
     """Write the model and return the name of its output."""
     if out.suffix.lower() == ".pt2":
-        from temperance.torch.program import save_program
+        from temperance.torch.module import save_program
 
         save_program(fitted, out, overwrite=force)
     elif append is None:
