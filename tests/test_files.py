@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def test_an_output_without_permission_is_refused_before_any_work(tmp_path, monke
 
 def test_a_scratch_array_is_in_memory_if_small_and_on_disk_if_large(monkeypatch, tmp_path):
     monkeypatch.setattr(files, "MEMORY_LIMIT", 1000)
-    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     small, large = scratch_array((10, 2), np.float32), scratch_array((100, 5), "f4")
     assert not isinstance(small, np.memmap)
     assert isinstance(large, np.memmap)
@@ -108,7 +109,7 @@ def test_a_scratch_array_is_in_memory_if_small_and_on_disk_if_large(monkeypatch,
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts the maps of the process")
 def test_the_space_of_a_scratch_array_is_freed_with_it(monkeypatch, tmp_path):
     monkeypatch.setattr(files, "MEMORY_LIMIT", 1000)
-    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def maps():
         return Path("/proc/self/maps").read_text().count(str(tmp_path))

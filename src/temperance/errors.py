@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -158,6 +158,17 @@ def excerpt(value: object) -> str:
     except (ValueError, RecursionError):  # thousands of digits, or of brackets
         return f"a very long {type(value).__name__}"
     return shown if len(shown) <= LONGEST_EXCERPT else f"{shown[:LONGEST_EXCERPT]}..."
+
+
+def guess(value: object, choices: Iterable[str]) -> str:
+    """Return a question about the choice that was probably meant, or nothing if none is close."""
+    if not isinstance(value, str):
+        return ""
+    from difflib import get_close_matches  # needed for an error only
+
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(value.strip().lower().replace("_", "-"), by_lower_case, n=1)
+    return f"Did you mean {by_lower_case[close[0]]!r}?" if close else ""
 
 
 def on_one_line(text: object) -> str:

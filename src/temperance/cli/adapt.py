@@ -117,7 +117,7 @@ def adapt(
 
 
 def _check_usage(rows: Path | None, priors: list[float] | None) -> None:
-    from temperance.inputs.validation import InputError
+    from temperance.errors import InputError
 
     if (rows is None) == (priors is None):
         found = "neither" if rows is None else "both"

@@ -87,7 +87,7 @@ def _own_inputs(fitted: Calibrator) -> str:
 
 
 def _check_usage(out: Path, append: Path | None, about_classifier: dict[str, Any]) -> None:
-    from temperance.inputs.validation import InputError
+    from temperance.errors import InputError
 
     kind = out.suffix.lower()
     if kind not in (".onnx", ".pt2"):

@@ -51,7 +51,7 @@ NAMES = (
 @quiet_option("study figure")
 def figure(folder: Path, name: str, out: Path | None, force: bool, output: Output, **choices: Any) -> None:
     """Draw figure NAME of the study in DIR."""
-    from temperance.inputs.validation import InputError
+    from temperance.errors import InputError
     from temperance.study import Results
     from temperance.study.figures import ON_A_TASK, OPTIONS, figure_task, save_figure
 

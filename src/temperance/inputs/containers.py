@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from temperance import loaders
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError
 from temperance.inputs.axes import ClassAxis, class_axis
 from temperance.inputs.frames import column_names, numbers_of
 from temperance.inputs.labels import Names, check_classes, check_labels
 from temperance.inputs.probabilities import LowEnd, raised_logarithms
 from temperance.inputs.validation import (
-    InputError,
     check_logits_shape,
     check_number,
     check_probabilities,

@@ -6,7 +6,7 @@ so a caller can distinguish invalid input from a bug.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.core.blocks import BFloat16, read_blocks
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
-from temperance.errors import InputError as InputError
-from temperance.errors import InputWarning, Remedy, excerpt, warn_user
+from temperance.errors import InputError, InputWarning, Remedy, excerpt, guess, warn_user
 
 _LARGEST = 2.0**63  # NumPy has no larger integers, and no option needs them
 LOOKED_AT = 200  # rows that are checked for probabilities given as logits
@@ -31,17 +30,6 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         listed = ", ".join(repr(choice) for choice in choices)
         fact = f"{name} must be one of {listed}; found {excerpt(value)}."
         raise InputError(fact, advice=guess(value, choices))
-
-
-def guess(value: object, choices: Iterable[str]) -> str:
-    """Return a question about the choice that was probably meant, or nothing if none is close."""
-    if not isinstance(value, str):
-        return ""
-    from difflib import get_close_matches  # needed for an error only
-
-    by_lower_case = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(value.strip().lower().replace("_", "-"), by_lower_case, n=1)
-    return f"Did you mean {by_lower_case[close[0]]!r}?" if close else ""
 
 
 def check_number(

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Floats, Indices
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError
 from temperance.formulas.applying import check_columns
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.containers import Logits, as_numpy, names_of, open_logits
 from temperance.inputs.labels import check_labels
-from temperance.inputs.validation import InputError, inspector, warn_of_probabilities
+from temperance.inputs.validation import inspector, warn_of_probabilities
 from temperance.monitoring.limits import Limits, baseline_of
 from temperance.monitoring.predictions import PredictionSums, sum_predictions
 from temperance.monitoring.residuals import LabelledSums, class_groups, sum_labelled

@@ -24,15 +24,15 @@ from onnx import (
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.fitted import model_of
-from temperance.files import check_writable
+from temperance.errors import InputError
+from temperance.files import check_regular, check_writable
 from temperance.formulas.model import Model
-from temperance.inputs.validation import InputError, check_number
+from temperance.inputs.validation import check_number
 from temperance.onnx.contents import names_in, readers_in, side_files
 from temperance.onnx.damage import classifier_damage_explained
 from temperance.onnx.deciding import fitted_floor, holds_probabilities
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, write_model
-from temperance.regular_files import check_regular
 
 # What the nodes compute in, by the type of the classifier's output.
 WORKING: dict[int, Any] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Generator, Iterable
 
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 from temperance.loaders import import_optional
 from temperance.study.protocol import WorkUnit
 from temperance.study.scoring import Score, run_work_unit

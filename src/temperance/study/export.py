@@ -8,8 +8,8 @@ import io
 from pathlib import Path
 from typing import Any
 
+from temperance.errors import InputError
 from temperance.files import check_writable, write_atomically
-from temperance.inputs.validation import InputError
 from temperance.study.protocol import FitKey
 from temperance.study.results import METRICS, Results
 from temperance.study.store import SCORES

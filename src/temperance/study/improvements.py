@@ -16,7 +16,8 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Indices, Matrix, Vector
-from temperance.inputs.validation import InputError, check_choice
+from temperance.errors import InputError
+from temperance.inputs.validation import check_choice
 from temperance.study.paired_scores import Over, PairedScores, pair_scores
 from temperance.study.results import Results
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED
 from temperance.calibrators.outside import Methods, find_methods
 from temperance.calibrators.registry import Method
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 _PAPER = ("ts", "ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece")
 

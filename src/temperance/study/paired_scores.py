@@ -10,8 +10,8 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Indices, Matrix
-from temperance.errors import Remedy
-from temperance.inputs.validation import InputError, check_choice
+from temperance.errors import InputError, Remedy
+from temperance.inputs.validation import check_choice
 from temperance.study.results import Results
 from temperance.study.selection import Better, better_scores, choose_methods, choose_size
 from temperance.study.tasks import TaskFile

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 SIZES = (200, 500, 1000, 5000)
 DRAWS = 50  # draws behind each number

@@ -14,7 +14,7 @@ from temperance.calibrators.outside import find_methods, fit
 from temperance.comparison.rows import predict
 from temperance.core.arrays import Matrix
 from temperance.display import ReliabilityDisplay
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 from temperance.metrics import reliability
 from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results

@@ -10,7 +10,8 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Vector
-from temperance.inputs.validation import InputError, check_choice
+from temperance.errors import InputError
+from temperance.inputs.validation import check_choice
 from temperance.study.methods import in_order
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore

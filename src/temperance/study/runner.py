@@ -7,7 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from temperance.calibrators.outside import Methods
-from temperance.inputs.validation import InputError, check_number
+from temperance.errors import InputError
+from temperance.inputs.validation import check_number
 from temperance.metrics.outside import Metrics, named_metrics
 from temperance.study.cluster import check_scheduler, run_on_cluster
 from temperance.study.methods import study_methods

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from temperance.inputs.validation import InputError, check_choice, guess
+from temperance.errors import InputError, guess
+from temperance.inputs.validation import check_choice
 from temperance.study.methods import METHODS, in_order
 from temperance.study.results import METRICS, Results
 

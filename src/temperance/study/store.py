@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import temperance
-from temperance.errors import excerpt
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError, excerpt
 from temperance.study.protocol import FitKey
 from temperance.study.scoring import Score
 from temperance.study.store_rows import FIT_KEY, METRIC, SCORE, TASK, checked_row

@@ -19,7 +19,7 @@ from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
 from temperance.display.base import Display
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text
 from temperance.display.optima import LEAST_ROWS, as_rows, temperatures
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
 from temperance.study.tasks import LoadedTask, TaskFile, load_task

@@ -13,7 +13,7 @@ from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
 from temperance.data.formats.inflation import without_inflated
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
-from temperance.regular_files import check_regular
+from temperance.files import check_regular
 
 FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".npz": npz.members,
