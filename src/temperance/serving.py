@@ -19,8 +19,7 @@ from temperance.formulas.applying import apply, apply_to_rows
 from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import Model, TemperatureFormula
 from temperance.formulas.table import STORED_METHODS
-from temperance.inputs.containers import is_matrix
-from temperance.inputs.frames import check_column_names
+from temperance.inputs.containers import check_column_names, is_matrix
 from temperance.inputs.validation import warn_of_probabilities
 
 if TYPE_CHECKING:

@@ -61,9 +61,9 @@ def source_of(rows: RowFile) -> FittedOn:
 
 
 def _reason(end: LowEnd) -> str:
-    from temperance.inputs.probabilities import LOWEST_FLOOR
+    from temperance.inputs.probabilities import MIN_FLOOR
 
-    if end.floor == LOWEST_FLOOR:
+    if end.floor == MIN_FLOOR:
         return "the precision of a float"
     return f"half of the smallest one above 0 ({end.smallest:.3g}) over {end.n_classes} classes"
 

@@ -41,7 +41,7 @@ class Batch:
 def summarise(model: Model, limits: Limits, logits: Any, labels: Any, dim: int) -> Batch:
     """Calibrate the rows block by block and return their sums."""
     opened = open_logits(logits, dim)
-    check_columns(model, opened.axis.shape, opened.axis.dim)
+    check_columns(model, opened.shape, opened.dim)
     if not len(opened.values):
         raise InputError("check needs rows; found none. Pass the logits of at least one row.")
     columns = None if labels is None else _columns(model, logits, labels, opened)
@@ -70,7 +70,7 @@ def groups_of(model: Model) -> Indices:
 def _columns(model: Model, logits: Any, labels: Any, opened: Logits) -> Indices:
     n_rows, n_classes = opened.values.shape
     names = names_of(logits, None, n_classes) or model.record.class_names
-    return check_labels(opened.axis.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
+    return check_labels(opened.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
 
 
 def _blocks(model: Model, values: NDArray[Any] | BFloat16) -> Iterator[tuple[slice, bytes, Floats]]:
