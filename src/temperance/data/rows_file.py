@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats import ARRAYS, KINDS, check_file, format_of, open_members
-from temperance.data.formats.columns import ColumnChoice, check_number_of_classes, listed
+from temperance.data.formats.columns import ColumnChoice, check_number_of_classes
 from temperance.data.keys import (
     PARTS,
     choose_labels,
@@ -26,7 +26,7 @@ from temperance.data.keys import (
     parts_of,
 )
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
-from temperance.errors import InputError, Remedy, rows_from
+from temperance.errors import InputError, Remedy, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.labels import check_labels
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs

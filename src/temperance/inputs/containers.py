@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
-from temperance.errors import InputError, listed
+from temperance.errors import InputError, excerpt, listed
 from temperance.inputs.labels import Names, check_classes, check_labels
 from temperance.inputs.validation import check_logits_shape, check_number, check_sample_weight, inspector
 
@@ -248,10 +248,9 @@ def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
-        example = str(array.flat[0])[:20] if array.size else ""
+        example = f" such as {excerpt(str(array.flat[0]))}" if array.size else ""
         raise InputError(
-            f"logits must be floating point numbers; found {array.dtype} such as {example!r}. "
-            f"{_advice_on_type(array)}"
+            f"logits must be floating point numbers; found {array.dtype}{example}. {_advice_on_type(array)}"
         )
     return array
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance import loaders
-from temperance.errors import InputError
+from temperance.errors import InputError, excerpt
 from temperance.inputs.containers import as_numpy, framework_of, numbers_of, wrap_like
 from temperance.inputs.validation import SUM_TOLERANCE, check_number, rows_where
 
@@ -158,7 +158,7 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
     outside = rows_where(table, lambda p: ~((p >= 0) & (p <= 1)).all(axis=1))
     if outside.size:
         raise InputError(
-            f"{wanted}; found other numbers, such as {_excerpt(array[outside[0]])},",
+            f"{wanted}; found other numbers, such as {excerpt(table[outside[0]].tolist(), _rounded)},",
             rows=outside,
             advice=_advice_on_numbers(array, whole=np.asarray(probs).dtype.kind in "iu"),
         )
@@ -193,9 +193,8 @@ def _advice_on_sums(rows: NDArray[Any]) -> str:
     return "Divide each row by its sum, or pass the softmax of the logits."
 
 
-def _excerpt(row: NDArray[Any]) -> str:
-    values = ", ".join(f"{value:.4g}" for value in np.atleast_1d(row)[:5])
-    return f"[{values}{', ...' if np.size(row) > 5 else ''}]"
+def _rounded(numbers: list[float]) -> str:
+    return f"[{', '.join(f'{number:.4g}' for number in numbers)}]"
 
 
 def both_columns(probs: NDArray[Any]) -> NDArray[Any]:

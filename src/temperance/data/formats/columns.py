@@ -19,15 +19,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from temperance.data.lazy_array import file_error
-from temperance.errors import InputError, Remedy, excerpt
+from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, listed
 
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
 """Names of a data frame's index in a file: as written, and as pandas reads it."""
-MOST_LISTED = 12
-LONGEST_LIST = 200  # characters of names that are shown in an argument
-MOST_DIGITS = 9  # digits of the number of a class; with more, it is a name
+MAX_ARGUMENT = 200  # characters of names that are shown in an argument
+MAX_DIGITS = 9  # digits of the number of a class; with more, it is a name
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def _named(path: Path, names: list[str], name: str, argument: str) -> str:
 def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Columns | None:
     """Return the columns named as scores: by number, else by class, else a single column."""
     by_class = _by_what_follows(path, names, rf"{stem}s?_(.+)")
-    numbers = [one for one in by_class if one.isascii() and one.isdigit() and len(one) <= MOST_DIGITS]
+    numbers = [one for one in by_class if one.isascii() and one.isdigit() and len(one) <= MAX_DIGITS]
     if len(numbers) == len(by_class) and any(int(one) == 0 for one in numbers):
         return _numbered(path, stem, by_class)
     if 0 < len(numbers) < len(by_class) and choice.classes is None:
@@ -263,14 +262,6 @@ def joined(names: Sequence[str]) -> str:
 
     The placeholder is used for many names, and for a name that contains a comma.
     """
-    plain = len(names) <= MOST_LISTED and not any("," in name for name in names)
+    plain = len(names) <= MAX_LISTED and not any("," in name for name in names)
     together = ",".join(names)
-    return together if plain and len(together) <= LONGEST_LIST else "NAMES"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names for a sentence; of many, the first and the last few."""
-    shown = [excerpt(name) for name in names]
-    if len(shown) <= MOST_LISTED:
-        return ", ".join(shown)
-    return f"{', '.join(shown[:3])}, ..., {', '.join(shown[-2:])} ({len(shown)} in all)"
+    return together if plain and len(together) <= MAX_ARGUMENT else "NAMES"
