@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, npz, parquet, safetensors, torch
+from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, safetensors, torch
 from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
-from temperance.data.formats.inflation import without_inflated
+from temperance.data.formats.compression import unless_inflated
 from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
 from temperance.files import check_regular
 
 FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
-    ".npz": npz.members,
+    ".npz": npy.archive_members,
     ".npy": npy.members,
     ".csv": csv.members,
     ".csv.gz": csv.members,
     ".tsv": csv.members,
     ".tsv.gz": csv.members,
-    ".parquet": parquet.members,
-    ".pq": parquet.members,
+    ".parquet": arrow.members,
+    ".pq": arrow.members,
     ".arrow": arrow.members,
     ".feather": arrow.members,
     ".xlsx": excel.members,
@@ -66,12 +66,13 @@ def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[s
             remedy=Remedy("length_normalised"),
         )
     try:
-        members = without_inflated(path, FORMATS[format_of(path)](path, choice))
+        members = FORMATS[format_of(path)](path, choice)
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
     if not members:
         raise file_error(path, "holds no arrays. It needs one of logits or of probs.")
-    return members
+    size = path.stat().st_size
+    return {key: unless_inflated(array, size) for key, array in members.items()}
 
 
 def check_file(path: Path) -> None:

@@ -26,6 +26,7 @@ LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
 """Names of a data frame's index in a file: as written, and as pandas reads it."""
 MAX_ARGUMENT = 200  # characters of names that are shown in an argument
+MAX_INDEX = 2**53  # of a class; above it a float is not an exact integer
 MAX_DIGITS = 9  # digits of the number of a class; with more, it is a name
 
 
@@ -39,6 +40,13 @@ class Columns:
     """The classes, if the columns are named after them; None if they are numbered."""
     may_name_rows: bool = False
     """Whether one of them may hold ids: there is no id column, and the user has not named the classes."""
+
+    def places_in(self, names: list[str]) -> list[int]:
+        """Return where the columns are among all; of those without a name, the first holds ids."""
+        places: dict[str, int] = {}
+        for place, name in enumerate(names):
+            places.setdefault(name, place)
+        return [places[name] for name in self.names]
 
 
 @dataclass(frozen=True)
@@ -265,3 +273,10 @@ def joined(names: Sequence[str]) -> str:
     plain = len(names) <= MAX_LISTED and not any("," in name for name in names)
     together = ",".join(names)
     return together if plain and len(together) <= MAX_ARGUMENT else "NAMES"
+
+
+def whole_number(value: object) -> int | None:
+    """Return an integral number as an integer, 3.0 as 3; None for anything else, such as True."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value) if abs(value) < MAX_INDEX and value == value // 1 else None
