@@ -2,8 +2,6 @@
 
 import gc
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -50,28 +48,6 @@ def test_an_error_leaves_the_old_file_and_no_other(tmp_path, error):
         write()
     assert (tmp_path / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-KILLED = """
-import sys
-from temperance.files import atomic_file
-with atomic_file(sys.argv[1], overwrite=True) as file:
-    file.write(b"new" * 100000)
-    file.flush()
-    print("ready", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
-    target = tmp_path / "a"
-    target.write_bytes(b"old")
-    command = [sys.executable, "-c", KILLED, str(target)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready\n"
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert target.read_bytes() == b"old"
 
 
 def test_an_output_without_permission_is_refused_before_any_work(tmp_path, monkeypatch):
