@@ -120,7 +120,6 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
             f"{shape}; found {dim!r}."
         )
     dim = int(dim) % n_axes
-    is_bits = isinstance(given, BFloat16)
     array = given.bits if isinstance(given, BFloat16) else given
     if not _is_table(shape, dim):
         n_rows = math.prod(_without(shape, dim))
@@ -128,7 +127,7 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
     check_logits_shape(array)
     if array.ndim == 1:
         array = np.column_stack([np.zeros_like(array), array])
-    return Logits(BFloat16(array) if is_bits else array, logits, shape, dim)
+    return Logits(BFloat16(array) if isinstance(given, BFloat16) else array, logits, shape, dim)
 
 
 def _is_table(shape: tuple[int, ...], dim: int) -> bool:
@@ -231,7 +230,10 @@ def _is_tensor(values: Any) -> bool:
 
 def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
     if _is_tensor(logits):
-        return _unwrap_tensor(logits)
+        torch, held = sys.modules["torch"], logits.detach().cpu()
+        if held.dtype == torch.bfloat16:
+            return BFloat16(held.view(torch.int16).numpy().view(np.uint16))
+        return np.asarray((held if held.is_floating_point() else held.to(torch.float64)).numpy())
     if isinstance(logits, BFloat16):
         return logits
     _refuse(logits)
@@ -272,15 +274,6 @@ def wrap_like(given: Any, result: NDArray[Any]) -> Any:
         return result
     out = sys.modules["torch"].from_numpy(result).to(given.device)
     return out.to(given.dtype) if out.is_floating_point() and given.is_floating_point() else out
-
-
-def _unwrap_tensor(tensor: Any) -> NDArray[Any] | BFloat16:
-    torch = sys.modules["torch"]
-    held = tensor.detach().cpu()
-    if held.dtype == torch.bfloat16:
-        return BFloat16(held.view(torch.int16).numpy().view(np.uint16))
-    array: NDArray[Any] = (held if held.is_floating_point() else held.to(torch.float64)).numpy()
-    return array
 
 
 def column_names(logits: Any) -> NDArray[np.object_] | None:

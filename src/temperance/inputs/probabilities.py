@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from temperance import loaders
 from temperance.errors import InputError, excerpt
@@ -95,8 +95,7 @@ def probability_floor(probs: Any) -> float:
     """
     if framework_of(probs) == "dask":
         return float(loaders.load("dask floor")(probs).compute())
-    array = as_numpy(numbers_of(probs))
-    return LowEnd.of(check_probabilities(array)).floor
+    return LowEnd.of(check_probabilities(probs)).floor
 
 
 def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
@@ -126,14 +125,13 @@ def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
     check_floor(floor)
     if framework_of(probs) == "dask":
         return loaders.load("dask probabilities")(logits_from_probs, probs, floor)
-    array = as_numpy(numbers_of(probs))
-    checked = check_probabilities(array)
+    checked = check_probabilities(probs)
     lowest = LowEnd.of(checked).floor if floor is None else float(floor)
     with np.errstate(divide="ignore"):
         logs = np.log(checked)
         # The logarithm of the floor is in range even if the floor is not.
         logs = np.maximum(logs, logs.dtype.type(np.log(lowest)))
-    return wrap_like(probs, logs[:, 1] - logs[:, 0] if array.ndim == 1 else logs)
+    return wrap_like(probs, logs[:, 1] - logs[:, 0] if np.ndim(probs) == 1 else logs)
 
 
 def check_floor(floor: float | None) -> None:
@@ -142,9 +140,9 @@ def check_floor(floor: float | None) -> None:
         check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
 
 
-def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
-    """Return `probs` as an (N, K) array of probabilities; (N,) is the probability of class 1."""
-    array = np.asarray(probs)
+def check_probabilities(probs: Any) -> NDArray[np.floating[Any]]:
+    """Return `probs` of any container as an (N, K) array; (N,) is the probability of class 1."""
+    given = array = as_numpy(numbers_of(probs))
     wanted = "probabilities must be an (N, K) array of numbers from 0 to 1 whose rows sum to 1"
     if array.dtype.kind not in "fiub":
         raise InputError(f"{wanted}; found {array.dtype}.")
@@ -160,7 +158,7 @@ def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
         raise InputError(
             f"{wanted}; found other numbers, such as {excerpt(table[outside[0]].tolist(), _rounded)},",
             rows=outside,
-            advice=_advice_on_numbers(array, whole=np.asarray(probs).dtype.kind in "iu"),
+            advice=_advice_on_numbers(array, whole=given.dtype.kind in "iu"),
         )
     if array.ndim == 1:
         return both_columns(array)

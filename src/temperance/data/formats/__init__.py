@@ -1,6 +1,6 @@
-"""The formats that can be read: one module each, with a function `members`; FORMATS maps suffixes to modules.
+"""The formats that can be read: one module each, with a function `members`; FORMATS maps suffixes to them.
 
-To add a format, write such a module and add a line to FORMATS.
+To add a format, write such a module and add a line to ARRAYS or to TABLES.
 """
 
 from __future__ import annotations
@@ -15,9 +15,19 @@ from temperance.data.lazy_array import LazyArray, file_error
 from temperance.errors import Remedy
 from temperance.files import check_regular
 
-FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
+Members = Callable[[Path, ColumnChoice], dict[str, LazyArray]]
+"""The arrays of a file by their keys."""
+ARRAYS: dict[str, Members] = {
     ".npz": npy.archive_members,
     ".npy": npy.members,
+    ".safetensors": safetensors.members,
+    ".pt": torch.members,
+    ".pth": torch.members,
+    ".h5": hdf5.members,
+    ".hdf5": hdf5.members,
+}
+"""Formats with arrays by key, without columns."""
+TABLES: dict[str, Members] = {
     ".csv": csv.members,
     ".csv.gz": csv.members,
     ".tsv": csv.members,
@@ -27,21 +37,15 @@ FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
     ".arrow": arrow.members,
     ".feather": arrow.members,
     ".xlsx": excel.members,
-    ".h5": hdf5.members,
-    ".hdf5": hdf5.members,
-    ".safetensors": safetensors.members,
-    ".pt": torch.members,
-    ".pth": torch.members,
     ".jsonl": json_lines.members,
     ".jsonl.gz": json_lines.members,
     ".ndjson": json_lines.members,
     ".ndjson.gz": json_lines.members,
 }
-
+"""Formats with columns, or records."""
+FORMATS = ARRAYS | TABLES
 KINDS = ("logits", "probs")
 """Names of arrays of scores, and their prefixes in a task file."""
-ARRAYS = (".npz", ".npy", ".safetensors", ".pt", ".pth", ".h5", ".hdf5")
-"""Formats with arrays by key, without columns."""
 
 
 def format_of(path: Path) -> str:
