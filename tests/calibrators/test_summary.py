@@ -12,8 +12,8 @@ from temperance import (
     LinearTemperatureScaling,
     TemperatureScaling,
 )
-from temperance.calibrators.temperature import SingleTemperatureFormula
 from temperance.data import simulate
+from temperance.formulas.temperature import SingleTemperatureFormula
 
 
 def text(calibrator):

@@ -8,12 +8,12 @@ import pytest
 from core_reference import draw
 
 from temperance.core import fisher
-from temperance.core.fisher import Solution, fisher_scoring, lbfgs, solve
+from temperance.core.fisher import fisher_scoring, lbfgs, solve
 from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, ObjectivePoint
 from temperance.core.predictors import Grouped, Linear
-from temperance.core.solution import Solver, Status
+from temperance.core.solution import Solution, Solver, Status
 
 OPTIMUM = np.array([1.0, -2.0])
 CURVATURE = np.array([[2.0, 0.6], [0.6, 1.0]])

@@ -7,8 +7,9 @@ from importlib import resources
 import pytest
 
 from temperance import InputError
+from temperance.calibrators.registry import UNCALIBRATED
 from temperance.study.paper import METRICS, PAPER_COLUMN, SIZES, PaperTask, paper_figures, recognise
-from temperance.study.protocol import METHODS, UNCALIBRATED
+from temperance.study.protocol import METHODS
 
 RESNET = PaperTask("CIFAR-10", "ResNet 50")
 

@@ -17,9 +17,10 @@ from temperance.cli.inputs import (
     from_probs_option,
     input_options,
 )
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.output import Output, output_options
 from temperance.cli.spelling import in_words
 from temperance.cli.tables import frequencies_table
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
@@ -117,7 +118,7 @@ def adapt(
 
 
 def _check_usage(rows: Path | None, priors: list[float] | None) -> None:
-    from temperance.inputs.validation import InputError
+    from temperance.errors import InputError
 
     if (rows is None) == (priors is None):
         found = "neither" if rows is None else "both"

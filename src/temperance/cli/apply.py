@@ -17,7 +17,8 @@ from temperance.cli.inputs import (
     from_probs_option,
     input_options,
 )
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.output import Output, output_options
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator

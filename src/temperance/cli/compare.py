@@ -11,8 +11,9 @@ import click
 
 from temperance.cli import inputs, matching
 from temperance.cli.floor import raised_floor, source_of, with_given_floor, with_own_floor
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.output import Output, output_options
 from temperance.cli.shipping import ComparedFiles
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.comparison import Comparison

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from temperance.cli.inputs import FILE, check_apart, force_option
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.output import Output, output_options
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
@@ -87,7 +88,7 @@ def _own_inputs(fitted: Calibrator) -> str:
 
 
 def _check_usage(out: Path, append: Path | None, about_classifier: dict[str, Any]) -> None:
-    from temperance.inputs.validation import InputError
+    from temperance.errors import InputError
 
     kind = out.suffix.lower()
     if kind not in (".onnx", ".pt2"):

@@ -11,8 +11,9 @@ import click
 
 from temperance.cli import inputs, matching
 from temperance.cli.floor import source_of, with_own_floor
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.output import Output, output_options
 from temperance.cli.spelling import in_words
+from temperance.errors import on_one_line
 
 EXAMPLES = """\b
 Examples:

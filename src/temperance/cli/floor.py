@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from temperance.cli.output import Output, on_one_line
+from temperance.cli.output import Output
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
@@ -61,9 +62,9 @@ def source_of(rows: RowFile) -> FittedOn:
 
 
 def _reason(end: LowEnd) -> str:
-    from temperance.inputs.probabilities import LOWEST_FLOOR
+    from temperance.inputs.probabilities import MIN_FLOOR
 
-    if end.floor == LOWEST_FLOOR:
+    if end.floor == MIN_FLOOR:
         return "the precision of a float"
     return f"half of the smallest one above 0 ({end.smallest:.3g}) over {end.n_classes} classes"
 

@@ -36,7 +36,7 @@ def _read_classes(
     context.meta[CLASSES_AS_GIVEN] = value
     if not value.startswith("@"):
         return tuple(name.strip() for name in value.split(","))
-    from temperance.regular_files import read_regular_file
+    from temperance.files import read_regular_file
 
     try:
         text = read_regular_file(value[1:], most=_LARGEST_LIST).decode("utf-8-sig")
@@ -118,7 +118,7 @@ class RowOptions:
 
     def open_with_any_labels(self, path: Path) -> RowFile:
         """Open the rows with their labels if these are usable; the command does not need them."""
-        from temperance.inputs.validation import InputError
+        from temperance.errors import InputError
 
         if self.table.label_column is not None:  # the user asked for this column
             return self.open(path)
@@ -220,7 +220,7 @@ def method_names_option(default: str) -> Callable[..., Any]:
 
 def check_apart(out: Path, *inputs: Path | None) -> None:
     """Raise if an output would overwrite its input: --force does not allow this."""
-    from temperance.inputs.validation import InputError
+    from temperance.errors import InputError
 
     for path in inputs:
         if path is not None and path.exists() and out.exists() and path.samefile(out):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from temperance.cli.floor import with_floor_of
 from temperance.cli.inputs import RowOptions
-from temperance.cli.output import Output, on_one_line
+from temperance.cli.output import Output
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
@@ -95,8 +96,8 @@ def check_same_kind(rows: RowFile, others: RowFile) -> None:
 
 def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -> None:
     """Raise if the class names of the rows, or their order, differ from those given."""
-    from temperance.data.formats.columns import joined, listed
-    from temperance.errors import Remedy
+    from temperance.data.formats.columns import joined
+    from temperance.errors import Remedy, listed
 
     if names is None or rows.class_names is None or tuple(names) == rows.class_names:
         return
@@ -114,7 +115,7 @@ def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -
 
 def describe_columns(rows: RowFile) -> str:
     """Say how the columns of a table are used, or the class names; nothing if classes are numbered."""
-    from temperance.data.formats.columns import listed
+    from temperance.errors import listed
 
     if not rows.stored.columns:
         return "" if rows.class_names is None else f"classes: {listed(rows.class_names)}"

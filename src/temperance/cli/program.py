@@ -27,9 +27,9 @@ from temperance.cli.demo import demo
 from temperance.cli.evaluate import evaluate
 from temperance.cli.export import export
 from temperance.cli.fit import fit
-from temperance.cli.output import on_one_line
 from temperance.cli.spelling import as_option
 from temperance.cli.study import study
+from temperance.errors import on_one_line
 
 EXAMPLES = """\b
 Examples:

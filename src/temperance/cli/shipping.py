@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from temperance.cli.inputs import RowOptions
-from temperance.cli.output import on_one_line
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.report import Shipping

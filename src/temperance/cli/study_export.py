@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from temperance.cli.inputs import FILE, check_apart, force_option
-from temperance.cli.output import Output, on_one_line, quiet_option
+from temperance.cli.output import Output, quiet_option
+from temperance.errors import on_one_line
 
 EXAMPLES = """\b
 Examples:

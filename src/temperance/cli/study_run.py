@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from temperance.cli.inputs import FILE, length_option, method_names_option, seed_option, split_names
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.output import Output, output_options
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.study import Results

@@ -98,7 +98,7 @@ def table(
 
 
 def _check_options(kind: str, given: dict[str, Any]) -> None:
-    from temperance.inputs.validation import InputError
+    from temperance.errors import InputError
 
     for name in given:
         if kind not in _ONLY_FOR[name]:

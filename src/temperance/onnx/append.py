@@ -25,9 +25,10 @@ from onnx import (
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.fitted import model_of
-from temperance.files import check_writable
+from temperance.errors import InputError
+from temperance.files import check_regular, check_writable
 from temperance.formulas.model import Model
-from temperance.inputs.validation import InputError, check_number
+from temperance.inputs.probabilities import check_floor
 from temperance.onnx.classifier import (
     explaining_damage,
     fitted_floor,
@@ -38,7 +39,6 @@ from temperance.onnx.classifier import (
 )
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, write_model
-from temperance.regular_files import check_regular
 
 # What the nodes compute in, by the type of the classifier's output.
 WORKING: dict[int, Any] = {
@@ -112,8 +112,7 @@ def append_to_onnx(
     'probabilities'
     """
     check_writable(path, overwrite=overwrite)
-    if floor is not None:
-        check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
+    check_floor(floor)
     check_regular(Path(model))
     with explaining_damage(Path(model)):
         return _append(

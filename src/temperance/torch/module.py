@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from temperance.calibrators import Calibrator
 from temperance.calibrators.fitted import model_of
 from temperance.core.tensor_rows import TensorRows
+from temperance.errors import InputError
 from temperance.files import check_writable, write_atomically
 from temperance.formulas.applying import ONE_PER_ROW, check_columns, evaluate
 from temperance.formulas.applying import apply as apply_in_memory
 from temperance.formulas.model import Model
 from temperance.inputs.containers import open_logits
-from temperance.inputs.validation import LOOKED_AT, InputError, warn_of_probabilities
+from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
 from temperance.torch.ops import NO_DOUBLES, TORCH, working_dtype
 
 
@@ -206,6 +207,6 @@ def _check(model: Model, method: str, z: Tensor, result: Tensor) -> None:
         return
     good = torch.isfinite(z.detach().amax(dim=-1)).all() & ~torch.isnan(result.detach()).any()
     rows = z.detach().reshape(-1, z.shape[-1])
-    warn_of_probabilities(open_logits(rows[:LOOKED_AT]).values)
+    warn_of_probabilities(open_logits(rows[:INSPECTED_ROWS]).values)
     if not bool(good):
         apply_in_memory(model, method, rows.cpu())
