@@ -77,7 +77,7 @@ def test_standard_errors_may_be_absent_only_where_nothing_needs_them(key, change
     def change(content):
         content["standard_errors"] = {}
 
-    if CALIBRATORS[key].build.formula_type.needed_errors:
+    if CALIBRATORS[key].formula.needed_errors:
         with pytest.raises(InputError, match="standard_errors lacks"):
             changed(key, change)
     else:

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
-from temperance.calibrators.descriptions import estimate
+from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, estimate, fitted
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Indices, Vector
 from temperance.core.fisher import solve
@@ -18,7 +17,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.ops import Array
 from temperance.core.predictors import Grouped
-from temperance.formulas.binwise import BinwiseFormula, bin_of
+from temperance.formulas.bts import BinwiseFormula, bin_of
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import check_number
@@ -94,9 +93,8 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "bts"
-    formula_type = BinwiseFormula
-    edges_: Vector
-    temperatures_: Vector
+    edges_: Vector = fitted("formula.edges")
+    temperatures_: Vector = fitted("formula.temperatures")
 
     def __init__(self, *, bins: int = 50, top: float = 0.999) -> None:
         self.bins = bins

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -71,7 +71,7 @@ class NetworkFormula(TemperatureFormula):
         return self.from_arrays(arrays)
 
     @classmethod
-    def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> dict[str, Shape]:
+    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the shapes of the inputs and of the layers."""
         inputs = min(options["top_k"], n_classes)
         shapes: dict[str, Shape] = {
