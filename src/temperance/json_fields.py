@@ -102,7 +102,10 @@ def plain_json(value: Any, where: str, depth: int = 0) -> Any:
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [plain_json(item, where, depth + 1) for item in value]
+        return [
+            item if type(item) is float and math.isfinite(item) else plain_json(item, where, depth + 1)
+            for item in value
+        ]
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool):

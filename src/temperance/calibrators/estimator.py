@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import attrgetter
@@ -58,8 +58,8 @@ def model_of(fitted: Any) -> Model:
 class _FittedAttribute:
     """A read-only attribute of a calibrator: a value of its fitted model. It is absent where that is None."""
 
-    def __init__(self, place: str) -> None:
-        self.value_in = attrgetter(place)
+    def __init__(self, value_in: Callable[[Model], Any]) -> None:
+        self.value_in = value_in
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -80,7 +80,12 @@ class _FittedAttribute:
 
 def fitted(place: str) -> Any:
     """Declare an attribute of fitted calibrators by its place in the model, such as "formula.intercept"."""
-    return _FittedAttribute(place)
+    return _FittedAttribute(attrgetter(place))
+
+
+def _classes(model: Model) -> NDArray[Any]:
+    names = model.record.class_names
+    return np.arange(model.n_classes) if names is None else np.array(names)
 
 
 class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -104,6 +109,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     feature_names_in_: NDArray[np.object_]
     """The names of the columns, if the logits of the fit had names that are text."""
 
+    classes_: NDArray[Any] = _FittedAttribute(_classes)  # type: ignore[assignment]
+    """The names of the classes, in the order of the columns; their numbers if they have no names."""
     n_classes_: int = fitted("n_classes")
     n_rows_: int = fitted("n_rows")
     options_: Mapping[str, Any] = fitted("options")
@@ -312,16 +319,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             self._sklearn_output_config = {"transform": transform}
         return self
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The names of the classes, in the order of the columns; their numbers if they have no names."""
-        model_of(self)  # raises if it is not fitted
-        names = getattr(self, "class_names_", None)
-        return np.arange(self.n_classes_) if names is None else np.array(names)
-
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns: those of the logits of the fit, else those in `classes_`."""
-        model_of(self)  # raises if it is not fitted
         if input_features is None:
             return getattr(self, "feature_names_in_", self.classes_.astype(str).astype(object))
         names = np.asarray(input_features, object)
