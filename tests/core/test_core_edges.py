@@ -6,15 +6,14 @@ from core_reference import draw
 from scipy.special import log_softmax
 
 from temperance.core import descent, evidence, fisher, frequencies, logit_rows
-from temperance.core.biased_rows import Inputs, Offsets, add_class_bias, exponentiate
+from temperance.core.biased_rows import Offsets, add_class_bias, exponentiate
 from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.kernels import mixed
-from temperance.core.links import Log, Softplus
+from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, ObjectivePoint
-from temperance.core.offsets import OffsetLogLikelihood
-from temperance.core.predictors import ByClass, Linear
+from temperance.core.predictors import Linear
 from temperance.core.solution import Status
 from temperance.core.tensor_rows import TensorRows
 
@@ -164,6 +163,5 @@ def test_the_largest_number_of_a_row_may_be_too_large_for_its_exponential():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_noise_of_an_objective_is_that_of_the_type_it_is_computed_in(dtype):
     z, y = draw(300, 4)
-    predictor = ByClass(np.ones((300, 1)), np.full(300, -1), 0)
-    objective = OffsetLogLikelihood(LogitRows(z, y), predictor, Log(), Inputs(4, None), dtype=dtype)
+    objective = ClassBiasLikelihood(LogitRows(z.astype(dtype), y), interacting=False)
     assert objective.noise == np.finfo(dtype).eps

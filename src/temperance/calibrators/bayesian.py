@@ -6,7 +6,7 @@
 phi is the shape of the row (`core.features`), standardised; the map (`core.maps`) is increasing, so it
 keeps the order of the classes. The prior of b, w and the map was learned from many public classifiers;
 the width of each block of the prior, including that of v, maximises the evidence of the rows. The likelihood
-gives extra weight to the predicted class (`core.top_label`). Predictions average over the remaining
+gives extra weight to the predicted class (`core.maps`). Predictions average over the remaining
 uncertainty of T.
 """
 

@@ -154,7 +154,8 @@ def _solve_by_diagonal(
 
 
 def _diagonal(build: Build, theta: Vector, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-    return (build(rows, weights).diagonal(theta),)
+    objective = build(rows, weights)
+    return (objective.diagonal(theta) * objective.total_weight,)
 
 
 def _best_weight(data: FitData, build: Build, fit: _Fit) -> float:
@@ -166,7 +167,7 @@ def _gains(
     build: Build, theta: Vector, covariance: Matrix, rows: LogitRows, weights: Vector | None
 ) -> tuple[Vector]:
     """Return the leave-one-out log-likelihood for each weight, minus that of the base."""
-    left_out = build(rows, weights).left_out(theta, covariance)
+    left_out = build(rows, weights).leave_one_out_log_probs(theta, covariance)
     ratio = np.exp(np.minimum(left_out - (rows.label_gap + rows.peak), 300.0)) - 1
     counts = np.ones(rows.n_rows) if weights is None else weights
     return (np.array([counts @ np.log1p(weight * ratio) for weight in WEIGHTS]),)

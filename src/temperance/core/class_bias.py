@@ -32,7 +32,6 @@ from temperance.core.blocks import FEW_CLASSES, Scratch
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
 from temperance.core.objective import Derive, Prior, RowObjective
-from temperance.core.offsets import row_outer
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class ClassBiasLikelihood(RowObjective):
         return self.rows.n_classes * self._dtype.itemsize  # in bytes, so that a block stays in the cache
 
     def diagonal(self, theta: Vector) -> Vector:
-        """Return the diagonal of the Fisher matrix of the sum over rows, without the prior."""
+        """Return the diagonal of the Fisher matrix, plus that of the prior, without forming the matrix."""
         offsets = Offsets.of(theta, self.rows.n_classes)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Matrix]:
@@ -95,9 +94,10 @@ class ClassBiasLikelihood(RowObjective):
             return np.array([offsets.beta**2 * of_temperature]), of_offsets.astype(np.float64)
 
         own, of_offsets = self.rows.sum(work, self._numbers_per_row)
-        return np.concatenate([own, of_offsets.ravel()]) * self.total_weight
+        diagonal = np.concatenate([own, of_offsets.ravel()])
+        return diagonal if self.prior is None else diagonal + self.prior.diagonal
 
-    def left_out(self, theta: Vector, covariance: Matrix) -> Vector:
+    def leave_one_out_log_probs(self, theta: Vector, covariance: Matrix) -> Vector:
         """Return log p of each row's label, as predicted by the fit to all other rows.
 
         `covariance` is the posterior covariance or, with one axis, 1 / the diagonal of the precision.
@@ -159,8 +159,8 @@ class ClassBiasLikelihood(RowObjective):
             p, x, share = (part.astype(self.rows.dtype) for part in (block.p, block.x, share))
             off = block.log_probs - _dots(p, block.log_probs)[:, None]
             spread = p * off * share
-            root = row_outer(p * np.sqrt(share), x)
-            sums = np.sum(spread * off), x.T @ spread, root.T @ root, (p * share).T @ row_outer(x, x)
+            root = _row_outer(p * np.sqrt(share), x)
+            sums = np.sum(spread * off), x.T @ spread, root.T @ root, (p * share).T @ _row_outer(x, x)
             own, cross, outer, diagonal = (np.asarray(part, np.float64) for part in sums)
             return own.reshape(1), cross.ravel(), outer, diagonal
 
@@ -171,6 +171,11 @@ class ClassBiasLikelihood(RowObjective):
         cross *= -offsets.beta
         corner = np.array([[offsets.beta**2 * own[0]]])
         return np.block([[corner, cross[None, :]], [cross[:, None], within]])
+
+
+def _row_outer(a: Floats, x: Floats) -> Floats:
+    """Return the products x_j a_k of each row, as one row of J K numbers."""
+    return (x[:, :, None] * a[:, None, :]).reshape(len(a), x.shape[1] * a.shape[1])
 
 
 def _dots(p: Floats, q: Floats) -> Vector:

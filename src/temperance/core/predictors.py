@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import row_products
@@ -160,13 +160,6 @@ class ByClass:
         grouped = np.flatnonzero(self.group >= 0)
         ones, shape = np.ones(len(grouped)), (self.n_groups, len(self.group))
         return csr_array((ones, (self.group[grouped], grouped)), shape=shape)
-
-    def jacobian(self, start: int, stop: int) -> csr_array:
-        """Return the rows start..stop of J."""
-        group = self.group[start:stop]
-        rows = np.flatnonzero(group >= 0)
-        hot = csr_array((np.ones(len(rows)), (rows, group[rows])), shape=(stop - start, self.n_groups))
-        return hstack([csr_array(self.features[start:stop]), hot], format="csr")
 
     def take(self, index: Index, rows: LogitRows) -> ByClass:
         """Return the same for some rows."""
