@@ -118,7 +118,7 @@ def test_the_fit_is_the_optimum_under_its_widths(n_classes):
         [[widths.log_temperature**2]]
         + [np.full(n, s**2 * tau) for n, s, tau in zip(sizes, scales, found.taus, strict=False)]
     )
-    objective = ClassBiasLikelihood(rows_of(base, y), n_classes <= stage.MOST_INTERACTING).with_prior(
+    objective = ClassBiasLikelihood(rows_of(base, y), n_classes <= stage.MAX_INTERACTING).with_prior(
         Prior(np.zeros(len(variances)), 1 / variances / 600)
     )
     best = minimize(
@@ -135,11 +135,13 @@ def test_the_fit_is_the_optimum_under_its_widths(n_classes):
 
 def refitted_without(i, base, labels, found, widths):
     """Return log p of a row's label by a fit to all other rows, with the widths held."""
-    n_classes, interacting = base.shape[1], len(found.taus) == 2
+    n_classes, interacting = base.shape[1], "interactions" in found.taus
     others = np.arange(len(labels)) != i
-    variances = np.append(widths.log_temperature**2, np.full(n_classes, widths.bias**2 * found.taus[0]))
+    variances = np.append(widths.log_temperature**2, np.full(n_classes, widths.bias**2 * found.taus["bias"]))
     if interacting:
-        variances = np.append(variances, np.full(n_classes**2, widths.interaction**2 * found.taus[1]))
+        variances = np.append(
+            variances, np.full(n_classes**2, widths.interaction**2 * found.taus["interactions"])
+        )
     objective = ClassBiasLikelihood(rows_of(base[others], labels[others]), interacting)
     prior = Prior(np.zeros(len(variances)), 1 / variances / others.sum())
     best = fisher_scoring(objective.with_prior(prior), found.mode)
@@ -158,9 +160,9 @@ def loss_of_row(i, base, labels, theta, interacting):
 def test_leave_one_out_predictions_are_close_to_refits(n_rows, n_classes, least, most, largest):
     base, labels = task(n_rows, n_classes, size=1.5)
     widths = Widths(bias=1.0, bias_freedom=1e6, interaction=0.3, interaction_freedom=1e6)  # long levers
-    data, interacting = InMemoryFitData(rows_of(base, labels)), n_classes <= stage.MOST_INTERACTING
+    data, interacting = InMemoryFitData(rows_of(base, labels)), n_classes <= stage.MAX_INTERACTING
     build = partial(stage._likelihood, interacting)
-    found = (stage._fit_by_matrix if interacting else stage._fit_by_diagonal)(data, build, widths)
+    found = stage._posterior(data, build, widths, interacting=interacting)
     some = np.arange(0, n_rows, 2)
     approximate = build(data.rows, None).leave_one_out_log_probs(found.mode, found.covariance)[some]
     exact = np.array([refitted_without(i, base, labels, found, widths) for i in some])

@@ -97,7 +97,7 @@ def test_the_hessian_of_frequencies_takes_all_rows_or_as_many_as_its_work_allows
 
 
 def test_widths_that_do_not_settle_give_the_optimum_under_them_and_say_so(monkeypatch):
-    monkeypatch.setattr(evidence, "ROUNDS", 2)
+    monkeypatch.setattr(evidence, "MAX_ROUNDS", 2)
     z, y = draw(200, 3, spread=4.0)
     features = np.column_stack([np.ones(200), np.random.default_rng(0).normal(size=(200, 2))])
     objective = LogLikelihood(LogitRows(z, y), Linear(features), Softplus())

@@ -84,7 +84,7 @@ def negative_log_posterior(log_taus, objective, blocks):
 def exact(monkeypatch):
     """Run the rounds until the taus no longer change."""
     monkeypatch.setattr(evidence, "SETTLED", 1e-10)
-    monkeypatch.setattr(evidence, "ROUNDS", 5000)
+    monkeypatch.setattr(evidence, "MAX_ROUNDS", 5000)
 
 
 def solve(objective, blocks, n_rows=None, **options):
@@ -172,7 +172,7 @@ def test_uninformative_rows_do_not_change_mean_and_width(exact):
 def test_an_extreme_optimum_leaves_the_widths_within_their_limits():
     objective, blocks = problem(5, n_rows=10**6)
     taus = solve(Quadratic(1e9 + objective.best, objective.curvature, 10**6), blocks, 10).taus
-    assert max(taus.values()) == evidence.LARGEST_SCALE
+    assert max(taus.values()) == evidence.MAX_TAU
 
 
 def test_of_scale_is_independent_coefficients_around_0():
