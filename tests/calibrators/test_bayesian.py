@@ -268,7 +268,7 @@ def test_2500_classes_work(dtype):
 
 
 def test_only_the_classes_predicted_most_often_have_a_shift_of_their_own(large, monkeypatch):
-    monkeypatch.setattr(bayes_design, "MOST_CLASSES", 3)
+    monkeypatch.setattr(bayes_design, "MAX_CLASS_TEMPERATURES", 3)
     often = np.argsort(-np.bincount(large.logits.argmax(axis=1), minlength=5))[:3]
     cal = bayes(large)
     np.testing.assert_array_equal(np.flatnonzero(cal.class_shift_), np.sort(often))

@@ -92,7 +92,7 @@ def row_losses(z, y, slopes):
 
 
 def build(z, y, weights=None, prior=None):
-    basis = increments_basis(slope_weights(LogitRows(z, y), T0, weights)[0])
+    basis = increments_basis(slope_weights(LogitRows(z, y), weights, T0)[0])
     objective = RowMapLikelihood(
         LogitRows(z, y), T0, ByClass(FEATURES, GROUPS, 3), Log(), basis, weights, prior
     )
@@ -296,7 +296,7 @@ def test_the_optimum_is_that_of_another_solver_from_any_start(n_classes):
 
 def test_the_basis_leaves_the_overall_temperature_alone():
     z, y = sample(10)
-    information = slope_weights(LogitRows(z, y), T0, WEIGHTS)[0]
+    information = slope_weights(LogitRows(z, y), WEIGHTS, T0)[0]
     by_hand = MapLikelihood(LogitRows(z, y), T0, WEIGHTS)(np.ones(9)).derivatives[1].sum(axis=1)
     np.testing.assert_allclose(information / WEIGHTS.sum(), by_hand, rtol=1e-12, atol=1e-15)
     basis = increments_basis(information)

@@ -40,12 +40,12 @@ from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import InputError
 from temperance.population import Population, read_population, shipped_population, weak_population
 
-LARGEST_LOG = 100.0  # of a temperature, far beyond its limits
+MAX_LOG_TEMPERATURE = 100.0  # far beyond the limits of T
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
 BLOCKS = ("level", "shape", "class temperature", "map", "class bias", "class interactions")
 # Pseudo-rows with a random label (a wrong label, probability 0 for the label), in addition to those of the
 # fit: N rows without one do not rule out the next, which would cost more than all others together.
-SURPRISES = 0.02
+PSEUDO_ROWS_WITH_RANDOM_LABEL = 0.02
 # Of log T: the mode is fitted to predict well on its own, and averaging over all of the variance makes
 # predictions less confident. With half of it the NLL is the same and the ECE smaller (docs/bayesian.md).
 AVERAGED_VARIANCE = 0.5
@@ -140,7 +140,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         if self.class_bias is not False:
             behind = data.transformed(partial(_log_probabilities, formula))
             bias = fit_class_bias(behind, auto=self.class_bias == "auto")
-            formula = _with_bias(formula, bias)
+            formula = formula if bias.weight == 0 else _with_bias(formula, bias)
             if not bias.solution.converged:
                 solution = replace(solution, status=bias.solution.status)
         return self._model(
@@ -159,7 +159,8 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi + v[class]"
         errors = self.standard_errors_["coefficients"]
         logs = self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1])
-        typical = np.clip(np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)), *self.temperature_limits_)
+        inside = np.clip(logs, -MAX_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
+        typical = np.clip(np.exp(inside), *self.temperature_limits_)
         lines = [
             self._headline(formula),
             f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
@@ -199,7 +200,7 @@ def _posterior(
     blocks, start = prior_blocks(design, population), design.start(population)
     if design.scale.is_at_limit:
         warnings.warn(f"{TOO_LARGE}.", UserWarning, stacklevel=4)
-    if design.scale.is_hopeless:
+    if design.scale.cannot_be_fitted:
         return prior_alone(objective, blocks, start)
     return maximise_evidence(objective, blocks, start, n_rows, design.scale.level_tau)
 
@@ -228,7 +229,7 @@ def _formula(posterior: Posterior, design: Design, population: Population, data:
         temperature_limits=np.array([link.lower, link.upper]),
         map_knots=KNOTS,
         map_slopes=slopes_of(design.basis, mode[design.n_coefficients :])[0],
-        uniform_weight=SURPRISES / (SURPRISES + data.total_weight),
+        uniform_weight=PSEUDO_ROWS_WITH_RANDOM_LABEL / (PSEUDO_ROWS_WITH_RANDOM_LABEL + data.total_weight),
         averaged_variance=AVERAGED_VARIANCE,
     )
 
@@ -253,9 +254,7 @@ def _log_probabilities(formula: BayesianFormula, rows: LogitRows) -> Floats:
 
 
 def _with_bias(formula: BayesianFormula, bias: ClassBias) -> BayesianFormula:
-    """Return the formula with the class bias, unless its weight is 0."""
-    if bias.weight == 0:
-        return formula
+    """Return the formula with the class bias."""
     return replace(
         formula,
         bias_beta=bias.beta,

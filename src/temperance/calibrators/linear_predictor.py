@@ -132,7 +132,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         warn_of(single, data.n_rows)
         warn_of_few_rows(single, type(self).__name__, len(start))
         solution, theta = single.solution, start
-        if not single.degenerate_reason:
+        if not single.degeneracy:
             exact = self.solver == "exact"
             solution = self._solve(objective, start, data) if exact else descend(objective)
             theta = solution.parameters

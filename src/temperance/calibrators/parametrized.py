@@ -164,7 +164,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         )
         warn_of(single, data.n_rows)
         theta, solution = network.constant(start), single.solution
-        if not single.degenerate_reason:
+        if not single.degeneracy:
             solution = self._solve(data, network, start, build)
             theta = solution.parameters
         coefs, intercepts = zip(*((w.copy(), b.copy()) for w, b in network.layers(theta)), strict=True)

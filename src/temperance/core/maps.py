@@ -243,7 +243,7 @@ def slopes_of(basis: Matrix, increments: Vector) -> tuple[Vector, Matrix]:
     return np.exp(np.clip(logs, -MAX_LOG_SLOPE, MAX_LOG_SLOPE)), basis * inside[:, None]
 
 
-def slope_weights(rows: LogitRows, reference: float, weights: Vector | None) -> tuple[Vector]:
+def slope_weights(rows: LogitRows, weights: Vector | None, reference: float) -> tuple[Vector]:
     """Return the rows' information about a common factor of the slopes, by segment, as sums over rows."""
     share = np.ones(rows.n_rows) if weights is None else weights
 
