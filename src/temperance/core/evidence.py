@@ -168,9 +168,13 @@ def _posterior(
 ) -> Posterior:
     if solution.converged and not settled:
         solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
-    names, sizes = [block.name for block in blocks], _effective(blocks, taus, covariance)
-    by_name = (dict(zip(names, numbers.tolist(), strict=True)) for numbers in (taus, sizes))
-    return Posterior(covariance, *by_name, solution)
+    names, effective = [block.name for block in blocks], _effective(blocks, taus, covariance)
+    return Posterior(
+        covariance,
+        dict(zip(names, taus.tolist(), strict=True)),
+        dict(zip(names, effective.tolist(), strict=True)),
+        solution,
+    )
 
 
 def _prior(blocks: list[Block], taus: Vector, total_weight: float) -> Prior:
