@@ -22,11 +22,11 @@ import numpy as np
 
 from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
 from temperance.calibrators.bayes_design import Design, build_design, prior_blocks
-from temperance.calibrators.class_bias import ClassBias, fit_class_bias
 from temperance.calibrators.descriptions import confidence_in_words, map_in_words
 from temperance.calibrators.fitted import model_of
 from temperance.calibrators.single_temperature import TOO_LARGE, warn_of_mismatch
 from temperance.core.arrays import Floats, Matrix, Vector
+from temperance.core.class_bias import ClassBias, fit_class_bias
 from temperance.core.evidence import PenalisedObjective, Posterior, maximise_evidence, prior_alone
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData

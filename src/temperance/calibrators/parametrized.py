@@ -17,8 +17,8 @@ from temperance.core.fisher import fisher_scoring, lbfgs
 from temperance.core.fit_data import FitData, mean_and_deviation
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood, Prior
+from temperance.core.predictors import Network
 from temperance.core.solution import Solution, Solver
 from temperance.errors import excerpt
 from temperance.formulas.model import Model
