@@ -27,12 +27,13 @@ from temperance.calibrators.fitted import model_of
 from temperance.calibrators.single_temperature import TOO_LARGE, warn_of_mismatch
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.class_bias import ClassBias, fit_class_bias
-from temperance.core.evidence import PenalisedObjective, Posterior, maximise_evidence, prior_alone
+from temperance.core.evidence import Posterior, maximise_evidence, prior_alone
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import slopes_of
+from temperance.core.objective import Objective
 from temperance.errors import excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
@@ -193,9 +194,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         return [f"class bias: mixed in with weight {weight:.2f}; the predicted class may change"]
 
 
-def _posterior(
-    objective: PenalisedObjective, design: Design, population: Population, n_rows: int
-) -> Posterior:
+def _posterior(objective: Objective, design: Design, population: Population, n_rows: int) -> Posterior:
     """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
     blocks, start = prior_blocks(design, population), design.start(population)
     if design.scale.is_at_limit:

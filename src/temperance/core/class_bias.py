@@ -36,12 +36,12 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.biased_rows import Offsets, centred, exponentiate
 from temperance.core.blocks import FEW_CLASSES, Scratch
-from temperance.core.evidence import Block, PenalisedObjective, Posterior, alternate, maximise_evidence
+from temperance.core.evidence import Block, Posterior, alternate, maximise_evidence
 from temperance.core.fisher import lbfgs
 from temperance.core.fit_data import FitData
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
-from temperance.core.objective import Derive, Prior, RowObjective
+from temperance.core.objective import Derive, Objective, Prior, RowObjective
 from temperance.core.solution import Solution, Solver
 
 # Up to so many classes, a bias may depend on all probabilities: the parameters grow with its square.
@@ -307,7 +307,7 @@ def _posterior(data: FitData, build: Build, widths: Widths, *, interacting: bool
 
 
 def _fit_by_diagonal(
-    data: FitData, build: Build, objective: PenalisedObjective, start: Vector, prior: Prior
+    data: FitData, build: Build, objective: Objective, start: Vector, prior: Prior
 ) -> tuple[Solution, Vector]:
     """Return the coefficients by L-BFGS, as a matrix of so many classes would be too large, and variances.
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import one_blas_thread
-from temperance.core.fisher import Objective, fisher_scoring
-from temperance.core.objective import Prior
+from temperance.core.fisher import fisher_scoring
+from temperance.core.objective import Objective, Prior
 from temperance.core.solution import Solution, Status
 
 MAX_ROUNDS = 25
@@ -34,18 +34,6 @@ ROUND_TOLERANCE = 0.02  # of the log posterior, while the taus still change; the
 # The largest number of rows, or rows per parameter, used for the widths; coefficients use all rows.
 WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER = 1024, 8
 MIN_TAU, MAX_TAU = 1e-4, 1e6
-
-
-class PenalisedObjective(Objective, Protocol):
-    """An objective whose prior can be replaced."""
-
-    def with_prior(self, prior: Prior) -> Self:
-        """Return the same with another prior."""
-        ...
-
-    def every(self, step: int) -> Self:
-        """Return the objective of every `step`-th row."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -90,7 +78,7 @@ Fit = Callable[[Vector, Prior], tuple[Solution, Matrix]]
 
 
 def maximise_evidence(
-    objective: PenalisedObjective,
+    objective: Objective,
     blocks: list[Block],
     start: Vector,
     n_rows: int,
@@ -129,7 +117,7 @@ def alternate(blocks: list[Block], start: Vector, total_weight: float, fit: Fit)
     return _posterior(blocks, last.taus, last.solution, last.covariance, settled=last.settled)
 
 
-def prior_alone(objective: PenalisedObjective, blocks: list[Block], theta: Vector) -> Posterior:
+def prior_alone(objective: Objective, blocks: list[Block], theta: Vector) -> Posterior:
     """Return theta with the prior covariance, for rows that no coefficients fit."""
     point, names = objective(theta), [block.name for block in blocks]
     covariance = _block_diagonal([np.asarray(np.linalg.inv(block.precision), np.float64) for block in blocks])

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from scipy.optimize import minimize
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import one_blas_thread
-from temperance.core.objective import ObjectivePoint
+from temperance.core.objective import Objective, ObjectivePoint
 from temperance.core.solution import Solution, Solver, Status
 
 Bounds = tuple[Vector, Vector]
@@ -55,32 +54,6 @@ MAX_FISHER = 4096  # parameters; beyond, the matrix costs more than the steps th
 MAX_LBFGS_ITERATIONS = 1000
 
 _ENDINGS = {0: Status.CONVERGED, 1: Status.ITERATION_LIMIT}  # of SciPy's L-BFGS-B; else: no descent
-
-
-class Objective(Protocol):
-    """A sum over rows that can be evaluated at a point, and subsampled."""
-
-    noise: float  # relative error of a value
-    total_weight: float
-    thinning: int  # a subsample keeps at least one row in so many
-
-    @property
-    def passes(self) -> int:
-        """How often the rows have been read so far."""
-        ...
-
-    @property
-    def order(self) -> int:
-        """Order of convergence: 2 if the Fisher matrix is the second derivative at the optimum, else 1."""
-        ...
-
-    def every(self, step: int) -> Objective:
-        """Return the objective of every `step`-th row."""
-        ...
-
-    def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`."""
-        ...
 
 
 def solve(

@@ -43,7 +43,7 @@ class Predictor(Protocol):
         ...
 
     def take(self, index: Index, rows: LogitRows) -> Predictor:
-        """Return the same for some rows; `rows` holds them."""
+        """Return the predictor of some rows, which `rows` holds."""
         ...
 
 
@@ -61,7 +61,7 @@ class Constant:
         return np.array([np.sum(da)]), None if w is None else np.array([[np.sum(w)]])
 
     def take(self, index: Index, rows: LogitRows) -> Constant:
-        """Return the same for some rows."""
+        """Return the predictor of some rows."""
         return self
 
 
@@ -99,7 +99,7 @@ class Linear:
         return gradient, np.block([[fisher, cross[:, 1:].T], [cross[:, 1:], gram]])
 
     def take(self, index: Index, rows: LogitRows) -> Linear:
-        """Return the same for some rows."""
+        """Return the predictor of some rows."""
         return Linear(self.features[index], None if self.rows is None else rows)
 
 
@@ -120,7 +120,7 @@ class Grouped:
         return gradient, None if w is None else np.diag(np.bincount(self.group, w, self.n_parameters))
 
     def take(self, index: Index, rows: LogitRows) -> Grouped:
-        """Return the same for some rows."""
+        """Return the predictor of some rows."""
         return Grouped(self.group[index], self.n_parameters)
 
 
@@ -163,7 +163,7 @@ class ByClass:
         return csr_array((ones, (self.group[grouped], grouped)), shape=shape)
 
     def take(self, index: Index, rows: LogitRows) -> ByClass:
-        """Return the same for some rows."""
+        """Return the predictor of some rows."""
         return ByClass(self.features[index], self.group[index], self.n_groups)
 
 
@@ -287,5 +287,5 @@ class Network:
             stop -= len(of_weights)
 
     def take(self, index: Index, rows: LogitRows) -> Network:
-        """Return the same for some rows."""
+        """Return the predictor of some rows."""
         return Network(self.inputs[index], self.hidden)

@@ -22,7 +22,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
 from temperance.core.fisher import MAX_FISHER
 from temperance.core.fit_data import Build, Measure, Sample, Survey, Transform, Values
-from temperance.core.objective import THINNING, Derivatives, Derive, PartialSums, PenalisedMean, Prior
+from temperance.core.objective import THINNING, Derivatives, Derive, Objective, PartialSums, Prior
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
 from temperance.dask.blocks import align_rows, as_array, lengths_of, row_blocks
@@ -205,7 +205,7 @@ class DaskFitData:
         return results
 
 
-class DaskObjective(PenalisedMean):
+class DaskObjective(Objective):
     """The mean over rows in parts of an objective, with a prior that belongs to no part."""
 
     def __init__(self, sample: DaskFitData, build: Build, prior: Prior | None) -> None:
