@@ -70,6 +70,16 @@ def test_a_weight_is_a_row_repeated():
     np.testing.assert_allclose(weighted.gradient, repeated.gradient, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("edge", [0.6, 0.7, 0.8, 0.9])
+def test_a_confidence_at_an_edge_is_in_the_bin_below_it_in_its_own_dtype(edge, dtype):
+    # One row right at the edge, one wrong just below it: in one bin, what they lack cancels.
+    gaps = np.log(np.array([edge, edge - 0.01]) / (1 - np.array([edge, edge - 0.01])))
+    rows = LogitRows(np.column_stack([gaps, 0 * gaps]).astype(dtype), np.array([0, 1]))
+    loss = EceLoss(rows, Linear(np.ones((2, 1))), Log())(np.zeros(1)).value
+    assert loss == pytest.approx(abs(1 - edge - (edge - 0.01)) / 2, abs=1e-6)
+
+
 def test_a_certain_row_is_in_the_last_bin():
     rows = LogitRows(np.array([[0.0, -1e4], [0.0, -1e4]]), np.array([0, 1]))
     assert EceLoss(rows, Linear(np.ones((2, 1))), Log())(np.zeros(1)).value == 0.5

@@ -6,7 +6,7 @@
 phi is the shape of the row (`core.features`), standardised; the map (`core.maps`) is increasing, so it
 keeps the order of the classes. The prior of b, w and the map was learned from many public classifiers;
 the width of each block of the prior, including that of v, maximises the evidence of the rows. The likelihood
-gives extra weight to the predicted class (`core.top_label`). Predictions average over the remaining
+gives extra weight to the predicted class (`core.maps`). Predictions average over the remaining
 uncertainty of T.
 """
 
@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from temperance.calibrators.bayes_design import Design, build_design, prior_blocks
-from temperance.calibrators.class_bias import ClassBias, fit_class_bias
 from temperance.calibrators.estimator import (
     QUANTILES,
     TemperatureCalibrator,
@@ -32,12 +31,14 @@ from temperance.calibrators.estimator import (
 from temperance.calibrators.mono import map_in_words
 from temperance.calibrators.single_temperature import TOO_LARGE, warn_of_mismatch
 from temperance.core.arrays import Floats, Matrix, Vector
-from temperance.core.evidence import PenalisedObjective, Posterior, maximise_evidence, prior_alone
+from temperance.core.class_bias import ClassBias, fit_class_bias
+from temperance.core.evidence import Posterior, maximise_evidence, prior_alone
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import slopes_of
+from temperance.core.objective import Objective
 from temperance.errors import excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
@@ -45,12 +46,12 @@ from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import InputError
 from temperance.population import Population, read_population, shipped_population, weak_population
 
-LARGEST_LOG = 100.0  # of a temperature, far beyond its limits
+MAX_LOG_TEMPERATURE = 100.0  # far beyond the limits of T
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
 BLOCKS = ("level", "shape", "class temperature", "map", "class bias", "class interactions")
 # Pseudo-rows with a random label (a wrong label, probability 0 for the label), in addition to those of the
 # fit: N rows without one do not rule out the next, which would cost more than all others together.
-SURPRISES = 0.02
+PSEUDO_ROWS_WITH_RANDOM_LABEL = 0.02
 # Of log T: the mode is fitted to predict well on its own, and averaging over all of the variance makes
 # predictions less confident. With half of it the NLL is the same and the ECE smaller (docs/bayesian.md).
 AVERAGED_VARIANCE = 0.5
@@ -155,7 +156,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         if self.class_bias is not False:
             behind = data.transformed(partial(_log_probabilities, formula))
             bias = fit_class_bias(behind, auto=self.class_bias == "auto")
-            formula = _with_bias(formula, bias)
+            formula = formula if bias.weight == 0 else _with_bias(formula, bias)
             if not bias.solution.converged:
                 solution = replace(solution, status=bias.solution.status)
         return self._model(
@@ -175,7 +176,8 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi + v[class]"
         errors = self.standard_errors_["coefficients"]
         logs = self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1])
-        typical = np.clip(np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)), *self.temperature_limits_)
+        inside = np.clip(logs, -MAX_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
+        typical = np.clip(np.exp(inside), *self.temperature_limits_)
         lines = [
             self._headline(formula),
             f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
@@ -203,14 +205,12 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         return [f"class bias: mixed in with weight {weight:.2f}; the predicted class may change"]
 
 
-def _posterior(
-    objective: PenalisedObjective, design: Design, population: Population, n_rows: int
-) -> Posterior:
+def _posterior(objective: Objective, design: Design, population: Population, n_rows: int) -> Posterior:
     """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
     blocks, start = prior_blocks(design, population), design.start(population)
     if design.scale.is_at_limit:
         warnings.warn(f"{TOO_LARGE}.", UserWarning, stacklevel=4)
-    if design.scale.is_hopeless:
+    if design.scale.cannot_be_fitted:
         return prior_alone(objective, blocks, start)
     return maximise_evidence(objective, blocks, start, n_rows, design.scale.level_tau)
 
@@ -239,7 +239,7 @@ def _formula(posterior: Posterior, design: Design, population: Population, data:
         temperature_limits=np.array([link.lower, link.upper]),
         map_knots=KNOTS,
         map_slopes=slopes_of(design.basis, mode[design.n_coefficients :])[0],
-        uniform_weight=SURPRISES / (SURPRISES + data.total_weight),
+        uniform_weight=PSEUDO_ROWS_WITH_RANDOM_LABEL / (PSEUDO_ROWS_WITH_RANDOM_LABEL + data.total_weight),
         averaged_variance=AVERAGED_VARIANCE,
     )
 
@@ -264,9 +264,7 @@ def _log_probabilities(formula: BayesianFormula, rows: LogitRows) -> Floats:
 
 
 def _with_bias(formula: BayesianFormula, bias: ClassBias) -> BayesianFormula:
-    """Return the formula with the class bias, unless its weight is 0."""
-    if bias.weight == 0:
-        return formula
+    """Return the formula with the class bias."""
     return replace(
         formula,
         bias_beta=bias.beta,

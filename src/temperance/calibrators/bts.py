@@ -114,7 +114,7 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         start = np.full(self.bins, np.log(single.temperature))
         warn_of(single, data.n_rows)
         solution, theta = single.solution, start
-        if not single.degenerate_reason:
+        if not single.degeneracy:
             solution = solve(objective, start, data.n_rows, bounds=bounds)
             theta = solution.parameters
         used = data.total(partial(_weight_of_bins, edges))[0] > 0

@@ -66,7 +66,7 @@ class EnsembleTemperatureScaling(Calibrator):
     def _fit(self, data: FitData) -> Model:
         single = fit_single_temperature(data, exact=False)
         warn_of(single, data.n_rows)
-        if single.degenerate_reason:
+        if single.degeneracy:
             alone = EnsembleFormula(single.temperature, np.array([1.0, 0.0, 0.0]))
             return self._model(data, alone, single.solution)
         objective = data.objective(LogMixture if self.loss == "nll" else BrierMixture)

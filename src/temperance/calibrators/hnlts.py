@@ -26,12 +26,12 @@ from temperance.calibrators.single_temperature import (
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
 from temperance.core.features import normalised_log_entropy
-from temperance.core.fisher import Objective, solve
+from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.numpy_ops import NUMPY
-from temperance.core.objective import LogLikelihood
+from temperance.core.objective import LogLikelihood, Objective
 from temperance.core.predictors import Linear
 from temperance.core.solution import Solution
 from temperance.errors import on_one_line
@@ -133,7 +133,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         warn_of(single, data.n_rows)
         warn_of_few_rows(single, type(self).__name__, len(start))
         solution, theta = single.solution, start
-        if not single.degenerate_reason:
+        if not single.degeneracy:
             exact = self.solver == "exact"
             solution = self._solve(objective, start, data) if exact else descend(objective)
             theta = solution.parameters

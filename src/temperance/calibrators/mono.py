@@ -70,7 +70,7 @@ class MonotoneScaling(Calibrator):
         single = fit_single_temperature(data, exact=True)
         warn_of(single, data.n_rows)
         straight = np.ones(len(KNOTS))
-        if single.degenerate_reason:
+        if single.degeneracy:
             unchanged = MonotoneFormula(single.temperature, KNOTS, straight)
             return self._model(data, unchanged, single.solution, standard_errors={"map_slopes": 0 * straight})
         prior = Prior(straight, _precision() / data.total_weight)

@@ -17,8 +17,8 @@ from temperance.core.fisher import fisher_scoring, lbfgs
 from temperance.core.fit_data import FitData, mean_and_deviation
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood, Prior
+from temperance.core.predictors import Network
 from temperance.core.solution import Solution, Solver
 from temperance.errors import excerpt
 from temperance.formulas.model import Model
@@ -163,7 +163,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         )
         warn_of(single, data.n_rows)
         theta, solution = network.constant(start), single.solution
-        if not single.degenerate_reason:
+        if not single.degeneracy:
             solution = self._solve(data, network, start, build)
             theta = solution.parameters
         coefs, intercepts = zip(*((w.copy(), b.copy()) for w, b in network.layers(theta)), strict=True)

@@ -4,13 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from temperance.calibrators import class_bias as stage
-from temperance.calibrators.class_bias import ClassBias, Widths, fit_class_bias
+from temperance.core import class_bias as stage
 from temperance.core.biased_rows import centred
-from temperance.core.class_bias import ClassBiasLikelihood
+from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, Widths, fit_class_bias
 from temperance.core.features import LOG_PROB_FLOOR
 from temperance.core.fisher import fisher_scoring
 from temperance.core.fit_data import InMemoryFitData
@@ -70,43 +69,6 @@ def masked(log_probs, labels, seed=5):
     return log_softmax(np.where(mask, -np.inf, log_probs), axis=1)
 
 
-def some_theta(n_classes, *, interacting, seed=3):
-    size = n_classes * (1 + n_classes if interacting else 1)
-    return np.append(0.2, 0.1 * np.random.default_rng(seed).standard_normal(size))
-
-
-@pytest.mark.parametrize("interacting", [True, False])
-@pytest.mark.parametrize("with_mask", [True, False])
-def test_the_gradient_is_that_of_differences(interacting, with_mask):
-    base, y = task(40, 4)
-    base = masked(base, y) if with_mask else base
-    objective = ClassBiasLikelihood(rows_of(base, y), interacting, np.linspace(0.5, 2, 40))
-    theta = some_theta(4, interacting=interacting)
-    by_differences = approx_fprime(theta, lambda at: objective(at).value, 1e-7)
-    np.testing.assert_allclose(objective(theta).gradient, by_differences, atol=2e-6)
-
-
-@pytest.mark.parametrize("interacting", [True, False])
-def test_the_fisher_matrix_is_the_mean_over_labels_of_squared_gradients(interacting):
-    K, base = 3, masked(log_probs_of(12, 3), np.zeros(12, int))
-    theta = some_theta(K, interacting=interacting)
-    weights = np.linspace(0.5, 2, 12)
-    share = weights / weights.sum()
-    expected = 0.0
-    for i in range(12):
-        rows = [
-            ClassBiasLikelihood(rows_of(base[i : i + 1], [k]), interacting)
-            for k in range(K)
-            if base[i, k] > -99
-        ]
-        points = [objective(theta) for objective in rows]
-        expected += share[i] * sum(np.exp(-at.value) * np.outer(at.gradient, at.gradient) for at in points)
-    objective = ClassBiasLikelihood(rows_of(base, np.zeros(12)), interacting, weights)
-    fisher = objective(theta).derivatives[1]
-    np.testing.assert_allclose(fisher, expected, atol=1e-12)
-    np.testing.assert_allclose(objective.diagonal(theta), fisher.diagonal() * weights.sum(), atol=1e-10)
-
-
 @pytest.mark.parametrize("n_classes", [4, 40])
 def test_the_fit_is_the_optimum_under_its_widths(n_classes):
     base, y = task(600, n_classes)
@@ -118,16 +80,16 @@ def test_the_fit_is_the_optimum_under_its_widths(n_classes):
         [[widths.log_temperature**2]]
         + [np.full(n, s**2 * tau) for n, s, tau in zip(sizes, scales, found.taus, strict=False)]
     )
-    objective = ClassBiasLikelihood(rows_of(base, y), n_classes <= stage.MOST_INTERACTING).with_prior(
-        Prior(np.zeros(len(variances)), 1 / variances / 600)
-    )
+    prior = Prior(np.zeros(len(variances)), 1 / variances / 600)
+    interacting = n_classes <= stage.MAX_INTERACTING
+    objective = ClassBiasLikelihood(rows_of(base, y), None, prior, interacting=interacting)
     best = minimize(
         lambda at: (objective(at).value, objective(at).gradient),
         np.zeros(len(variances)),
         jac=True,
         tol=1e-12,
     )
-    errors = 1 / np.sqrt(objective.diagonal(best.x) + 1 / variances)
+    errors = 1 / np.sqrt(600 * objective.diagonal(best.x))
     assert found.beta == pytest.approx(np.exp(-best.x[0]), abs=0.05 * errors[0])
     away = (found.bias - best.x[1 : 1 + n_classes]) / errors[1 : 1 + n_classes]
     assert np.abs(away).max() < 0.05
@@ -135,19 +97,21 @@ def test_the_fit_is_the_optimum_under_its_widths(n_classes):
 
 def refitted_without(i, base, labels, found, widths):
     """Return log p of a row's label by a fit to all other rows, with the widths held."""
-    n_classes, interacting = base.shape[1], len(found.taus) == 2
+    n_classes, interacting = base.shape[1], "interactions" in found.taus
     others = np.arange(len(labels)) != i
-    variances = np.append(widths.log_temperature**2, np.full(n_classes, widths.bias**2 * found.taus[0]))
+    variances = np.append(widths.log_temperature**2, np.full(n_classes, widths.bias**2 * found.taus["bias"]))
     if interacting:
-        variances = np.append(variances, np.full(n_classes**2, widths.interaction**2 * found.taus[1]))
-    objective = ClassBiasLikelihood(rows_of(base[others], labels[others]), interacting)
+        variances = np.append(
+            variances, np.full(n_classes**2, widths.interaction**2 * found.taus["interactions"])
+        )
+    objective = ClassBiasLikelihood(rows_of(base[others], labels[others]), interacting=interacting)
     prior = Prior(np.zeros(len(variances)), 1 / variances / others.sum())
     best = fisher_scoring(objective.with_prior(prior), found.mode)
     return -loss_of_row(i, base, labels, best.parameters, interacting)
 
 
 def loss_of_row(i, base, labels, theta, interacting):
-    return ClassBiasLikelihood(rows_of(base[[i]], labels[[i]]), interacting)(theta).value
+    return ClassBiasLikelihood(rows_of(base[[i]], labels[[i]]), interacting=interacting)(theta).value
 
 
 # By the diagonal, classes are taken one by one, which makes a row's own pull too large: the safe side.
@@ -158,11 +122,11 @@ def loss_of_row(i, base, labels, theta, interacting):
 def test_leave_one_out_predictions_are_close_to_refits(n_rows, n_classes, least, most, largest):
     base, labels = task(n_rows, n_classes, size=1.5)
     widths = Widths(bias=1.0, bias_freedom=1e6, interaction=0.3, interaction_freedom=1e6)  # long levers
-    data, interacting = InMemoryFitData(rows_of(base, labels)), n_classes <= stage.MOST_INTERACTING
-    build = partial(stage._likelihood, interacting)
-    found = (stage._fit_by_matrix if interacting else stage._fit_by_diagonal)(data, build, widths)
+    data, interacting = InMemoryFitData(rows_of(base, labels)), n_classes <= stage.MAX_INTERACTING
+    build = partial(ClassBiasLikelihood, interacting=interacting)
+    found = stage._posterior(data, build, widths, interacting=interacting)
     some = np.arange(0, n_rows, 2)
-    approximate = build(data.rows, None).left_out(found.mode, found.covariance)[some]
+    approximate = build(data.rows, None).leave_one_out_log_probs(found.mode, found.covariance)[some]
     exact = np.array([refitted_without(i, base, labels, found, widths) for i in some])
     inside = -np.array([loss_of_row(i, base, labels, found.mode, interacting) for i in some])
     optimism = np.mean(inside - exact)
@@ -315,16 +279,3 @@ def test_parts_give_the_fit_of_the_whole(n_classes):
     one, many = (fit_class_bias(data, auto=True) for data in (whole, parts))
     assert one.weight == many.weight > 0
     np.testing.assert_allclose(many.bias, one.bias, atol=1e-5)
-
-
-@pytest.mark.parametrize("matrix", [False, True])
-def test_a_row_of_weight_w_leaves_as_a_row_whose_parameters_vary_w_times_as_much(matrix):
-    logits, labels = task(40, 3)
-    theta = np.array([0.2, 0.1, -0.3, 0.2])
-    variances = np.array([0.02, 0.03, 0.01, 0.02])
-    covariance = np.diag(variances) + 0.002 if matrix else variances
-    once = ClassBiasLikelihood(LogitRows(logits, labels), False)
-    weighted = ClassBiasLikelihood(LogitRows(logits, labels), False, np.full(40, 2.5))
-    found = weighted.left_out(theta, covariance)
-    np.testing.assert_allclose(found, once.left_out(theta, 2.5 * covariance), rtol=1e-12)
-    assert (found != once.left_out(theta, covariance)).all()
