@@ -11,7 +11,7 @@ from scipy.special import expit, softmax, xlogy
 from temperance import make_calibrator, metrics
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
-from temperance.formulas.binwise import BinwiseFormula
+from temperance.formulas.bts import BinwiseFormula
 
 LIKELIHOOD = [key for key in CLASS_KEEPING if key != "pts-ece"]  # PTSe minimises something else
 

@@ -13,7 +13,7 @@ from temperance import (
     TemperatureScaling,
 )
 from temperance.data import simulate
-from temperance.formulas.temperature import SingleTemperatureFormula
+from temperance.formulas.ts import SingleTemperatureFormula
 
 
 def text(calibrator):

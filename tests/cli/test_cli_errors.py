@@ -11,7 +11,7 @@ from running import half_written
 
 import temperance
 from temperance import __version__
-from temperance.calibrators import TemperatureScaling
+from temperance.calibrators.ts import TemperatureScaling
 from temperance.cli.program import cli
 from temperance.cli.spelling import as_option
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
-from temperance.calibrators.outside import Methods, find_methods
+from temperance.calibrators.external_methods import Methods, find_methods
 from temperance.errors import InputError
 from temperance.metrics.outside import Metric
 from temperance.study.tasks import TaskFile

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
-from temperance.calibrators.linear_predictor import log_normalised_entropy
-from temperance.calibrators.outside import find_methods, fit
+from temperance.calibrators.external_methods import find_methods, fit
+from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.comparison.rows import predict
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay, TemperatureDisplay

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from temperance.calibrators import Calibrator
-from temperance.calibrators.fitted import model_of
+from temperance.calibrators.estimator import model_of
 from temperance.core.tensor_rows import TensorRows
 from temperance.errors import InputError
 from temperance.files import check_writable, write_atomically
