@@ -22,9 +22,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
 
 from temperance import loaders
-from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.descriptions import name_with_options
 from temperance.calibrators.fitted import model_of
+from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.opening import open_fit_data
 from temperance.calibrators.predicting import PredictMixin
 from temperance.calibrators.recording import record_fit

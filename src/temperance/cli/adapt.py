@@ -74,7 +74,7 @@ def adapt(
 
     ROWS needs no labels.
     """
-    from temperance.calibrators.adapting import frequency_changes
+    from temperance.calibrators.label_shift import frequency_changes
     from temperance.files import check_writable
     from temperance.persistence import load
 
