@@ -11,7 +11,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from temperance.calibrators.adapting import FrequencyChange
+    from temperance.calibrators.label_shift import FrequencyChange
     from temperance.comparison import Comparison
     from temperance.metrics import Evaluation
     from temperance.study.results import Results
