@@ -18,56 +18,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.inputs.labels import Names
-from temperance.metrics.bootstrap import Residuals
-from temperance.metrics.predictions import Predictions, check_rows
-from temperance.metrics.sums import group_sums
+from temperance.metrics.bootstrap import Residuals, group_sums
+from temperance.metrics.predictions import Predictions
 
 _CELLS = 2048  # widths below 1 / 2048 are not resolved; for N < 10^9 noise makes them larger
 _CELLS_IN_WIDTH = 4  # of the grid for resamples, which are compared and not reported
-_FEWEST_CELLS = 32
+_MIN_CELLS = 32
 _HALVINGS = 12  # of [0, 1]; a straight line between the last two ends then leaves an error below 1e-6
-
-
-def smooth_ece(
-    probs: ArrayLike,
-    labels: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Names | None = None,
-) -> float:
-    """Smooth calibration error of the top label: no bins to choose, and continuous in the probabilities.
-
-    Parameters
-    ----------
-    probs : array of shape (N, K), or (N,) for the second of two classes
-    labels : integer array of shape (N,)
-    sample_weight : array of shape (N,), optional
-        A row of weight k counts as k equal rows.
-    classes : sequence of str or int, optional
-        Names of the columns, in their order, if labels are names. A DataFrame has its own.
-
-    Returns
-    -------
-    float
-        From 0 to 1. Up to constants and a square root, it is a lower and an upper bound of the distance to
-        the nearest perfectly calibrated predictor. Like `ece`, it is above 0 for a sample of a calibrated
-        classifier.
-
-    References
-    ----------
-    .. [1] Błasiok and Nakkiran (2024). Smooth ECE: Principled reliability diagrams via kernel smoothing.
-       arXiv:2309.12236
-
-    Examples
-    --------
-    >>> round(smooth_ece([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1]), 3)
-    0.171
-    """
-    return fixed_point(grid_mean(check_rows(probs, labels, sample_weight, classes)))
 
 
 def grid_mean(rows: Predictions) -> Vector:
@@ -128,7 +87,7 @@ def smooth_parts(rows: Predictions, change: Vector) -> tuple[float, Residuals]:
     value = fixed_point(mean)
     if value == 0:
         return value, Residuals(np.zeros(1), lambda weights: np.zeros((1, weights.shape[1])), np.zeros(1))
-    cells = int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / value)), _FEWEST_CELLS, _CELLS))
+    cells = int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / value)), _MIN_CELLS, _CELLS))
     sums = grid_sums(rows, rows.residual, cells)
     coarse, fitted = (
         smoothed(of_rows(rows.weight[:, None])[:, 0] / rows.total, value)
