@@ -13,7 +13,10 @@ from temperance.metrics.table import Metric
 from temperance.report.markup import element, joined
 
 _MAIN = ("nll", "ece", "accuracy")  # a narrow screen shows these columns until the reader wants all
-_COLUMNS = tuple(metric for metric in METRICS.values() if metric.in_comparison)
+_COLUMNS = sorted(  # losses and errors first, which a method is chosen by
+    (metric for metric in METRICS.values() if metric.in_comparison),
+    key=lambda metric: metric.best != "lowest",
+)
 _SMALL_PERCENTAGE = 0.1  # two decimals show less than two digits of it
 
 
