@@ -40,8 +40,8 @@ def split_sums(rows, beta, power):
 @pytest.mark.parametrize("share", [-1.0, -0.5, 0.0, 1.0])
 def test_the_sums_within_the_radius_are_those_of_the_definition(rows, centre, share):
     rows.sums_near(centre)
-    ((_, radius),) = rows._known
-    beta = centre + share * 0.999 * radius
+    (known,) = rows._known
+    beta = centre + share * 0.999 * known.radius
     found = rows.sums_near(beta)
     assert len(rows._known) == 1
     total, _, _ = sum(found)
@@ -55,8 +55,8 @@ def test_the_sums_within_the_radius_are_those_of_the_definition(rows, centre, sh
 
 def test_a_beta_beyond_the_radius_is_read(rows):
     rows.sums_near(1.0)
-    ((_, radius),) = rows._known
-    rows.sums_near(1 + 1.01 * radius)
+    (known,) = rows._known
+    rows.sums_near(1 + 1.01 * known.radius)
     assert len(rows._known) == 2
 
 

@@ -139,7 +139,7 @@ class Comparison:
         scores = self.results[name].scores
         cells = {}
         for key, metric in METRICS.items():
-            if metric.in_print:
+            if metric.tables == "all":
                 cells[metric.heading(short=True)] = metric.shown(scores[key].value)
             if key == "nll":  # by which methods are ranked
                 ends = f"{metric.shown(scores[key].low)} .. {metric.shown(scores[key].high)}"

@@ -229,19 +229,14 @@ def _deviation(diagram: Reliability) -> Vector:
 
 def _debiased_sum(gaps: Vector, deviations: Vector) -> Vector:
     """Return the sum of 2 |g| - E|N(g, v)| of each column."""
-    size = np.abs(gaps)
-    total: Vector = (2 * size - _folded_mean(size, np.broadcast_to(deviations, size.shape))).sum(axis=0)
-    return total
-
-
-def _folded_mean(size: Vector, deviation: Vector) -> Vector:
-    """Return E|N(size, deviation^2)|."""
     from scipy.special import erf
 
+    size, deviation = np.abs(gaps), np.broadcast_to(deviations, gaps.shape)
     noisy = deviation > 0
     ratio = np.divide(size, deviation, out=np.zeros_like(size), where=noisy)
     folded = deviation * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + size * erf(ratio / np.sqrt(2))
-    return np.where(noisy, folded, size)
+    total: Vector = (2 * size - np.where(noisy, folded, size)).sum(axis=0)
+    return total
 
 
 def classwise_error(rows: Predictions, bins: int, strategy: str = "width") -> float:

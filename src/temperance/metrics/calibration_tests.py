@@ -272,7 +272,7 @@ def cox(
     return cox_of(check_event(probs, labels, sample_weight, classes, class_), confidence)
 
 
-def tests_of(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
+def all_tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
     """Return each test of the top label, by name."""
     event = Event.of(rows)
     return {
@@ -349,28 +349,27 @@ def cox_of(event: Event, confidence: float = 0.95) -> CoxTest:
     from scipy.special import chdtrc
 
     c = np.clip(event.probability, _MIN_DISTANCE, 1 - _MIN_DISTANCE)
-    logit, ones = np.log(c) - np.log1p(-c), np.ones(len(c))
+    logit, outcome = np.log(c) - np.log1p(-c), event.outcome
     weight = event.weight * event.weight.sum() / (event.weight @ event.weight)
-    # Start where every rate is 1/2: at the null, certain rows would have no information.
-    if np.ptp(logit) > 0:
-        loss = _LogisticLoss(np.column_stack([ones, logit]), 0 * ones, event.outcome, weight)
-        start, null = np.zeros(2), np.array([0.0, 1.0])
-    else:
-        loss = _LogisticLoss(ones[:, None], logit, event.outcome, weight)
-        start, null = -logit[:1], np.zeros(1)
+    loss = _LogisticLoss(np.column_stack([np.ones(len(c)), logit]), outcome, weight)
+    has_slope, total = bool(np.ptp(logit) > 0), loss.total_weight
     theta, errors = np.full((2, 2), np.nan)
-    if _separated(logit, event.outcome):
-        best = _limit(logit, event.outcome, weight) / loss.total_weight
+    if _separated(logit, outcome):
+        best, rate = _lowest_loss(logit, outcome, weight), float(weight @ outcome) / total
+        if not has_slope and 0 < rate < 1:
+            theta[0] = np.log(rate) - np.log1p(-rate) - logit[0]
+            errors[0] = 1 / np.sqrt(total * rate * (1 - rate))
     else:
-        solution = fisher_scoring(loss, start, _TOLERANCE)
+        # From where every rate is 1/2: at the null, certain rows would have no information.
+        solution = fisher_scoring(loss, np.zeros(2), _TOLERANCE)
         end = loss(solution.parameters)
         best, (gradient, fisher) = end.value, end.derivatives
         if solution.converged and np.linalg.cond(fisher) < _MAX_CONDITION:
             inverse = np.linalg.inv(fisher)
-            theta[: len(start)] = solution.parameters - inverse @ gradient  # one more step of Newton's method
-            errors[: len(start)] = np.sqrt(inverse.diagonal() / loss.total_weight)
-    ratio = max(0.0, 2 * loss.total_weight * (loss(null).value - best))
-    p = float(chdtrc(len(start), ratio))
+            theta = solution.parameters - inverse @ gradient  # one more step of Newton's method
+            errors = np.sqrt(inverse.diagonal() / total)
+    ratio = max(0.0, 2 * total * (loss(np.array([0.0, 1.0])).value - best))
+    p = float(chdtrc(1 + has_slope, ratio))
     half = NormalDist().inv_cdf((1 + confidence) / 2)
     intercept, slope = (
         Estimate(float(a), float(a - half * error), float(a + half * error))
@@ -381,27 +380,26 @@ def cox_of(event: Event, confidence: float = 0.95) -> CoxTest:
 
 
 class _LogisticLoss(PenalisedMean):
-    """The mean negative log-likelihood of outcomes with the log odds `design @ theta + offset`.
+    """The mean negative log-likelihood of outcomes with the log odds `design @ theta`.
 
-    The other objectives of `core` are about temperatures, which are positive; a slope may be negative.
+    The other objectives of the solver are about temperatures, which are positive; a slope may be negative.
     """
 
     noise = float(np.finfo(np.float64).eps)
     order = 2  # the Fisher matrix is the second derivative
     passes = 0
 
-    def __init__(self, design: Matrix, offset: Vector, outcome: Vector, weight: Vector) -> None:
-        self.design, self.offset, self.outcome, self.weight = design, offset, outcome, weight
+    def __init__(self, design: Matrix, outcome: Vector, weight: Vector) -> None:
+        self.design, self.outcome, self.weight = design, outcome, weight
         self.total_weight = float(weight.sum())
 
     def every(self, step: int) -> _LogisticLoss:
         """Return the loss of every `step`-th row."""
-        rows = slice(None, None, step)
-        return _LogisticLoss(self.design[rows], self.offset[rows], self.outcome[rows], self.weight[rows])
+        return _LogisticLoss(self.design[::step], self.outcome[::step], self.weight[::step])
 
     def evaluate(self, theta: Vector) -> tuple[float, Derive]:
         """Return the value and the derivatives."""
-        odds, share = self.design @ theta + self.offset, self.weight / self.total_weight
+        odds, share = self.design @ theta, self.weight / self.total_weight
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix]:
             rate = 0.5 * (1 + np.tanh(odds / 2))
@@ -412,22 +410,21 @@ class _LogisticLoss(PenalisedMean):
 
 
 def _separated(logit: Vector, outcome: Vector) -> bool:
-    """Say whether the likelihood has its supremum at infinity only."""
+    """Say whether outcomes do not overlap, except at one value: then no slope and intercept are best."""
     of_0, of_1 = logit[outcome == 0], logit[outcome == 1]
     if not len(of_0) or not len(of_1):
         return True
-    touching = of_0.max() <= of_1.min() or of_1.max() <= of_0.min()
-    return bool(touching and np.ptp(logit) > 0)
+    return bool(of_0.max() <= of_1.min() or of_1.max() <= of_0.min())
 
 
-def _limit(logit: Vector, outcome: Vector, weight: Vector) -> float:
-    """Return the infimum of the loss of separated outcomes: that of the value which both outcomes share."""
+def _lowest_loss(logit: Vector, outcome: Vector, weight: Vector) -> float:
+    """Return the infimum of the mean loss of separated outcomes: that of the value that both share."""
     from scipy.special import entr
 
     shared = np.isin(logit, np.intersect1d(logit[outcome == 0], logit[outcome == 1]))
     counts = np.array([weight[shared & (outcome == h)].sum() for h in (0, 1)])
     total = counts.sum()
-    return float(total * entr(counts / total).sum()) if total else 0.0
+    return float(total * entr(counts / total).sum() / weight.sum()) if total else 0.0
 
 
 def cox_in_words(slope: Estimate, intercept: Estimate, p_value: float) -> str:

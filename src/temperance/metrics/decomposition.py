@@ -139,7 +139,7 @@ def decompose(
     rows = check_rows(probs, labels, sample_weight, classes)
     fold = random_folds(len(rows.probs), folds, random_generator("random_state", random_state))
     losses = Recalibrations(rows).out_of_fold(fold)[loss]
-    total, refinement = rows.mean(losses[0]), rows.mean(refined(rows, losses))
+    total, refinement = rows.mean(losses[0]), min(map(rows.mean, losses))
     return Decomposition(total, total - refinement, refinement)
 
 
@@ -147,12 +147,6 @@ def random_folds(n_rows: int, folds: int, generator: np.random.Generator) -> Ind
     """Return the fold of each row; with fewer rows than folds, each row is one."""
     fold: Indices = generator.permutation(n_rows) % min(check_integer("folds", folds, 2), n_rows)
     return fold
-
-
-def refined(rows: Predictions, losses: Vector) -> Vector:
-    """Return the losses of the recalibrator with the lowest mean; the simplest one if tied."""
-    best: Vector = losses[int(np.argmin([rows.mean(row) for row in losses]))]
-    return best
 
 
 class Recalibrations:
@@ -209,7 +203,7 @@ def part_estimates(recalibrations: Recalibrations, fold: Indices, confidence: fl
     before = {"nll": rows.nll, "brier": rows.brier}
     of_biases = {name: of_models[-1] for name, of_models in losses.items()}
     for name, fitted in fitted_losses(before, after, of_biases, rows.weight, parameters).items():
-        total, refinement = rows.mean(before[name]), rows.mean(refined(rows, losses[name]))
+        total, refinement = rows.mean(before[name]), min(map(rows.mean, losses[name]))
         found[f"{name}_refinement"] = fitted.refinement(refinement, confidence)
         found[f"{name}_calibration"] = fitted.calibration(total - refinement, confidence)
     return found

@@ -18,7 +18,7 @@ from temperance.inputs.validation import random_generator
 from temperance.metrics.assessment import Assessment
 from temperance.metrics.bins import check_bins
 from temperance.metrics.bootstrap import DRAWS, Resamples
-from temperance.metrics.calibration_tests import CalibrationTest, tests_of
+from temperance.metrics.calibration_tests import CalibrationTest, all_tests
 from temperance.metrics.decomposition import random_folds
 from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
@@ -244,7 +244,7 @@ class Scorer:
         return Evaluation(
             {name: metric.estimate(given) for name, metric in METRICS.items()},
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
-            tests_of(rows, self.confidence),
+            all_tests(rows, self.confidence),
         )
 
 

@@ -53,10 +53,10 @@ def fixed_point(residual: Vector) -> float:
     """Return the fixed point for residuals on the grid; 0 where there are none."""
     spectrum = _cosines(residual)
     low, high = 0.0, 1.0
-    above, below = float(np.abs(residual).sum()), 1 - _absolute_integral(spectrum, high)
+    above, below = float(np.abs(residual).sum()), 1 - float(np.abs(_damped(spectrum, high)).sum())
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        excess = _absolute_integral(spectrum, middle) - middle
+        excess = float(np.abs(_damped(spectrum, middle)).sum()) - middle
         low, high = (middle, high) if excess > 0 else (low, middle)
         above, below = (excess, below) if excess > 0 else (above, -excess)
     return min(low + (high - low) * above / (above + below), 1.0)  # rounding
@@ -64,14 +64,7 @@ def fixed_point(residual: Vector) -> float:
 
 def smoothed(residual: Any, width: float) -> Any:
     """Return the residuals in each column, smoothed."""
-    from scipy.fft import idct
-
-    spectrum = _cosines(residual)
-    # Beyond pi k s = 9 a cosine keeps less than 3e-18 of its amplitude: leave it out.
-    kept = min(len(residual), int(9 / (np.pi * width)) + 1)
-    damping = np.exp(-((np.pi * width * np.arange(kept)) ** 2) / 2).astype(spectrum.dtype)
-    damped = spectrum[:kept] * damping.reshape(-1, *[1] * (residual.ndim - 1))
-    return idct(damped, type=2, n=len(residual), norm="ortho", axis=0)
+    return _damped(_cosines(residual), width)
 
 
 def smooth_parts(rows: Predictions, change: Vector) -> tuple[float, Residuals]:
@@ -103,10 +96,12 @@ def _cosines(residual: Any) -> Any:
     return dct(residual, type=2, norm="ortho", axis=0)
 
 
-def _absolute_integral(spectrum: Vector, width: float) -> float:
-    """Return the sum over cells of the absolute smoothed residual, for a width above 0."""
+def _damped(spectrum: Any, width: float) -> Any:
+    """Return what has this cosine transform, smoothed by a kernel of a width above 0."""
     from scipy.fft import idct
 
-    kept = min(_CELLS, int(9 / (np.pi * width)) + 1)
-    damped = spectrum[:kept] * np.exp(-((np.pi * width * np.arange(kept)) ** 2) / 2)
-    return float(np.abs(idct(damped, type=2, n=_CELLS, norm="ortho")).sum())
+    # Beyond pi k s = 9 a cosine keeps less than 3e-18 of its amplitude: leave it out.
+    kept = min(len(spectrum), int(9 / (np.pi * width)) + 1)
+    damping = np.exp(-((np.pi * width * np.arange(kept)) ** 2) / 2).astype(spectrum.dtype)
+    damped = spectrum[:kept] * damping.reshape(-1, *[1] * (spectrum.ndim - 1))
+    return idct(damped, type=2, n=len(spectrum), norm="ortho", axis=0)

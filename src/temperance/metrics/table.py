@@ -34,46 +34,41 @@ from temperance.metrics.smooth import fixed_point, grid_mean
 Weights = ArrayLike | None
 Classes = Names | None
 
-_PARAMETERS = """Parameters
-----------
-probs : array of shape (N, K), or (N,) for the second of two classes
-labels : integer array of shape (N,)
-"""
-_BINNING = """bins : int
-    Number of bins. More bins resolve finer miscalibration, and add more noise.
-strategy : {"width", "mass"}
-    Bins of equal width, or of equal weight; rows of equal confidence stay together.
-"""
-_KEYWORDS = """sample_weight : array of shape (N,), optional
-    A row of weight k counts as k equal rows.
-classes : sequence of str or int, optional
-    Names of the columns, in their order, if labels are names. A DataFrame has its own.
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """What a metric is called, how it is written, and how `evaluate` estimates it."""
+    """What a metric is called, how it is written, and how `evaluate` estimates it.
 
-    name: str
+    Attributes
+    ----------
+    label : str
+        As figures and tables write it.
+    help : str
+        What it is, for a glossary.
+    estimate : function of an Assessment
+        Returns the value and its interval.
+    interval : str
+        Where the interval comes from.
+    range : tuple of two floats
+    best : {"lowest", "highest", "zero"}
+    unit : {"", "%"}
+        How people read it; the numbers are fractions all the same.
+    short : str
+        The label where room is scarce.
+    tables : {"evaluation", "report", "all"}
+        Which tables show it: that of an evaluation alone, also that of methods in a report, or also a printed
+        comparison, which has 80 columns.
+    """
+
     label: str
-    """As figures and tables write it."""
     help: str
-    """What it is, for a glossary."""
     estimate: Callable[[Assessment], Estimate]
-    """The value and its interval, from rows under assessment."""
     interval: Literal["Wilson", "skewness", "bootstrap", "likelihood ratio", "none"]
-    """Where the interval comes from."""
     range: tuple[float, float]
     best: Literal["lowest", "highest", "zero"] = "lowest"
     unit: Literal["", "%"] = ""
-    """How people read it; the numbers are fractions all the same."""
     short: str = ""
-    """The label where room is scarce."""
-    in_comparison: bool = False
-    """Whether a report compares methods by it."""
-    in_print: bool = False
-    """Whether a printed comparison, of 80 columns, has it too."""
+    tables: Literal["evaluation", "report", "all"] = "evaluation"
 
     @property
     def factor(self) -> int:
@@ -93,6 +88,37 @@ class Metric:
         """Return a number as it is shown, without the unit."""
         return f"{self.factor * value:.{self.decimals}f}"
 
+    def score(self, of_rows: Callable[[Predictions], float]) -> Score:
+        """List the metric, and make its public function from its function of rows."""
+
+        def score(
+            probs: ArrayLike, labels: ArrayLike, *, sample_weight: Weights = None, classes: Classes = None
+        ) -> float:
+            return of_rows(check_rows(probs, labels, sample_weight, classes))
+
+        METRICS[of_rows.__name__] = self
+        _describe(score, of_rows, Score.__call__)
+        return score
+
+    def binned_score(self, of_rows: Callable[[Predictions, int, str], float]) -> BinnedScore:
+        """List the metric, and make its public function from its function of rows and bins."""
+
+        def score(
+            probs: ArrayLike,
+            labels: ArrayLike,
+            *,
+            bins: int = 15,
+            strategy: str = "width",
+            sample_weight: Weights = None,
+            classes: Classes = None,
+        ) -> float:
+            bins = check_bins(bins, strategy)
+            return of_rows(check_rows(probs, labels, sample_weight, classes), bins, strategy)
+
+        METRICS[of_rows.__name__] = self
+        _describe(score, of_rows, BinnedScore.__call__)
+        return score
+
 
 METRICS: dict[str, Metric] = {}
 """The metrics that `evaluate` computes, by name."""
@@ -104,7 +130,17 @@ class Score(Protocol):
     def __call__(
         self, probs: ArrayLike, labels: ArrayLike, *, sample_weight: Weights = None, classes: Classes = None
     ) -> float:
-        """Return the metric of some rows."""
+        """Return the metric of some rows.
+
+        Parameters
+        ----------
+        probs : array of shape (N, K), or (N,) for the second of two classes
+        labels : integer array of shape (N,)
+        sample_weight : array of shape (N,), optional
+            A row of weight k counts as k equal rows.
+        classes : sequence of str or int, optional
+            Names of the columns, in their order, if labels are names. A DataFrame has its own.
+        """
         ...
 
 
@@ -121,81 +157,56 @@ class BinnedScore(Protocol):
         sample_weight: Weights = None,
         classes: Classes = None,
     ) -> float:
-        """Return the metric of some rows."""
+        """Return the metric of some rows.
+
+        Parameters
+        ----------
+        probs : array of shape (N, K), or (N,) for the second of two classes
+        labels : integer array of shape (N,)
+        bins : int
+            Number of bins. More bins resolve finer miscalibration, and add more noise.
+        strategy : {"width", "mass"}
+            Bins of equal width, or of equal weight; rows of equal confidence stay together.
+        sample_weight : array of shape (N,), optional
+            A row of weight k counts as k equal rows.
+        classes : sequence of str or int, optional
+            Names of the columns, in their order, if labels are names. A DataFrame has its own.
+        """
         ...
 
 
-def _score(metric: Metric) -> Callable[[Callable[[Predictions], float]], Score]:
-    """List a metric, and make its public function from its function of rows."""
-    METRICS[metric.name] = metric
-
-    def public(of_rows: Callable[[Predictions], float]) -> Score:
-        def score(
-            probs: ArrayLike, labels: ArrayLike, *, sample_weight: Weights = None, classes: Classes = None
-        ) -> float:
-            return of_rows(check_rows(probs, labels, sample_weight, classes))
-
-        _describe(score, of_rows, _PARAMETERS + _KEYWORDS)
-        return score
-
-    return public
-
-
-def _binned_score(metric: Metric) -> Callable[[Callable[[Predictions, int, str], float]], BinnedScore]:
-    """List a metric with bins, and make its public function from its function of rows."""
-    METRICS[metric.name] = metric
-
-    def public(of_rows: Callable[[Predictions, int, str], float]) -> BinnedScore:
-        def score(
-            probs: ArrayLike,
-            labels: ArrayLike,
-            *,
-            bins: int = 15,
-            strategy: str = "width",
-            sample_weight: Weights = None,
-            classes: Classes = None,
-        ) -> float:
-            bins = check_bins(bins, strategy)
-            return of_rows(check_rows(probs, labels, sample_weight, classes), bins, strategy)
-
-        _describe(score, of_rows, _PARAMETERS + _BINNING + _KEYWORDS)
-        return score
-
-    return public
-
-
-def _describe(public: Callable[..., float], of_rows: Callable[..., float], parameters: str) -> None:
-    """Give a public function the name and the docstring of its function of rows, with its own parameters."""
+def _describe(
+    public: Callable[..., float], of_rows: Callable[..., float], call: Callable[..., float]
+) -> None:
+    """Give a public function its name, and its docstring: that of its rows, with the parameters of a call."""
     public.__name__ = public.__qualname__ = of_rows.__name__
     about, returns, rest = (inspect.getdoc(of_rows) or "").partition("Returns\n-------\n")
-    public.__doc__ = f"{about}{parameters}\n{returns}{rest}"
+    _, _, parameters = (inspect.getdoc(call) or "").partition("\n\n")
+    public.__doc__ = f"{about}{parameters}\n\n{returns}{rest}"
 
 
-def _part(name: str, label: str, help: str, high: float) -> None:
-    """List a part of a loss; its public function is `decompose`."""
+def _list_part(loss: str, part: str, does: str) -> None:
+    """List what recalibration takes from a loss, or what it leaves; the public function is `decompose`."""
+    whole, name = METRICS[loss], f"{loss}_{part}"
     METRICS[name] = Metric(
-        name=name,
-        label=label,
-        help=help,
+        label=f"{whole.short or whole.label} {part}",
+        help=f"what recalibration {does} the {whole.label}",
         estimate=lambda given: given.parts[name],
         interval="likelihood ratio",
-        range=(0, high),
+        range=whole.range,
     )
 
 
-@_score(
-    Metric(
-        name="accuracy",
-        label="accuracy",
-        help="the fraction of rows whose predicted class is the label",
-        estimate=lambda given: given.proportion(given.rows.correct),
-        interval="Wilson",
-        range=(0, 1),
-        best="highest",
-        unit="%",
-        in_comparison=True,
-    )
-)
+@Metric(
+    label="accuracy",
+    help="the fraction of rows whose predicted class is the label",
+    estimate=lambda given: given.proportion(given.rows.correct),
+    interval="Wilson",
+    range=(0, 1),
+    best="highest",
+    unit="%",
+    tables="report",
+).score
 def accuracy(rows: Predictions) -> float:
     """Fraction of rows whose largest probability is that of the label.
 
@@ -212,19 +223,15 @@ def accuracy(rows: Predictions) -> float:
     return rows.mean(rows.correct)
 
 
-@_score(
-    Metric(
-        name="nll",
-        label="NLL",
-        help="negative log-likelihood: the mean of -log of the probability given to the true class. A proper "
-        "score, lowest for true probabilities; methods are ranked by it",
-        estimate=lambda given: given.mean(given.rows.nll),
-        interval="skewness",
-        range=(0, np.inf),
-        in_comparison=True,
-        in_print=True,
-    )
-)
+@Metric(
+    label="NLL",
+    help="negative log-likelihood: the mean of -log of the probability given to the true class. A proper "
+    "score, lowest for true probabilities; methods are ranked by it",
+    estimate=lambda given: given.mean(given.rows.nll),
+    interval="skewness",
+    range=(0, np.inf),
+    tables="all",
+).score
 def nll(rows: Predictions) -> float:
     """Negative log-likelihood: mean of -log of the probability of the label, in nats.
 
@@ -249,25 +256,19 @@ def nll(rows: Predictions) -> float:
     return rows.mean(rows.nll)
 
 
-_part(
-    "nll_calibration", "NLL calibration", "what recalibration removes from the NLL, see `decompose`", np.inf
-)
-_part("nll_refinement", "NLL refinement", "what recalibration leaves of the NLL, see `decompose`", np.inf)
+_list_part("nll", "calibration", "removes from")
+_list_part("nll", "refinement", "leaves of")
 
 
-@_score(
-    Metric(
-        name="brier",
-        label="Brier score",
-        short="Brier",
-        help="mean squared distance between the probabilities and the outcome, summed over classes",
-        estimate=lambda given: given.mean(given.rows.brier),
-        interval="skewness",
-        range=(0, 2),
-        in_comparison=True,
-        in_print=True,
-    )
-)
+@Metric(
+    label="Brier score",
+    short="Brier",
+    help="mean squared distance between the probabilities and the outcome, summed over classes",
+    estimate=lambda given: given.mean(given.rows.brier),
+    interval="skewness",
+    range=(0, 2),
+    tables="all",
+).score
 def brier(rows: Predictions) -> float:
     """Brier score: mean over rows of the sum over classes of (p - onehot)^2.
 
@@ -292,30 +293,19 @@ def brier(rows: Predictions) -> float:
     return rows.mean(rows.brier)
 
 
-_part(
-    "brier_calibration",
-    "Brier calibration",
-    "what recalibration removes from the Brier score, see `decompose`",
-    2,
-)
-_part(
-    "brier_refinement", "Brier refinement", "what recalibration leaves of the Brier score, see `decompose`", 2
-)
+_list_part("brier", "calibration", "removes from")
+_list_part("brier", "refinement", "leaves of")
 
 
-@_binned_score(
-    Metric(
-        name="ece",
-        label="ECE",
-        help="expected calibration error: the mean distance between confidence and accuracy, over bins",
-        estimate=Assessment.binned_error,
-        interval="bootstrap",
-        range=(0, 1),
-        unit="%",
-        in_comparison=True,
-        in_print=True,
-    )
-)
+@Metric(
+    label="ECE",
+    help="expected calibration error: the mean distance between confidence and accuracy, over bins",
+    estimate=Assessment.binned_error,
+    interval="bootstrap",
+    range=(0, 1),
+    unit="%",
+    tables="all",
+).binned_score
 def ece(rows: Predictions, bins: int, strategy: str) -> float:
     """Top-label expected calibration error: mean over rows of the absolute gap of their bin.
 
@@ -338,17 +328,14 @@ def ece(rows: Predictions, bins: int, strategy: str) -> float:
     return bin_rows(rows, bins, strategy).error
 
 
-@_binned_score(
-    Metric(
-        name="debiased_ece",
-        label="debiased ECE",
-        help="the ECE without the part that noise adds on average",
-        estimate=Assessment.debiased_error,
-        interval="bootstrap",
-        range=(0, 1),
-        unit="%",
-    )
-)
+@Metric(
+    label="debiased ECE",
+    help="the ECE without the part that noise adds on average",
+    estimate=Assessment.debiased_error,
+    interval="bootstrap",
+    range=(0, 1),
+    unit="%",
+).binned_score
 def debiased_ece(rows: Predictions, bins: int, strategy: str) -> float:
     """Top-label expected calibration error minus its finite-sample bias, in closed form.
 
@@ -381,17 +368,14 @@ def debiased_ece(rows: Predictions, bins: int, strategy: str) -> float:
     return debiased(bin_rows(rows, bins, strategy))
 
 
-@_binned_score(
-    Metric(
-        name="mce",
-        label="MCE",
-        help="maximum calibration error: the distance between confidence and accuracy in the worst bin",
-        estimate=lambda given: Estimate(float(np.abs(given.diagram.gap).max()), np.nan, np.nan),
-        interval="none",
-        range=(0, 1),
-        unit="%",
-    )
-)
+@Metric(
+    label="MCE",
+    help="maximum calibration error: the distance between confidence and accuracy in the worst bin",
+    estimate=lambda given: Estimate(float(np.abs(given.diagram.gap).max()), np.nan, np.nan),
+    interval="none",
+    range=(0, 1),
+    unit="%",
+).binned_score
 def mce(rows: Predictions, bins: int, strategy: str) -> float:
     """Maximum calibration error of the top label: the absolute gap of the worst bin.
 
@@ -415,18 +399,15 @@ def mce(rows: Predictions, bins: int, strategy: str) -> float:
     return float(np.abs(bin_rows(rows, bins, strategy).gap).max())
 
 
-@_binned_score(
-    Metric(
-        name="classwise_ece",
-        label="class-wise ECE",
-        help="the ECE of the probability of every class, not only of the predicted one",
-        estimate=lambda given: Estimate(classwise_error(given.rows, given.bins), np.nan, np.nan),
-        interval="none",
-        range=(0, 1),
-        unit="%",
-        in_comparison=True,
-    )
-)
+@Metric(
+    label="class-wise ECE",
+    help="the ECE of the probability of every class, not only of the predicted one",
+    estimate=lambda given: Estimate(classwise_error(given.rows, given.bins), np.nan, np.nan),
+    interval="none",
+    range=(0, 1),
+    unit="%",
+    tables="report",
+).binned_score
 def classwise_ece(rows: Predictions, bins: int, strategy: str) -> float:
     """Mean over classes of the calibration error of each class's probability.
 
@@ -450,20 +431,16 @@ def classwise_ece(rows: Predictions, bins: int, strategy: str) -> float:
     return classwise_error(rows, bins, strategy)
 
 
-@_score(
-    Metric(
-        name="smooth_ece",
-        label="smooth ECE",
-        short="smECE",
-        help="the ECE without bins",
-        estimate=Assessment.smooth_error,
-        interval="bootstrap",
-        range=(0, 1),
-        unit="%",
-        in_comparison=True,
-        in_print=True,
-    )
-)
+@Metric(
+    label="smooth ECE",
+    short="smECE",
+    help="the ECE without bins",
+    estimate=Assessment.smooth_error,
+    interval="bootstrap",
+    range=(0, 1),
+    unit="%",
+    tables="all",
+).score
 def smooth_ece(rows: Predictions) -> float:
     """Smooth calibration error of the top label: no bins to choose, and continuous in the probabilities.
 
@@ -487,18 +464,15 @@ def smooth_ece(rows: Predictions) -> float:
     return fixed_point(grid_mean(rows))
 
 
-@_score(
-    Metric(
-        name="overconfidence",
-        label="overconfidence",
-        help="mean confidence minus accuracy",
-        estimate=lambda given: given.mean(-given.rows.residual, -1, 1),
-        interval="skewness",
-        range=(-1, 1),
-        best="zero",
-        unit="%",
-    )
-)
+@Metric(
+    label="overconfidence",
+    help="mean confidence minus accuracy",
+    estimate=lambda given: given.mean(-given.rows.residual, -1, 1),
+    interval="skewness",
+    range=(-1, 1),
+    best="zero",
+    unit="%",
+).score
 def overconfidence(rows: Predictions) -> float:
     """Mean confidence minus accuracy: the direction and size of the error.
 
@@ -516,18 +490,15 @@ def overconfidence(rows: Predictions) -> float:
     return -rows.mean(rows.residual)
 
 
-@_score(
-    Metric(
-        name="aurc",
-        label="AURC",
-        help="area under the risk-coverage curve: the error rate of the most confident rows, averaged over "
-        "how many of them are answered",
-        estimate=Assessment.risk_area,
-        interval="skewness",
-        range=(0, 1),
-        unit="%",
-    )
-)
+@Metric(
+    label="AURC",
+    help="area under the risk-coverage curve: the error rate of the most confident rows, averaged over "
+    "how many of them are answered",
+    estimate=Assessment.risk_area,
+    interval="skewness",
+    range=(0, 1),
+    unit="%",
+).score
 def aurc(rows: Predictions) -> float:
     """Area under the risk-coverage curve of selective classification.
 

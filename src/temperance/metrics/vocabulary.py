@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import factorial
 
 import numpy as np
@@ -125,7 +126,7 @@ class PowerSums:
     own: Matrix
     others: Matrix
 
-    @property
+    @cached_property
     def radius(self) -> float:
         """How far from the centre the last terms of every row's sum and of the mean slope are negligible."""
         total = self.own + self.others
@@ -156,7 +157,7 @@ class SeriesRows(LogitRows):
         super().__init__(logs, labels)
         self._columns = own
         self.own = np.take(logs, own, axis=1)
-        self._known: list[tuple[PowerSums, float]] = []
+        self._known: list[PowerSums] = []
 
     def moments(self, beta: Vector | float, *, variance: bool = True) -> Moments:
         """Return log s, mu and v of each row at inverse temperature `beta`."""
@@ -171,12 +172,11 @@ class SeriesRows(LogitRows):
 
     def sums_near(self, beta: float) -> tuple[Matrix, Matrix]:
         """Return the sums of exp(beta l), l exp(beta l) and l^2 exp(beta l), of own and of other classes."""
-        for known, radius in self._known:
-            if abs(beta - known.centre) <= radius:
+        for known in self._known:
+            if abs(beta - known.centre) <= known.radius:
                 return known.at(beta)
-        read = self._read(beta)
-        self._known.append((read, read.radius))
-        return read.at(beta)
+        self._known.append(self._read(beta))
+        return self._known[-1].at(beta)
 
     def _read(self, centre: float) -> PowerSums:
         own, others = np.empty((2, ORDER + 1, self.n_rows))

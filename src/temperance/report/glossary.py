@@ -10,7 +10,7 @@ from temperance.metrics import METRICS
 from temperance.report.markup import element
 
 _MEANINGS = {
-    **{metric.label: metric.help for metric in METRICS.values() if metric.in_comparison},
+    **{metric.label: metric.help for metric in METRICS.values() if metric.tables != "evaluation"},
     "confidence": "the probability of the predicted class",
     "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
     "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",

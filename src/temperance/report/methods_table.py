@@ -9,13 +9,12 @@ from markupsafe import Markup
 
 from temperance.comparison import UNCALIBRATED, Comparison, MethodResult
 from temperance.metrics import METRICS, Estimate
-from temperance.metrics.table import Metric
 from temperance.report.markup import element, joined
 
 _MAIN = ("nll", "ece", "accuracy")  # a narrow screen shows these columns until the reader wants all
 _COLUMNS = sorted(  # losses and errors first, which a method is chosen by
-    (metric for metric in METRICS.values() if metric.in_comparison),
-    key=lambda metric: metric.best != "lowest",
+    (name for name, metric in METRICS.items() if metric.tables != "evaluation"),
+    key=lambda name: METRICS[name].best != "lowest",
 )
 _SMALL_PERCENTAGE = 0.1  # two decimals show less than two digits of it
 
@@ -48,7 +47,7 @@ def _about(comparison: Comparison) -> str:
 def _head(comparison: Comparison) -> list[Markup]:
     method = element("th", element("span", "method"), scope="col", data_sort="words")
     heads = [("para\N{SOFT HYPHEN}meters", False)]
-    heads += [(metric.heading(), metric.name in _MAIN) for metric in _COLUMNS]
+    heads += [(METRICS[key].heading(), key in _MAIN) for key in _COLUMNS]
     heads += [("decisions changed %", False)] * bool(comparison.decision_changes)
     heads += [(metric, False) for metric in comparison.outside_metrics] + [("fit, s", False)]
     return [method, *(_heading(label, main) for label, main in heads)]
@@ -67,13 +66,13 @@ def _row(comparison: Comparison, result: MethodResult) -> Markup:
     mark = element("span", "recommended", class_="tag") if chosen else ""
     cells = [element("th", result.method, mark, scope="row", data_value=result.method)]
     cells.append(_number(result.n_parameters, _count(result.n_parameters)))
-    for metric in _COLUMNS:
-        estimate, digits = result.scores[metric.name], _digits(comparison, metric)
-        cells.append(_score(estimate, metric.factor, digits, metric.name in _MAIN))
+    for key in _COLUMNS:
+        digits = _digits(comparison, key)
+        cells.append(_score(result.scores[key], METRICS[key].factor, digits, key in _MAIN))
     if comparison.decision_changes:
         cells.append(_number(result.changed_share, f"{100 * result.changed_share:.2f}"))
-    for name in comparison.outside_metrics:
-        value = result.scores[name].value
+    for metric in comparison.outside_metrics:
+        value = result.scores[metric].value
         cells.append(_number(value, f"{value:.4g}"))
     cells.append(_number(result.seconds, f"{result.seconds:.2f}"))
     return element("tr", *cells, class_="chosen" if chosen else None, data_row=result.method)
@@ -88,9 +87,10 @@ def _count(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
 
 
-def _digits(comparison: Comparison, metric: Metric) -> int:
+def _digits(comparison: Comparison, key: str) -> int:
     """Return how many decimals a column has: more for small percentages, as of each of many classes."""
-    middle = median(result.scores[metric.name].value for result in comparison.results.values())
+    metric = METRICS[key]
+    middle = median(result.scores[key].value for result in comparison.results.values())
     return 4 if metric.unit and metric.factor * middle < _SMALL_PERCENTAGE else metric.decimals
 
 
