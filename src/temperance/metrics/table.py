@@ -31,9 +31,6 @@ from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import Predictions, RiskCurve, check_rows
 from temperance.metrics.smooth import fixed_point, grid_mean
 
-Weights = ArrayLike | None
-Classes = Names | None
-
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
@@ -92,7 +89,11 @@ class Metric:
         """List the metric, and make its public function from its function of rows."""
 
         def score(
-            probs: ArrayLike, labels: ArrayLike, *, sample_weight: Weights = None, classes: Classes = None
+            probs: ArrayLike,
+            labels: ArrayLike,
+            *,
+            sample_weight: ArrayLike | None = None,
+            classes: Names | None = None,
         ) -> float:
             return of_rows(check_rows(probs, labels, sample_weight, classes))
 
@@ -109,8 +110,8 @@ class Metric:
             *,
             bins: int = 15,
             strategy: str = "width",
-            sample_weight: Weights = None,
-            classes: Classes = None,
+            sample_weight: ArrayLike | None = None,
+            classes: Names | None = None,
         ) -> float:
             bins = check_bins(bins, strategy)
             return of_rows(check_rows(probs, labels, sample_weight, classes), bins, strategy)
@@ -128,7 +129,12 @@ class Score(Protocol):
     """The public function of a metric."""
 
     def __call__(
-        self, probs: ArrayLike, labels: ArrayLike, *, sample_weight: Weights = None, classes: Classes = None
+        self,
+        probs: ArrayLike,
+        labels: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        classes: Names | None = None,
     ) -> float:
         """Return the metric of some rows.
 
@@ -154,8 +160,8 @@ class BinnedScore(Protocol):
         *,
         bins: int = 15,
         strategy: str = "width",
-        sample_weight: Weights = None,
-        classes: Classes = None,
+        sample_weight: ArrayLike | None = None,
+        classes: Names | None = None,
     ) -> float:
         """Return the metric of some rows.
 
