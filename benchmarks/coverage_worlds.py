@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from temperance.metrics.bins import assign_bins, equal_width_edges
-from temperance.metrics.predictions import Predictions, RiskCurve
+from temperance.metrics.predictions import Predictions, risk_curve
 from temperance.metrics.smooth import fixed_point, grid_mean
 
 TUNED = {
@@ -100,7 +100,7 @@ def _values(truth, probs, rival, calibrated):
         "debiased_ece": error,
         "smooth_ece": fixed_point(grid_mean(rows)),
         "overconfidence": -rows.residual.mean(),
-        "aurc": RiskCurve(rows).area,
+        "aurc": risk_curve(rows)[0],
         NLL_GAIN: (truth * (_log(rival) - _log(probs))).sum(axis=1).mean(),
     }
 

@@ -15,7 +15,7 @@ from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
-from temperance.metrics.assessment import Assessment
+from temperance.metrics.assessment import assess
 from temperance.metrics.bins import check_bins
 from temperance.metrics.bootstrap import DRAWS, Resamples
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
@@ -240,9 +240,13 @@ class Scorer:
         resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
         if self._resamples != resamples:
             self._resamples = resamples
-        given = Assessment(rows, self.bins, self.confidence, fold, self._resamples, progress)
+        given = assess(rows, self.bins, self.confidence, fold, self._resamples, progress)
+        estimates = {
+            name: given.estimates[name] if metric.estimate is None else metric.estimate(given)
+            for name, metric in METRICS.items()
+        }
         return Evaluation(
-            {name: metric.estimate(given) for name, metric in METRICS.items()},
+            estimates,
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             all_tests(rows, self.confidence),
         )

@@ -101,8 +101,8 @@ class Predictions:
         return float(self.weight @ values) / self.total
 
 
-class RiskCurve:
-    """The area under the risk-coverage curve, and what each row adds to it.
+def risk_curve(rows: Predictions) -> tuple[float, Vector]:
+    """Return the area under the risk-coverage curve, and the influence of each row on it.
 
     With risk R, coverage and weights in order of decreasing confidence, groups g of tied rows, A_g the weight
     answered up to g and W the total weight, the area is sum_g (A_g - A_(g-1)) R_g / W. Its derivative by the
@@ -110,22 +110,19 @@ class RiskCurve:
 
         R_(g of i) - area + sum over groups h from that of i on of (A_h - A_(h-1)) (error_i - R_h) / A_h
     """
-
-    def __init__(self, rows: Predictions) -> None:
-        order = np.argsort(-rows.confidence, kind="stable")
-        ordered, weight = rows.confidence[order], rows.weight[order]
-        errors = 1 - rows.correct[order]
-        ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # of each tied group
-        answered, wrong = weight.cumsum()[ends], (weight * errors).cumsum()[ends]
-        share, risk = np.diff(answered, prepend=0.0), wrong / answered
-        self.area = float(share @ risk / answered[-1])
-        group = np.searchsorted(ends, np.arange(len(ordered)))
-        # The sum over each group and all later ones.
-        later, later_risk = (
-            part[::-1].cumsum()[::-1] for part in (share / answered, share / answered * risk)
-        )
-        self.influence: Vector = np.empty(len(order))
-        self.influence[order] = risk[group] - self.area + errors * later[group] - later_risk[group]
+    order = np.argsort(-rows.confidence, kind="stable")
+    ordered, weight = rows.confidence[order], rows.weight[order]
+    errors = 1 - rows.correct[order]
+    ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # of each tied group
+    answered, wrong = weight.cumsum()[ends], (weight * errors).cumsum()[ends]
+    share, risk = np.diff(answered, prepend=0.0), wrong / answered
+    area = float(share @ risk / answered[-1])
+    group = np.searchsorted(ends, np.arange(len(ordered)))
+    # The sum over each group and all later ones.
+    later, later_risk = (part[::-1].cumsum()[::-1] for part in (share / answered, share / answered * risk))
+    influence: Vector = np.empty(len(order))
+    influence[order] = risk[group] - area + errors * later[group] - later_risk[group]
+    return area, influence
 
 
 def check_rows(

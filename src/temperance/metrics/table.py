@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 from temperance.inputs.labels import Names
 from temperance.metrics.assessment import Assessment
 from temperance.metrics.bins import bin_rows, check_bins, classwise_error, debiased
-from temperance.metrics.intervals import Estimate
-from temperance.metrics.predictions import Predictions, RiskCurve, check_rows
+from temperance.metrics.intervals import Estimate, SamplingError, proportion_interval
+from temperance.metrics.predictions import Predictions, check_rows, risk_curve
 from temperance.metrics.smooth import fixed_point, grid_mean
 
 
@@ -42,11 +42,11 @@ class Metric:
         As figures and tables write it.
     help : str
         What it is, for a glossary.
-    estimate : function of an Assessment
-        Returns the value and its interval.
     interval : str
         Where the interval comes from.
     range : tuple of two floats
+    estimate : function of an Assessment, optional
+        Returns the value and its interval; None if `assess` estimates the metric together with others.
     best : {"lowest", "highest", "zero"}
     unit : {"", "%"}
         How people read it; the numbers are fractions all the same.
@@ -59,9 +59,9 @@ class Metric:
 
     label: str
     help: str
-    estimate: Callable[[Assessment], Estimate]
     interval: Literal["Wilson", "skewness", "bootstrap", "likelihood ratio", "none"]
     range: tuple[float, float]
+    estimate: Callable[[Assessment], Estimate] | None = None
     best: Literal["lowest", "highest", "zero"] = "lowest"
     unit: Literal["", "%"] = ""
     short: str = ""
@@ -197,7 +197,6 @@ def _list_part(loss: str, part: str, does: str) -> None:
     METRICS[name] = Metric(
         label=f"{whole.short or whole.label} {part}",
         help=f"what recalibration {does} the {whole.label}",
-        estimate=lambda given: given.parts[name],
         interval="likelihood ratio",
         range=whole.range,
     )
@@ -206,7 +205,7 @@ def _list_part(loss: str, part: str, does: str) -> None:
 @Metric(
     label="accuracy",
     help="the fraction of rows whose predicted class is the label",
-    estimate=lambda given: given.proportion(given.rows.correct),
+    estimate=lambda given: proportion_interval(given.rows.correct, given.rows.weight, given.confidence),
     interval="Wilson",
     range=(0, 1),
     best="highest",
@@ -306,7 +305,6 @@ _list_part("brier", "refinement", "leaves of")
 @Metric(
     label="ECE",
     help="expected calibration error: the mean distance between confidence and accuracy, over bins",
-    estimate=Assessment.binned_error,
     interval="bootstrap",
     range=(0, 1),
     unit="%",
@@ -337,7 +335,6 @@ def ece(rows: Predictions, bins: int, strategy: str) -> float:
 @Metric(
     label="debiased ECE",
     help="the ECE without the part that noise adds on average",
-    estimate=Assessment.debiased_error,
     interval="bootstrap",
     range=(0, 1),
     unit="%",
@@ -441,7 +438,6 @@ def classwise_ece(rows: Predictions, bins: int, strategy: str) -> float:
     label="smooth ECE",
     short="smECE",
     help="the ECE without bins",
-    estimate=Assessment.smooth_error,
     interval="bootstrap",
     range=(0, 1),
     unit="%",
@@ -496,11 +492,17 @@ def overconfidence(rows: Predictions) -> float:
     return -rows.mean(rows.residual)
 
 
+def _risk_area(given: Assessment) -> Estimate:
+    """Return the area under the risk-coverage curve, to first order the mean of what each row adds."""
+    (area, influence), share = risk_curve(given.rows), given.rows.weight / given.rows.total
+    return SamplingError.of(share * influence, share).interval(area, given.confidence, 0, 1)
+
+
 @Metric(
     label="AURC",
     help="area under the risk-coverage curve: the error rate of the most confident rows, averaged over "
     "how many of them are answered",
-    estimate=Assessment.risk_area,
+    estimate=_risk_area,
     interval="skewness",
     range=(0, 1),
     unit="%",
@@ -526,4 +528,5 @@ def aurc(rows: Predictions) -> float:
     >>> round(aurc([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1]), 4)
     0.2778
     """
-    return RiskCurve(rows).area
+    area, _ = risk_curve(rows)
+    return area
