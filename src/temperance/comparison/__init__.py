@@ -37,10 +37,9 @@ from temperance.errors import InputError, InputWarning
 from temperance.inputs.containers import check_column_names, column_names, names_of
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics import Evaluation
-from temperance.metrics.evaluation import Scorer
-from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
+from temperance.metrics.bootstrap import DRAWS
+from temperance.metrics.evaluation import MetricFunction, Metrics, Scorer, add_metrics, named_metrics
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.resamples import DRAWS
 from temperance.progress import Progress, Report, reporting
 
 __all__ = [
@@ -199,7 +198,7 @@ class _Judge:
     own_class: NDArray[np.intp]
     random_state: int
     scorer: Scorer
-    metrics: Mapping[str, Metric]
+    metrics: Mapping[str, MetricFunction]
     metric_intervals: bool
 
     def results(
@@ -268,6 +267,6 @@ class _Judge:
         ours = self.scorer.evaluate(check_rows(probs, self.test.labels, self.test.weights))
         if self.metrics:  # which may keep what they are given, and the buffer is used again
             probs = probs.copy()
-        return with_metrics(
+        return add_metrics(
             ours, self.metrics, probs, self.test.labels, self.random_state, self.metric_intervals
         )

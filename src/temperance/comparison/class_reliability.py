@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
 from temperance.metrics import Reliability
-from temperance.metrics.diagram import binned
+from temperance.metrics.bins import binned
 
 MOST_CLASSES = 10
 LEAST_ROWS = 30  # of a class: a diagram of fewer rows is mostly noise
@@ -26,7 +26,7 @@ def class_reliability(probs: Vector, judged: LabelledRows, bins: int) -> dict[in
     weights = np.ones(n_rows) if judged.weights is None else judged.weights
     bins = min(bins, _MOST_BINS)
     return {
-        column: binned(probs[:, column], (judged.labels == column).astype(np.float64), weights, bins, "width")
+        column: binned(probs[:, column], (judged.labels == column).astype(np.float64), weights, bins)
         for column in _shown_classes(judged.labels[weights > 0], n_classes)
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate
-from temperance.metrics.mean_intervals import distances, skewness_of
+from temperance.metrics.intervals import distances, skewness_of
 
 
 @dataclass(frozen=True)

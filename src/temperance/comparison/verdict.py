@@ -28,7 +28,7 @@ from temperance.comparison.method_result import MethodResult
 from temperance.comparison.recommendation import Recommendation
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate
-from temperance.metrics.bins import assign, bin_edges
+from temperance.metrics.bins import assign_bins, equal_width_edges
 
 
 class Outcome(StrEnum):
@@ -295,7 +295,7 @@ def _claim(result: MethodResult, share: Vector) -> Claim:
 def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
     """Return one number for each row, whose mean is the calibration error in bins of equal width."""
     residual = result.correct - result.confidence
-    index = assign(result.confidence, bin_edges(result.confidence, share, bins, "width"))
+    index = assign_bins(result.confidence, equal_width_edges(bins, result.confidence.dtype))
     sums = np.bincount(index, residual * share, bins)
     gaps: Vector = np.sign(sums)[index] * residual
     return gaps

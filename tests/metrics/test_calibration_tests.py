@@ -1,12 +1,29 @@
 """Tests of calibration: against independent computations, under the null, and at extremes."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from scipy.stats import norm
 
-from temperance import metrics
-from temperance.errors import InputError
-from temperance.metrics.calibration_tests import maximum_survival, range_survival
+from temperance import InputError, metrics
+from temperance.metrics import CalibrationTest, Estimate, Evaluation, calibration_tests, cox
+from temperance.metrics.calibration_tests import maximum_survival, range_survival, verdict
+
+
+@pytest.mark.parametrize("x", [3.0, 10.0, 25.0])
+def test_a_small_p_value_has_all_its_digits(x):
+    assert maximum_survival(x) == pytest.approx(4 * norm.sf(x) - 4 * norm.sf(3 * x), rel=1e-10, abs=0)
+
+
+@pytest.mark.parametrize(("p_value", "shown"), [(0.001, "0.001"), (0.00099, "< 0.001"), (0.05, "0.050")])
+def test_a_p_value_is_shown_down_to_a_thousandth(p_value, shown):
+    evaluation = Evaluation(
+        {"nll": Estimate(1, 1, 1)}, 10, 2, 15, 100, 0.95, {"cox": CalibrationTest(2.0, p_value, "")}
+    )
+    assert evaluation.shown_tests() == [("cox", "2.00", shown)]
+    assert ("not calibrated" in verdict(p_value)) == (p_value < 0.05)
 
 
 def binary(n_rows, seed, slope=1.0):
@@ -170,3 +187,28 @@ def test_probabilities_of_one_half_give_no_spiegelhalter_statistic():
     half = metrics.spiegelhalter([[0.5, 0.5]] * 100, [0] * 100)
     assert half.words == "It says nothing: every probability is 1/2."
     assert half.p_value == 1
+
+
+@pytest.mark.parametrize(
+    ("p_value", "words"),
+    [
+        (0.001, "p = 0.001: not calibrated."),
+        (0.00105, "p = 0.001: not calibrated."),
+        (0.00099, "p < 0.001: not calibrated."),
+        (0.052, "p = 0.052: compatible with calibration."),
+    ],
+)
+def test_a_p_value_in_words_has_three_digits_from_a_thousandth_on(p_value, words):
+    assert verdict(p_value) == words
+
+
+def test_a_maximum_that_the_steps_do_not_reach_has_no_position(monkeypatch):
+    solve = functools.partial(calibration_tests.fisher_scoring, max_iterations=0)
+    monkeypatch.setattr(calibration_tests, "fisher_scoring", solve)
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 200)
+    found = cox(np.column_stack([1 - p, p]), rng.uniform(size=200) < p)
+    assert np.isnan(
+        [found.slope.value, found.slope_error, found.intercept.value, found.intercept_error]
+    ).all()
+    assert found.statistic == 0

@@ -1,8 +1,12 @@
+"""Bins and the errors that they give: edges, hand computations, bias."""
+
 import numpy as np
 import pytest
 
 from temperance import metrics
-from temperance.metrics.bins import assign, bin_edges
+from temperance.metrics import bins as metric_bins
+from temperance.metrics.bins import assign_bins, equal_width_edges
+from temperance.metrics.predictions import check_rows
 
 # Confidences 0.9 right, 0.8 wrong, 0.6 right, 0.7 wrong.
 PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]])
@@ -11,7 +15,7 @@ LABELS = np.array([0, 1, 1, 1])
 
 def bin_of(confidence, bins):
     confidence = np.atleast_1d(confidence)
-    return assign(confidence, bin_edges(confidence, np.ones(len(confidence)), bins, "width"))
+    return assign_bins(confidence, equal_width_edges(bins, confidence.dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -137,3 +141,14 @@ def test_wilson_interval_solves_its_quadratic_equation():
     diagram = metrics.reliability([[0.7, 0.3]] * 10, [0] * 7 + [1] * 3, bins=1)
     roots = np.roots([1 + 0.384145882, -(1.4 + 0.384145882), 0.49])  # z^2 / 10 = 0.3841...
     np.testing.assert_allclose([diagram.low[0], diagram.high[0]], np.sort(roots), rtol=1e-7)
+
+
+def test_classes_that_do_not_occur_are_one_residual_and_the_error_is_the_same(simulate):
+    probs, _, _ = simulate(50, 30, sharpen=1.5)
+    labels = np.arange(50) % 4
+    rows = check_rows(probs, labels)
+    assert len(metric_bins._residuals(rows, 15)) == 4 * 15 + 1
+    residual = np.eye(30)[labels] - probs
+    index = np.clip(np.ceil(probs * 15).astype(int) - 1, 0, 14)
+    direct = sum(np.abs(np.bincount(index[:, k], residual[:, k])).sum() for k in range(30)) / (50 * 30)
+    assert metric_bins.classwise_error(rows, 15) == pytest.approx(direct, rel=1e-10)

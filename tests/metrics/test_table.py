@@ -1,3 +1,8 @@
+"""The table of metrics: what follows from a record, and what the scores of rows are."""
+
+import dataclasses
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,18 +10,89 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import accuracy_score, log_loss
 
-from temperance import metrics
+from temperance import compare, metrics
+from temperance.data import simulate as simulate_task
+from temperance.display import ScoresDisplay
 from temperance.errors import InputError
+from temperance.metrics import METRICS, Estimate
+from temperance.metrics.predictions import check_rows, risk_curve
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.5, 0.0]])
 LABELS = np.array([0, 2, 2, 1])
-
-SCORES = ["accuracy", "nll", "brier", "overconfidence", "aurc", "smooth_ece"]
-BINNED = ["ece", "mce", "classwise_ece", "debiased_ece"]
-PARTS = ["nll_calibration", "nll_refinement", "brier_calibration", "brier_refinement"]
-CASES = [(name, {}) for name in SCORES] + [
+FUNCTIONS = {name: getattr(metrics, name) for name in METRICS if hasattr(metrics, name)}
+BINNED = [name for name, function in FUNCTIONS.items() if "bins" in inspect.signature(function).parameters]
+CASES = [(name, {}) for name in FUNCTIONS if name not in BINNED] + [
     (name, {"bins": 7, "strategy": strategy}) for name in BINNED for strategy in ("width", "mass")
 ]
+
+
+def test_the_influence_of_a_row_on_the_risk_curve_is_a_derivative(simulate):
+    probs, labels, _ = simulate(60, 3)
+    probs[:10] = probs[0]  # ties
+    area, influence = risk_curve(check_rows(probs, labels))
+    for row in (0, 5, 30, 59):
+        weight = np.ones(60)
+        weight[row] += 1e-6
+        moved, _ = risk_curve(check_rows(probs, labels, weight))
+        assert influence[row] == pytest.approx(60 * (moved - area) / 1e-6, abs=1e-4)
+    assert influence.sum() == pytest.approx(0, abs=1e-9)
+
+
+@pytest.fixture(scope="module")
+def result(simulate):
+    return metrics.evaluate(*simulate(300, 4, sharpen=2.0)[:2], draws=50)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_value_lies_in_the_range_and_has_the_interval_that_the_record_states(result, name):
+    low, high = METRICS[name].range
+    assert low <= result[name].value <= high
+    assert np.isnan(result[name].low) == (METRICS[name].interval == "none")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_has_its_name_its_signature_and_all_its_parameters_in_the_docstring(name):
+    function = FUNCTIONS[name]
+    assert function.__name__ == function.__qualname__ == name
+    parameters = inspect.signature(function).parameters
+    assert list(parameters)[:2] == ["probs", "labels"]
+    sections = inspect.getdoc(function).split("\n\n")
+    (described,) = (section for section in sections if section.startswith("Parameters\n----------\n"))
+    heads = [line.split(" : ")[0] for line in described.splitlines()[2:] if not line.startswith(" ")]
+    assert heads == list(parameters)
+
+
+def test_only_the_parts_of_losses_have_no_function_of_their_own():
+    assert METRICS.keys() - FUNCTIONS == {
+        f"{loss}_{part}" for loss in ("nll", "brier") for part in ("calibration", "refinement")
+    }
+
+
+def test_the_best_value_is_that_of_certain_and_right_predictions():
+    found = metrics.evaluate(np.eye(3)[[0, 1, 2] * 20], [0, 1, 2] * 20, draws=20)
+    for name, metric in METRICS.items():
+        best = {"lowest": metric.range[0], "highest": metric.range[1], "zero": 0}[metric.best]
+        assert found[name].value == pytest.approx(best, abs=1e-6), name
+
+
+def test_a_new_record_is_shown_everywhere(monkeypatch):
+    new = dataclasses.replace(
+        METRICS["ece"],
+        label="halved ECE",
+        estimate=lambda given: Estimate(given.diagram.error / 2, np.nan, np.nan),
+    )
+    monkeypatch.setitem(METRICS, "halved_ece", new)
+    task = simulate_task(300, 3)
+    comparison = compare(task.logits, task.labels, methods=["ts"], draws=20, progress=False)
+    scores = comparison.results["ts"].scores
+    assert scores["halved_ece"].value == pytest.approx(scores["ece"].value / 2)
+    shown = f"{50 * scores['ece'].value:.2f}"
+    assert comparison.shown("ts")["halved ECE %"] == shown
+    assert f"halved_ece{shown:>20} %" in str(scores)
+    assert "halved ECE" in scores._repr_html_()
+    assert (
+        ScoresDisplay.from_comparison(comparison, "halved_ece").chart().title == "halved ECE of each method"
+    )
 
 
 def test_accuracy_counts_the_first_of_tied_classes():
@@ -51,8 +127,7 @@ def test_aurc_of_equal_confidences_is_the_error_rate():
 
 def test_one_dimension_is_the_probability_of_the_second_class():
     p = np.array([0.2, 0.9, 0.6])
-    for name in SCORES + BINNED:
-        metric = getattr(metrics, name)
+    for metric in FUNCTIONS.values():
         assert metric(p, [0, 1, 0]) == metric(np.column_stack([1 - p, p]), [0, 1, 0])
 
 
@@ -101,7 +176,7 @@ def test_the_order_of_rows_does_not_matter(name, options, simulate):
     )
 
 
-@pytest.mark.parametrize("name", [*SCORES, *BINNED, *PARTS, "decompose", "reliability", "evaluate"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "decompose", "reliability", "evaluate"])
 @pytest.mark.parametrize(
     ("probs", "labels", "weight"),
     [

@@ -1,9 +1,34 @@
+"""The smooth calibration error: its grid, its kernel, its fixed point."""
+
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from temperance import metrics
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.smooth import _absolute_integral, _cosines, grid_mean, grid_sums
+from temperance.metrics.smooth import grid_mean, grid_sums, smooth_parts, smoothed
+
+
+@pytest.mark.parametrize("width", [0.05, 0.1, 0.4])
+def test_smoothing_is_by_a_gaussian_reflected_at_0_and_1(width):
+    n = 128
+    t = (np.arange(n) + 0.5) / n
+    residual = np.random.default_rng(2).normal(size=n)
+    kernel = sum(
+        norm.pdf(t[:, None] - t + 2 * m, scale=width) + norm.pdf(t[:, None] + t + 2 * m, scale=width)
+        for m in range(-4, 5)
+    )
+    np.testing.assert_allclose(smoothed(residual, width), kernel @ residual / n, atol=1e-10)
+    both = smoothed(np.column_stack([residual, 2 * residual]), width)
+    np.testing.assert_allclose(both[:, 1], 2 * smoothed(residual, width), rtol=1e-12)
+
+
+@pytest.mark.parametrize("sharpen", [1.3, 2.0, 4.0])
+def test_the_smoothed_residuals_of_the_rows_have_the_smooth_error_as_their_norm(sharpen, simulate):
+    probs, labels, _ = simulate(500, 3, sharpen=sharpen)
+    value, residuals = smooth_parts(check_rows(probs, labels), np.zeros(500))
+    assert np.abs(residuals.mean).sum() == pytest.approx(value, rel=0.02)
+    assert len(residuals.mean) >= 4 / value  # four cells in the width of the kernel
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +45,7 @@ def top(simulate):
 
 def error_at(probs, labels, width):
     rows = check_rows(probs, labels)
-    return _absolute_integral(_cosines(grid_mean(rows)), width)
+    return np.abs(smoothed(grid_mean(rows), width)).sum()
 
 
 def test_the_grid_keeps_the_size_and_the_position_of_each_residual():

@@ -1,11 +1,67 @@
+"""All metrics at once: values, intervals, seeds, and how they are shown."""
+
 import json
 import pickle
 
 import numpy as np
 import pytest
 
-from temperance import metrics
-from temperance.metrics import resamples
+from temperance import InputError, compare, metrics
+from temperance.data import simulate as simulate_task
+from temperance.metrics import METRICS, bootstrap, evaluate
+from temperance.metrics.evaluation import Scorer
+from temperance.metrics.predictions import Predictions, check_rows
+
+
+def test_compare_and_evaluate_give_the_same_bits():
+    task = simulate_task(600, 4, random_state=3)
+    val, test = slice(0, 300), slice(300, 600)
+    result = compare(task.logits[val], task.labels[val], task.logits[test], task.labels[test], ["ts"])
+    probs = result.results["ts"].calibrator.predict_proba(task.logits[test].astype(np.float64))
+    alone = metrics.evaluate(probs, task.labels[test])
+    assert repr(alone) == repr(result.results["ts"].scores)
+    assert alone.draws == 1000
+
+
+def test_the_debiased_error_has_its_own_interval(simulate):
+    result = metrics.evaluate(*simulate(400, 4, sharpen=1.3)[:2], draws=300)
+    plain, debiased = result["ece"], result["debiased_ece"]
+    assert debiased.value < plain.value
+    assert (debiased.low, debiased.high) != (plain.low, plain.high)
+    assert debiased.low <= debiased.value <= debiased.high
+
+
+class CountingArray(np.ndarray):
+    """An array that counts how many numbers of it are read by ufuncs and other functions."""
+
+    read = 0
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        for one in inputs:
+            if isinstance(one, CountingArray):
+                CountingArray.read += one.size
+        plain = [np.asarray(one) if isinstance(one, CountingArray) else one for one in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+
+def test_resamples_do_not_read_the_probabilities_again(simulate):
+    probs, labels, _ = simulate(300, 50)
+    found = []
+    for draws in (10, 400):
+        CountingArray.read = 0
+        rows = Predictions(probs.view(CountingArray), labels, np.ones(300))
+        metrics.evaluation.Scorer(15, 0.95, draws, 0).evaluate(rows)
+        found.append(CountingArray.read / probs.size)
+    assert found[0] == found[1] <= 6
+
+
+def test_the_debiased_error_of_a_large_gap_with_little_noise_has_a_narrow_interval():
+    probs = np.tile([[0.9, 0.1]], (4000, 1))
+    labels = (np.arange(4000) % 10 >= 7).astype(int)  # 7 of 10 are right
+    found = metrics.evaluate(probs, labels, draws=300)["debiased_ece"]
+    assert found.value == pytest.approx(0.2, abs=1e-3)
+    assert 0.18 < found.low < 0.195
+    assert 0.205 < found.high < 0.22
 
 
 @pytest.fixture(scope="module")
@@ -18,20 +74,13 @@ def result(task):
     return metrics.evaluate(*task, draws=200)
 
 
-def test_values_are_those_of_the_single_functions(task, result):
-    assert len(result) == 14
-    for name, estimate in result.items():
-        if name.endswith(("calibration", "refinement")):
-            continue  # other folds
-        assert estimate.value == pytest.approx(getattr(metrics, name)(*task), rel=1e-9), name
-
-
-def test_values_with_weights_are_those_of_the_single_functions(task):
-    weight = np.random.default_rng(0).uniform(size=400)
+@pytest.mark.parametrize("weight", [None, np.random.default_rng(0).uniform(size=400)])
+def test_values_are_those_of_the_single_functions(task, weight):
     result = metrics.evaluate(*task, sample_weight=weight, draws=2, bins=7)
+    assert list(result) == list(METRICS)
     for name, estimate in result.items():
         options = {"bins": 7} if name in ("ece", "mce", "classwise_ece", "debiased_ece") else {}
-        if not name.endswith(("calibration", "refinement")):
+        if not name.endswith(("calibration", "refinement")):  # of other folds
             value = getattr(metrics, name)(*task, sample_weight=weight, **options)
             assert estimate.value == pytest.approx(value, rel=1e-9), name
 
@@ -52,7 +101,7 @@ def test_a_calibration_part_of_0_has_an_interval_that_allows_for_missed_error(si
 
 def test_every_interval_contains_its_value(result):
     for name, estimate in result.items():
-        if name not in ("mce", "classwise_ece"):
+        if METRICS[name].interval != "none":
             assert estimate.low <= estimate.value <= estimate.high, name
 
 
@@ -71,7 +120,7 @@ def test_one_seed_gives_the_same_bits_and_another_gives_others(task):
 
 def test_the_size_of_blocks_does_not_change_the_draws(task, monkeypatch):
     whole = metrics.evaluate(*task, draws=50)
-    monkeypatch.setattr(resamples, "_NUMBERS", 400 * 7)
+    monkeypatch.setattr(bootstrap, "_BLOCK_SIZE", 400 * 7)
     parts = metrics.evaluate(*task, draws=50)
     for name in whole:
         assert parts[name].low == pytest.approx(whole[name].low, abs=1e-6, nan_ok=True), name
@@ -146,3 +195,20 @@ def test_the_evaluation_can_be_stored(result):
 def test_few_rows_are_not_an_error(n_rows):
     result = metrics.evaluate([[0.6, 0.4]] * n_rows, [0] * n_rows, draws=10)
     assert result["accuracy"].value == 1
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_a_confidence_level_is_neither_0_nor_1(level):
+    probs, labels = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([0, 1])
+    with pytest.raises(InputError, match=r"must be a number between 0 and 1, such as 0\.95; found"):
+        evaluate(probs, labels, confidence=level)
+
+
+def test_random_states_give_resamples_of_their_own():
+    rows = check_rows(np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([0, 1]))
+    seeds = set()
+    for random_state in range(150):
+        scorer = Scorer(15, 0.95, 1, random_state)
+        scorer.evaluate(rows)
+        seeds.add(scorer._resamples.seed)
+    assert len(seeds) == 150
