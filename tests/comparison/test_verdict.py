@@ -66,7 +66,10 @@ def test_a_gain_whose_interval_includes_0_is_only_probable():
 def test_a_gain_within_one_standard_error_is_reported_as_no_difference():
     verdict = verdict_of(none=result(0.4), ts=result(0.395, noise=0.01))
     assert verdict.outcome == "no difference"
-    assert verdict.gain_in_words.startswith("No difference that these rows can show")
+    assert verdict.gain_in_words == (
+        "No difference that these rows can show: the NLL changes by -0.0050, from 0.4000 to 0.3950 (95 % "
+        "interval -0.0246 to 0.0146); more labelled test rows would help to decide."
+    )
 
 
 def test_a_rising_calibration_error_is_not_reported_as_falling():
@@ -90,8 +93,8 @@ def test_without_a_recommendation_the_verdict_is_about_the_best_method_tried():
     assert (verdict.method, verdict.tried, verdict.outcome) == ("none", "ts", "no difference")
     assert verdict.sentences == (
         "The classifier says 97.0 % and is right 90.0 % of the time.",
-        "No difference that these rows can show: no method lowers the NLL, 0.4000, by more than one standard "
-        "error. The best, ts, changes it by +0.0100 (95 % interval -0.0293 to 0.0493).",
+        "No gain that matters: the best method, ts, changes the NLL, 0.4000, by +0.0100 (95 % interval "
+        "-0.0293 to 0.0493).",
         "Leave the classifier as it is.",
     )
 

@@ -32,7 +32,7 @@ Examples:
 @click.command(epilog=EXAMPLES, short_help="Recommend a method, and write a report.")
 @click.argument("val", type=inputs.FILE)
 @click.argument("test", type=inputs.FILE, required=False)
-@inputs.method_names_option("all")
+@inputs.method_names_option("ts,bayes,bayes-bias")
 @click.option("--report", type=inputs.FILE, help="Write the whole comparison as one HTML page.")
 @inputs.bins_option
 @click.option("--folds", type=click.IntRange(min=2), default=5, help="Without a test file.")
@@ -64,9 +64,10 @@ def compare(
     force: bool,
     output: Output,
 ) -> None:
-    """Fit every method to VAL, evaluate each on TEST, and recommend one.
+    """Fit methods to VAL, evaluate each on TEST, and recommend one.
 
-    Without TEST, methods are evaluated by cross-validation on VAL.
+    Without TEST, methods are evaluated by cross-validation on VAL. With -m all, all methods are tried, but
+    only the default ones can be recommended.
     """
     from temperance import comparison
     from temperance.data import parts

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from temperance.comparison.decisions import changed_share
 from temperance.comparison.difference import Difference
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.method_result import MethodResult
-from temperance.comparison.recommendation import Recommendation, recommend
+from temperance.comparison.recommendation import DEFAULT_METHODS, Recommendation, recommend
 from temperance.comparison.result import Comparison
 from temperance.comparison.rows import LabelledRows
 from temperance.comparison.same_rows import check_apart
@@ -59,6 +59,7 @@ __all__ = [
 ]
 
 
+ALL = "all"  # the methods of the package
 NEEDS_ALL = "it weighs every logit, and some are -inf, which marks impossible classes"
 
 
@@ -67,7 +68,7 @@ def compare(
     val_labels: ArrayLike,
     test_logits: Any = None,
     test_labels: ArrayLike | None = None,
-    methods: Methods | None = None,
+    methods: Methods | str | None = None,
     metrics: Metrics | None = None,
     *,
     sample_weight: ArrayLike | None = None,
@@ -88,12 +89,14 @@ def compare(
         Rows to fit to.
     test_logits, test_labels : optional
         Rows to evaluate on. Without them, cross-validation on the validation rows is used.
-    methods : sequence or mapping, optional
+    methods : "all", sequence or mapping, optional
         Keys of `CALIBRATORS`, `package.module:Class`, calibrators, or any objects with `fit(logits, labels)`
-        and `predict_proba(logits)`; or a mapping of names to these. By default all methods that support
-        the logits. The uncalibrated classifier is always included. `failures` has the methods that were left
-        out, with the reason: a method from outside that raises; LTS, HnLTS and PTS if a class is masked by
-        -inf; bayes-bias if it was not named and does not support so many classes.
+        and `predict_proba(logits)`; or a mapping of names to these. By default ts, bayes and bayes-bias. With
+        "all", alone or in the sequence, all methods of the package that support the logits are tried, but
+        only the default methods and those named beside "all" can be recommended. The uncalibrated classifier
+        is always included. `failures` has the methods that were left out, with the reason: a method from
+        outside that raises; LTS, HnLTS and PTS if a class is masked by -inf and they were not named;
+        bayes-bias if it was not named and does not support so many classes.
     metrics : sequence or mapping, optional
         Functions of (probs, labels), or a mapping of names to these, in addition to the built-in metrics.
     sample_weight : (N,) numbers >= 0, optional
@@ -120,8 +123,8 @@ def compare(
     'ts'
     """
     check_number("random_state", random_state, ">= 0", lambda seed: seed >= 0, whole=True)
-    usual = [key for key, method in CALIBRATORS.items() if method.in_comparison]
-    chosen = find_methods(usual if methods is None else methods)
+    chosen, named = _choose_methods(methods)
+    candidates = named if len(named) == len(chosen) else {*DEFAULT_METHODS, *named}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
     val = LabelledRows.open(val_logits, val_labels, sample_weight, classes=classes)
@@ -135,8 +138,9 @@ def compare(
         warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
     failures: dict[str, str] = {}
-    if methods is None and masked:
-        failures = {key: NEEDS_ALL for key, method in chosen.items() if not method.supports_masked_classes}
+    if masked:
+        refused = [key for key in chosen if key not in named and not chosen[key].supports_masked_classes]
+        failures = dict.fromkeys(refused, NEEDS_ALL)
         chosen = {key: method for key, method in chosen.items() if key not in failures}
     scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     own_class = LogitRows(test.logits).top
@@ -145,9 +149,9 @@ def compare(
         *(val, test, fold, masked, own_class, random_state, scorer, named_metrics(metrics), metric_intervals)
     )
     with reporting("Comparing", progress) as report:
-        results = judge.results({UNCALIBRATED: None, **chosen}, methods, failures, report)
+        results = judge.results({UNCALIBRATED: None, **chosen}, named, failures, report)
     settings = scoring | ({} if fold is None else {"folds": folds})
-    recommendation = recommend(results, test.weights)
+    recommendation = recommend(results, test.weights, candidates)
     names = _record_names(results, val_logits, classes, val.logits.shape[1])
     return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures, names)
 
@@ -184,9 +188,24 @@ def _open_test(
     return test
 
 
-def _is_optional(method: Method, error: Exception, named: Methods | None) -> bool:
+def _choose_methods(given: Methods | str | None) -> tuple[dict[str, Method], set[str]]:
+    """Return the methods to compare, and which of them the user has named."""
+    if given is None:
+        return find_methods(DEFAULT_METHODS), set()
+    given = [ALL] if isinstance(given, str) and given == ALL else given
+    others = given
+    if not isinstance(given, str | Mapping):
+        others = [one for one in given if not (isinstance(one, str) and one == ALL)]
+    named = find_methods(others)
+    if len(others) == len(given):
+        return named, set(named)
+    every = [key for key, method in CALIBRATORS.items() if method.in_comparison]
+    return find_methods(every) | named, set(named)
+
+
+def _is_optional(method: Method, error: Exception, named: Collection[str]) -> bool:
     """Say whether a comparison continues without a method: a class bias has limits that others do not."""
-    return named is None and not method.keeps_class and isinstance(error, InputError)
+    return method.key not in named and not method.keeps_class and isinstance(error, InputError)
 
 
 @dataclass(frozen=True)
@@ -206,7 +225,7 @@ class _Judge:
     def results(
         self,
         chosen: Mapping[str, Method | None],
-        named: Methods | None,
+        named: Collection[str],
         failures: dict[str, str],
         report: Report,
     ) -> dict[str, MethodResult]:

@@ -1,11 +1,11 @@
 """What a comparison found, in one object that the terminal, the page, the JSON output and Python show.
 
 The outcome describes the paired difference of the NLL between the uncalibrated classifier and the recommended
-method or, if none is recommended, the best method that was tried:
+method or, if none is recommended, the best candidate:
 
     better           the interval of the difference lies above 0
     probably better  the difference is above one standard error, but its interval includes 0
-    no difference    neither, so these rows cannot show one
+    no difference    neither: these rows cannot show one, or none that matters
     worse            no method is recommended, and the interval of the best one lies below 0
 
 A binned calibration error is also a mean over rows: with g_b the mean residual of bin b, it is the mean of
@@ -41,7 +41,7 @@ class Outcome(StrEnum):
     PROBABLY_BETTER : "probably better"
         The gain is above one standard error, but its interval includes 0.
     NO_DIFFERENCE : "no difference"
-        Neither: these rows cannot show a difference.
+        Neither: these rows cannot show a difference, or none that matters.
     WORSE : "worse"
         No method is recommended, and the interval of the best one lies below 0.
 
@@ -79,7 +79,7 @@ class Verdict:
         The method to use; "none" if the classifier should not be calibrated.
     tried : str or None
         The method that `outcome`, `after` and the differences describe: `method` or, if that is "none", the
-        best one that was tried. None if no method was tried.
+        candidate with the lowest NLL. None if no method was tried.
     outcome : Outcome
         "better", "probably better", "no difference" or "worse".
     before, after : Claim
@@ -161,21 +161,24 @@ class Verdict:
         change += f"{self.nll_after:.4f} ({self._interval()})"
         if self.outcome is Outcome.BETTER:
             return f"Better: {change}; {self._calibration_error()}."
-        doubt = "The interval of the NLL includes 0; more labelled test rows would help to decide."
+        decide = "more labelled test rows would help to decide."
         if self.outcome is Outcome.PROBABLY_BETTER:
+            doubt = f"The interval of the NLL includes 0; {decide}"
             return f"Probably better: {change}; {self._calibration_error()}. {doubt}"
-        return f"No difference that these rows can show: {change}. {doubt}"
+        return (
+            f"No difference that these rows can show: the NLL changes by {-self.nll_gain.value:+.4f}, from "
+            f"{self.nll_before:.4f} to {self.nll_after:.4f} ({self._interval(sign=-1)}); {decide}"
+        )
 
     def _nothing_gained(self) -> str:
         if self.outcome is Outcome.WORSE:
             return (
-                f"Worse: every method that was tried raises the NLL, {self.nll_before:.4f}; the best, "
+                f"Worse: every candidate raises the NLL, {self.nll_before:.4f}; the best, "
                 f"{self.tried}, by {-self.nll_gain.value:.4f} ({self._interval(sign=-1)})."
             )
         return (
-            "No difference that these rows can show: no method lowers the NLL, "
-            f"{self.nll_before:.4f}, by more than one standard error. The best, {self.tried}, changes it by "
-            f"{-self.nll_gain.value:+.4f} ({self._interval(sign=-1)})."
+            f"No gain that matters: the best method, {self.tried}, changes the NLL, {self.nll_before:.4f}, "
+            f"by {-self.nll_gain.value:+.4f} ({self._interval(sign=-1)})."
         )
 
     def _interval(self, sign: int = 1) -> str:
@@ -250,13 +253,13 @@ def give_verdict(
     *,
     keeps_class: bool,
 ) -> Verdict:
-    """Return the verdict on the recommended method, or on the best one that was tried if none is."""
+    """Return the verdict on the recommended method, or on the best candidate if none is."""
     own = results[UNCALIBRATED]
     share = np.ones(len(own.row_nll)) if weights is None else weights
     share = share / share.sum()
     tried = recommendation.method
     if tried == UNCALIBRATED:
-        others = [name for name in results if name != UNCALIBRATED]
+        others = [name for name in recommendation.candidates or results if name != UNCALIBRATED]
         tried = min(others, key=lambda name: float(results[name].row_nll @ share), default=UNCALIBRATED)
     method, scores = results[tried], own.scores
     gain = Difference.of(own.row_nll - method.row_nll, share)
