@@ -86,7 +86,7 @@ def check(
 
     Labels are used if ROWS has them.
     """
-    from temperance import monitoring
+    from temperance.monitoring.checking import check_labelled
     from temperance.persistence import load
 
     fitted = load(calibrator)
@@ -96,9 +96,9 @@ def check(
         warnings.simplefilter("always")
         progress("", 0.1)
         options: dict[str, Any] = {"history": history, "tolerance": tolerance, "alpha": alpha}
-        logits = opened.logits()
+        logits, columns = opened.logits(), opened.labels  # indices, even if class names are whole numbers
         with opened.stored.naming_file():
-            found = monitoring.check(fitted, logits, opened.labels, name=rows.name, **options)
+            found = check_labelled(fitted.model_, logits, columns, None, name=rows.name, **options)
     if report is not None:
         from temperance.report.history import write_history
 

@@ -16,7 +16,10 @@ import numpy as np
 from temperance.calibrators.fitted import model_of
 from temperance.clock import utc_now
 from temperance.errors import InputError, Remedy
+from temperance.formulas.applying import check_columns
 from temperance.formulas.model import Model
+from temperance.inputs.containers import as_numpy, names_of, open_logits
+from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_number
 from temperance.monitoring.advice import KEEP, LABEL, Labels, action_of, labels_to_know, labels_to_refit
 from temperance.monitoring.batch import Batch, groups_of, summarise
@@ -92,9 +95,36 @@ def check(
     'refit'
     """
     model = model_of(calibrator)
+    names = names_of(logits, None, model.n_classes) or model.record.class_names
+    return check_labelled(model, logits, labels, names, history, tolerance, alpha, dim, name)
+
+
+def check_labelled(
+    model: Model,
+    logits: Any,
+    labels: Any,
+    names: Names | None,
+    history: str | Path | None,
+    tolerance: float,
+    alpha: float,
+    dim: int = -1,
+    name: str = "",
+) -> Check:
+    """Check rows whose labels are among these class names; without names, labels are column indices.
+
+    Labels that a file reader has turned into columns must not be looked up among the names of the
+    calibrator's classes: these may be whole numbers, too.
+    """
     check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     limits = allowed(model, tolerance)
-    batch = summarise(model, limits, logits, labels, dim)
+    opened = open_logits(logits, dim)
+    check_columns(model, opened.axis.shape, opened.axis.dim)
+    if not len(opened.values):
+        raise InputError("check needs rows; found none. Pass the logits of at least one row.")
+    columns = None
+    if labels is not None:
+        columns = check_labels(opened.axis.flat(as_numpy(labels), "labels"), *opened.values.shape, names)
+    batch = summarise(model, limits, opened.values, columns)
     look = _Look(model, limits, float(alpha), batch, name)
     with nullcontext() if history is None else open_history(history) as opened:
         return look.result(opened)
