@@ -86,7 +86,7 @@ def check(
 
     Labels are used if ROWS has them.
     """
-    from temperance.monitoring.checking import check_labelled
+    from temperance.monitoring.checks import check_labelled
     from temperance.persistence import load
 
     fitted = load(calibrator)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from temperance.errors import excerpt
-from temperance.monitoring.bets import BETS, summed_residuals
-from temperance.monitoring.predictions import PredictionSums
-from temperance.monitoring.residuals import MOST_GROUPS, LabelledSums
+from temperance.monitoring.evidence import BETS, summed_residuals
+from temperance.monitoring.limits import MAX_GROUPS
+from temperance.monitoring.sums import LabelledSums, PredictionSums
 
 MOST_ROWS = 10**15  # of one check: a larger number has lost its last digits
 _TEXTS = ("calibrator", "date", "name", "rows_digest", "action")
@@ -58,7 +58,7 @@ def read_predictions(plain: Plain) -> PredictionSums:
 
 def read_labelled(plain: Plain, n_classes: int) -> LabelledSums:
     """Return sums over labelled rows; raise ValueError if rows cannot add up to them."""
-    rows, with_gap, with_beta = _rows(plain), 1 + n_classes, 1 + min(n_classes, MOST_GROUPS)
+    rows, with_gap, with_beta = _rows(plain), 1 + n_classes, 1 + min(n_classes, MAX_GROUPS)
     shapes = {
         "probabilities": (n_classes,),
         "labels": (n_classes,),
