@@ -32,7 +32,7 @@ def everything(task):
 def test_every_method_and_the_classifier_itself_are_evaluated_on_the_test_rows(everything, task):
     result, test = everything
     assert list(result.results) == ["none", *COMPARED]
-    assert result.judged_on == "the test set"
+    assert result.evaluated_on == "the test set"
     for key, judged in result.results.items():
         if key == "none":
             probs = softmax(test.logits, axis=1)
@@ -80,7 +80,7 @@ def test_one_temperature_is_recommended_where_it_is_the_truth(plain):
     result = compare(plain.logits, plain.labels, methods=["ts", "lts", "hts", "hnlts", "ets"], **QUICK)
     assert result.recommended == "ts"
     assert result.calibrator.temperature_ == result.results["ts"].calibrator.temperature_
-    assert result.judged_on == "5-fold cross-validation"
+    assert result.evaluated_on == "5-fold cross-validation"
 
 
 def test_nothing_is_recommended_for_a_calibrated_classifier():

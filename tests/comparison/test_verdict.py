@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import t
 
 from temperance import compare
-from temperance.comparison.difference import Difference
-from temperance.comparison.method_result import MethodResult
+from temperance.comparison.method_result import Difference, MethodResult
 from temperance.comparison.recommendation import Recommendation, recommend
 from temperance.comparison.verdict import give_verdict
 from temperance.data import simulate
@@ -139,8 +138,8 @@ def test_the_numbers_are_those_of_the_rows(compared):
     skewed = distances(skewness_of(share * (difference - share @ difference)), 1 / np.sum(share**2), 0.95)
     assert lengths == pytest.approx(np.array(skewed) * error)
     assert sum(lengths) == pytest.approx(2 * t.ppf(0.975, 2400) * error, rel=0.02)
-    assert verdict.before.said == pytest.approx(share @ before.confidence)
-    assert verdict.after.right == pytest.approx(share @ after.correct)
+    assert verdict.before.confidence == pytest.approx(share @ before.confidence)
+    assert verdict.after.accuracy == pytest.approx(share @ after.correct)
 
 
 def test_the_paired_calibration_error_is_that_of_the_bins(compared):
@@ -175,7 +174,7 @@ def test_one_object_feeds_python_json_and_the_printed_comparison(compared):
     verdict, told = compared.verdict, json.loads(json.dumps(compared.to_dict()))
     assert told["verdict"] == str(verdict) == " ".join(verdict.sentences)
     assert told["outcome"] == verdict.outcome
-    assert told["before"]["said"] == verdict.before.said
+    assert told["before"]["said"] == verdict.before.confidence
     assert told["nll_gain"]["low"] == verdict.nll_gain.low
     assert str(verdict) in " ".join(str(compared).split())
 

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.decisions import share_in_words
-from temperance.comparison.difference import Difference
-from temperance.comparison.method_result import MethodResult
+from temperance.comparison.method_result import Difference, MethodResult
+from temperance.comparison.verdict import share_in_words
 from temperance.core.arrays import Vector
 
 DEFAULT = "bayes"
