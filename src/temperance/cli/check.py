@@ -86,8 +86,8 @@ def check(
 
     Labels are used if ROWS has them.
     """
+    from temperance.calibrator_file.reading import load
     from temperance.monitoring.checks import check_labelled
-    from temperance.persistence import load
 
     fitted = load(calibrator)
     _check_outputs(history, report, [calibrator, rows, row_options.labels], force)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
-from temperance.calibrators.base import Calibrator
-from temperance.calibrators.outside import Methods, find_methods
+from temperance.calibrators.estimator import Calibrator
+from temperance.calibrators.external_methods import Methods, find_methods
 from temperance.calibrators.recording import record_names
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.method_result import Difference, MethodResult, class_reliability

@@ -78,7 +78,7 @@ def _log_temperature(rows: LogitRows, weights: Vector | None) -> tuple[float, fl
     """Return the best log T and its standard error: infinite if not identified, nan if unknown."""
     anchor = fit_single_temperature(InMemoryFitData(rows, weights), exact=True)
     covariance = anchor.solution.covariance
-    if anchor.degenerate_reason is not None:
+    if anchor.degeneracy is not None:
         return float(np.log(anchor.temperature)), np.inf
     variance = 0.0 if covariance is None else float(covariance[0, 0])
     # At a bound the solver keeps T fixed and returns a variance of 0, which says nothing.

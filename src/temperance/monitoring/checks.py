@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import escape
 
-from temperance.calibrators.fitted import model_of
+from temperance.calibrators.estimator import model_of
 from temperance.clock import utc_now
 from temperance.core.arrays import Vector
 from temperance.errors import InputError, Remedy

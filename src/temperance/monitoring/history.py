@@ -20,7 +20,17 @@ import numpy as np
 
 from temperance.errors import InputError
 from temperance.files import check_writable
-from temperance.monitoring.record_reading import check_texts_and_numbers, read_labelled, read_predictions
+from temperance.json_fields import (
+    Field,
+    check_flag,
+    check_text,
+    number,
+    parse_object,
+    read_fields,
+    reading_errors,
+    refuse_others,
+    require,
+)
 from temperance.monitoring.sums import LabelledSums, PredictionSums
 
 try:
@@ -31,6 +41,21 @@ except ImportError:  # pragma: no cover  not on Windows, where a line is still w
 VERSION = 1
 OPENING = f'{{"temperance_history": {VERSION},'
 """The beginning of every line, by which an incomplete one is recognised."""
+
+_LEVEL, _LOGARITHM = number(0.0, 0.5), number(-1e18, 1e18)
+FIELDS = (
+    Field("calibrator", check_text),
+    Field("date", check_text),
+    Field("name", check_text),
+    Field("rows_digest", check_text),
+    Field("tolerance", _LEVEL),
+    Field("alpha", _LEVEL),
+    Field("log_e", _LOGARITHM),
+    Field("highest_log_e", _LOGARITHM),
+    Field("shift_alarm", check_flag),
+    Field("action", check_text),
+)
+"""The parts of a line that are no sums."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,19 +108,18 @@ def write_record(record: Record) -> bytes:
 
 def read_record(line: bytes) -> Record:
     """Return the record of a line; raise InputError if it is not one."""
-    try:
-        plain = json.loads(line)
-        if plain.pop("temperance_history") != VERSION:
-            raise ValueError("another version of the format")
-        check_texts_and_numbers(plain)
-        predictions, labelled = read_predictions(plain.pop("predictions")), plain.pop("labelled")
+    with reading_errors("must be a check written by this version"):
+        plain = parse_object(line)
+        if plain.pop("temperance_history", None) != VERSION:
+            raise InputError(f"temperance_history must be {VERSION}")
+        require(("predictions", "labelled"), plain, "the line")
+        predictions, labelled = PredictionSums.read(plain.pop("predictions")), plain.pop("labelled")
+        refuse_others([field.name for field in FIELDS], plain, "the line")
         return Record(
             predictions=predictions,
-            labelled=None if labelled is None else read_labelled(labelled, len(predictions.predicted)),
-            **plain,
+            labelled=None if labelled is None else LabelledSums.read(labelled, len(predictions.predicted)),
+            **read_fields(plain, FIELDS, "the line"),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(f"must be a check written by this version; found {error}.") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,17 +177,17 @@ def _sync_folder(path: Path) -> None:
 def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ...]]:
     """Return the records, and the numbers of incomplete lines."""
     records, torn = [], []
-    for number, line in enumerate(content.split(b"\n"), 1):
+    for at, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             records.append(read_record(line))
         except InputError as error:
             if not _is_cut_off(line):
-                error.where = f"{path}, line {number}"
+                error.where = f"{path}, line {at}"
                 error.advice = "Choose another file for the history, or remove this line."
                 raise
-            torn.append(number)
+            torn.append(at)
     return tuple(records), tuple(torn)
 
 

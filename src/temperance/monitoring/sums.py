@@ -7,12 +7,14 @@ residuals. Those of a row with probabilities p, predicted class t and label y ar
     class k    1[y = k] - p_k
 
 All lie in [-1, 1] and have mean 0 if the probabilities are right. Everything else is computed from the sums,
-so checks of any size can be added up.
+so checks of any size can be added up. A history keeps them; tables of fields say what a line of it may hold.
+Sums that were changed by hand, or by a disk, are refused. Otherwise they would be counted as evidence.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 from operator import add
@@ -25,16 +27,38 @@ from temperance.calibrators.recording import confidence_and_entropy
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError
 from temperance.formulas.fit_record import Baseline
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import inspector, warn_of_probabilities
-from temperance.monitoring.evidence import log_growth
-from temperance.monitoring.limits import Limits, baseline_of
+from temperance.json_fields import (
+    Check,
+    Field,
+    check_object,
+    count,
+    number,
+    numbers,
+    read_fields,
+    refuse_others,
+)
+from temperance.monitoring.evidence import BETS, log_growth, summed_residuals
+from temperance.monitoring.limits import MAX_GROUPS, Limits, baseline_of
 
 BLOCK_LOGITS = 1 << 18  # at a time: a few arrays of 2 MB in float64
 SLACK = 1e-6  # relative: a value that exceeds a quantile by rounding still counts as tied with it
 MIN_PROBABILITY = 1e-8  # whose logarithm enters the score of the temperature
+MAX_ROWS = 10**15  # of one check: a larger number has lost its last digits
+READING_SLACK = 1e-3  # relative: probabilities of float16 add up to 1 within this
+
+
+_ROWS = count(1, MAX_ROWS)
+
+
+def _sums(rows: int, *shape: int, low: float = 0, high: float = 1) -> Check:
+    """Check sums over rows, of which each adds from `low` to `high`."""
+    least, most = (rows * bound * (1 + READING_SLACK) for bound in (low, high))
+    return numbers(*shape, least=least, most=most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +68,11 @@ class Sums:
     def __add__(self, other: Self) -> Self:
         names = [item.name for item in fields(self)]
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @classmethod
+    def _read(cls, plain: dict[str, Any], table: Sequence[Field], what: str) -> Self:
+        refuse_others([field.name for field in table], plain, what)
+        return cls(**read_fields(plain, table, what, prefix=f"{what}."))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +93,28 @@ class PredictionSums(Sums):
     predicted: Vector
     confidence: Vector
     entropy: Vector
+
+    @classmethod
+    def read(cls, given: Any) -> PredictionSums:
+        """Return the sums of a line of a history; raise if they cannot be counts."""
+        plain = check_object(given, "predictions")
+        rows = _ROWS(plain.get("rows"), "predictions.rows", 0)
+        n_classes, n_quantiles = (
+            len(values) if isinstance(values := plain.get(name), list) else 0
+            for name in ("predicted", "confidence")
+        )
+        table = (
+            Field("rows", _ROWS),
+            Field("predicted", _sums(rows, n_classes)),
+            Field("confidence", _sums(rows, n_quantiles)),
+            Field("entropy", _sums(rows, n_quantiles)),
+        )
+        sums = cls._read(plain, table, "predictions")
+        if sums.predicted.sum() != rows:
+            raise InputError(
+                f"predictions.predicted must add up to {rows} rows; found {sums.predicted.sum():g}"
+            )
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +152,29 @@ class LabelledSums(Sums):
     def accuracy(self) -> float:
         """The share of rows whose predicted class is right."""
         return float(self.residuals[0] + self.confidence) / self.rows
+
+    @classmethod
+    def read(cls, given: Any, n_classes: int) -> LabelledSums:
+        """Return the sums of a line of a history; raise if rows cannot add up to them."""
+        plain = check_object(given, "labelled")
+        rows = _ROWS(plain.get("rows"), "labelled.rows", 0)
+        with_gap, with_beta = 1 + n_classes, 1 + min(n_classes, MAX_GROUPS)
+        # Logarithms of probabilities end at -18.4, those of a bet at log 0.2.
+        table = (
+            Field("rows", _ROWS),
+            Field("confidence", number(0, rows * (1 + READING_SLACK))),
+            Field("probabilities", _sums(rows, n_classes)),
+            Field("labels", _sums(rows, n_classes)),
+            Field("residuals", _sums(rows, with_gap, low=-1)),
+            Field("squares", _sums(rows, with_gap)),
+            Field("capitals", _sums(rows, 2, len(BETS), summed_residuals(with_gap), low=-2, high=2)),
+            Field("score", _sums(rows, with_beta, low=-20, high=20)),
+            Field("information", _sums(rows, with_beta, with_beta, low=-400, high=400)),
+        )
+        sums = cls._read(plain, table, "labelled")
+        if sums.labels.sum() != rows:
+            raise InputError(f"labelled.labels must add up to {rows} rows; found {sums.labels.sum():g}")
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
