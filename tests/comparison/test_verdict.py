@@ -12,7 +12,7 @@ from temperance.comparison.recommendation import Recommendation, recommend
 from temperance.comparison.verdict import give_verdict
 from temperance.data import simulate
 from temperance.metrics import Estimate, Evaluation, ece
-from temperance.metrics.mean_intervals import distances, skewness_of
+from temperance.metrics.intervals import distances, skewness_of
 
 N_ROWS = 900
 NOISE = np.random.default_rng(0).standard_normal(N_ROWS)

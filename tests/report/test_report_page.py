@@ -136,7 +136,7 @@ def test_the_table_shows_the_numbers_of_the_comparison(comparison, html):
         values = [float(v) for v in re.findall(r'data-value="([-0-9.e]+)"', row)]
         scores = result.scores
         assert values[1:7] == [
-            scores[key].value for key in ("nll", "brier", "ece", "smooth_ece", "classwise_ece", "accuracy")
+            scores[key].value for key in ("nll", "brier", "ece", "classwise_ece", "smooth_ece", "accuracy")
         ]
         assert f">{scores['nll'].value:.4f}<" in row
         assert ("recommended" in row) == (name == comparison.recommended)

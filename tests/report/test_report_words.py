@@ -13,7 +13,7 @@ from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line
 from temperance.display.ticks import tick_labels
 from temperance.metrics import Estimate, evaluate
-from temperance.metrics.cox import _words
+from temperance.metrics.calibration_tests import cox_in_words
 from temperance.report.page import render_report
 from temperance.report.svg import draw_svg
 from temperance.report.words import labels_in_words
@@ -35,7 +35,7 @@ def test_a_share_below_one_is_not_shown_as_one():
 
 def test_a_number_that_rounds_to_zero_has_no_sign():
     near_zero = Estimate(-0.001, -0.002, 0.001)
-    assert "-0.00" not in _words(Estimate(1.0, 0.9, 1.1), near_zero, 0.5)
+    assert "-0.00" not in cox_in_words(Estimate(1.0, 0.9, 1.1), near_zero, 0.5)
 
 
 def diagram_of(counts):

@@ -38,10 +38,9 @@ from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
 from temperance.inputs.frames import check_column_names, column_names
 from temperance.inputs.validation import check_number, warn_of_probabilities
-from temperance.metrics.evaluation import Scorer
-from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
+from temperance.metrics.bootstrap import DRAWS
+from temperance.metrics.evaluation import MetricFunction, Metrics, Scorer, add_metrics, named_metrics
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.resamples import DRAWS
 from temperance.progress import Progress, Report, reporting
 
 __all__ = [
@@ -203,7 +202,7 @@ class _Evaluation:
     masked: bool
     random_state: int
     scorer: Scorer
-    metrics: Mapping[str, Metric]
+    metrics: Mapping[str, MetricFunction]
     metric_intervals: bool
 
     @cached_property
@@ -262,7 +261,7 @@ class _Evaluation:
         scores = self.scorer.evaluate(check_rows(probs, labels, weights))
         # Added metrics may keep what they are given, and the buffer is used again.
         kept = probs.copy() if self.metrics else probs
-        scores = with_metrics(scores, self.metrics, kept, labels, self.random_state, self.metric_intervals)
+        scores = add_metrics(scores, self.metrics, kept, labels, self.random_state, self.metric_intervals)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same
         # number.

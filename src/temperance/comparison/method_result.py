@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate, Evaluation, Reliability
-from temperance.metrics.diagram import binned
-from temperance.metrics.mean_intervals import distances, skewness_of
+from temperance.metrics.bins import binned
+from temperance.metrics.intervals import distances, skewness_of
 
 MAX_CLASSES = 10  # whose reliability is kept: a page has room for a few
 MIN_ROWS = 30  # of a class: a diagram of fewer rows is mostly noise
@@ -137,6 +137,6 @@ def class_reliability(probs: Vector, rows: LabelledRows, bins: int) -> dict[int,
     shown = [1] if n_classes == 2 else sorted(int(k) for k in most if counts[k] >= MIN_ROWS)
     bins = min(bins, MAX_BINS)
     return {
-        column: binned(probs[:, column], (rows.labels == column).astype(np.float64), weights, bins, "width")
+        column: binned(probs[:, column], (rows.labels == column).astype(np.float64), weights, bins)
         for column in shown
     }

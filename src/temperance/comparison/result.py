@@ -121,8 +121,10 @@ class Comparison:
             f"{base.n_rows} rows, {base.n_classes} classes, {base.bins} bins, scores from {self.evaluated_on}"
         )
         width = max(9, *(len(name) + 2 for name in (*self.results, *self.failures)))
-        widths = [9, 19, 9, 8, 9, 8, *(max(9, 2 + len(name)) for name in self.outside_metrics)]
-        rows = [["method", *self.shown(UNCALIBRATED)]]
+        headings = list(self.shown(UNCALIBRATED))
+        of_unit = {"interval": 19, "%": 8, "s": 8}
+        widths = [max(of_unit.get(heading.split()[-1], 9), 2 + len(heading)) for heading in headings]
+        rows = [["method", *headings]]
         rows += [[key + "*" * (key == self.recommended), *self.shown(key).values()] for key in self.results]
         head, *lines = [name.ljust(width) + "".join(map(str.rjust, cells, widths)) for name, *cells in rows]
         lines += [_wrapped(f"{name:<{width}}failed: {why}", width) for name, why in self.failures.items()]
@@ -134,16 +136,15 @@ class Comparison:
     def shown(self, name: str) -> dict[str, str]:
         """Return the numbers of a method as a table shows them, by their headings."""
         scores = self.results[name].scores
-        nll = scores["nll"]
-        return {
-            "NLL": f"{nll.value:.4f}",
-            f"{100 * scores.confidence:g} % interval": f"{nll.low:.4f} .. {nll.high:.4f}",
-            "Brier": f"{scores['brier'].value:.4f}",
-            "ECE %": f"{100 * scores['ece'].value:.2f}",
-            "smECE %": f"{100 * scores['smooth_ece'].value:.2f}",
-            "fit s": f"{self.results[name].seconds:.2f}",
-            **{metric: f"{scores[metric].value:.4g}" for metric in self.outside_metrics},
-        }
+        cells = {}
+        for key, metric in METRICS.items():
+            if metric.tables == "all":
+                cells[metric.heading(short=True)] = metric.shown(scores[key].value)
+            if key == "nll":  # by which methods are ranked
+                ends = f"{metric.shown(scores[key].low)} .. {metric.shown(scores[key].high)}"
+                cells[f"{100 * scores.confidence:g} % interval"] = ends
+        cells["fit s"] = f"{self.results[name].seconds:.2f}"
+        return cells | {metric: f"{scores[metric].value:.4g}" for metric in self.outside_metrics}
 
     def _repr_html_(self) -> str:
         return loaders.load("comparison html")(self)

@@ -25,7 +25,7 @@ from temperance.calibrators import UNCALIBRATED
 from temperance.comparison.method_result import Difference, MethodResult
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate
-from temperance.metrics.bins import assign, bin_edges
+from temperance.metrics.bins import assign_bins, equal_width_edges
 
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation
@@ -290,7 +290,7 @@ def _outcome(gain: Difference, confidence: float, recommended: str) -> Outcome:
 def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
     """Return one number for each row, whose mean is the calibration error in bins of equal width."""
     residual = result.correct - result.confidence
-    index = assign(result.confidence, bin_edges(result.confidence, share, bins, "width"))
+    index = assign_bins(result.confidence, equal_width_edges(bins, result.confidence.dtype))
     sums = np.bincount(index, residual * share, bins)
     gaps: Vector = np.sign(sums)[index] * residual
     return gaps

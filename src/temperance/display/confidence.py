@@ -18,8 +18,8 @@ from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule,
 from temperance.display.limits import highest_near
 from temperance.display.methods import before_and_after, focused, weights_of
 from temperance.display.ticks import tick_labels
-from temperance.metrics.bins import assign, check_bins
-from temperance.metrics.diagram import wilson_interval
+from temperance.metrics.bins import assign_bins, check_bins, equal_width_edges
+from temperance.metrics.intervals import wilson_interval
 from temperance.metrics.predictions import check_rows
 
 _LEVEL = 0.95  # of the intervals
@@ -87,12 +87,12 @@ class ConfidenceDisplay(Display):
     @classmethod
     def _of(cls, rows: dict[str, tuple[NDArray[Any], Vector]], weight: Vector, bins: int) -> Self:
         """Bin the confidence of each row, and whether it is right, by name."""
-        edges, share = np.arange(check_bins(bins) + 1) / bins, weight / weight.sum()
+        edges: Vector = equal_width_edges(check_bins(bins)).astype(np.float64)
+        share = weight / weight.sum()
         right, wrong = dict[str, Vector](), dict[str, Vector]()
         mean, accuracies = dict[str, float](), dict[str, float]()
         for name, (confidence, correct) in rows.items():
-            # Edges are compared in the type of the confidences, see `metrics.bins`.
-            index = assign(confidence, edges.astype(confidence.dtype))
+            index = assign_bins(confidence, equal_width_edges(bins, confidence.dtype))
             right[name] = _sums(index, share * correct, bins)
             wrong[name] = _sums(index, share * (1 - correct), bins)
             mean[name], accuracies[name] = float(share @ confidence), float(share @ correct)

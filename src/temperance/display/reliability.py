@@ -15,8 +15,7 @@ from temperance.display.base import Display
 from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Intervals, Line, Mark
 from temperance.display.methods import before_and_after, weights_of
 from temperance.metrics import Reliability, reliability
-from temperance.metrics.bins import check_bins
-from temperance.metrics.diagram import binned
+from temperance.metrics.bins import binned, check_bins
 from temperance.metrics.predictions import check_fraction
 
 FEWEST_IN_BIN = 5  # rows: the share of fewer is mostly 0 or 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from temperance.calibrators.external_methods import Methods
 from temperance.inputs.validation import InputError, check_number
-from temperance.metrics.outside import Metrics, named_metrics
+from temperance.metrics.evaluation import Metrics, named_metrics
 from temperance.study.cluster import check_scheduler, run_on_cluster
 from temperance.study.methods import study_methods
 from temperance.study.paper import DRAWS, SIZES

@@ -1,4 +1,7 @@
-"""Intervals of means, from the variance and the skewness of their rows.
+"""An estimate with its interval; intervals of proportions and means.
+
+The interval of a proportion is that of Wilson (1927). That of a mean comes from the variance and the skewness
+of its rows.
 
 Row i moves an estimate by u_i: with shares v of the weights, a mean m of x by u_i = v_i (x_i - m). Then
 
@@ -21,20 +24,45 @@ References
 .. [1] Hall (1992). On the removal of skewness by transformation.
    doi:10.1111/j.2517-6161.1992.tb01876.x
 .. [2] Garwood (1936). Fiducial limits for the Poisson distribution. doi:10.1093/biomet/28.3-4.437
+.. [3] Wilson (1927). Probable inference, the law of succession, and statistical inference.
+   doi:10.1080/01621459.1927.10502953
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from temperance.core.arrays import Vector
-from temperance.metrics.diagram import wilson_interval
-from temperance.metrics.estimates import Estimate
 
 _SYMMETRIC = 1e-6  # a skewness below this changes no end by a millionth of its distance
 _SLIGHT = 0.1  # below this the transformation is nearer than the exact interval of a count
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A metric's value on the rows given, with the ends of its interval.
+
+    Attributes
+    ----------
+    value : float
+        Value on all rows.
+    low, high : float
+        Ends of the interval.
+
+    Examples
+    --------
+    >>> from temperance.metrics import evaluate
+    >>> nll = evaluate([[0.9, 0.1], [0.2, 0.8]] * 20, [0, 1] * 20, draws=20)["nll"]
+    >>> nll.low <= nll.value <= nll.high
+    True
+    """
+
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -105,6 +133,16 @@ def mean_interval(
     mean, share = float(weight @ bounded) / total, weight / total
     found = SamplingError.of(share * (bounded - mean), share).interval(mean, confidence, low, high)
     return found if finite.all() else Estimate(np.inf, found.low, np.inf)
+
+
+def wilson_interval(rate: Vector, count: Vector, level: float) -> tuple[Vector, Vector]:
+    """Return the ends of the Wilson score interval of a proportion."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share = z**2 / np.where(count > 0, count, np.nan)
+    centre = rate + share / 2
+    # With fractional weights, a rate of 1 may be rounded to 1 + 1e-16.
+    spread = z * np.sqrt((np.maximum(rate * (1 - rate), 0) + share / 4) * share / z**2)
+    return np.maximum((centre - spread) / (1 + share), 0), np.minimum((centre + spread) / (1 + share), 1)
 
 
 def proportion_interval(values: Vector, weight: Vector, confidence: float) -> Estimate:
