@@ -1,7 +1,7 @@
 """JSON objects with checked fields: what a file of this package may hold, one record for each field.
 
 A table of `Field`s describes an object: the calibrator file (`calibrator_file.fields`), the file of a prior
-(`population`) and a line of a history of checks (`monitoring.record_reading`) each have theirs. Every field
+(`population`) and a line of a history of checks (`monitoring.history`) each have theirs. Every field
 is checked before it is used. Errors name the field; `reading_errors` adds what the file should be.
 """
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from temperance import InputError, make_calibrator, monitoring
-from temperance.monitoring.history import open_history
-from temperance.monitoring.record import OPENING, read_record, write_record
+from temperance.monitoring.history import OPENING, open_history, read_record, write_record
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from temperance import compare
 from temperance.comparison import LearningCurve
-from temperance.comparison.decisions import accuracy_in_words, percent
+from temperance.comparison.verdict import accuracy_in_words, percent
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line

@@ -76,7 +76,7 @@ class Method:
     options : mapping
         Options of the class that the key fixes.
     in_comparison, in_study : bool
-        Whether `compare` and the study use it where no methods are named.
+        Whether `compare` uses it with methods="all", and the study where no methods are named.
     formula_class : class or str
         The formula of a method that can be saved, or its place in `formulas`.
 

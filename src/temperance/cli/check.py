@@ -87,8 +87,8 @@ def check(
 
     Labels are used if ROWS has them.
     """
-    from temperance import monitoring
     from temperance.calibrator_file.reading import load
+    from temperance.monitoring.checks import check_labelled
 
     fitted = load(calibrator)
     _check_outputs(history, report, [calibrator, rows, row_options.labels], force)
@@ -97,9 +97,9 @@ def check(
         warnings.simplefilter("always")
         progress("", 0.1)
         options: dict[str, Any] = {"history": history, "tolerance": tolerance, "alpha": alpha}
-        logits = opened.logits()
+        logits, columns = opened.logits(), opened.labels  # indices, even if class names are whole numbers
         with opened.stored.naming_file():
-            found = monitoring.check(fitted, logits, opened.labels, name=rows.name, **options)
+            found = check_labelled(fitted.model_, logits, columns, None, name=rows.name, **options)
     if report is not None:
         from temperance.report.history import write_history
 

@@ -33,7 +33,7 @@ Examples:
 @click.command(epilog=EXAMPLES, short_help="Recommend a method, and write a report.")
 @click.argument("val", type=inputs.FILE)
 @click.argument("test", type=inputs.FILE, required=False)
-@inputs.method_names_option("all")
+@inputs.method_names_option("ts,bayes,bayes-bias")
 @click.option("--report", type=inputs.FILE, help="Write the whole comparison as one HTML page.")
 @inputs.bins_option
 @click.option("--folds", type=click.IntRange(min=2), default=5, help="Without a test file.")
@@ -65,9 +65,10 @@ def compare(
     force: bool,
     output: Output,
 ) -> None:
-    """Fit every method to VAL, evaluate each on TEST, and recommend one.
+    """Fit methods to VAL, evaluate each on TEST, and recommend one.
 
-    Without TEST, methods are evaluated by cross-validation on VAL.
+    Without TEST, methods are evaluated by cross-validation on VAL. With -m all, all methods are tried, but
+    only the default ones can be recommended.
     """
     from temperance import comparison
     from temperance.data import parts
@@ -83,12 +84,12 @@ def compare(
         matching.check_same_kind(opened, files["validation"])
         files["test"] = _with_floor_of(files["validation"], opened, output)
     settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
-    settings["classes"] = _class_names(files)
+    names = _class_names(files)
     val_rows = _checked(files["validation"])
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
     with output.telling_warnings(), output.progress("Comparing") as progress:
         result = comparison.compare(*val_rows, *test_rows, methods, progress=progress, **settings)
-    result = _with_source(result, files["validation"], raised_floor(files.values()))
+    result = _with_source(result, files["validation"], raised_floor(files.values()), names)
     sources = sources_of(files) if report is not None or output.as_json else []
     for file in files.values():
         matching.say_columns(output, file)
@@ -101,16 +102,18 @@ def compare(
     show_comparison(output, result, report, about, force=force, columns=columns)
 
 
-def _with_source(comparison: Comparison, val: RowFile, floor: float | None) -> Comparison:
-    """Return the comparison with what only the files tell: whether they hold probabilities, and the floor."""
+def _with_source(
+    comparison: Comparison, val: RowFile, floor: float | None, names: tuple[str, ...] | None
+) -> Comparison:
+    """Return the comparison with what only the files tell: kind of numbers, floor and class names."""
     from temperance.calibrators import Calibrator
     from temperance.calibrators.recording import record_source
 
     for result in comparison.results.values():
         if isinstance(result.calibrator, Calibrator):
             model = result.calibrator.model_
-            result.calibrator.model_ = record_source(model, source_of(val), model.record.class_names)
-    return replace(comparison, floor=floor)
+            result.calibrator.model_ = record_source(model, source_of(val), names)
+    return replace(comparison, floor=floor, class_names=names)
 
 
 def _title(files: dict[str, RowFile]) -> str:
@@ -155,17 +158,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
     logits = file.logits()
     with file.stored.naming_file():
         LabelledRows.open(logits, file.labels).has_masks()
-    return logits, _labels(file)
-
-
-def _labels(file: RowFile) -> Any:
-    """Return the labels; as text if numbers could be class names or column indices."""
-    from temperance.inputs.labels import whole_numbers
-
-    names = file.class_names
-    if names is None or whole_numbers(names) is None or file.labels is None:
-        return file.labels
-    return [names[label] for label in file.labels]
+    return logits, file.labels  # column indices, whatever the names of the classes
 
 
 def sources_of(files: dict[str, RowFile]) -> list[Source]:

@@ -47,7 +47,7 @@ def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
     with output.progress("Comparing") as progress:
         result = comparison.compare(
             task.val_logits, task.val_labels, task.test_logits, task.test_labels,
-            classes=task.class_names, random_state=seed, progress=progress,
+            "all", classes=task.class_names, random_state=seed, progress=progress,
         )  # fmt: skip
     show_comparison(output, result, path, _about_the_task(), force=force)
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from temperance import loaders
 from temperance.calibrators import UNCALIBRATED, Method
-from temperance.comparison.decisions import accuracy_in_words, share_in_words
+from temperance.comparison.learning_curve import learning_curve
 from temperance.comparison.method_result import MethodResult
 from temperance.comparison.recommendation import Recommendation
 from temperance.comparison.rows import LabelledRows
-from temperance.comparison.verdict import Verdict, give_verdict
+from temperance.comparison.verdict import Verdict, accuracy_in_words, give_verdict, share_in_words
 from temperance.files import check_writable
 from temperance.metrics import METRICS
 from temperance.progress import Progress
@@ -31,7 +31,7 @@ class Comparison:
         The classifier itself, "none", and each method.
     recommendation : Recommendation
         Which method to use, and why.
-    judged_on : str
+    evaluated_on : str
         The test set or cross-validation, in words.
     fitted, judged : LabelledRows
         The rows, by reference; without a test set they are the same.
@@ -52,7 +52,7 @@ class Comparison:
     >>> from temperance.data import simulate
     >>> task = simulate(n_rows=400, n_classes=3)
     >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
-    >>> comparison.recommended, comparison.judged_on
+    >>> comparison.recommended, comparison.evaluated_on
     ('ts', '2-fold cross-validation')
     >>> bool(comparison.verdict.nll_gain.low > 0)
     True
@@ -60,13 +60,12 @@ class Comparison:
 
     results: dict[str, MethodResult]
     recommendation: Recommendation
-    judged_on: str
+    evaluated_on: str
     fitted: LabelledRows
     judged: LabelledRows
     settings: dict[str, Any]
     methods: Mapping[str, Method] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Why methods are missing from the results, by name."""
     class_names: tuple[str, ...] | None = None
     floor: float | None = None
 
@@ -119,7 +118,7 @@ class Comparison:
     def __str__(self) -> str:
         base = self.results[UNCALIBRATED].scores
         title = (
-            f"{base.n_rows} rows, {base.n_classes} classes, {base.bins} bins, scores from {self.judged_on}"
+            f"{base.n_rows} rows, {base.n_classes} classes, {base.bins} bins, scores from {self.evaluated_on}"
         )
         width = max(9, *(len(name) + 2 for name in (*self.results, *self.failures)))
         headings = list(self.shown(UNCALIBRATED))
@@ -163,8 +162,6 @@ class Comparison:
         Name the model and the data in the title, since the comparison does not know them; `progress` is as
         for `compare`.
         """
-        from temperance.comparison.learning_curve import learning_curve  # which imports this module
-
         check_writable(path, overwrite=overwrite)  # before the fits of the curve
         curve = learning_curve(self, random_state=self.settings["random_state"], progress=progress)
         loaders.load("report")(self, path, curve, overwrite=overwrite, title=title)
@@ -186,7 +183,7 @@ class Comparison:
             "rows_fitted": len(self.fitted),
             "rows_judged": first.n_rows,
             "classes": first.n_classes,
-            "judged_on": self.judged_on,
+            "judged_on": self.evaluated_on,
             "bins": first.bins,
             "confidence": first.confidence,
             "recommended": self.recommended,

@@ -10,7 +10,7 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
-from temperance.comparison.class_reliability import LEAST_ROWS
+from temperance.comparison.method_result import MIN_ROWS
 from temperance.display.base import Display
 from temperance.display.chart import SMALL, Axis, Chart, Line, Mark
 from temperance.display.labels import shorten
@@ -61,7 +61,7 @@ class ClassReliabilityDisplay(Display):
         kept = [*comparison.results[UNCALIBRATED].class_reliability]
         if not kept:
             raise InputError(
-                f"a class must have {LEAST_ROWS} test rows for its diagram; found none. Pass more test rows."
+                f"a class must have {MIN_ROWS} test rows for its diagram; found none. Pass more test rows."
             )
         if column is None:
             column = kept[0]

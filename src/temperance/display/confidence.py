@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import method_style
 from temperance.comparison import Comparison
-from temperance.comparison.decisions import percent
+from temperance.comparison.verdict import percent
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
 from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temperance.monitoring.advice import ADAPT, KEEP, LABEL
-from temperance.monitoring.change import Change, ClassChange
+from temperance.monitoring.change import ADAPT, KEEP, LABEL, Change, ClassChange
 from temperance.monitoring.shift import ShiftTest
 
 if TYPE_CHECKING:
-    from temperance.monitoring.result import Check
+    from temperance.monitoring.checks import Check
 
 CANNOT_TELL = "A change in accuracy cannot be seen without labels."
 CHANGED = {
@@ -21,8 +20,8 @@ CHANGED = {
     "unclear": "it is wrong beyond the tolerance, and the rows do not show yet how",
     "class frequencies": "the class frequencies have changed",
 }
-LARGEST_E = 1e6  # larger e-values are not written as numbers
-LARGEST_FACTOR = 1.35  # larger factors of the logits are not written as numbers
+MAX_E = 1e6  # larger e-values are not written as numbers
+MAX_FACTOR = 1.35  # larger factors of the logits are not written as numbers
 
 
 def sentences(check: Check) -> list[str]:
@@ -37,8 +36,8 @@ def points(share: float) -> str:
 
 def e_value(log_e: float) -> str:
     """Return an e-value as a number, or that it is very large."""
-    if log_e > np.log(LARGEST_E):
-        return f"over {LARGEST_E:,.0f}"
+    if log_e > np.log(MAX_E):
+        return f"over {MAX_E:,.0f}"
     value = float(np.exp(log_e))
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
@@ -123,7 +122,7 @@ def _confidence(change: Change) -> Iterator[str]:
         how = "overconfident" if change.log_temperature > 0 else "underconfident"
         factor = float(np.exp(abs(change.log_temperature)))
         what = "dividing" if change.log_temperature > 0 else "multiplying"
-        if factor > LARGEST_FACTOR:  # one step of Fisher scoring overstates a large change
+        if factor > MAX_FACTOR:  # one step of Fisher scoring overstates a large change
             yield f"It is {how}."
             return
         yield (

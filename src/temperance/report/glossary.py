@@ -14,8 +14,8 @@ _MEANINGS = {
     "confidence": "the probability of the predicted class",
     "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
     "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",
-    "one standard error": "of the mean difference of two methods over the same rows. Within it, a simpler "
-    "method is preferred, and one that keeps every decision",
+    "standard error": "of the mean difference of two methods over the same rows",
+    "gain that matters": "an NLL lower by at least 1 % and two standard errors; 2 % if decisions change",
     "decision": "the class with the highest probability",
 }
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from temperance.files import check_writable, write_atomically
 from temperance.monitoring import Check
-from temperance.monitoring.record import Record
+from temperance.monitoring.history import Record
 from temperance.monitoring.words import e_value, points
 from temperance.report.document import html_document
 from temperance.report.figures import figure

@@ -9,7 +9,7 @@ from temperance.core.arrays import Indices, Vector
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule
 from temperance.monitoring import Check
 from temperance.monitoring.change import gap_interval
-from temperance.monitoring.residuals import LabelledSums
+from temperance.monitoring.sums import LabelledSums
 from temperance.monitoring.words import e_value, points
 
 HIGH, LOW = 1e9, 1e-6  # of e-values in the figure

@@ -40,7 +40,7 @@ def _about(comparison: Comparison) -> str:
     first = comparison.results[UNCALIBRATED].scores
     return (
         f"{first.n_rows} rows, {first.n_classes} classes, {first.bins} bins, scores from "
-        f"{comparison.judged_on}. Below a value: its {100 * first.confidence:g} % interval."
+        f"{comparison.evaluated_on}. Below a value: its {100 * first.confidence:g} % interval."
     )
 
 

@@ -112,7 +112,7 @@ def _about(comparison: Comparison) -> Markup:
     n_fitted, n_judged = len(comparison.fitted), len(comparison.judged)
     rows = f"{n_fitted} rows to fit, {n_judged} to judge"
     if comparison.judged is comparison.fitted:
-        rows = f"{n_fitted} rows, {comparison.judged_on}"
+        rows = f"{n_fitted} rows, {comparison.evaluated_on}"
     n_classes = comparison.results[UNCALIBRATED].scores.n_classes
     day, _, _ = utc_now().partition("T")
     made = element("time", day), f", temperance {temperance.__version__}."

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from temperance.calibrators import method_style
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
-from temperance.comparison.class_reliability import LEAST_ROWS, MOST_CLASSES
+from temperance.comparison.method_result import MAX_CLASSES, MIN_ROWS
 from temperance.display.reliability import FEWEST_IN_BIN
 from temperance.report import figures
 from temperance.report.calibration_tests import calibration_tests
@@ -92,16 +92,14 @@ def _class_reliability(displays: ReportDisplays) -> tuple[str, Markup]:
     """Return the diagrams of single classes; of two classes, that of the positive one."""
     shown, title = displays.class_reliability, "Reliability by class"
     if not shown:
-        few = f"No class has at least {LEAST_ROWS} test rows: too few for a diagram."
+        few = f"No class has at least {MIN_ROWS} test rows: too few for a diagram."
         return title, element("p", few)
     intro = "Among rows with a given probability of a class, how many are of that class?"
     if displays.n_classes == 2:
         title = f"Reliability of class {shown[0].name}"
     elif len(shown) < displays.n_classes:
         why = (
-            "have the most test rows"
-            if len(shown) == MOST_CLASSES
-            else f"have at least {LEAST_ROWS} test rows"
+            "have the most test rows" if len(shown) == MAX_CLASSES else f"have at least {MIN_ROWS} test rows"
         )
         intro += f" Of {displays.n_classes} classes, these {len(shown)} {why}."
     intro += f" Bins of fewer than {FEWEST_IN_BIN} rows are left out."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from temperance.comparison import Outcome, Verdict
-from temperance.comparison.decisions import percent
+from temperance.comparison.verdict import percent
 from temperance.metrics import Estimate
 from temperance.report.markup import element, table, unbroken
 
@@ -38,8 +38,8 @@ def key_numbers(verdict: Verdict) -> Markup:
     """Return the numbers behind the verdict: before, after, and the difference with its interval."""
     before, after = verdict.before, verdict.after
     rows = [
-        ["mean confidence", percent(before.said), percent(after.said), ""],
-        ["accuracy", percent(before.right), percent(after.right), ""],
+        ["mean confidence", percent(before.confidence), percent(after.confidence), ""],
+        ["accuracy", percent(before.accuracy), percent(after.accuracy), ""],
         ["NLL", f"{verdict.nll_before:.4f}", f"{verdict.nll_after:.4f}", _lower(verdict.nll_gain)],
         [
             "ECE",
