@@ -13,8 +13,7 @@ import pytest
 from temperance import monitoring
 from temperance.data import simulate
 from temperance.display.chart import Intervals
-from temperance.report.history import render_history, write_history
-from temperance.report.history_charts import _dates, gap_chart
+from temperance.report.history import _dates, gap_chart, render_history, write_history
 
 ROOT = Path(__file__).resolve().parents[2]
 

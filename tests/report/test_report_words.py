@@ -15,8 +15,8 @@ from temperance.display.ticks import tick_labels
 from temperance.metrics import Estimate, evaluate
 from temperance.metrics.cox import _words
 from temperance.report.page import render_report
+from temperance.report.sections import labels_in_words
 from temperance.report.svg import draw_svg
-from temperance.report.words import labels_in_words
 
 
 @pytest.fixture(scope="module")
