@@ -13,8 +13,8 @@ from temperance.display import (
     LearningCurveDisplay,
     TemperatureDisplay,
 )
+from temperance.display.base import focused
 from temperance.display.chart import Dots, Intervals, Line, Text
-from temperance.display.methods import focused
 
 
 def test_without_a_focus_or_with_none_in_it_all_methods_count():

@@ -13,8 +13,6 @@ from matplotlib.axes import Axes
 from temperance import CALIBRATORS
 from temperance.calibrators import method_style
 from temperance.display import (
-    COLOURS,
-    MARKERS,
     ClassTemperatureDisplay,
     ConfidenceDisplay,
     DifferencesDisplay,
@@ -23,8 +21,6 @@ from temperance.display import (
     ReliabilityDisplay,
     ScoresDisplay,
     TemperatureDisplay,
-    colour_of,
-    marker_of,
 )
 from temperance.display.axes import draw_chart
 from temperance.display.chart import Axis, Chart, Line
@@ -158,17 +154,13 @@ def luminance(colour):
 @pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize("name", ["none", *CALIBRATORS, "mine", "yours", "classifier", "other", "a"])
 def test_every_colour_is_visible_on_a_light_and_a_dark_background(name, ground):
-    dark, light = sorted([luminance(colour_of(name)), luminance(ground)])
+    dark, light = sorted([luminance(method_style(name).colour), luminance(ground)])
     assert (light + 0.05) / (dark + 0.05) >= 3
 
 
 def test_every_method_has_its_own_colour_and_marker():
-    assert set(COLOURS) == set(MARKERS) == {"none", *CALIBRATORS}
-    assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(COLOURS)
-    for name in COLOURS:
-        assert (colour_of(name), marker_of(name)) == (COLOURS[name], MARKERS[name])
-    assert colour_of("mine") not in COLOURS.values()
-    assert marker_of("mine") not in MARKERS.values()
+    styles = [method_style(name) for name in ("none", *CALIBRATORS, "mine")]
+    assert len({style.colour for style in styles}) == len({style.marker for style in styles}) == len(styles)
 
 
 def lightness_and_hue(colour):
@@ -181,7 +173,8 @@ def lightness_and_hue(colour):
 
 
 def test_no_two_methods_have_colours_that_look_alike():
-    places = {name: lightness_and_hue(colour) for name, colour in COLOURS.items()}
+    colours = {name: method_style(name).colour for name in ("none", *CALIBRATORS)}
+    places = {name: lightness_and_hue(colour) for name, colour in colours.items()}
     near = [
         (one, two)
         for one, two in combinations(places, 2)
@@ -201,6 +194,6 @@ def test_a_variant_has_another_line_style_than_its_method():
 
 
 def test_other_names_have_all_of_the_other_colours_and_always_the_same():
-    others = {(colour_of(f"name {i}"), marker_of(f"name {i}")) for i in range(50)}
-    assert len(others) == 3
-    assert colour_of("mine") == "#16868f"
+    others = [method_style(f"name {i}") for i in range(50)]
+    assert len({(style.colour, style.marker) for style in others}) == 3
+    assert method_style("mine").colour == "#16868f"

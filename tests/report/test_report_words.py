@@ -10,8 +10,7 @@ from temperance.comparison import LearningCurve
 from temperance.comparison.decisions import accuracy_in_words, percent
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
-from temperance.display.chart import Axis, Chart, Dots, Intervals, Line
-from temperance.display.ticks import tick_labels
+from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, tick_labels
 from temperance.metrics import Estimate, evaluate
 from temperance.metrics.cox import _words
 from temperance.report.page import render_report

@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike
 from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Indices, Vector
-from temperance.display import optima
-from temperance.display.best_temperatures import BestTemperatures
+from temperance.display import best_temperatures as optima
+from temperance.display.base import focused, temperature_calibrators, with_temperature
 from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, Text
 from temperance.display.labels import shorten
 from temperance.display.map import has_map
-from temperance.display.methods import focused, temperature_calibrators, with_temperature
 from temperance.metrics.predictions import check_fraction, check_integer
 
 AXIS_SIGNS = 72  # letters that fit below the axis; tooltips and tables have the full names
@@ -31,7 +30,7 @@ _GROUP = ("class", "classes")
 
 
 @dataclass(frozen=True, eq=False)
-class ClassTemperatureDisplay(BestTemperatures):
+class ClassTemperatureDisplay(optima.BestTemperatures):
     """T by true class: the best single temperature of its rows, and the mean T of each method.
 
     Attributes
@@ -169,7 +168,7 @@ class ClassTemperatureDisplay(BestTemperatures):
         marks += [drawn._means(name, at + asides.get(name, 0.0), flat) for name in drawn.mean]
         temperature, classes = Axis("temperature T", limits, log=True), drawn._class_axis(flat)
         if not len(at):
-            found = "identified best temperature" if len(self.classes) else f"{optima.LEAST_ROWS} rows"
+            found = "identified best temperature" if len(self.classes) else f"{optima.MIN_ROWS} rows"
             place = (self.single, 0.5) if flat else (0.4, self.single)
             marks.append(Text(*place, f"no class has {'an ' if len(self.classes) else ''}{found}"))
         x, y = (temperature, classes) if flat else (classes, temperature)
@@ -231,7 +230,7 @@ class ClassTemperatureDisplay(BestTemperatures):
 
     def _other_classes(self) -> str:
         """Return a sentence about the classes that are left out, if there are any."""
-        shown, least = len(self.classes), optima.LEAST_ROWS
+        shown, least = len(self.classes), optima.MIN_ROWS
         if shown == self.n_classes:
             return ""
         words = f" {shown} of {self.n_classes} classes {'is' if shown == 1 else 'are'} shown"
@@ -258,7 +257,7 @@ def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indi
     order = index[np.argsort(labels[index], kind="stable")]
     ends = np.bincount(labels[index], minlength=n_classes).cumsum()
     groups = np.split(order, ends[:-1])
-    return {k: group for k, group in enumerate(groups) if len(group) >= optima.LEAST_ROWS}
+    return {k: group for k, group in enumerate(groups) if len(group) >= optima.MIN_ROWS}
 
 
 def _means(

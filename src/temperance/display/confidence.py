@@ -13,11 +13,9 @@ from temperance.calibrators import method_style
 from temperance.comparison import Comparison
 from temperance.comparison.decisions import percent
 from temperance.core.arrays import Vector
-from temperance.display.base import Display
-from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers
+from temperance.display.base import Display, before_and_after, focused, weights_of
+from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers, tick_labels
 from temperance.display.limits import highest_near
-from temperance.display.methods import before_and_after, focused, weights_of
-from temperance.display.ticks import tick_labels
 from temperance.metrics.bins import assign, check_bins
 from temperance.metrics.diagram import wilson_interval
 from temperance.metrics.predictions import check_rows

@@ -11,9 +11,8 @@ import numpy as np
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import LearningCurve
 from temperance.core.arrays import Vector
-from temperance.display.base import Display
+from temperance.display.base import Display, chosen, focused
 from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text
-from temperance.display.methods import chosen, focused
 
 _USUAL_RANGE = 3.0  # times the distance from the lowest mean to the median: higher values are left out
 _BAND_ROOM = 1.0  # times the range of the means, for bands below and above them

@@ -15,10 +15,9 @@ import numpy as np
 from temperance.calibrators import Calibrator, method_style
 from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
-from temperance.display.base import Display
+from temperance.display.base import Display, chosen
 from temperance.display.chart import Axis, Band, Chart, Dots, Line, Mark
 from temperance.display.labels import written
-from temperance.display.methods import chosen
 from temperance.inputs.validation import InputError
 
 _SMALLEST = 1e-6  # probability before the map

@@ -18,12 +18,11 @@ from temperance.calibrators import Calibrator, TemperatureCalibrator, method_sty
 from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Vector
-from temperance.display import optima
-from temperance.display.best_temperatures import BestTemperatures
+from temperance.display import best_temperatures as optima
+from temperance.display.base import focused, temperature_calibrators, with_temperature
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark
 from temperance.display.limits import hold_most, outside
 from temperance.display.map import has_map
-from temperance.display.methods import focused, temperature_calibrators, with_temperature
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
 
@@ -33,7 +32,7 @@ _RARE = 0.01  # of the dots may lie outside the axes
 
 
 @dataclass(frozen=True, eq=False)
-class TemperatureDisplay(BestTemperatures):
+class TemperatureDisplay(optima.BestTemperatures):
     """T against log entropy: of some rows by each method, and the best of each bin of all rows.
 
     Attributes
@@ -212,7 +211,7 @@ def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     A very confident classifier has many rows at the floor: they are one bin, not several at the same place.
     """
     ascending = entropy[order]
-    parts = max(1, min(bins, len(order) // optima.LEAST_ROWS))
+    parts = max(1, min(bins, len(order) // optima.MIN_ROWS))
     cuts = np.arange(1, parts) * len(order) // parts
     moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
     return np.split(order, moved[moved > 0])
@@ -223,7 +222,7 @@ def _equal_steps(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     ascending = entropy[order]
     steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
     parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
-    return [part for part in parts if len(part) >= optima.LEAST_ROWS]
+    return [part for part in parts if len(part) >= optima.MIN_ROWS]
 
 
 def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> float:

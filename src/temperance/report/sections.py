@@ -23,7 +23,7 @@ from temperance.comparison.class_reliability import LEAST_ROWS, MOST_CLASSES
 from temperance.comparison.decisions import percent
 from temperance.display.labels import written
 from temperance.display.map import has_map
-from temperance.display.reliability import FEWEST_IN_BIN
+from temperance.display.reliability import MIN_BIN_ROWS
 from temperance.report.glossary import glossary
 from temperance.report.markup import element, joined, table, unbroken
 from temperance.report.methods_table import methods_table
@@ -256,7 +256,7 @@ def _class_reliability(report: Report) -> Section:
             else f"have at least {LEAST_ROWS} test rows"
         )
         intro += f" Of {n_classes} classes, these {len(shown)} {why}."
-    intro += f" Bins of fewer than {FEWEST_IN_BIN} rows are left out."
+    intro += f" Bins of fewer than {MIN_BIN_ROWS} rows are left out."
     panels = [figure(f"class-{one.column}", one.chart()) for one in shown]
     return title, element("p", intro) + element("div", *panels, class_="panels many")
 
