@@ -14,7 +14,7 @@ from temperance.display import (
     TemperatureDisplay,
 )
 from temperance.display.chart import Band, Text
-from temperance.display.limits import hold_most, outside
+from temperance.display.limits import MARGIN, outside, robust_limits
 
 
 def test_one_row_of_tiny_entropy_does_not_stretch_the_axis(rows, comparison):
@@ -127,13 +127,15 @@ def test_each_method_has_the_accuracy_of_its_own_decisions():
 
 def test_limits_include_values_near_the_rest():
     values = np.r_[np.linspace(0, 1, 200), 1.4, -0.4, 9.0, -9.0]
-    assert hold_most(values) == (-0.4, 1.4)
+    margin = MARGIN * 1.8
+    assert robust_limits(values, rare=0.01, reach=0.5) == pytest.approx((-0.4 - margin, 1.4 + margin))
     assert outside(np.array([0.0, 2.0, -1.0]), (1.4, -0.4)).tolist() == [False, True, True]
 
 
 def test_bands_are_inside_the_figure_or_reported_as_cut():
-    narrow = curve_of({"ts": np.array([[0.5, 0.6], [0.45, 0.5], [0.4, 0.42]])})
-    wide = curve_of({"ts": np.array([[0.2, 2.2], [0.1, 2.1], [0.0, 2.1]])}, uncalibrated=1.15)
+    calm = np.array([[0.5, 0.6], [0.45, 0.5], [0.4, 0.42]])
+    wide = curve_of({"ts": calm, "lts": np.array([[0.1, 1.1], [0.5, 0.52], [0.45, 0.46]])})
+    narrow = curve_of({"ts": calm})
     low, high = narrow.chart().y.limits
     assert low < narrow.low["ts"].min() < narrow.high["ts"].max() < high
     assert "cut" not in narrow.caption

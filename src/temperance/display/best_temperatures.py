@@ -24,14 +24,12 @@ from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
 from temperance.display.base import Display
 from temperance.display.chart import Intervals, Mark, Rule
-from temperance.display.limits import outside
+from temperance.display.limits import outside, robust_limits
 from temperance.inputs.validation import InputError, inspector
 
 _COPIED_ROWS = 4096  # at a time
-_WHISKER_ROOM = 0.5  # of what the temperatures themselves need
-_LEAST_WHISKER_ROOM = 1.1  # of log T, a factor of 3: few groups of few rows have wide intervals
-_METHOD_ROOM = 2.3  # of log T, a factor of 10: a method may differ so much from the best temperatures
-_MOST_METHODS = 0.75  # the share of methods whose temperatures set the limits; of four or fewer, all
+_RARE = 0.01  # of the temperatures of a method may be outside the axes
+_NEAR = 2.3  # of log T, a factor of 10: a method may differ so much from the best temperatures
 _FEW_VALUES = 0.05  # the share of a method's values beyond the edges that needs no mention
 MIN_ROWS = 10  # of a group: fewer say almost nothing about a temperature
 IDENTIFIED_RATIO = 10.0
@@ -160,25 +158,13 @@ class BestTemperatures(Display):
         at, value, low, high = (column[known] for column in (at, self.optimum, self.low, self.high))
         return Intervals(at, value, low, high, flat, label=label, tips=shown)
 
-    def limits(self, values: Sequence[Vector], rare: float = 0.0) -> tuple[float, float]:
-        """Return limits that contain the best temperatures, and all but a `rare` share of most methods'.
-
-        Whiskers may add half the range on each side, or a factor of 3; methods, a factor of 10. More would
-        flatten everything else; so would single rows, or one method with extreme temperatures.
-        """
-        known = np.concatenate([[self.single], self.optimum[self.identified]])
-        low, high = float(np.log(known.min())), float(np.log(known.max()))
-        if any(len(one) for one in values):
-            ends = np.log([np.quantile(one, [rare / 2, 1 - rare / 2]) for one in values if len(one)])
-            lowest = float(np.quantile(ends[:, 0], 1 - _MOST_METHODS, method="lower"))
-            highest = float(np.quantile(ends[:, 1], _MOST_METHODS, method="higher"))
-            low = min(low, max(lowest, low - _METHOD_ROOM))
-            high = max(high, min(highest, high + _METHOD_ROOM))
-        room = max(_WHISKER_ROOM * (high - low), _LEAST_WHISKER_ROOM)
-        low = max(low - room, float(np.log(self.low[self.identified]).min(initial=low)))
-        high = min(high + room, float(np.log(self.high[self.identified]).max(initial=high)))
-        margin = 0.08 * (high - low) + 0.03
-        return float(np.exp(low - margin)), float(np.exp(high + margin))
+    def limits(self, values: Sequence[Vector]) -> tuple[float, float]:
+        """Return limits that contain the best temperatures, most whiskers, and most rows of most methods."""
+        known = self.identified
+        best = np.log([[self.single, *column[known]] for column in (self.optimum, self.low, self.high)])
+        ends = [np.log(np.quantile(one, [0.5, _RARE / 2, 1 - _RARE / 2])) for one in values if len(one)]
+        low, high = robust_limits(*np.column_stack([best, *ends]), near=_NEAR, keep=best[0])
+        return float(np.exp(low)), float(np.exp(high))
 
     def rules(self, limits: tuple[float, float], *, upright: bool = False) -> list[Mark]:
         """Return the best single temperature, and T = 1 if it is within the limits."""

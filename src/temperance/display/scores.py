@@ -13,7 +13,7 @@ from temperance.core.arrays import Vector
 from temperance.display.base import Display, weights_of
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Mark, Rule, Text
 from temperance.display.labels import metric_in_words
-from temperance.display.limits import highest_near, outside
+from temperance.display.limits import outside, robust_limits
 from temperance.inputs.validation import check_choice
 
 
@@ -31,7 +31,10 @@ class MethodIntervals(Display):
         A value beyond the limits is written at the edge.
         """
         names = [method_style(method).label for method in self.methods]
-        x, y = Axis(label, self._limits(at)), Axis.of_names("", names, downwards=True)
+        # The best method and the reference are always inside; one far worse is often the classifier itself.
+        keep = [float(self.value.min()), *([] if at is None else [at])]
+        limits = robust_limits(self.value, self.low, self.high, keep=keep)
+        x, y = Axis(label, limits), Axis.of_names("", names, downwards=True)
         marks: list[Mark] = [] if at is None else [Rule(at, upright=True)]
         for i, (method, name) in enumerate(zip(self.methods, names, strict=True)):
             value, low, high = (column[i : i + 1] for column in (self.value, self.low, self.high))
@@ -61,18 +64,6 @@ class MethodIntervals(Display):
         if (~beyond & (outside(self.low, limits) | outside(self.high, limits))).any():
             words.append(" Intervals that reach beyond an edge are cut there.")
         return "".join(words)
-
-    def _limits(self, at: float | None) -> tuple[float, float]:
-        """Return limits that contain all methods, except those so far off that they would flatten the rest.
-
-        The classifier itself is often one of these. The reference value is always inside.
-        """
-        top = highest_near(self.high, float(self.value.min()))
-        low = -highest_near(-self.low[self.high <= top], -top)
-        if at is not None:
-            low, top = min(low, at), max(top, at)
-        margin = 0.08 * (top - low) or 1e-3
-        return low - margin, top + margin
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,14 +21,14 @@ from temperance.core.arrays import Vector
 from temperance.display import best_temperatures as optima
 from temperance.display.base import focused, temperature_calibrators, with_temperature
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark
-from temperance.display.limits import hold_most, outside
+from temperance.display.limits import outside, robust_limits
 from temperance.display.map import has_map
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
 
 _MOST_POINTS = 400
 _LINE_POINTS = 12
-_RARE = 0.01  # of the dots may lie outside the axes
+_RARE = 0.01  # of the rows at either end may be outside the axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ class TemperatureDisplay(optima.BestTemperatures):
         The methods in focus set the limits, by default all.
         """
         values, faint = list(focused(self.temperature, focus).values()), len(self.temperature) > 3
-        marks = self.rules(self.limits(values, _RARE))
+        marks = self.rules(self.limits(values))
         for name, dots in self.temperature.items():
             marks += _method_marks(name, self.log_entropy, dots, faint=faint)
         return self.chart_of(marks, values)
@@ -162,7 +162,7 @@ class TemperatureDisplay(optima.BestTemperatures):
     def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
         """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
         tips = [f"{n} rows: best T {self.interval(i)}" for i, n in enumerate(self.count)]
-        limits = self.limits(values, _RARE)
+        limits = self.limits(values)
         return Chart(
             "Temperature by entropy",
             self._in_words(limits),
@@ -173,11 +173,7 @@ class TemperatureDisplay(optima.BestTemperatures):
 
     def _entropy_limits(self) -> tuple[float, float]:
         """Return limits that contain all bins, and all rows except a few that are far from the others."""
-        low, high = hold_most(self.log_entropy)
-        drawn = self.centre[self.identified]
-        low, high = min(low, float(drawn.min(initial=low))), max(high, float(drawn.max(initial=high)))
-        margin = 0.03 * (high - low) or 0.1
-        return low - margin, high + margin
+        return robust_limits(self.log_entropy, rare=_RARE, reach=0.5, keep=self.centre[self.identified])
 
     def _rows_outside(self) -> str:
         """Return a sentence about the rows outside the axis, if there are any."""
