@@ -70,7 +70,7 @@ def test_dates_are_evenly_spaced_and_numbers_if_they_repeat(found, days):
 
 
 def test_the_intervals_of_the_gap_are_inside_the_axis(found):
-    chart = gap_chart(found)
+    chart = gap_chart(found, np.arange(len(found.records)))
     (mark,) = (mark for mark in chart.marks if isinstance(mark, Intervals))
     low, high = chart.y.limits
     assert low < mark.low.min()

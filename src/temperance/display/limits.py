@@ -23,7 +23,7 @@ def robust_limits(
     rare: float = 1 / 3,
     reach: float = 2.0,
     near: float = 0.0,
-    keep: Sequence[float] = (),
+    keep: Sequence[float] | Vector = (),
 ) -> tuple[float, float]:
     """Return limits that contain all values and their intervals, except extreme ones.
 

@@ -18,21 +18,29 @@ from temperance.calibrators import Calibrator, TemperatureCalibrator, method_sty
 from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Vector
-from temperance.display import best_temperatures as optima
 from temperance.display.base import focused, temperature_calibrators, with_temperature
+from temperance.display.best_temperatures import (
+    MIN_ROWS,
+    BestTemperatures,
+    as_rows,
+    best_temperatures,
+    single_temperature,
+    temperatures,
+    weighted_rows,
+)
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark
 from temperance.display.limits import outside, robust_limits
 from temperance.display.map import has_map
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
 
-_MOST_POINTS = 400
+_MAX_POINTS = 400
 _LINE_POINTS = 12
 _RARE = 0.01  # of the rows at either end may be outside the axes
 
 
 @dataclass(frozen=True, eq=False)
-class TemperatureDisplay(optima.BestTemperatures):
+class TemperatureDisplay(BestTemperatures):
     """T against log entropy: of some rows by each method, and the best of each bin of all rows.
 
     Attributes
@@ -129,22 +137,22 @@ class TemperatureDisplay(optima.BestTemperatures):
         level: float,
     ) -> Self:
         bins, level = check_bins(bins, strategy), check_fraction("level", level)
-        index, rows = optima.weighted_rows(labelled), optima.as_rows(labelled)
+        index, rows = weighted_rows(labelled), as_rows(labelled)
         entropy = log_normalised_entropy(rows)
         order = index[np.argsort(entropy[index], kind="stable")]
-        sample = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(np.intp)]
+        sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
         cut = _equal_parts if strategy == "mass" else _equal_steps
         groups = cut(order, entropy, bins)
-        optimum, low, high = optima.best_temperatures(labelled, groups, level)
+        optimum, low, high = best_temperatures(labelled, groups, level)
         return cls(
             entropy[sample],
-            {name: optima.temperatures(cal, labelled, sample) for name, cal in calibrators.items()},
+            {name: temperatures(cal, labelled, sample) for name, cal in calibrators.items()},
             np.array([_mean(entropy, group, labelled.weights) for group in groups]),
             np.array([len(group) for group in groups], np.intp),
             optimum,
             low,
             high,
-            optima.single_temperature(rows, labelled.weights),
+            single_temperature(rows, labelled.weights),
             tuple(name for name, calibrator in calibrators.items() if has_map(calibrator)),
         )
 
@@ -207,7 +215,7 @@ def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     A very confident classifier has many rows at the floor: they are one bin, not several at the same place.
     """
     ascending = entropy[order]
-    parts = max(1, min(bins, len(order) // optima.MIN_ROWS))
+    parts = max(1, min(bins, len(order) // MIN_ROWS))
     cuts = np.arange(1, parts) * len(order) // parts
     moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
     return np.split(order, moved[moved > 0])
@@ -218,7 +226,7 @@ def _equal_steps(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     ascending = entropy[order]
     steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
     parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
-    return [part for part in parts if len(part) >= optima.MIN_ROWS]
+    return [part for part in parts if len(part) >= MIN_ROWS]
 
 
 def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> float:

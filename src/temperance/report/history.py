@@ -53,8 +53,11 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
 
 
 def _figures(check: Check) -> list[Markup]:
-    charts = {"evidence": evidence_chart(check), "gap": gap_chart(check), "shares": shares_chart(check)}
-    return [figure(name, chart) for name, chart in charts.items() if chart is not None]
+    """Draw what the checks found; evidence and gap need labels."""
+    at = np.flatnonzero([record.labelled is not None for record in check.records])
+    charts = {"evidence": evidence_chart(check, at), "gap": gap_chart(check, at)} if at.size else {}
+    charts["shares"] = shares_chart(check)
+    return [figure(name, chart) for name, chart in charts.items()]
 
 
 def _table(check: Check) -> Markup:
@@ -91,18 +94,15 @@ def _gap_of(sums: LabelledSums) -> tuple[float, float, float]:
     return gap, *gap_interval(sums.rows, sums.residuals[0], sums.squares[0])
 
 
-def evidence_chart(check: Check) -> Chart | None:
-    """Return the e-value on a logarithmic axis, with the line of the alarm; None without labels."""
-    at = _labelled(check)
-    if not at.size:
-        return None
+def evidence_chart(check: Check, at: Indices) -> Chart:
+    """Return the e-value of the labelled checks on a logarithmic axis, with the line of the alarm."""
     logs = np.array([check.records[i].log_e for i in at])
     values = np.exp(np.clip(logs, np.log(MIN_E_VALUE), np.log(MAX_E_VALUE)))
     alarm = 1 / check.alpha
     tips = [f"{_told(check, i)}: e-value {e_value(log)}" for i, log in zip(at.tolist(), logs, strict=True)]
     marks: list[Mark] = [
         Rule(alarm, label=f"alarm at {alarm:.3g}"),
-        Line(_places(at), values, method=_COLOURS[0], label="e-value", tips=tips),
+        Line(at.astype(np.float64) + 1, values, method=_COLOURS[0], label="e-value", tips=tips),
     ]
     state = "The alarm was raised" if check.alarm else "No alarm"
     ends = (min(float(values.min()), 0.1) / 1.5, max(float(values.max()), 2 * alarm) * 1.5)
@@ -117,11 +117,8 @@ def evidence_chart(check: Check) -> Chart | None:
     )
 
 
-def gap_chart(check: Check) -> Chart | None:
-    """Return accuracy minus confidence, with intervals and limits; None without labels."""
-    at = _labelled(check)
-    if not at.size:
-        return None
+def gap_chart(check: Check, at: Indices) -> Chart:
+    """Return accuracy minus confidence of the labelled checks, with intervals and limits."""
     gaps = 100 * np.array([_gap_of(sums) for i in at if (sums := check.records[i].labelled) is not None])
     low, high = (100 * limit for limit in check.gap_limits)
     tips = [
@@ -130,7 +127,9 @@ def gap_chart(check: Check) -> Chart | None:
     marks: list[Mark] = [
         Rule(low, label="allowed"),
         Rule(high),
-        Intervals(_places(at), gaps[:, 0], gaps[:, 1], gaps[:, 2], method=_COLOURS[0], tips=tips),
+        Intervals(
+            at.astype(np.float64) + 1, gaps[:, 0], gaps[:, 1], gaps[:, 2], method=_COLOURS[0], tips=tips
+        ),
     ]
     allowed, widest = max(-low, high), float(np.abs(gaps).max())
     limit = max(1.5 * allowed, min(1.1 * widest, 2 * max(allowed, float(np.abs(gaps[:, 0]).max())), 100.0))
@@ -167,14 +166,6 @@ def shares_chart(check: Check) -> Chart:
         marks,
         _SIZE,
     )
-
-
-def _labelled(check: Check) -> Indices:
-    return np.flatnonzero([record.labelled is not None for record in check.records])
-
-
-def _places(at: Indices) -> Vector:
-    return at.astype(np.float64) + 1
 
 
 def _told(check: Check, number: int) -> str:
