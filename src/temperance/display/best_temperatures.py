@@ -25,7 +25,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.display.base import Display
 from temperance.display.chart import Intervals, Mark, Rule
 from temperance.display.limits import outside, robust_limits
-from temperance.inputs.validation import InputError, inspector
+from temperance.inputs.validation import inspector
 
 _COPIED_ROWS = 4096  # at a time
 _RARE = 0.01  # of the temperatures of a method may be outside the axes
@@ -47,13 +47,7 @@ def as_rows(rows: LabelledRows) -> LogitRows:
 
 def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
     """Return the indices of the rows whose weight is not 0."""
-    if len(rows) == 0:
-        raise InputError(
-            "a figure of temperatures needs labelled rows; found none. Pass those of a test set."
-        )
-    if rows.weights is None:
-        return np.arange(len(rows))
-    return np.flatnonzero(rows.weights)
+    return np.arange(len(rows)) if rows.weights is None else np.flatnonzero(rows.weights)
 
 
 def best_temperatures(rows: LabelledRows, groups: Sequence[NDArray[np.intp]], level: float) -> Matrix:

@@ -110,33 +110,8 @@ class ClassTemperatureDisplay(BestTemperatures):
         most : int
             Classes to show.
         """
-        rows = LabelledRows.open(logits, labels, sample_weight)
-        names = next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None)
-        return cls._of(with_temperature(calibrators), rows, most, level, names)
-
-    @classmethod
-    def from_comparison(
-        cls,
-        comparison: Comparison,
-        methods: Sequence[str] | None = None,
-        *,
-        most: int = 30,
-        level: float = 0.95,
-    ) -> Self:
-        """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        calibrators = temperature_calibrators(comparison, methods)
-        return cls._of(calibrators, comparison.judged, most, level, comparison.class_names)
-
-    @classmethod
-    def _of(
-        cls,
-        calibrators: dict[str, TemperatureCalibrator],
-        labelled: LabelledRows,
-        most: int,
-        level: float,
-        names: Sequence[str] | None,
-    ) -> Self:
         most, level = check_integer("most", most, 1), check_fraction("level", level)
+        fits, labelled = with_temperature(calibrators), LabelledRows.open(logits, labels, sample_weight)
         index, rows = weighted_rows(labelled), as_rows(labelled)
         single = single_temperature(rows, labelled.weights)
         groups = _by_class(labelled.labels, index, rows.n_classes)
@@ -151,13 +126,29 @@ class ClassTemperatureDisplay(BestTemperatures):
             best[0, shown],
             best[1, shown],
             best[2, shown],
-            _means(calibrators, labelled, [groups[k] for k in classes]),
+            _means(fits, labelled, [groups[k] for k in classes]),
             single,
             rows.n_classes,
-            names,
-            tuple(name for name, calibrator in calibrators.items() if has_map(calibrator)),
+            next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None),
+            tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
             len(groups),
         )
+
+    @classmethod
+    def from_comparison(
+        cls,
+        comparison: Comparison,
+        methods: Sequence[str] | None = None,
+        *,
+        most: int = 30,
+        level: float = 0.95,
+    ) -> Self:
+        """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
+        fits, rows = temperature_calibrators(comparison, methods), comparison.judged
+        found = cls.from_calibrators(
+            fits, rows.logits, rows.labels, most=most, level=level, sample_weight=rows.weights
+        )
+        return replace(found, names=comparison.class_names)
 
     def chart(self, focus: Collection[str] | None = None, *, flat: bool = True) -> Chart:
         """Return the best temperature of each class with its interval, and the methods' means.

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
+from temperance.calibrators import Calibrator, method_style
 from temperance.calibrators.linear_predictor import log_normalised_entropy
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Vector
@@ -110,8 +110,27 @@ class TemperatureDisplay(BestTemperatures):
         level : float
             Level of the intervals, for each bin separately.
         """
-        rows = LabelledRows.open(logits, labels, sample_weight)
-        return cls._of(with_temperature(calibrators), rows, bins, strategy, level)
+        bins, level = check_bins(bins, strategy), check_fraction("level", level)
+        fits = with_temperature(calibrators)
+        labelled = LabelledRows.open(logits, labels, sample_weight)
+        index, rows = weighted_rows(labelled), as_rows(labelled)
+        entropy = log_normalised_entropy(rows)
+        order = index[np.argsort(entropy[index], kind="stable")]
+        sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
+        cut = _equal_parts if strategy == "mass" else _equal_steps
+        groups = cut(order, entropy, bins)
+        optimum, low, high = best_temperatures(labelled, groups, level)
+        return cls(
+            entropy[sample],
+            {name: temperatures(cal, labelled, sample) for name, cal in fits.items()},
+            np.array([_mean(entropy, group, labelled.weights) for group in groups]),
+            np.array([len(group) for group in groups], np.intp),
+            optimum,
+            low,
+            high,
+            single_temperature(rows, labelled.weights),
+            tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
+        )
 
     @classmethod
     def from_comparison(
@@ -124,36 +143,15 @@ class TemperatureDisplay(BestTemperatures):
         level: float = 0.95,
     ) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        calibrators = temperature_calibrators(comparison, methods)
-        return cls._of(calibrators, comparison.judged, bins, strategy, level)
-
-    @classmethod
-    def _of(
-        cls,
-        calibrators: dict[str, TemperatureCalibrator],
-        labelled: LabelledRows,
-        bins: int,
-        strategy: str,
-        level: float,
-    ) -> Self:
-        bins, level = check_bins(bins, strategy), check_fraction("level", level)
-        index, rows = weighted_rows(labelled), as_rows(labelled)
-        entropy = log_normalised_entropy(rows)
-        order = index[np.argsort(entropy[index], kind="stable")]
-        sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
-        cut = _equal_parts if strategy == "mass" else _equal_steps
-        groups = cut(order, entropy, bins)
-        optimum, low, high = best_temperatures(labelled, groups, level)
-        return cls(
-            entropy[sample],
-            {name: temperatures(cal, labelled, sample) for name, cal in calibrators.items()},
-            np.array([_mean(entropy, group, labelled.weights) for group in groups]),
-            np.array([len(group) for group in groups], np.intp),
-            optimum,
-            low,
-            high,
-            single_temperature(rows, labelled.weights),
-            tuple(name for name, calibrator in calibrators.items() if has_map(calibrator)),
+        fits, rows = temperature_calibrators(comparison, methods), comparison.judged
+        return cls.from_calibrators(
+            fits,
+            rows.logits,
+            rows.labels,
+            bins=bins,
+            strategy=strategy,
+            level=level,
+            sample_weight=rows.weights,
         )
 
     def chart(self, focus: Collection[str] | None = None) -> Chart:
