@@ -4,12 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
-from temperance.display.chart import Axis, Bars, Chart, Dots, Line
-from temperance.display.ticks import tick_labels
+from temperance.display.chart import Axis, Bars, Chart, Dots, Line, tick_labels
 from temperance.report.markup import element, table
 from temperance.report.svg import Scale, draw_svg
-from temperance.study.table_text import Markup
 
 UNIT = Axis("x", (0.0, 1.0))
 

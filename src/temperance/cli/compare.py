@@ -18,7 +18,7 @@ from temperance.errors import on_one_line
 if TYPE_CHECKING:
     from temperance.comparison import Comparison
     from temperance.data import RowFile
-    from temperance.report import Source
+    from temperance.report.sections import Source
 
 EXAMPLES = """\b
 Examples:
@@ -98,7 +98,7 @@ def compare(
     tested = None if "test" not in files else test or val
     from_probs = files["validation"].kind == "probs"
     named = ComparedFiles(val, tested, options, test_labels, classes, from_probs)
-    about = {"title": _title(files), "sources": sources, "shipping": named.shipping(result.recommended)}
+    about = {"title": _title(files), "sources": sources, "snippets": named.shipping(result.recommended)}
     show_comparison(output, result, report, about, force=force, columns=columns)
 
 
@@ -164,7 +164,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 def sources_of(files: dict[str, RowFile]) -> list[Source]:
     """Name the files and their digests."""
     from temperance.files import sha256
-    from temperance.report import Source
+    from temperance.report.sections import Source
 
     return [
         Source(
@@ -196,7 +196,7 @@ def show_comparison(
         output.warn(f"{name} failed: {reason}")
     if report is not None:
         from temperance.comparison import learning_curve
-        from temperance.report import write_report
+        from temperance.report.page import write_report
 
         with output.progress("Writing the report") as progress:
             seed = comparison.settings["random_state"]
