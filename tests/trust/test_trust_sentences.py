@@ -93,6 +93,8 @@ SPOILED = {
     "a column less": "DROP TABLE task; CREATE TABLE task (name, path); INSERT INTO task VALUES ('a__b', 'p')",
     "a size of words": "DROP TABLE size; CREATE TABLE size (n); INSERT INTO size VALUES ('ten')",
     "another table of scores": "DROP TABLE score; CREATE TABLE score (other)",
+    "options that are not JSON": "UPDATE read_options SET options = '{'",
+    "options of other names": """UPDATE read_options SET options = '{"colour": 1}'""",
 }
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.table import Table
 
-from temperance.cli.inputs import FILE, length_option, method_names_option, seed_option, split_names
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.options import FILE, method_names_option, read_options, seed_option, split_names
+from temperance.cli.output import Output, new_table, on_one_line, output_options
+from temperance.data.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from temperance.study import Results
+    from temperance.study.results import MethodTime
 
 EXAMPLES = """\b
 Examples:
@@ -52,7 +55,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
     callback=split_names,
     help="Additional metrics: functions of (probs, labels) as package.module:name, separated by commas.",
 )
-@length_option
+@read_options("length_normalised")
 @click.option("--sizes", callback=_numbers, default="200,500,1000,5000", help="Numbers of rows to fit to.")
 @click.option("--draws", type=click.IntRange(min=1), default=50, help="Subsamples of each size.")
 @seed_option
@@ -64,7 +67,7 @@ def run(
     out: Path,
     methods: list[str] | None,
     metrics: list[str] | None,
-    length_normalised: bool,
+    options: ReadOptions,
     sizes: list[int],
     draws: int,
     seed: int,
@@ -80,7 +83,7 @@ def run(
     from temperance.study import find_tasks, run_study
 
     with output.telling_warnings():
-        files = find_tasks(tasks, length_normalised=length_normalised)
+        files = find_tasks(tasks, length_normalised=options.length_normalised)
     began = time.monotonic()
     with _countdown(output) as progress:
         results = run_study(
@@ -122,10 +125,8 @@ def _duration(seconds: float) -> str:
 
 
 def _finish(output: Output, results: Results) -> None:
-    from temperance.cli.tables import times_table
-
     times = results.times()
-    output.show(*times_table(results, times))
+    output.show(*_times_table(results, times))
     if failures := results.failures():
         first = failures[0]
         output.warn(
@@ -143,3 +144,21 @@ def _finish(output: Output, results: Results) -> None:
         methods=[asdict(time) for time in times],
         failures=[{**score.fit._asdict(), "message": score.message} for score in failures],
     )
+
+
+def _times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Table]:
+    """Return a heading, and a table of methods: fits, failures and times."""
+    tasks = f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}"
+    heading = f"{tasks}, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
+    table = new_table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min")
+    for spent in times:
+        table.add_row(
+            spent.method,
+            str(spent.fits),
+            str(spent.failed),
+            str(spent.unconverged),
+            f"{1000 * spent.fit_seconds / spent.fits:.1f}",
+            f"{1000 * spent.apply_seconds / spent.fits:.1f}",
+            f"{(spent.fit_seconds + spent.apply_seconds) / 60:.1f}",
+        )
+    return heading, table

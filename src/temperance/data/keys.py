@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from temperance.data.formats import ARRAYS, KINDS, format_of, open_members
-from temperance.data.formats.columns import ColumnChoice
+from temperance.data.formats import ARRAYS, format_of, open_members
 from temperance.data.lazy_array import LazyArray, file_error
+from temperance.data.read_options import KINDS, PARTS, ReadOptions
 from temperance.errors import Remedy
 
-PARTS = ("val", "test")
 CLASS_KEYS = ("classes", "class_names")
 MARK_KEY = "calibrated_by"
 _BESIDE_SCORES = ("labels", "ids", MARK_KEY, *CLASS_KEYS)
@@ -30,9 +29,10 @@ def _listed(members: dict[str, LazyArray]) -> str:
     return ", ".join(key or "an array without a name" for key in members)
 
 
-def choose_part(path: Path, members: dict[str, LazyArray], part: str | None) -> str | None:
+def choose_part(path: Path, members: dict[str, LazyArray], options: ReadOptions) -> str | None:
     """Return the part to read; None for a file that is not a task file."""
     there = parts_of(members)
+    part = options.part or (options.default_part if options.default_part in there else None)
     if part is not None and part not in there:
         has = " and ".join(there) or f"{_listed(members)}: it is not a task file"
         raise file_error(path, f"must have the part {part!r}; found {has}.", remedy=Remedy("part"))
@@ -68,18 +68,17 @@ def choose_scores(
     return kind, others[0]
 
 
-def choose_labels(
-    path: Path, members: dict[str, LazyArray], part: str | None, other: str | Path | None,
-    choice: ColumnChoice,
-) -> LazyArray:  # fmt: skip
-    """Return where the labels are: in the file `other`, or in the file of the scores."""
-    if other is not None:
-        return _in_labels_file(Path(other), part, ColumnChoice(choice.label))
+def find_labels(
+    path: Path, members: dict[str, LazyArray], part: str | None, options: ReadOptions, *, required: bool
+) -> LazyArray | None:
+    """Return where the labels are, in the file of the scores or in another; None if there are none."""
+    if options.labels is not None:
+        return _in_labels_file(Path(options.labels), part, ReadOptions(label_column=options.label_column))
     key = f"labels_{part}" if part else "labels"
-    if key in members:
-        return members[key]
+    if key in members or not required:
+        return members.get(key)
     if _is_table(path):
-        return _labels_of_table(path, choice)
+        return _labels_of_table(path, options)  # an error, which lists the columns of the table
     raise file_error(path, f"must have {key}; found {_listed(members)}.", remedy=Remedy("labels", ("FILE",)))
 
 
@@ -102,10 +101,10 @@ def mark(members: dict[str, LazyArray], scores: LazyArray) -> str | None:
     return scores.calibrated_by
 
 
-def _in_labels_file(path: Path, part: str | None, choice: ColumnChoice) -> LazyArray:
+def _in_labels_file(path: Path, part: str | None, options: ReadOptions) -> LazyArray:
     if _is_table(path):
-        return _labels_of_table(path, choice)
-    members = open_members(path, choice)
+        return _labels_of_table(path, options)
+    members = open_members(path, options)
     for key in (f"labels_{part}", "labels"):
         if key in members:
             return members[key]
@@ -118,9 +117,9 @@ def _is_table(path: Path) -> bool:
     return format_of(path) not in ARRAYS
 
 
-def _labels_of_table(path: Path, choice: ColumnChoice) -> LazyArray:
+def _labels_of_table(path: Path, options: ReadOptions) -> LazyArray:
     """Return the label column, whatever others hold; the error for a table without one lists them all.
 
     Numbers in a table have no type, so a single column holds labels only if its name says so.
     """
-    return open_members(path, replace(choice, labels_only=True))["labels"]
+    return open_members(path, replace(options, labels_only=True))["labels"]

@@ -14,18 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats import ARRAYS, KINDS, check_file, format_of, open_members
-from temperance.data.formats.columns import ColumnChoice, check_number_of_classes, listed
-from temperance.data.keys import (
-    PARTS,
-    choose_labels,
-    choose_part,
-    choose_scores,
-    class_names,
-    mark,
-    parts_of,
-)
+from temperance.data.formats import ARRAYS, check_file, format_of, open_members
+from temperance.data.formats.columns import check_number_of_classes, listed
+from temperance.data.keys import choose_part, choose_scores, class_names, find_labels, mark, parts_of
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
+from temperance.data.read_options import KINDS, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, rows_from
 from temperance.files import filled_array
 from temperance.inputs.containers import logits_from_probs
@@ -49,13 +42,13 @@ class RowFile:
     kind : {"logits", "probs"}
         What the numbers are.
     labels : array of shape (N,), or None
-        Column of the right class of each row.
+        Column of the right class of each row; None if the labels were not read.
     stored : LazyArray
         The array, which is read block by block.
     class_names : tuple of str, or None
         Names of the classes, in the order of the columns; None if they are numbered.
-    label_column : str, or None
-        The column of a table that holds the labels.
+    stored_labels : LazyArray, or None
+        The labels as they are stored, whether they were read or not; None if there are none.
     stored_ids : LazyArray, or None
         The row names.
     calibrated_by : str, or None
@@ -84,7 +77,7 @@ class RowFile:
     stored: LazyArray = field(repr=False)
     class_names: tuple[str, ...] | None = None
     """The names of the classes, in the order of the columns; None if they are numbered."""
-    label_column: str | None = None
+    stored_labels: LazyArray | None = field(default=None, repr=False)
     stored_ids: LazyArray | None = field(default=None, repr=False)
     calibrated_by: str | None = None
     """The calibrator that made these probabilities, if the file says so."""
@@ -92,6 +85,50 @@ class RowFile:
     """Smaller probabilities are raised to this value; None means the floor of the rows themselves."""
     raises: bool | None = None
     """Whether there are smaller ones; None if that is not known."""
+
+    @classmethod
+    def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
+        """Open a file as the options say. Missing labels are an error only if they are needed."""
+        for name, value, choices in (("part", options.part, PARTS), ("kind", options.kind, KINDS)):
+            if value is not None:
+                check_choice(name, value, choices)
+        _check_different(options.classes)
+        # The label column is one of the file with the labels.
+        own = options if options.labels is None else replace(options, label_column=None)
+        members = open_members(path, own)
+        part = choose_part(path, members, options)
+        kind, stored = choose_scores(path, members, part, options.kind)
+        _check_scores(stored, kind)
+        names = _names_of(path, members, stored, options.classes)
+        labels = find_labels(path, members, part, options, required=need_labels)
+        ids = members.get("ids")
+        if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
+            ids = None
+        calibrated_by = mark(members, stored)
+        rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
+        return rows.with_labels() if need_labels or options.labels is not None else rows
+
+    def with_labels(self) -> RowFile:
+        """Return the rows with their labels read; raise if these are not valid."""
+        assert self.stored_labels is not None  # ask has_labels
+        # Members of a zip archive may not be aligned; compiled loops need aligned labels.
+        array = np.require(self.stored_labels.labels(), requirements="A")
+        with self.stored_labels.naming_file():
+            labels = check_labels(array, self.shape[0], self.n_classes, self.class_names)
+        return replace(self, labels=labels)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether there are labels, in this file or in another that the user has named."""
+        return self.stored_labels is not None
+
+    @property
+    def label_column(self) -> str | None:
+        """The column of this table from which the labels were read."""
+        stored = self.stored_labels
+        if self.labels is None or stored is None or stored.path != self.path or not stored.columns:
+            return None
+        return stored.columns[0]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -212,25 +249,18 @@ def open_rows(
     [3, 1]
     >>> folder.cleanup()
     """
-    for name, value, choices in (("part", part, PARTS), ("kind", kind, KINDS)):
-        if value is not None:
-            check_choice(name, value, choices)
-    path, names = Path(path), _split(classes)
-    choice = ColumnChoice(label_column if labels is None else None, id_column, names, length_normalised)
-    members = open_members(path, choice)
-    part = choose_part(path, members, part)
-    found, stored = choose_scores(path, members, part, kind)
-    _check_scores(stored, found)
-    columns, label = None, None
-    names = _names_of(path, members, stored, names)
-    if need_labels or labels is not None:
-        there = choose_labels(path, members, part, labels, replace(choice, label=label_column))
-        label = there.columns[0] if there.columns and labels is None else None
-        columns = _read_labels(there, stored.shape, names)
-    ids = members.get("ids")
-    if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
-        ids = None
-    return RowFile(path, stored.key, found, columns, stored, names, label, ids, mark(members, stored), floor)
+    given = classes.split(",") if isinstance(classes, str) else classes
+    options = ReadOptions(
+        part=part,
+        kind=kind,
+        labels=None if labels is None else Path(labels),
+        classes=None if given is None else tuple(str(name).strip() for name in given),
+        label_column=label_column,
+        id_column=id_column,
+        floor=floor,
+        length_normalised=length_normalised,
+    )
+    return RowFile.open(Path(path), options, need_labels=need_labels)
 
 
 def parts(path: str | Path) -> tuple[str, ...]:
@@ -253,16 +283,11 @@ def parts(path: str | Path) -> tuple[str, ...]:
     return parts_of(open_members(path)) if format_of(Path(path)) in ARRAYS else ()
 
 
-def _split(classes: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    if classes is None:
-        return None
-    given = classes.split(",") if isinstance(classes, str) else classes
-    names = tuple(str(name).strip() for name in given)
-    wrong = [name for name, times in Counter(names).items() if not name or times > 1]
+def _check_different(classes: Sequence[str] | None) -> None:
+    wrong = [name for name, times in Counter(classes or ()).items() if not name or times > 1]
     if wrong:
         what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
         raise InputError(f"classes must be different names, one for each class; found {what}.")
-    return names
 
 
 def _names_of(
@@ -297,12 +322,3 @@ def _check_scores(stored: LazyArray, kind: str) -> None:
         advice = "Save at least one row."
     if advice:
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
-
-
-def _read_labels(
-    stored: LazyArray, shape: tuple[int, ...], names: tuple[str, ...] | None
-) -> NDArray[np.intp]:
-    # Members of a zip archive may not be aligned; compiled loops need aligned labels.
-    array = np.require(stored.labels(), requirements="A")
-    with stored.naming_file():
-        return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2, names)

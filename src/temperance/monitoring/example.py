@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from temperance.calibrators.temperature import TemperatureScaling
 from temperance.core.arrays import Floats, Indices
-from temperance.data.simulate import simulate
+from temperance.data.simulation import simulate
 
 
 def example_rows() -> tuple[TemperatureScaling, Floats, Indices]:

@@ -6,15 +6,17 @@ key, so work that was done twice is stored once.
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import astuple, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import temperance
+from temperance.data.read_options import ReadOptions
 from temperance.errors import excerpt
 from temperance.inputs.validation import InputError
 from temperance.study.protocol import FitKey
@@ -41,7 +43,7 @@ CREATE TABLE IF NOT EXISTS task (
   name TEXT PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL,
   rows INTEGER NOT NULL, test_rows INTEGER NOT NULL, classes INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS length_normalised (task TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS read_options (task TEXT PRIMARY KEY, options TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS metric (
   task TEXT NOT NULL, n INTEGER NOT NULL, draw INTEGER NOT NULL, method TEXT NOT NULL,
   name TEXT NOT NULL, value REAL, PRIMARY KEY (task, n, draw, method, name)
@@ -114,21 +116,21 @@ class ResultStore:
                         f"{task.path} must be the file with which the study began; it has changed. "
                         "Choose another folder for the results."
                     )
-                if known.get(task.name, task).length_normalised != task.length_normalised:
+                if known.get(task.name, task).options != task.options:
+                    before, now = (excerpt(one.options.given()) for one in (known[task.name], task))
                     raise InputError(
-                        f"{task.path} must be read as when the study began, with or without normalising "
-                        "by length; found the other. Choose another folder for the results."
+                        f"{task.path} must be read as when the study began, with the options {before}; "
+                        f"found {now}. Choose another folder for the results."
                     )
                 if copies.get(task.sha256, task).name != task.name:
                     raise InputError(
                         f"{task.path} is the same as {copies[task.sha256].name}, which the study has. A task "
                         "must not count twice: leave it out, or choose another folder for the results."
                     )
-                name, path, *rest, length_normalised = astuple(task)
-                connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?)", (name, str(path), *rest))
-                connection.execute("DELETE FROM length_normalised WHERE task = ?", (name,))
-                if length_normalised:
-                    connection.execute("INSERT INTO length_normalised VALUES (?)", (name,))
+                row = (task.name, str(task.path), task.sha256, task.rows, task.test_rows, task.classes)
+                connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?)", row)
+                options = json.dumps(task.options.given())
+                connection.execute("REPLACE INTO read_options VALUES (?, ?)", (task.name, options))
             _insert(connection, "size", [(n,) for n in sizes])
 
     def add(self, scores: Iterable[Score]) -> None:
@@ -160,12 +162,14 @@ class ResultStore:
         """Return the tasks, by name."""
         with _connect(self.path) as connection:
             rows = connection.execute("SELECT * FROM task ORDER BY name").fetchall()
-            normalised: set[str] = set()
-            if "length_normalised" in _names(connection):  # which earlier stores have not
-                normalised = {name for (name,) in connection.execute("SELECT task FROM length_normalised")}
+            read: dict[str, ReadOptions] = {}
+            if "read_options" in _names(connection):  # which earlier stores have not
+                for row in connection.execute("SELECT * FROM read_options"):
+                    name, options = checked_row(self.path, "read_options", (str, str), row)
+                    read[name] = _read_options(self.path, options)
         checked = [checked_row(self.path, "task", TASK, row) for row in rows]
         return [
-            TaskFile(name, Path(path), digest, val, test, classes, name in normalised)
+            TaskFile(name, Path(path), digest, val, test, classes, read.get(name, ReadOptions()))
             for name, path, digest, val, test, classes in checked
         ]
 
@@ -205,6 +209,16 @@ def _seed(path: Path, text: object) -> int:
             "Copy it again, or repeat the study."
         )
     return int(text)
+
+
+def _read_options(path: Path, text: str) -> ReadOptions:
+    try:
+        return ReadOptions(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):  # not JSON, or other names
+        raise InputError(
+            f"{path} must say how its tasks are read; found {excerpt(text)}. Copy it again, or repeat the "
+            "study."
+        ) from None
 
 
 def _names(connection: sqlite3.Connection) -> set[str]:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from temperance.data.formats.arrow_columns import arrays_of
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import LazyArray, damage_explained, file_error
+from temperance.data.read_options import ReadOptions
 from temperance.loaders import import_optional
 
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     return arrays_of(path, choice, _opened)
 

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
+from temperance.data.formats.columns import Columns, group, not_numbers
 from temperance.data.lazy_array import LazyArray, UnreadableArray
+from temperance.data.read_options import ReadOptions
 
 MARK = b"temperance.calibrated_by"
 """The key of the metadata with the calibrator that made the probabilities."""
@@ -36,7 +37,7 @@ class ArrowTable(Protocol):
 Opener = Callable[[Path], AbstractContextManager[ArrowTable]]
 
 
-def arrays_of(path: Path, choice: ColumnChoice, opened: Opener) -> dict[str, LazyArray]:
+def arrays_of(path: Path, choice: ReadOptions, opened: Opener) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     with opened(path) as table:
         schema = table.schema

@@ -15,10 +15,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from temperance.data.lazy_array import file_error
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy, excerpt
 
 STEMS = {"logits": "logit", "probs": "prob"}
@@ -42,31 +43,7 @@ class Columns:
     """Whether one of them may hold ids: there is no id column, and the user has not named the classes."""
 
 
-@dataclass(frozen=True)
-class ColumnChoice:
-    """The user's options for a table: the label column, the id column, and the classes.
-
-    Also whether log-likelihoods of answers are divided by the length of the answers.
-    """
-
-    label: str | None = None
-    identifier: str | None = None
-    classes: tuple[str, ...] | None = None
-    length_normalised: bool = False
-    index: tuple[str, ...] = field(default=(), kw_only=True)
-    """Columns that the file marks as the index of its rows."""
-    labels_only: bool = field(default=False, kw_only=True)
-    """Whether only the labels are read, so that other columns may hold anything."""
-
-    def names_a_column(self) -> str | None:
-        """Return the argument that names a column, if any does."""
-        return "label_column" if self.label is not None else "id_column" if self.identifier else None
-
-
-ANY_COLUMNS = ColumnChoice()
-
-
-def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Columns]:
+def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Columns]:
     """Return the columns of each array by its key."""
     _check_once(path, names)
     label = _label(path, names, choice)
@@ -97,10 +74,10 @@ def _check_once(path: Path, names: list[str]) -> None:
         raise file_error(path, f"must name each column once; found {listed(twice)} more than once.")
 
 
-def _label(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
-    if choice.label is not None:
-        return _named(path, names, choice.label, "label_column")
-    labels = [name for name in names if name.lower() in LABEL_NAMES and name != choice.identifier]
+def _label(path: Path, names: list[str], choice: ReadOptions) -> str | None:
+    if choice.label_column is not None:
+        return _named(path, names, choice.label_column, "label_column")
+    labels = [name for name in names if name.lower() in LABEL_NAMES and name != choice.id_column]
     if len(labels) > 1:
         raise file_error(
             path,
@@ -117,9 +94,9 @@ def _present(path: Path, names: list[str], label: str | None) -> str:
     return label
 
 
-def _identifier(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
-    if choice.identifier is not None:
-        return _named(path, names, choice.identifier, "id_column")
+def _identifier(path: Path, names: list[str], choice: ReadOptions) -> str | None:
+    if choice.id_column is not None:
+        return _named(path, names, choice.id_column, "id_column")
     if len(choice.index) == 1:
         return choice.index[0]
     return names[0] if names and names[0] in NAMELESS and not choice.index else None
@@ -132,9 +109,9 @@ def _named(path: Path, names: list[str], name: str, argument: str) -> str:
     return name
 
 
-def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Columns | None:
+def _scores(path: Path, stem: str, names: list[str], choice: ReadOptions) -> Columns | None:
     """Return the columns named as scores: by number, else by class, else a single column."""
-    by_class = _by_what_follows(path, names, rf"{stem}s?_(.+)")
+    by_class = _columns_by_suffix(path, names, rf"{stem}s?_(.+)")
     numbers = [one for one in by_class if one.isascii() and one.isdigit() and len(one) <= MOST_DIGITS]
     if len(numbers) == len(by_class) and any(int(one) == 0 for one in numbers):
         return _numbered(path, stem, by_class)
@@ -153,7 +130,7 @@ def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Co
     return Columns((single[0],), flat=True) if single else None
 
 
-def _by_what_follows(path: Path, names: list[str], pattern: str) -> dict[str, str]:
+def _columns_by_suffix(path: Path, names: list[str], pattern: str) -> dict[str, str]:
     """Return the columns that match a pattern, by the matched name."""
     found: dict[str, str] = {}
     for name in names:
@@ -181,7 +158,7 @@ def _numbered(path: Path, stem: str, by_number: dict[str, str]) -> Columns:
     return Columns(tuple(numbered[number] for number in sorted(numbered)), flat=False)
 
 
-def _plain(path: Path, free: list[str], identifier: str | None, choice: ColumnChoice) -> Columns:
+def _plain(path: Path, free: list[str], identifier: str | None, choice: ReadOptions) -> Columns:
     """Return the class columns of a table without logit or prob columns: all that are left."""
     if choice.classes is None:
         _refuse_doubtful(path, free)
@@ -192,7 +169,7 @@ def _plain(path: Path, free: list[str], identifier: str | None, choice: ColumnCh
 
 
 def _check_named(
-    path: Path, names: list[str], free: list[str], identifier: str | None, choice: ColumnChoice
+    path: Path, names: list[str], free: list[str], identifier: str | None, choice: ReadOptions
 ) -> None:
     """Raise for a column without a name, unless it holds the ids or the user names the classes."""
     first = 1 if identifier == "" else 0  # ids without a name are in the first column

@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
+from temperance.data.formats.columns import Columns, group, not_numbers
 from temperance.data.formats.csv_text import EXAMPLE, TableText, as_numbers, is_number, read_table_text
 from temperance.data.formats.label_cells import label_values
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, UnreadableArray
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError
 
 _TEXT_ROWS = FILL_BYTES >> 8  # of one column, at a time
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table. Its lines are counted, not parsed."""
     text = read_table_text(path)
     with text.lines() as lines:

@@ -17,15 +17,16 @@ from zipfile import ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
+from temperance.data.formats.columns import Columns, group, not_numbers
 from temperance.data.formats.inflation import is_inflated
 from temperance.data.formats.label_cells import whole_number
 from temperance.data.lazy_array import Held, LazyArray, UnreadableArray, damage_explained, file_error
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError
 from temperance.loaders import import_optional
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the first sheet."""
     with _sheet(path) as sheet, closing(_rows(sheet)) as rows:  # the file stays open until all rows are read
         names = _names(path, next(rows, ()))

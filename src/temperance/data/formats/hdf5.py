@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained
+from temperance.data.read_options import ReadOptions
 from temperance.loaders import import_optional
 
 _PARTS = ("val", "test")
@@ -23,7 +23,7 @@ _PARTS = ("val", "test")
 _MOST_PER_BYTE = 1100
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the datasets of the file by their keys."""
     with _opened(path) as file:
         found = {name: name for name in file}

@@ -19,17 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats import harness
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
+from temperance.data.formats.columns import Columns, group, not_numbers
 from temperance.data.formats.json_records import Record, count, records, shown
 from temperance.data.formats.label_cells import whole_number
 from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy
 
 _OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
 """Labels that are not numbers, by their type: a file has only one."""
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays that the records form."""
     first = next(records(path), None)
     if first is None:

@@ -11,8 +11,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import LazyArray, Mapped, damage_explained, file_error
+from temperance.data.read_options import ReadOptions
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Header:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the array of a .npy, under the empty key."""
     total = path.stat().st_size
     with path.open("rb") as file:

@@ -18,9 +18,9 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.formats.npy import Header, read_header
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, Mapped, damage_explained
+from temperance.data.read_options import ReadOptions
 from temperance.files import filled_array
 
 # Size of the header before each member; the lengths of the name and the extra field are at its end.
@@ -40,7 +40,7 @@ _DAMAGE = (
 )
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of a .npz by their keys."""
     found: dict[str, LazyArray] = {}
     with _damage_named(path, ""), ZipFile(path) as archive:

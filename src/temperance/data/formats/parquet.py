@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from temperance.data.formats.arrow_columns import arrays_of
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import LazyArray, damage_explained
+from temperance.data.read_options import ReadOptions
 from temperance.loaders import import_optional
 
 # No read-ahead of whole row groups, and a small buffer for each column, of which there may be thousands. What
@@ -17,7 +17,7 @@ from temperance.loaders import import_optional
 _OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     return arrays_of(path, choice, _opened)
 
