@@ -56,20 +56,20 @@ def apply(
     """Calibrate LOGITS with the calibrator file CALIBRATOR and write the probabilities."""
     import numpy as np
 
-    from temperance.data.writing import check_output, open_writer
+    from temperance.data.writer import check_output, open_writer
     from temperance.persistence import load
-    from temperance.streaming import predict_file, probability_dtype, probability_shape
+    from temperance.streaming import predict_file, probability_dtype
 
     fitted = load(calibrator)
     check_output_is_not_input(out, calibrator, logits, options.labels)
     check_output(out, overwrite=force)
     rows = open_for_calibrator(logits, options, fitted, output, Labels.IF_VALID, from_probs=from_probs)
-    shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
+    shape, done, total = (rows.shape[0], rows.n_classes), 0, 0.0
     carried = {} if out.suffix.lower() == ".npy" else _carried(rows, fitted)  # .npy holds one array only
     with (
         output.telling_warnings(),
         output.progress("Calibrating") as report,
-        open_writer(out, shape=shape, dtype=dtype, overwrite=force, **carried) as writer,
+        open_writer(out, shape=shape, dtype=probability_dtype(rows), overwrite=force, **carried) as writer,
     ):
         for probs in predict_file(fitted, rows):
             writer.write(probs)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from temperance.data.builtin import Task, demo_task
     from temperance.data.rows_file import RowFile, open_rows, parts
     from temperance.data.simulation import SimulatedTask, simulate
-    from temperance.data.writing import open_writer
+    from temperance.data.writer import open_writer
 
 # Imported on first use: the simulator needs no files, and the help of a command needs no NumPy.
 _PLACES = {
@@ -18,7 +18,7 @@ _PLACES = {
     "Task": "builtin",
     "demo_task": "builtin",
     "open_rows": "rows_file",
-    "open_writer": "writing",
+    "open_writer": "writer",
     "parts": "rows_file",
     "simulate": "simulation",
 }

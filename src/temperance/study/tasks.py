@@ -16,9 +16,8 @@ from pathlib import Path
 from temperance.comparison import LabelledRows
 from temperance.data.formats import FORMATS, format_of, open_members
 from temperance.data.formats.harness import are_samples
-from temperance.data.keys import parts_of
 from temperance.data.read_options import PARTS, ReadOptions
-from temperance.data.rows_file import RowFile, open_rows
+from temperance.data.rows_file import RowFile, open_rows, parts_of
 from temperance.errors import Remedy
 from temperance.files import sha256
 from temperance.inputs.containers import open_logits
