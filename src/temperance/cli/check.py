@@ -84,10 +84,16 @@ def check(
     Labels are used if ROWS has them.
     """
     from temperance import monitoring
+    from temperance.files import check_writable
     from temperance.persistence import load
 
     fitted = load(calibrator)
-    _check_outputs(history, report, [calibrator, rows, options.labels], force)
+    inputs = [calibrator, rows, options.labels]
+    for out, overwrite in ((history, True), (report, force)):
+        if out is not None:
+            check_output_is_not_input(out, *inputs)
+            check_writable(out, overwrite=overwrite)
+            inputs.append(out)  # the page must not overwrite the history
     opened = open_for_calibrator(rows, options, fitted, output, Labels.IF_PRESENT, from_probs=from_probs)
     with output.recording_warnings() as told, output.progress("Checking") as progress:
         progress("", 0.1)
@@ -117,18 +123,6 @@ def check(
     )
     if found.acts:
         raise click.exceptions.Exit(ACT)
-
-
-def _check_outputs(history: Path | None, report: Path | None, inputs: list[Path | None], force: bool) -> None:
-    """Raise before the work begins if an output cannot be written."""
-    from temperance.files import check_writable
-
-    if history is not None:
-        check_output_is_not_input(history, *inputs)
-        check_writable(history, overwrite=True)
-    if report is not None:
-        check_output_is_not_input(report, history, *inputs)
-        check_writable(report, overwrite=force)
 
 
 def _command(found: Check, calibrator: Path, rows: Path, reading: list[str]) -> str | None:

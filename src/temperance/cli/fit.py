@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,13 @@ def fit(
     from temperance.data import RowFile
     from temperance.files import check_writable, sha256
 
-    calibrator = make_calibrator(method, **_options(method, settings))
+    known = make_calibrator(method).get_params()
+    names = f"one of these names for {method}: {', '.join(known) or 'none'}"
+    chosen = _read_pairs(settings, f"--set must be NAME=VALUE, with {names}", known)
+    chosen = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
+    calibrator = make_calibrator(method, **chosen)
     calibrator._check_options()  # before a large file is read
-    metadata = _metadata(notes)
+    metadata = _read_pairs(notes, "--metadata must be KEY=VALUE") or None
     check_output_is_not_input(out, val, options.labels)
     check_writable(out, overwrite=force)
     rows = with_own_floor(RowFile.open(val, options), output)
@@ -92,39 +97,15 @@ def fit(
     )
 
 
-def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
-    """Read NAME=VALUE: values as JSON, else as text."""
-    from temperance.calibrators import make_calibrator
-
-    known = make_calibrator(method).get_params()
-    options: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or name not in known:
-            names = ", ".join(known) or "none"
-            raise InputError(
-                f"--set must be NAME=VALUE, with one of these names for {method}: {names}; "
-                f"found {excerpt(setting)}."
-            )
-        options[name] = _value(value)
-        if isinstance(options[name], list):
-            options[name] = tuple(options[name])
-    return options
-
-
-def _metadata(notes: tuple[str, ...]) -> dict[str, Any] | None:
-    """Read KEY=VALUE: values as JSON, else as text."""
-    metadata = {}
-    for note in notes:
-        key, equals, value = note.partition("=")
-        if not equals or not key:
-            raise InputError(f"--metadata must be KEY=VALUE; found {excerpt(note)}.")
-        metadata[key] = _value(value)
-    return metadata or None
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+def _read_pairs(words: Sequence[str], wanted: str, known: Collection[str] | None = None) -> dict[str, Any]:
+    """Read NAME=VALUE: values as JSON, else as text. `wanted` says what must hold."""
+    pairs: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name or (known is not None and name not in known):
+            raise InputError(f"{wanted}; found {excerpt(word)}.")
+        try:
+            pairs[name] = json.loads(text)
+        except (ValueError, RecursionError):
+            pairs[name] = text
+    return pairs
