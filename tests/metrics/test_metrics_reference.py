@@ -1,14 +1,13 @@
 """Numbers of the paper's uncalibrated ResNet-50 on CIFAR-10."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from compared import TASKS
 from scipy.special import softmax
 
 from temperance import metrics
 
-TASK = Path(__file__).resolve().parents[3] / "shared" / "data" / "tasks" / "cifar10__resnet50-psrcal.npz"
+TASK = TASKS / "cifar10__resnet50-psrcal.npz"
 
 
 @pytest.fixture(scope="module")

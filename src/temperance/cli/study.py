@@ -43,8 +43,8 @@ def study() -> None:
 def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     """Write all results of the study in DIR, a line for each fit."""
     from temperance.study import Results
-    from temperance.study.export import export_results
     from temperance.study.store import FILE_NAME
+    from temperance.study.table_text import export_results
 
     results = Results(folder)
     check_output_is_not_input(out, folder / FILE_NAME)

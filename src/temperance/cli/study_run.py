@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,9 @@ from temperance.cli.output import Output, new_table, on_one_line, output_options
 from temperance.data.read_options import ReadOptions
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from temperance.study import Results
-    from temperance.study.results import MethodTime
 
 EXAMPLES = """\b
 Examples:
@@ -127,11 +127,12 @@ def _duration(seconds: float) -> str:
 def _finish(output: Output, results: Results) -> None:
     times = results.times()
     output.show(*_times_table(results, times))
-    if failures := results.failures():
+    failures = results.failures()[["task", "n", "draw", "method", "message"]].to_dict("records")
+    if failures:
         first = failures[0]
         output.warn(
-            f"{len(failures)} fits failed. The first: {first.fit.method} on {first.fit.task} with "
-            f"{first.fit.n} rows: {first.message}"
+            f"{len(failures)} fits failed. The first: {first['method']} on {first['task']} with "
+            f"{first['n']} rows: {first['message']}"
         )
     output.say(
         f"Next: temperance study table {on_one_line(results.folder)} --metric nll --n {results.sizes[0]}"
@@ -141,19 +142,19 @@ def _finish(output: Output, results: Results) -> None:
         tasks=[task.name for task in results.tasks],
         sizes=results.sizes,
         seed=results.seed,
-        methods=[asdict(time) for time in times],
-        failures=[{**score.fit._asdict(), "message": score.message} for score in failures],
+        methods=times.reset_index(names="method").to_dict("records"),
+        failures=failures,
     )
 
 
-def _times_table(results: Results, times: Sequence[MethodTime]) -> tuple[str, Table]:
+def _times_table(results: Results, times: DataFrame) -> tuple[str, Table]:
     """Return a heading, and a table of methods: fits, failures and times."""
     tasks = f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}"
     heading = f"{tasks}, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
     table = new_table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min")
-    for spent in times:
+    for spent in times.itertuples():
         table.add_row(
-            spent.method,
+            spent.Index,
             str(spent.fits),
             str(spent.failed),
             str(spent.unconverged),
