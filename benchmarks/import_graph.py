@@ -22,8 +22,8 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 # From the bottom up. Parts of one layer do not import each other.
 LAYERS = (
-    ("errors", "progress", "unfinished"),
-    ("clock", "core", "files", "loaders", "regular_files"),
+    ("errors", "progress"),
+    ("clock", "core", "files", "loaders"),
     ("inputs",),
     ("formulas", "population"),
     ("calibrators", "data", "metrics"),

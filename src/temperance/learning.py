@@ -28,8 +28,8 @@ from temperance.core.fisher import fisher_scoring
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
+from temperance.errors import InputError
 from temperance.inputs.containers import open_labelled
-from temperance.inputs.validation import InputError
 from temperance.population import MAP_SIZE, SIZE, Population, weak_population
 
 # Chosen by leaving data sets out, see docs/bayesian.md: the weight of the tails; the factors of the variances

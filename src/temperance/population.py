@@ -18,9 +18,8 @@ import numpy as np
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.kernels import KNOTS
-from temperance.files import write_atomically
-from temperance.inputs.validation import InputError
-from temperance.regular_files import read_regular_file
+from temperance.errors import InputError
+from temperance.files import read_regular_file, write_atomically
 
 FORMAT, VERSION = "temperance population", 2
 HEADER: dict[str, Any] = {

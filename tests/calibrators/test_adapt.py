@@ -12,7 +12,7 @@ from temperance.calibrators import adapting, recording
 from temperance.core import frequencies
 from temperance.core.frequencies import LabelFrequencies, ProbabilityRows, estimate_frequencies
 from temperance.data import simulate
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 methods = pytest.mark.parametrize("method", COMPARED)
 PRIORS = np.array([0.7, 0.1, 0.15, 0.05])

@@ -14,6 +14,8 @@ from temperance.data import open_rows
 from temperance.study import Results, find_tasks
 from temperance.study.tasks import load_task
 
+SMALL = ["-m", "ts", "--sizes", "20", "--draws", "1", "-j", "1"]
+
 
 def sample(rng, number, n_answers):
     scores = rng.normal(-10, 3, n_answers).round(3)
@@ -87,22 +89,7 @@ def test_a_name_of_the_users_own_is_kept(folder):
 
 
 def test_a_study_of_samples_runs(run, folder, tmp_path):
-    done = run(
-        "study",
-        "run",
-        folder,
-        "--out",
-        tmp_path / "s",
-        "-m",
-        "ts",
-        "--sizes",
-        20,
-        "--draws",
-        2,
-        "-j",
-        1,
-        "--json",
-    )
+    done = run("study", "run", folder, "--out", tmp_path / "s", *SMALL, "--json")
     assert done.code == 0, done.err
     result = json.loads(done.out)
     assert result["tasks"] == ["quiz__org__model"]
@@ -114,21 +101,7 @@ def test_a_study_of_samples_by_length(run, folder, tmp_path):
     whole = open_rows(task.path, length_normalised=True)
     np.testing.assert_array_equal(load_task(task).val.logits, whole.logits()[::2])
     assert not np.array_equal(load_task(task).val.logits, open_rows(task.path).logits()[::2])
-    words = (
-        "study",
-        "run",
-        folder,
-        "--out",
-        tmp_path / "s",
-        "-m",
-        "ts",
-        "--sizes",
-        20,
-        "--draws",
-        1,
-        "-j",
-        1,
-    )
+    words = ("study", "run", folder, "--out", tmp_path / "s", *SMALL)
     assert run(*words, "--length-normalised").code == 0
     assert Results(tmp_path / "s").tasks == [task]
     assert run(*words, "--length-normalised").code == 0  # the run continues

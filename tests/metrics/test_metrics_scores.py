@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import accuracy_score, log_loss
 
 from temperance import metrics
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.5, 0.0]])
 LABELS = np.array([0, 2, 2, 1])

@@ -13,8 +13,8 @@ import numpy as np
 from temperance.calibrator_file.fields import plain_json
 from temperance.core.arrays import Vector
 from temperance.errors import InputError, excerpt, listed
+from temperance.files import read_regular_file
 from temperance.formulas.model import Shape
-from temperance.regular_files import read_regular_file
 
 if TYPE_CHECKING:
     from pathlib import Path

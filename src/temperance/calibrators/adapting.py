@@ -26,10 +26,11 @@ from temperance.core.frequencies import (
     estimate_frequencies,
     label_frequencies,
 )
+from temperance.errors import InputError
 from temperance.formulas.applying import apply_opened
 from temperance.formulas.model import Model
 from temperance.inputs.containers import as_numpy, framework_of, open_logits
-from temperance.inputs.validation import InputError, check_priors, warn_of_probabilities
+from temperance.inputs.validation import check_priors, warn_of_probabilities
 
 MOST_CLASSES = 4096  # their K x K Hessian fits in memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms

@@ -32,10 +32,10 @@ from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
 from temperance.core.fit_data import FitData
 from temperance.core.solution import Solution
+from temperance.errors import InputError
 from temperance.formulas.fit_record import Baseline, FittedOn
 from temperance.formulas.model import Formula, Model
-from temperance.inputs.frames import column_names
-from temperance.inputs.validation import InputError
+from temperance.inputs.containers import column_names
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
 """Quantile levels at which the temperatures of a fit are kept."""

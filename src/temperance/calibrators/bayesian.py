@@ -33,11 +33,10 @@ from temperance.core.fit_data import FitData
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import slopes_of
-from temperance.errors import excerpt
+from temperance.errors import InputError, excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
-from temperance.inputs.validation import InputError
 from temperance.population import Population, read_population, shipped_population, weak_population
 
 LARGEST_LOG = 100.0  # of a temperature, far beyond its limits

@@ -6,8 +6,9 @@ from typing import Any
 
 from temperance import loaders
 from temperance.core.fit_data import FitData, InMemoryFitData
+from temperance.errors import InputError
 from temperance.inputs.containers import framework_of, names_of, open_labelled
-from temperance.inputs.validation import InputError, warn_of_probabilities
+from temperance.inputs.validation import warn_of_probabilities
 
 
 def open_fit_data(

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
-from temperance.inputs.validation import InputError, check_choice
+from temperance.errors import InputError
+from temperance.inputs.validation import check_choice
 
 
 class OutputMixin(ABC):

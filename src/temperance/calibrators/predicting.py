@@ -8,8 +8,13 @@ from temperance import loaders
 from temperance.calibrators.fitted import model_of
 from temperance.calibrators.output import OutputMixin
 from temperance.formulas.applying import apply_opened, apply_to_rows
-from temperance.inputs.containers import framework_of, is_matrix, open_logits
-from temperance.inputs.frames import check_column_names, column_names
+from temperance.inputs.containers import (
+    check_column_names,
+    column_names,
+    framework_of,
+    is_matrix,
+    open_logits,
+)
 from temperance.inputs.validation import warn_of_probabilities
 
 

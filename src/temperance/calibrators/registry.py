@@ -28,8 +28,7 @@ from temperance.calibrators.linear import LinearTemperatureScaling
 from temperance.calibrators.monotone import MonotoneScaling
 from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
 from temperance.calibrators.temperature import TemperatureScaling
-from temperance.errors import excerpt
-from temperance.inputs.validation import InputError, guess
+from temperance.errors import InputError, excerpt, guess
 
 UNCALIBRATED = "none"
 """The name under which the classifier's own softmax is compared."""

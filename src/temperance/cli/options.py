@@ -58,7 +58,7 @@ def _read_classes(
     context.meta[_CLASSES_AS_GIVEN] = value
     if not value.startswith("@"):
         return tuple(name.strip() for name in value.split(","))
-    from temperance.regular_files import read_regular_file
+    from temperance.files import read_regular_file
 
     try:
         text = read_regular_file(value[1:], most=MAX_CLASS_LIST_BYTES).decode("utf-8-sig")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from temperance.cli.options import advising
 from temperance.cli.output import Output, on_one_line
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, Remedy
+from temperance.errors import InputError, Remedy, listed
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
@@ -94,7 +94,7 @@ def check_same_kind(rows: RowFile, others: RowFile) -> None:
 
 def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -> None:
     """Raise if the class names of the rows, or their order, differ from those given."""
-    from temperance.data.formats.columns import joined, listed
+    from temperance.data.formats.columns import joined
 
     if names is None or rows.class_names is None or tuple(names) == rows.class_names:
         return
@@ -112,14 +112,14 @@ def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -
 
 def with_own_floor(rows: RowFile, output: Output) -> RowFile:
     """Return rows whose probabilities are raised to their own floor; logits unchanged."""
-    from temperance.inputs.probabilities import LOWEST_FLOOR
+    from temperance.inputs.probabilities import MIN_FLOOR
 
     if rows.kind != "probs":
         return rows
     end = rows.low_end()
     if end.n_rows_with_zero:  # else all are at or above the floor
         why = f"half of the smallest one above 0 ({end.smallest:.3g}) over {end.n_classes} classes"
-        if end.floor == LOWEST_FLOOR:
+        if end.floor == MIN_FLOOR:
             why = "the precision of a float"
         _tell_raised(output, rows, end, end.floor, why)
     return rows.with_floor(end.floor, raises=bool(end.n_rows_with_zero))
@@ -161,8 +161,6 @@ def source_of(rows: RowFile) -> FittedOn:
 
 def say_columns(output: Output, rows: RowFile) -> None:
     """Print how the columns of a table are used, or the class names; nothing if classes are numbered."""
-    from temperance.data.formats.columns import listed
-
     columns, names = rows.stored.columns, rows.class_names
     if not columns:
         if names is not None:

@@ -34,8 +34,7 @@ from temperance.comparison.verdict import Outcome, Verdict
 from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
-from temperance.inputs.containers import names_of
-from temperance.inputs.frames import check_column_names, column_names
+from temperance.inputs.containers import check_column_names, column_names, names_of
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics import Evaluation
 from temperance.metrics.evaluation import Scorer

@@ -26,8 +26,9 @@ from temperance.core.objective import THINNING, Derivatives, Derive, PartialSums
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
 from temperance.dask.blocks import align_rows, as_array, lengths_of, row_blocks
+from temperance.errors import InputError
 from temperance.inputs.labels import Names
-from temperance.inputs.validation import InputError, check_logits_shape, check_sample_weight
+from temperance.inputs.validation import check_logits_shape, check_sample_weight
 
 FAN_IN = 8  # partial results added by one task
 THIN_BYTES = 1 << 27  # of a subsample that is kept on the workers

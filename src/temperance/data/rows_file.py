@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats import ARRAYS, check_file, format_of, open_members
-from temperance.data.formats.columns import check_number_of_classes, listed
+from temperance.data.formats.columns import check_number_of_classes
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
 from temperance.data.read_options import KINDS, PARTS, ReadOptions
-from temperance.errors import InputError, Remedy, rows_from
+from temperance.errors import InputError, Remedy, listed, rows_from
 from temperance.files import filled_array
-from temperance.inputs.containers import logits_from_probs
 from temperance.inputs.labels import check_labels
-from temperance.inputs.probabilities import LOWEST_FLOOR, LowEnd
+from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs
 from temperance.inputs.validation import check_choice
 
 CLASS_KEYS = ("classes", "class_names")
@@ -186,7 +185,7 @@ class RowFile:
             return self.array()
         return filled_array(self.shape, self.dtype, self.logit_blocks(self._rows_at_once()))
 
-    def low_end(self, floor: float = LOWEST_FLOOR) -> LowEnd:
+    def low_end(self, floor: float = MIN_FLOOR) -> LowEnd:
         """Return how many rows have a probability of 0, or below `floor`, in one pass over the file."""
         return LowEnd.joined(LowEnd.of(block, floor) for block in self.blocks(self._rows_at_once()))
 

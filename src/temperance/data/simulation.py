@@ -37,8 +37,8 @@ class SimulatedTask:
     Examples
     --------
     >>> task = simulate(n_rows=4, n_classes=3, random_state=0)
-    >>> honest = softmax(task.logits / task.temperatures[:, None], axis=1)
-    >>> bool(np.allclose(honest, task.probabilities))
+    >>> calibrated = softmax(task.logits / task.temperatures[:, None], axis=1)
+    >>> bool(np.allclose(calibrated, task.probabilities))
     True
     """
 
@@ -87,16 +87,16 @@ def simulate(
     check_number("class_spread", class_spread, "such as 0.1", lambda s: True)
     check_seed("random_state", random_state)
     rng = np.random.default_rng(random_state)
-    favour = rng.standard_normal(n_classes)
+    class_offsets = rng.standard_normal(n_classes)
     difficulty = sharpness * np.exp(0.5 * rng.standard_normal(n_rows))
-    honest = difficulty[:, None] * rng.standard_normal((n_rows, n_classes))
-    probabilities = softmax(honest, axis=1)
+    true_logits = difficulty[:, None] * rng.standard_normal((n_rows, n_classes))
+    probabilities = softmax(true_logits, axis=1)
     labels = _draw(probabilities, rng)
     entropy = -np.sum(probabilities * np.log(np.maximum(probabilities, 1e-300)), axis=1)
     log_entropy = np.log(np.maximum(entropy, 1e-9))
     log_t = np.log(temperature) + entropy_slope * (log_entropy - log_entropy.mean())
-    temperatures = np.exp(log_t + class_spread * favour[honest.argmax(axis=1)])
-    return SimulatedTask(honest * temperatures[:, None], labels, probabilities, temperatures)
+    temperatures = np.exp(log_t + class_spread * class_offsets[true_logits.argmax(axis=1)])
+    return SimulatedTask(true_logits * temperatures[:, None], labels, probabilities, temperatures)
 
 
 def _draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:

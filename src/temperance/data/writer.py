@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from temperance.data.formats.arrow_columns import MARK
+from temperance.data.formats.arrow import MARK
 from temperance.data.formats.columns import NAMELESS, STEMS
 from temperance.data.lazy_array import file_error
 from temperance.data.rows_file import MARK_KEY

@@ -16,7 +16,7 @@ from temperance.display.chart import SMALL, Axis, Chart, Line, Mark
 from temperance.display.labels import shorten
 from temperance.display.methods import before_and_after
 from temperance.display.reliability import FEWEST_IN_BIN, diagram_marks
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 from temperance.metrics import Reliability
 
 _LONGEST_NAME = 32  # in a title, which then has two lines at most

@@ -19,7 +19,7 @@ from temperance.display.base import Display
 from temperance.display.chart import Axis, Band, Chart, Dots, Line, Mark
 from temperance.display.labels import written
 from temperance.display.methods import chosen
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 _SMALLEST = 1e-6  # probability before the map
 _LOWEST = 1e-9  # probability after the map: lower ones are left out

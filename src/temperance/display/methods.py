@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from temperance.calibrators import Calibrator, TemperatureCalibrator
 from temperance.comparison import UNCALIBRATED, Comparison
 from temperance.core.arrays import Vector
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 
 def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequence[str]) -> list[str]:

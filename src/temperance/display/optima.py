@@ -22,7 +22,8 @@ from temperance.core.blocks import BFloat16
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
-from temperance.inputs.validation import InputError, inspector
+from temperance.errors import InputError
+from temperance.inputs.validation import inspector
 
 _COPIED_ROWS = 4096  # at a time
 LEAST_ROWS = 10  # of a group: fewer say almost nothing about a temperature

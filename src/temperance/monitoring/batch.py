@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Floats, Indices
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError
 from temperance.formulas.applying import check_columns
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.containers import Logits, as_numpy, names_of, open_logits
 from temperance.inputs.labels import check_labels
-from temperance.inputs.validation import InputError, inspector, warn_of_probabilities
+from temperance.inputs.validation import inspector, warn_of_probabilities
 from temperance.monitoring.limits import Limits, baseline_of
 from temperance.monitoring.predictions import PredictionSums, sum_predictions
 from temperance.monitoring.residuals import LabelledSums, class_groups, sum_labelled
@@ -40,7 +41,7 @@ class Batch:
 def summarise(model: Model, limits: Limits, logits: Any, labels: Any, dim: int) -> Batch:
     """Calibrate the rows block by block and return their sums."""
     opened = open_logits(logits, dim)
-    check_columns(model, opened.axis.shape, opened.axis.dim)
+    check_columns(model, opened.shape, opened.dim)
     if not len(opened.values):
         raise InputError("check needs rows; found none. Pass the logits of at least one row.")
     columns = None if labels is None else _columns(model, logits, labels, opened)
@@ -69,7 +70,7 @@ def groups_of(model: Model) -> Indices:
 def _columns(model: Model, logits: Any, labels: Any, opened: Logits) -> Indices:
     n_rows, n_classes = opened.values.shape
     names = names_of(logits, None, n_classes) or model.record.class_names
-    return check_labels(opened.axis.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
+    return check_labels(opened.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
 
 
 def _blocks(model: Model, values: NDArray[Any] | BFloat16) -> Iterator[tuple[slice, bytes, Floats]]:

@@ -24,15 +24,15 @@ from onnx import (
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.fitted import model_of
-from temperance.files import check_writable
+from temperance.errors import InputError
+from temperance.files import check_regular, check_writable
 from temperance.formulas.model import Model
-from temperance.inputs.validation import InputError, check_number
+from temperance.inputs.probabilities import check_floor
 from temperance.onnx.contents import names_in, readers_in, side_files
 from temperance.onnx.damage import classifier_damage_explained
 from temperance.onnx.deciding import fitted_floor, holds_probabilities
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, write_model
-from temperance.regular_files import check_regular
 
 # What the nodes compute in, by the type of the classifier's output.
 WORKING: dict[int, Any] = {
@@ -106,8 +106,7 @@ def append_to_onnx(
     'probabilities'
     """
     check_writable(path, overwrite=overwrite)
-    if floor is not None:
-        check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
+    check_floor(floor)
     check_regular(Path(model))
     with classifier_damage_explained(Path(model)):
         return _append(

@@ -18,7 +18,7 @@ from temperance.calibrators import method_style
 from temperance.calibrators.registry import MethodStyle
 from temperance.core.arrays import Matrix
 from temperance.display.ticks import tick_labels
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 from temperance.study.names import dataset_name
 from temperance.study.results import Results
 

@@ -17,8 +17,9 @@ from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay
 from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
 from temperance.display.chart import Chart, Mark
+from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable
-from temperance.inputs.validation import InputError, check_choice
+from temperance.inputs.validation import check_choice
 from temperance.study.average_figures import averages, draw_averages, figure_size
 from temperance.study.comparisons import Over, rank_methods
 from temperance.study.names import task_name

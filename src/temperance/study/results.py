@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.errors import InputError
-from temperance.inputs.validation import check_choice, guess
+from temperance.errors import InputError, guess
+from temperance.inputs.validation import check_choice
 from temperance.study.protocol import METHODS, FitKey, in_order
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore

@@ -175,8 +175,8 @@ class ResultStore:
             rows = connection.execute("SELECT * FROM task ORDER BY name").fetchall()
         checked = [checked_row(self.path, "task", TASK, row) for row in rows]
         return [
-            TaskFile(name, Path(path), *described, _read_options(self.path, options))
-            for name, path, *described, options in checked
+            TaskFile(name, Path(path), digest, val, test, classes, _read_options(self.path, options))
+            for name, path, digest, val, test, classes, options in checked
         ]
 
     def sizes(self) -> list[int]:

@@ -18,10 +18,10 @@ from temperance.data.formats import FORMATS, format_of, open_members
 from temperance.data.formats.harness import are_samples
 from temperance.data.read_options import PARTS, ReadOptions
 from temperance.data.rows_file import RowFile, open_rows, parts_of
-from temperance.errors import Remedy
+from temperance.errors import InputError, Remedy
 from temperance.files import sha256
 from temperance.inputs.containers import open_logits
-from temperance.inputs.validation import LOOKED_AT, InputError, warn_of_probabilities
+from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
 
 _NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test, or as harness samples"
 _SAMPLES_NAME = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[\d.-]+")
@@ -184,7 +184,7 @@ def _stem(path: Path) -> str:
 
 def _warn_of_probabilities(file: RowFile) -> None:
     """Warn once, here: the workers of a study do not warn."""
-    first = next(file.logit_blocks(LOOKED_AT), None)
+    first = next(file.logit_blocks(INSPECTED_ROWS), None)
     if first is not None and file.kind == "logits":
         warn_of_probabilities(open_logits(first).values)
 

@@ -11,7 +11,7 @@ from temperance.formulas.applying import ONE_PER_ROW, evaluate
 from temperance.formulas.applying import apply as apply_in_memory
 from temperance.formulas.model import Model
 from temperance.inputs.containers import open_logits
-from temperance.inputs.validation import LOOKED_AT, warn_of_probabilities
+from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
 from temperance.torch.ops import TORCH, working_dtype
 from temperance.torch.rows import as_rows, is_binary
 
@@ -81,6 +81,6 @@ def _check(model: Model, method: str, z: Tensor, result: Tensor) -> None:
         return
     good = torch.isfinite(z.detach().amax(dim=-1)).all() & ~torch.isnan(result.detach()).any()
     rows = z.detach().reshape(-1, z.shape[-1])
-    warn_of_probabilities(open_logits(rows[:LOOKED_AT]).values)
+    warn_of_probabilities(open_logits(rows[:INSPECTED_ROWS]).values)
     if not bool(good):
         apply_in_memory(model, method, rows.cpu())

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 from temperance.torch.row_buffer import RowBuffer
 
 Forward = Callable[[Any, Any], tuple[Any, Any]]

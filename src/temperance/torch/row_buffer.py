@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 GROWTH = 1.25  # rows beyond the end are cut off, but have been filled with zeros
 

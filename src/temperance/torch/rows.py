@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from temperance.errors import InputError
 from temperance.formulas.applying import check_columns
 from temperance.formulas.model import Model
-from temperance.inputs.validation import InputError
 from temperance.torch.ops import working_dtype
 
 

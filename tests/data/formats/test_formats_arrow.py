@@ -69,12 +69,13 @@ def test_numbered_columns(saved):
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.list_(pa.float32()), pa.large_list(pa.float64()), pa.list_(pa.float32(), 3)]
+    "kind", [pa.list_(pa.float32()), pa.large_list(pa.float64()), pa.list_(pa.float16(), 3)]
 )
 def test_lists(saved, kind):
-    columns = {"logits": pa.array(LOGITS.tolist(), kind), "label": pa.array(LABELS, pa.int8())}
-    rows = open_rows(saved(pa.table(columns)))
+    lists = pa.array(LOGITS.astype(kind.value_type.to_pandas_dtype()).tolist(), kind)
+    rows = open_rows(saved(pa.table({"logits": lists, "label": pa.array(LABELS, pa.int8())})))
     np.testing.assert_array_equal(rows.logits(), LOGITS)
+    assert rows.array().dtype == kind.value_type.to_pandas_dtype()
     assert rows.labels.tolist() == LABELS
 
 
@@ -108,12 +109,19 @@ def test_missing_values_are_refused(saved):
     path = saved(table(label=pa.array(["cat", None, "owl", "cat"])))
     with pytest.raises(InputError, match="'label' must have the name of a class in every row; 1 of the"):
         open_rows(path, kind="logits")
-    path = saved(pa.table({"logits": pa.array([[1.0, 2.0], None]), "label": [0, 1]}))
-    with pytest.raises(InputError, match="column 'logits' must have a number in every row; 1 of the 2"):
-        open_rows(path).logits()
+    for lists in ([[1.0, 2.0], None], [[1.0, 2.0], [3.0, None]]):
+        path = saved(pa.table({"logits": pa.array(lists), "label": [0, 1]}))
+        with pytest.raises(InputError, match="column 'logits' must have a number in every row; 1 of the"):
+            open_rows(path).logits()
     path = saved(table(label=pa.array(["cat", None, "owl", "cat"]).dictionary_encode()))
     with pytest.raises(InputError, match="'label' must have the name of a class in every row"):
         open_rows(path, kind="logits")
+
+
+def test_lists_of_text_are_refused(saved):
+    path = saved(pa.table({"logits": [["a", "b"]]}))
+    with pytest.raises(InputError, match="column 'logits' must hold numbers; found string"):
+        open_rows(path, need_labels=False)
 
 
 def test_a_name_that_is_not_a_class_is_refused(saved):

@@ -33,6 +33,7 @@ def fitted_temperature(labels, **options):
         ),
         (np.eye(3)[TASK.labels], r"shape \(200, 3\), like one-hot rows\. Pass labels.argmax"),
         (np.eye(3, dtype=bool)[TASK.labels], r"like one-hot rows\. Pass labels.argmax"),
+        (np.eye(3, dtype=int)[TASK.labels], r"like one-hot rows\. Pass labels.argmax"),
         (TASK.labels[:, None], r"shape \(200, 1\)\. Pass labels\.ravel"),
         (TASK.labels.astype(float), r"float64\. If they are whole numbers, pass labels\.astype\(int\)"),
         (
@@ -40,7 +41,7 @@ def fitted_temperature(labels, **options):
             r"found text such as '0'\. If they are column indices, pass labels\.astype",
         ),
     ],
-    ids=["from 1", "one-hot", "boolean one-hot", "column", "floats", "digits"],
+    ids=["from 1", "one-hot", "boolean one-hot", "whole one-hot", "column", "floats", "digits"],
 )
 def test_a_remedy_for_labels_works_when_it_is_followed(labels, message):
     with pytest.raises(InputError, match=message) as caught:

@@ -147,13 +147,12 @@ def test_fields_of_text_without_named_scores(path):
 
 
 def test_blank_lines_only_and_a_damaged_gzip(tmp_path):
-    save(tmp_path / "val.jsonl", ["", ""])
-    with pytest.raises(InputError, match="found blank lines only"):
-        open_rows(tmp_path / "val.jsonl")
     packed = gzip.compress("".join(json.dumps(line) + "\n" for line in lists()).encode())
-    (tmp_path / "val.jsonl.gz").write_bytes(packed[:-12])
-    with pytest.raises(InputError, match="is not a gzip file, or is damaged"):
-        open_rows(tmp_path / "val.jsonl.gz")
-    (tmp_path / "val.jsonl.gz").write_bytes(b"no gzip at all")
-    with pytest.raises(InputError, match="is not a gzip file, or is damaged"):
-        open_rows(tmp_path / "val.jsonl.gz")
+    for name, content, words in (
+        ("val.jsonl", b"\n\n", "found blank lines only"),
+        ("val.jsonl.gz", packed[:-12], "is not a gzip file, or is damaged"),
+        ("val.jsonl.gz", b"no gzip at all", "is not a gzip file, or is damaged"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=words):
+            open_rows(tmp_path / name)
