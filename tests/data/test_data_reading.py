@@ -10,9 +10,10 @@ import safetensors.torch
 import torch
 from saved import SAVERS
 
-from temperance import TemperatureScaling, data, files, logits_from_probs
-from temperance.data import lazy_array, open_rows, parts
+from temperance import InputError, TemperatureScaling, data, files, logits_from_probs
+from temperance.data import RowFile, lazy_array, open_rows, parts
 from temperance.data.formats import open_members
+from temperance.data.read_options import ReadOptions
 
 N, K = 23, 4
 RNG = np.random.default_rng(0)
@@ -243,10 +244,19 @@ def test_arrays_at_odd_places_of_the_file_are_fitted_the_same(tmp_path, save):
     assert found == TemperatureScaling().fit(arrays["logits"], LABELS).temperature_
 
 
+def test_a_file_knows_whether_it_has_labels_before_they_are_read(saved):
+    rows = RowFile.open(saved(logits=LOGITS, labels=LABELS + 99), ReadOptions(), need_labels=False)
+    assert (rows.has_labels, rows.labels) == (True, None)
+    with pytest.raises(InputError, match="labels must be"):
+        rows.with_labels()
+    rows = RowFile.open(saved(logits=LOGITS), ReadOptions(), need_labels=False)
+    assert not rows.has_labels
+
+
 def test_importing_the_package_of_data_imports_no_reader():
     code = "import sys, temperance.data\nprint([m for m in sys.modules if m.startswith('temperance.data.')])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "['temperance.data.simulate']"
+    assert run.stdout.strip() == "[]"
 
 
 def test_every_public_name_of_the_data_package_exists():

@@ -87,12 +87,14 @@ SPOILED = {
     "words for a number": "UPDATE score SET nll = 'low'",
     "words for a count": "UPDATE task SET rows = 'many'",
     "a null path": (
-        "DROP TABLE task; CREATE TABLE task (name, path, sha256, rows, test_rows, classes);"
-        "INSERT INTO task VALUES ('a__b', NULL, '0', 50, 50, 3)"
+        "DROP TABLE task; CREATE TABLE task (name, path, sha256, rows, test_rows, classes, options);"
+        "INSERT INTO task VALUES ('a__b', NULL, '0', 50, 50, 3, '{}')"
     ),
     "a column less": "DROP TABLE task; CREATE TABLE task (name, path); INSERT INTO task VALUES ('a__b', 'p')",
     "a size of words": "DROP TABLE size; CREATE TABLE size (n); INSERT INTO size VALUES ('ten')",
     "another table of scores": "DROP TABLE score; CREATE TABLE score (other)",
+    "options that are not JSON": "UPDATE task SET options = '{'",
+    "options of other names": """UPDATE task SET options = '{"colour": 1}'""",
 }
 
 

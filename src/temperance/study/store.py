@@ -6,16 +6,17 @@ key, so work that was done twice is stored once.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 import temperance
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt
 from temperance.study.protocol import FitKey
 from temperance.study.scoring import Score
@@ -36,9 +37,8 @@ CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) 
 CREATE TABLE IF NOT EXISTS size (n INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS task (
   name TEXT PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL,
-  rows INTEGER NOT NULL, test_rows INTEGER NOT NULL, classes INTEGER NOT NULL
+  rows INTEGER NOT NULL, test_rows INTEGER NOT NULL, classes INTEGER NOT NULL, options TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS length_normalised (task TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS metric (
   task TEXT NOT NULL, n INTEGER NOT NULL, draw INTEGER NOT NULL, method TEXT NOT NULL,
   name TEXT NOT NULL, value REAL, PRIMARY KEY (task, n, draw, method, name)
@@ -60,7 +60,7 @@ NUMBER_OR_NULL = (int, float, type(None))  # null stands for nan
 
 # What each column of a table must hold: SQLite does not enforce it.
 FIT_KEY: Kinds = (str, int, int, str)
-TASK: Kinds = (str, str, str, int, int, int)
+TASK: Kinds = (str, str, str, int, int, int, str)
 METRIC: Kinds = (*FIT_KEY, str, NUMBER_OR_NULL)
 SCORE: Kinds = (*FIT_KEY, *(NUMBER_OR_NULL,) * 4, int, int, str, NUMBER, NUMBER)
 
@@ -123,21 +123,20 @@ class ResultStore:
                         f"{task.path} must be the file with which the study began; it has changed. "
                         "Choose another folder for the results."
                     )
-                if known.get(task.name, task).length_normalised != task.length_normalised:
+                if known.get(task.name, task).options != task.options:
+                    before, now = (excerpt(one.options.given()) for one in (known[task.name], task))
                     raise InputError(
-                        f"{task.path} must be read as when the study began, with or without normalising "
-                        "by length; found the other. Choose another folder for the results."
+                        f"{task.path} must be read as when the study began, with the options {before}; "
+                        f"found {now}. Choose another folder for the results."
                     )
                 if copies.get(task.sha256, task).name != task.name:
                     raise InputError(
                         f"{task.path} is the same as {copies[task.sha256].name}, which the study has. A task "
                         "must not count twice: leave it out, or choose another folder for the results."
                     )
-                name, path, *rest, length_normalised = astuple(task)
-                connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?)", (name, str(path), *rest))
-                connection.execute("DELETE FROM length_normalised WHERE task = ?", (name,))
-                if length_normalised:
-                    connection.execute("INSERT INTO length_normalised VALUES (?)", (name,))
+                name, path, *rest, options = vars(task).values()
+                row = (name, str(path), *rest, json.dumps(options.given()))
+                connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?)", row)
             _insert(connection, "size", [(n,) for n in sizes])
 
     def add(self, scores: Iterable[Score]) -> None:
@@ -174,11 +173,10 @@ class ResultStore:
         """Return the tasks, by name."""
         with _connect(self.path) as connection:
             rows = connection.execute("SELECT * FROM task ORDER BY name").fetchall()
-            normalised = {name for (name,) in connection.execute("SELECT task FROM length_normalised")}
         checked = [checked_row(self.path, "task", TASK, row) for row in rows]
         return [
-            TaskFile(name, Path(path), digest, val, test, classes, name in normalised)
-            for name, path, digest, val, test, classes in checked
+            TaskFile(name, Path(path), digest, val, test, classes, _read_options(self.path, options))
+            for name, path, digest, val, test, classes, options in checked
         ]
 
     def sizes(self) -> list[int]:
@@ -219,12 +217,22 @@ def _seed(path: Path, text: object) -> int:
     return int(text)
 
 
+def _read_options(path: Path, text: str) -> ReadOptions:
+    try:
+        return ReadOptions(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):  # not JSON, or other names
+        raise InputError(
+            f"{path} must say how its tasks are read; found {excerpt(text)}. Copy it again, or repeat the "
+            "study."
+        ) from None
+
+
 def _names(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def _is_store(connection: sqlite3.Connection) -> bool:
-    return {"setting", "size", "task", "length_normalised", "score", "metric"} <= _names(connection)
+    return {"setting", "size", "task", "score", "metric"} <= _names(connection)
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[object, ...]]) -> None:

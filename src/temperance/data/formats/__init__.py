@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, safetensors, torch
-from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
 from temperance.data.formats.compression import unless_inflated
 from temperance.data.lazy_array import LazyArray, file_error
+from temperance.data.read_options import ReadOptions
 from temperance.errors import Remedy
 from temperance.files import check_regular
 
-Members = Callable[[Path, ColumnChoice], dict[str, LazyArray]]
+Members = Callable[[Path, ReadOptions], dict[str, LazyArray]]
 """The arrays of a file by their keys."""
 ARRAYS: dict[str, Members] = {
     ".npz": npy.archive_members,
@@ -44,8 +44,7 @@ TABLES: dict[str, Members] = {
 }
 """Formats with columns, or records."""
 FORMATS = ARRAYS | TABLES
-KINDS = ("logits", "probs")
-"""Names of arrays of scores, and their prefixes in a task file."""
+READ_ANY = ReadOptions()
 
 
 def format_of(path: Path) -> str:
@@ -53,14 +52,16 @@ def format_of(path: Path) -> str:
     return next((suffix for suffix in FORMATS if path.name.lower().endswith(suffix)), "")
 
 
-def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[str, LazyArray]:
+def open_members(path: str | Path, choice: ReadOptions = READ_ANY) -> dict[str, LazyArray]:
     """Return the arrays of a file by their keys, without reading them; the key of an unnamed array is empty.
 
     `choice` names columns of a table; files of arrays have no columns.
     """
     path = Path(path)
     check_file(path)
-    argument = choice.names_a_column()
+    argument = (
+        "label_column" if choice.label_column is not None else "id_column" if choice.id_column else None
+    )
     if argument is not None and format_of(path) in ARRAYS:
         raise file_error(path, "has no columns, as a table has.", remedy=Remedy(argument))
     if choice.length_normalised and FORMATS[format_of(path)] is not json_lines.members:

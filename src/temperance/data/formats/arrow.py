@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
+from temperance.data.formats.columns import Columns, group, not_numbers
 from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, file_error, library_errors
+from temperance.data.read_options import ReadOptions
 from temperance.loaders import import_optional
 
 MARK = b"temperance.calibrated_by"
@@ -26,7 +27,7 @@ MARK = b"temperance.calibrated_by"
 _PARQUET_OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     with _opened(path) as table:
         schema = table.schema

@@ -15,10 +15,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from temperance.data.lazy_array import file_error
+from temperance.data.read_options import ReadOptions
 from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, listed
 
 STEMS = {"logits": "logit", "probs": "prob"}
@@ -49,31 +50,7 @@ class Columns:
         return [places[name] for name in self.names]
 
 
-@dataclass(frozen=True)
-class ColumnChoice:
-    """The user's options for a table: the label column, the id column, and the classes.
-
-    Also whether log-likelihoods of answers are divided by the length of the answers.
-    """
-
-    label: str | None = None
-    identifier: str | None = None
-    classes: tuple[str, ...] | None = None
-    length_normalised: bool = False
-    index: tuple[str, ...] = field(default=(), kw_only=True)
-    """Columns that the file marks as the index of its rows."""
-    labels_only: bool = field(default=False, kw_only=True)
-    """Whether only the labels are read, so that other columns may hold anything."""
-
-    def names_a_column(self) -> str | None:
-        """Return the argument that names a column, if any does."""
-        return "label_column" if self.label is not None else "id_column" if self.identifier else None
-
-
-ANY_COLUMNS = ColumnChoice()
-
-
-def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Columns]:
+def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Columns]:
     """Return the columns of each array by its key."""
     twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
     if twice:
@@ -99,10 +76,10 @@ def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Colum
     return found
 
 
-def _label(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
-    if choice.label is not None:
-        return _required(path, names, choice.label, "label_column")
-    labels = [name for name in names if name.lower() in LABEL_NAMES and name != choice.identifier]
+def _label(path: Path, names: list[str], choice: ReadOptions) -> str | None:
+    if choice.label_column is not None:
+        return _required(path, names, choice.label_column, "label_column")
+    labels = [name for name in names if name.lower() in LABEL_NAMES and name != choice.id_column]
     if len(labels) > 1:
         raise file_error(
             path,
@@ -112,9 +89,9 @@ def _label(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
     return labels[0] if labels else None
 
 
-def _identifier(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
-    if choice.identifier is not None:
-        return _required(path, names, choice.identifier, "id_column")
+def _identifier(path: Path, names: list[str], choice: ReadOptions) -> str | None:
+    if choice.id_column is not None:
+        return _required(path, names, choice.id_column, "id_column")
     if len(choice.index) == 1:
         return choice.index[0]
     return names[0] if names and names[0] in NAMELESS and not choice.index else None
@@ -130,7 +107,7 @@ def _required(path: Path, names: list[str], name: str | None, argument: str) -> 
     return name
 
 
-def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Columns | None:
+def _scores(path: Path, stem: str, names: list[str], choice: ReadOptions) -> Columns | None:
     """Return the columns named as scores: by number, else by class, else a single column."""
     by_class: dict[str, str] = {}
     for name in names:
@@ -174,7 +151,7 @@ def _check_other(path: Path, before: str, name: str) -> None:
 
 
 def _unnamed_scores(
-    path: Path, names: list[str], free: list[str], identifier: str | None, choice: ColumnChoice
+    path: Path, names: list[str], free: list[str], identifier: str | None, choice: ReadOptions
 ) -> Columns:
     """Return the class columns of a table without logit or prob columns: all that are left."""
     first = 1 if identifier == "" else 0  # ids without a name are in the first column

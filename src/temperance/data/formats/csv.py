@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers, whole_number
+from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
 from temperance.data.formats.compression import open_bytes
 from temperance.data.lazy_array import (
     TEXT,
@@ -32,6 +32,7 @@ from temperance.data.lazy_array import (
     file_error,
     library_errors,
 )
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt
 
 _EXAMPLE = "logit_0,logit_1,label"
@@ -39,7 +40,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # as Excel's "Unicode text" has one
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table. Its lines are counted, not parsed."""
     text = _read_dialect(path)
     with text.lines() as lines:

@@ -15,14 +15,15 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers, whole_number
+from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
 from temperance.data.formats.compression import is_inflated
 from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray, file_error, library_errors
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt
 from temperance.loaders import import_optional
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the first sheet."""
     with _sheet(path) as sheet, closing(_rows(sheet)) as rows:  # the file stays open until all rows are read
         names = _names(path, next(rows, ()))

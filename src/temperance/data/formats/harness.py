@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.formats.json_records import Record, RecordArray, records, shown
 from temperance.data.lazy_array import LazyArray, UnreadableArray
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy
 
 _RESPONSES = ("filtered_resps", "resps")
@@ -41,7 +41,7 @@ def are_samples(members: dict[str, LazyArray]) -> bool:
     return isinstance(members.get("labels"), _RightAnswers)
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return log-likelihoods as logits, right answers as labels. All lines are read to find the widest."""
     n_rows = width = 0
     filters = set()

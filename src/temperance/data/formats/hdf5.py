@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, library_errors
+from temperance.data.read_options import ReadOptions
 from temperance.loaders import import_optional
 
 # HDF5 cannot compress more than this into a byte; a dataset that claims more was never written.
 _MAX_PER_BYTE = 1100
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the datasets of the file by their keys."""
     with _opened(path) as file:
         found = {name: name for name in file}

@@ -18,16 +18,17 @@ from typing import Any
 import numpy as np
 
 from temperance.data.formats import harness
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers, whole_number
+from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
 from temperance.data.formats.json_records import Record, RecordArray, count, records, shown
 from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, file_error
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy, listed
 
 _OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
 """Labels that are not numbers, by their type: a file has only one."""
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays that the records form."""
     first = next(records(path), None)
     if first is None:

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, MappedArray, file_error, library_errors
+from temperance.data.read_options import ReadOptions
 from temperance.files import filled_array
 
 # Size of the header before each member; the lengths of the name and the extra field are at its end.
@@ -53,7 +53,7 @@ class _Header:
     size: int
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the array of a .npy, under the empty key."""
     total = path.stat().st_size
     with path.open("rb") as file:
@@ -90,7 +90,7 @@ def _parse(file: IO[bytes]) -> _Header:
     return _Header(shape, fortran, dtype, file.tell())
 
 
-def archive_members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def archive_members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of a .npz by their keys."""
     found: dict[str, LazyArray] = {}
     with _archive_errors(path, ""), ZipFile(path) as archive:

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.blocks import BFloat16
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import LazyArray, MappedArray, UnreadableArray, file_error, library_errors
+from temperance.data.read_options import ReadOptions
 
 _NUMBERS = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
 _TYPES = {name: f"<{name[0].lower()}{int(name[1:]) // 8}" for name in _NUMBERS}
 _TYPES |= {"BOOL": "|b1", "BF16": "<u2"}  # bfloat16 as bits, widened while reading
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the tensors of the file by their keys."""
     total = path.stat().st_size
     with path.open("rb") as file:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
 from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray, file_error
+from temperance.data.read_options import ReadOptions
 from temperance.errors import reason_of
 from temperance.loaders import import_optional
 
@@ -28,7 +28,7 @@ _CLASSES = ("classes", "class_names")
 _STRETCH_BYTES = 1 << 26  # bytes read through one map
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the tensors of the file: of a dict by its keys, a single one without, a pair with labels.
 
     Labels and the names of classes may be lists.

@@ -2,14 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from temperance import InputError
-from temperance.cli import main
-from temperance.comparison import compare
 from temperance.data import open_rows
 from temperance.study import Results, find_tasks
 from temperance.study.tasks import load_task
@@ -33,42 +30,21 @@ def sample(rng, number, n_answers):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def model_folder(tmp_path):
     """Return the folder of a model as the harness leaves it, with a task that generates text in it."""
-    folder = tmp_path / "org__model"
-    folder.mkdir()
+    model_folder = tmp_path / "org__model"
+    model_folder.mkdir()
     rng = np.random.default_rng(0)
     lines = [json.dumps(sample(rng, number, 3 + (number % 3 > 0))) for number in range(101)]
-    (folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").write_text("\n".join(lines))
+    (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").write_text("\n".join(lines))
     generated = {"doc_id": 0, "target": "4", "resps": [["It is 4."]], "filtered_resps": ["4"]}
-    (folder / "samples_sums_2026-01-01T00-00-00.123.jsonl").write_text(json.dumps(generated))
-    (folder / "results_2026-01-01T00-00-00.123.json").write_text("{}")
-    return folder
+    (model_folder / "samples_sums_2026-01-01T00-00-00.123.jsonl").write_text(json.dumps(generated))
+    (model_folder / "results_2026-01-01T00-00-00.123.json").write_text("{}")
+    return model_folder
 
 
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Return how to run a command here; comparisons draw as little as they can."""
-    monkeypatch.setitem(compare.__kwdefaults__, "draws", 20)
-
-    def run(*words):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        out, err = capsys.readouterr()
-        return Done(left.value.code or 0, out, " ".join(err.split()))
-
-    return run
-
-
-def test_a_folder_of_the_harness_is_a_folder_of_tasks(folder):
-    (task,) = find_tasks([folder])
+def test_a_folder_of_the_harness_is_a_folder_of_tasks(model_folder):
+    (task,) = find_tasks([model_folder])
     assert (task.name, task.dataset, task.model) == ("quiz__org__model", "quiz", "org__model")
     assert (task.rows, task.test_rows, task.classes) == (51, 50, 4)
     whole = open_rows(task.path)
@@ -78,30 +54,30 @@ def test_a_folder_of_the_harness_is_a_folder_of_tasks(folder):
         assert rows.has_masks()
 
 
-def test_a_file_that_generates_is_refused_by_name(folder):
+def test_a_file_that_generates_is_refused_by_name(model_folder):
     with pytest.raises(InputError, match="must be a task file"):
-        find_tasks([folder / "samples_sums_2026-01-01T00-00-00.123.jsonl"])
+        find_tasks([model_folder / "samples_sums_2026-01-01T00-00-00.123.jsonl"])
 
 
-def test_a_name_of_the_users_own_is_kept(folder):
-    (folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").rename(folder / "mine__gpt.jsonl")
-    assert [task.name for task in find_tasks([folder])] == ["mine__gpt"]
+def test_a_name_of_the_users_own_is_kept(model_folder):
+    (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").rename(model_folder / "mine__gpt.jsonl")
+    assert [task.name for task in find_tasks([model_folder])] == ["mine__gpt"]
 
 
-def test_a_study_of_samples_runs(run, folder, tmp_path):
-    done = run("study", "run", folder, "--out", tmp_path / "s", *SMALL, "--json")
+def test_a_study_of_samples_runs(run, model_folder, tmp_path):
+    done = run("study", "run", model_folder, "--out", tmp_path / "s", *SMALL, "--json")
     assert done.code == 0, done.err
     result = json.loads(done.out)
     assert result["tasks"] == ["quiz__org__model"]
     assert result["failures"] == []
 
 
-def test_a_study_of_samples_by_length(run, folder, tmp_path):
-    (task,) = find_tasks([folder], length_normalised=True)
+def test_a_study_of_samples_by_length(run, model_folder, tmp_path):
+    (task,) = find_tasks([model_folder], length_normalised=True)
     whole = open_rows(task.path, length_normalised=True)
     np.testing.assert_array_equal(load_task(task).val.logits, whole.logits()[::2])
     assert not np.array_equal(load_task(task).val.logits, open_rows(task.path).logits()[::2])
-    words = ("study", "run", folder, "--out", tmp_path / "s", *SMALL)
+    words = ("study", "run", model_folder, "--out", tmp_path / "s", *SMALL)
     assert run(*words, "--length-normalised").code == 0
     assert Results(tmp_path / "s").tasks == [task]
     assert run(*words, "--length-normalised").code == 0  # the run continues
@@ -119,15 +95,15 @@ def test_a_study_without_samples_is_not_normalised_by_length(run, tmp_path):
     assert not (tmp_path / "s").exists()
 
 
-def test_the_commands_read_harness_samples_directly(run, folder, tmp_path):
-    path = folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
+def test_the_commands_read_harness_samples_directly(run, model_folder, tmp_path):
+    path = model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
     assert run("fit", path, "-m", "ts", "-o", tmp_path / "cal.json").code == 0
     plain = json.loads(run("evaluate", path, "--json").out)
     by_length = json.loads(run("evaluate", path, "--length-normalised", "--json").out)
     assert plain != by_length
     done = run("compare", path, "-m", "ts,hts", "--length-normalised", "--json")
     assert done.code == 0, done.err
-    refused = run("evaluate", folder / "samples_sums_2026-01-01T00-00-00.123.jsonl")
+    refused = run("evaluate", model_folder / "samples_sums_2026-01-01T00-00-00.123.jsonl")
     assert refused.code == 2
     assert "line 1: 'filtered_resps' must have a log-likelihood" in refused.err
     np.savez(tmp_path / "val.npz", logits=np.zeros((4, 3)), labels=[0, 1, 2, 0])
@@ -135,9 +111,9 @@ def test_the_commands_read_harness_samples_directly(run, folder, tmp_path):
     assert "Leave --length-normalised out" in refused.err
 
 
-def test_the_page_has_commands_that_run(run, folder, tmp_path, monkeypatch):
+def test_the_page_has_commands_that_run(run, model_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
+    path = model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
     (tmp_path / "samples_quiz.jsonl").write_bytes(path.read_bytes())
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
     section = page.partition("## Language models")[2].partition("\n## ")[0]

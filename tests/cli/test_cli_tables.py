@@ -9,7 +9,6 @@ import pandas
 import pytest
 
 from temperance import TemperatureScaling, compare, load
-from temperance.cli import main
 from temperance.data import demo_task, open_rows, simulate
 from temperance.display import ClassTemperatureDisplay
 
@@ -17,19 +16,15 @@ NAMES = ["cat", "dog", "owl", "eel"]
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a new folder; return its exit code and output."""
-    monkeypatch.chdir(tmp_path)
+def run(run):
+    """Run a command in a new folder, which must end with `code`; return its output, or its error."""
 
-    def run(*words, code=0):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        said = capsys.readouterr()
-        assert left.value.code == code, said
-        return said.err if code else said.out
+    def told(*words, code=0):
+        done = run(*words)
+        assert done.code == code, done
+        return done.err if code else done.out
 
-    return run
+    return told
 
 
 @pytest.fixture
