@@ -41,7 +41,7 @@ from temperance.core.fisher import lbfgs
 from temperance.core.fit_data import FitData
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
-from temperance.core.objective import Derive, Objective, Prior, RowObjective
+from temperance.core.objective import Objective, ObjectivePoint, Prior, RowObjective
 from temperance.core.solution import Solution, Solver
 
 # Up to so many classes, a bias may depend on all probabilities: the parameters grow with its square.
@@ -83,8 +83,8 @@ class ClassBiasLikelihood(RowObjective):
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, weights, self.prior, interacting=self.interacting)
 
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return the value, and the function that gives the derivatives, both without the prior."""
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
+        """Return the value and the derivatives, without the prior."""
         offsets = Offsets.of(theta, self.rows.n_classes)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector, Matrix]:
@@ -97,7 +97,9 @@ class ClassBiasLikelihood(RowObjective):
 
         value, own, of_offsets = self.rows.sum(work, self._numbers_per_row)
         gradient = np.concatenate([own, of_offsets.ravel()])
-        return float(value[0]), lambda with_fisher: (gradient, self._fisher(offsets) if with_fisher else None)
+        return ObjectivePoint(
+            float(value[0]), lambda with_fisher: (gradient, self._fisher(offsets) if with_fisher else None)
+        )
 
     @property
     def _numbers_per_row(self) -> int:
