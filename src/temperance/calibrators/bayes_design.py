@@ -44,11 +44,10 @@ MAX_LOSS_AT_LIMIT, MAX_LOSS_OF_MAP = 2.0, 2000.0
 class Design:
     """The features that the coefficients multiply, and the prior mean of the intercept.
 
-    `reference` is T0, `level_tau` the tau of its prior, and `loss_at_limit` the loss at T0, in units of that
-    of equal probabilities, where T0 is the largest temperature, else 0;
-    `mean_log_entropy` is the classifier's own uncertainty, which `expected`, the prior mean, depends on;
-    `right` is how many rows are classified right; `mismatch` the sentence on labels and columns that hardly
-    match, or None.
+    `reference` is T0 and `level_tau` the tau of its prior. `loss_at_limit` is the loss at T0, in units of
+    that of equal probabilities, if T0 is the largest temperature, else 0. `mean_log_entropy` is the
+    classifier's own uncertainty, on which `expected`, the prior mean, depends. `right` is how many rows are
+    classified right; `mismatch` is the sentence on labels and columns that hardly match, or None.
     """
 
     reference: float
