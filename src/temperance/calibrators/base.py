@@ -29,9 +29,9 @@ from temperance.calibrators.opening import open_fit_data
 from temperance.calibrators.predicting import PredictMixin
 from temperance.calibrators.recording import record_fit
 from temperance.core.arrays import AnyArray, Vector
-from temperance.core.blocks import number_of_threads
 from temperance.core.fit_data import FitData
 from temperance.core.solution import Solution
+from temperance.core.threads import number_of_threads
 from temperance.formulas.fit_record import Baseline, FittedOn
 from temperance.formulas.model import Formula, Model
 from temperance.inputs.frames import column_names

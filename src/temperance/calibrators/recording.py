@@ -22,7 +22,6 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.quantiles import SLACK
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import warn_of_probabilities
 
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
@@ -112,7 +111,7 @@ def _judge(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyAr
 
 
 def _judge_block(model: Model, rows: LogitRows, weights: Vector) -> tuple[AnyArray, ...]:
-    probs = np.asarray(model.formula.calibrate(NumpyRows(rows, model.name)))
+    probs = rows.map(model.formula.calibrate)
     predicted = rows.top if model.formula.keeps_class else probs.argmax(axis=1)
     confidence, entropy = confidence_and_entropy(probs)
     sums = np.einsum("i,ij->j", weights, probs)  # without a float64 copy

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.biased_rows import Offsets, centred, exponentiate
 from temperance.core.blocks import FEW_CLASSES, Scratch
+from temperance.core.features import IMPOSSIBLE
 from temperance.core.kernels import LOWEST
-from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
+from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.objective import Derive, Prior, RowObjective
 
 

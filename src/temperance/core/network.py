@@ -17,7 +17,7 @@ import numpy as np
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import row_slices
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.numpy_ops import SILENT
+from temperance.core.ops import SILENT
 
 JACOBIAN_ROWS = 512  # rows whose Jacobian is held at once, in the cache
 

@@ -73,7 +73,7 @@ class Linear:
         """Return a of each row."""
         a = row_products(self.features, theta[: self.n_stored])
         if self.rows is not None:
-            a += self.rows.project(theta[self.n_stored :])
+            a += self.rows.project(theta[self.n_stored :])[:, 0]
         return a
 
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
