@@ -42,7 +42,6 @@ from temperance.core.objective import Objective
 from temperance.errors import excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import InputError
 from temperance.population import Population, read_population, shipped_population, weak_population
 
@@ -259,7 +258,7 @@ def _given_the_map(posterior: Posterior, design: Design) -> Matrix:
 
 def _log_probabilities(formula: BayesianFormula, rows: LogitRows) -> Floats:
     """Return the calibrated log-probabilities that a class bias is added to."""
-    output: Floats = formula.calibrate(NumpyRows(rows, "", log=True))
+    output: Floats = rows.map(formula.calibrate, log=True)
     return output
 
 

@@ -22,7 +22,6 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.quantiles import SLACK
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import warn_of_probabilities
 
 # Rows that the digest and the baseline are computed from, and how many logits they may have.
@@ -95,7 +94,7 @@ def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[An
     sums, columns, passes = np.zeros((1, rows.n_classes)), [], 0
     for part in slices:
         block = rows if len(slices) == 1 else rows.take(part)
-        probs = np.asarray(model.formula.calibrate(NumpyRows(block, model.name)))
+        probs = block.map(model.formula.calibrate)
         predicted = block.top if model.formula.keeps_class else probs.argmax(axis=1)
         sums += np.einsum("i,ij->j", weight[part], probs)  # without a float64 copy
         columns.append((*confidence_and_entropy(probs), predicted, predicted == _labels(block)))

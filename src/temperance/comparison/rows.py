@@ -17,7 +17,7 @@ from temperance.core.blocks import BFloat16, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError
 from temperance.inputs.containers import open_labelled
-from temperance.inputs.validation import check_number, inspector, random_generator
+from temperance.inputs.validation import check_labelled_rows, check_number, random_generator
 
 _AT_ONCE = 1 << 18  # logits that a calibrator sees at a time
 
@@ -64,7 +64,8 @@ class LabelledRows:
 
     def has_masks(self) -> bool:
         """Say whether any logit is -inf; raise if one is not allowed at all."""
-        rows = LogitRows(self.logits, self.labels, inspect=inspector(self.logits, self.labels))
+        rows = LogitRows(self.logits, self.labels)
+        check_labelled_rows(rows)
         return not bool(np.isfinite(rows.mean()).all())
 
 
@@ -97,7 +98,7 @@ def predict(calibrator: Any, logits: NDArray[Any] | BFloat16, out: Matrix | None
 
 
 def _widened(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:
-    return LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
+    return logits.widened() if isinstance(logits, BFloat16) else logits
 
 
 def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | None = None) -> Any:

@@ -22,7 +22,7 @@ from temperance.core.blocks import BFloat16
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
-from temperance.inputs.validation import InputError, inspector
+from temperance.inputs.validation import InputError, check_labelled_rows
 
 _COPIED_ROWS = 4096  # at a time
 LEAST_ROWS = 10  # of a group: fewer say almost nothing about a temperature
@@ -36,7 +36,9 @@ smaller ratio would hide groups of 10 to 30 rows, whose intervals still separate
 
 def as_rows(rows: LabelledRows) -> LogitRows:
     """Return the rows, checked in one pass over all of them."""
-    return LogitRows(rows.logits, rows.labels, inspect=inspector(rows.logits, rows.labels))
+    found = LogitRows(rows.logits, rows.labels)
+    check_labelled_rows(found)
+    return found
 
 
 def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:

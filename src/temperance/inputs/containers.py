@@ -25,11 +25,11 @@ from temperance.inputs.labels import Names, check_classes, check_labels
 from temperance.inputs.probabilities import LowEnd, raised_logarithms
 from temperance.inputs.validation import (
     InputError,
+    check_labelled_rows,
     check_logits_shape,
     check_number,
     check_probabilities,
     check_sample_weight,
-    inspector,
 )
 
 
@@ -57,8 +57,10 @@ class Labelled:
     names: tuple[str, ...] | None
 
     def rows(self) -> LogitRows:
-        """Return the rows; the first pass over the logits checks them."""
-        return LogitRows(self.values, self.columns, inspect=inspector(self.values, self.columns))
+        """Return the rows, checked in one pass over the logits."""
+        rows = LogitRows(self.values, self.columns)
+        check_labelled_rows(rows)
+        return rows
 
 
 def framework_of(logits: Any) -> str | None:

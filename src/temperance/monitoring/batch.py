@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Indices
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
-from temperance.core.logit_rows import LogitRows
-from temperance.formulas.applying import check_columns
+from temperance.core.row_block import kernels_of_size
+from temperance.formulas.applying import apply_to_rows, check_columns
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.containers import Logits, as_numpy, names_of, open_logits
 from temperance.inputs.labels import check_labels
-from temperance.inputs.validation import InputError, inspector, warn_of_probabilities
+from temperance.inputs.validation import InputError, warn_of_probabilities
 from temperance.monitoring.limits import Limits, baseline_of
 from temperance.monitoring.predictions import PredictionSums, sum_predictions
 from temperance.monitoring.residuals import LabelledSums, class_groups, sum_labelled
@@ -74,10 +73,9 @@ def _columns(model: Model, logits: Any, labels: Any, opened: Logits) -> Indices:
 
 def _blocks(model: Model, values: NDArray[Any] | BFloat16) -> Iterator[tuple[slice, bytes, Floats]]:
     """Yield rows as a slice, the bytes of their logits in float64, and their calibrated probabilities."""
-    rows = LogitRows(values, inspect=inspector(values))
-    for part in row_slices(rows.n_rows, max(1, BLOCK_LOGITS // rows.n_classes)):
-        block = rows.take(part)
-        probs = np.asarray(model.calibrate(NumpyRows(block, model.name)))
-        block.check()
-        content = b"".join((z.astype("<f8") + 0.0).tobytes() for z, *_ in read_blocks(block.values))
+    n_rows, n_classes = values.shape
+    for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes)):
+        with kernels_of_size(n_rows * n_classes):
+            probs = apply_to_rows(model, "predict_proba", values[part], whole=values)
+        content = b"".join((z.astype("<f8") + 0.0).tobytes() for z, *_ in read_blocks(values[part]))
         yield part, content, probs  # -0.0 + 0.0 = 0.0
