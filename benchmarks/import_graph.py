@@ -23,12 +23,12 @@ PAGE = ROOT / "docs" / "architecture.md"
 # From the bottom up. Parts of one layer do not import each other.
 LAYERS = (
     ("errors", "progress", "unfinished"),
-    ("clock", "core", "files", "loaders", "regular_files"),
+    ("clock", "core", "files", "json_fields", "loaders", "regular_files"),
     ("inputs",),
     ("formulas", "population"),
     ("calibrators", "data", "metrics"),
     ("calibrator_file",),
-    ("persistence", "serving"),
+    ("serving",),
     (
         *("adapters", "calarena", "comparison", "dask", "learning"),
         *("monitoring", "onnx", "sklearn", "streaming", "torch"),

@@ -20,7 +20,7 @@ def small_samples(monkeypatch):
     """Use samples of a few dozen rows, read a few at a time."""
     monkeypatch.setattr(recording, "HASHED_ROWS", 40)
     monkeypatch.setattr(recording, "BASELINE_ROWS", 64)
-    monkeypatch.setattr(recording, "FEWEST_BASELINE_ROWS", 8)
+    monkeypatch.setattr(recording, "MIN_BASELINE_ROWS", 8)
     monkeypatch.setattr(recording, "BASELINE_LOGITS", 400)
 
 
@@ -163,7 +163,7 @@ def test_a_large_fit_is_described_by_evenly_spaced_rows(method, fit, small_sampl
 
 def test_rows_read_in_blocks_give_the_same_baseline(task, fit, monkeypatch):
     whole = fit("bayes", task.logits, task.labels)
-    monkeypatch.setattr(recording, "JUDGED_LOGITS", 44)  # 11 rows at a time
+    monkeypatch.setattr(recording, "EVALUATED_LOGITS", 44)  # 11 rows at a time
     in_blocks = fit("bayes", task.logits, task.labels)
     assert_same_baseline(whole.baseline_, in_blocks.baseline_)
     assert in_blocks.solution_.passes == whole.solution_.passes + 1  # each block computes its features again

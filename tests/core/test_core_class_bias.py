@@ -16,6 +16,9 @@ N, K = 25, 3
 LOGS, LABELS = log_softmax(2 * RNG.normal(size=(N, K)), axis=1), RNG.integers(0, K, N)
 WEIGHTS = RNG.uniform(0.5, 2, N)
 THETA = np.array([0.3, 0.2, -0.4, 0.1])
+MASKED = np.where(
+    (np.arange(N)[:, None] % 4 == 1) & (np.arange(K) == (LABELS[:, None] + 1) % K), -np.inf, LOGS
+)
 
 
 EACH_INPUT = pytest.mark.parametrize("interacting", [False, True], ids=["bias", "interactions"])
@@ -24,7 +27,7 @@ EACH_WEIGHT = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweight
 
 def likelihood(interacting, weights=None, prior=None, logs=LOGS, labels=LABELS):
     """Return the objective, and parameters at which nothing is 0."""
-    objective = ClassBiasLikelihood(LogitRows(logs, labels), interacting, weights, prior)
+    objective = ClassBiasLikelihood(LogitRows(logs, labels), weights, prior, interacting=interacting)
     return objective, 0.4 * np.random.default_rng(43).normal(size=objective.n_parameters)
 
 
@@ -32,8 +35,8 @@ def log_probabilities(logs, theta):
     """Return log softmax(l / T + W x), with each row's numbers spelled out."""
     result = np.empty_like(logs)
     for i, row in enumerate(logs):
-        floored = np.maximum(row, LOG_PROB_FLOOR)
-        x = [1.0, *(floored - floored.mean())][: (len(theta) - 1) // K]
+        possible, floored = np.isfinite(row), np.maximum(row, LOG_PROB_FLOOR)
+        x = [1.0, *np.where(possible, floored - floored[possible].mean(), 0.0)][: (len(theta) - 1) // K]
         offset = [sum(theta[1 + j * K + k] * x[j] for j in range(len(x))) for k in range(K)]
         result[i] = log_softmax(row / np.exp(theta[0]) + offset)
     return result
@@ -45,24 +48,22 @@ def all_of(point):
 
 @EACH_INPUT
 @EACH_WEIGHT
-def test_value_and_derivatives_are_those_of_the_definition(interacting, weights):
-    objective, theta = likelihood(interacting, weights)
+@pytest.mark.parametrize("logs", [LOGS, MASKED], ids=["all classes", "masks"])
+def test_value_and_derivatives_are_those_of_the_definition(interacting, weights, logs):
+    objective, theta = likelihood(interacting, weights, logs=logs)
     share = np.ones(N) / N if weights is None else weights / weights.sum()
+    log_p, each = log_probabilities(logs, theta), np.arange(N)
+    scores = jacobian(lambda at: np.maximum(log_probabilities(logs, at), -1e3), theta, 1e-4)
     here = objective(theta)
-    np.testing.assert_allclose(
-        here.value, -share @ log_probabilities(LOGS, theta)[np.arange(N), LABELS], rtol=1e-12
-    )
+    np.testing.assert_allclose(here.value, -share @ log_p[each, LABELS], rtol=1e-12)
+    np.testing.assert_allclose(here.gradient, -share @ scores[each, LABELS], rtol=1e-7, atol=1e-9)
+    fisher = here.derivatives[1]
+    want = np.einsum("nk,nki,nkj->ij", share[:, None] * np.exp(log_p), scores, scores)
+    np.testing.assert_allclose(fisher, want, rtol=1e-7, atol=1e-9)
+    np.testing.assert_array_equal(fisher[:1, 1:], fisher[1:, :1].T)
+    np.testing.assert_allclose(objective.diagonal(theta), fisher.diagonal(), rtol=1e-10)
     assert objective.total_weight == (N if weights is None else weights.sum())
     assert objective.n_parameters == 1 + (K + K * K if interacting else K)
-    scores = jacobian(lambda at: log_probabilities(LOGS, at), theta, 1e-4)
-    np.testing.assert_allclose(here.gradient, -share @ scores[np.arange(N), LABELS], rtol=1e-7, atol=1e-9)
-    chance = share[:, None] * np.exp(log_probabilities(LOGS, theta))
-    fisher = here.derivatives[1]
-    np.testing.assert_allclose(
-        fisher, np.einsum("nk,nki,nkj->ij", chance, scores, scores), rtol=1e-7, atol=1e-9
-    )
-    np.testing.assert_array_equal(fisher[:1, 1:], fisher[1:, :1].T)
-    np.testing.assert_allclose(objective.diagonal(theta), fisher.diagonal(), rtol=1e-12)
 
 
 @EACH_INPUT
@@ -133,7 +134,7 @@ def left_out_by_definition(covariance):
 def test_with_the_whole_covariance_it_is_one_newton_step_back():
     root = RNG.normal(size=(4, 4)) / 10
     covariance = root @ root.T
-    objective = ClassBiasLikelihood(LogitRows(LOGS, LABELS), False, WEIGHTS)
+    objective = ClassBiasLikelihood(LogitRows(LOGS, LABELS), WEIGHTS, interacting=False)
     np.testing.assert_allclose(
         objective.leave_one_out_log_probs(THETA, covariance), left_out_by_definition(covariance), rtol=1e-9
     )
@@ -141,7 +142,7 @@ def test_with_the_whole_covariance_it_is_one_newton_step_back():
 
 def test_with_variances_each_parameter_takes_its_own_step_back():
     variances = np.array([0.02, 0.01, 0.03, 0.02])
-    objective = ClassBiasLikelihood(LogitRows(LOGS, LABELS), False, WEIGHTS)
+    objective = ClassBiasLikelihood(LogitRows(LOGS, LABELS), WEIGHTS, interacting=False)
     want = []
     for logs, label, weight in zip(LOGS, LABELS, WEIGHTS, strict=True):
         u = np.exp(-THETA[0]) * logs + THETA[1:]
@@ -158,12 +159,23 @@ def test_with_variances_each_parameter_takes_its_own_step_back():
 
 
 @pytest.mark.parametrize("matrix", [False, True])
+def test_a_row_of_weight_w_leaves_as_a_row_whose_parameters_vary_w_times_as_much(matrix):
+    variances = np.array([0.02, 0.03, 0.01, 0.02])
+    covariance = np.diag(variances) + 0.002 if matrix else variances
+    once, _ = likelihood(False)
+    weighted, _ = likelihood(False, np.full(N, 2.5))
+    found = weighted.leave_one_out_log_probs(THETA, covariance)
+    np.testing.assert_allclose(found, once.leave_one_out_log_probs(THETA, 2.5 * covariance), rtol=1e-12)
+    assert (found != once.leave_one_out_log_probs(THETA, covariance)).all()
+
+
+@pytest.mark.parametrize("matrix", [False, True])
 def test_an_impossible_class_takes_no_part(matrix):
     variances = np.array([0.02, 0.01, 0.03, 0.02, 0.02])
     theta = np.append(THETA, 0.7)
     masked = np.column_stack([LOGS, np.full(N, -np.inf)])
     without, with_mask = (
-        ClassBiasLikelihood(LogitRows(logs, LABELS), False, WEIGHTS) for logs in (LOGS, masked)
+        ClassBiasLikelihood(LogitRows(logs, LABELS), WEIGHTS, interacting=False) for logs in (LOGS, masked)
     )
     covariances = [np.diag(part) if matrix else part for part in (variances[:4], variances)]
     np.testing.assert_allclose(
@@ -176,7 +188,7 @@ def test_an_impossible_class_takes_no_part(matrix):
 @pytest.mark.parametrize("interacting", [False, True])
 def test_a_block_has_room_for_the_derivatives_of_its_rows(monkeypatch, interacting):
     rows = LogitRows(RNG.normal(size=(4, 40)), np.arange(4))
-    objective = ClassBiasLikelihood(rows, interacting)
+    objective = ClassBiasLikelihood(rows, interacting=interacting)
     widths = []
     monkeypatch.setattr(rows, "sum", lambda work, width: widths.append(width))
     objective.leave_one_out_log_probs(np.zeros(objective.n_parameters), np.ones(objective.n_parameters))

@@ -6,7 +6,7 @@ from core_models import N_ROWS, PREDICTORS, Y, Z, build
 from core_reference import jacobian, softmax
 
 from temperance import make_calibrator
-from temperance.calibrators import parametrized
+from temperance.calibrators import pts
 from temperance.core.ece_loss import BINS, EceLoss
 from temperance.core.fisher import lbfgs
 from temperance.core.links import Log, Softplus
@@ -94,7 +94,7 @@ def test_a_fit_of_the_ece_is_never_worse_than_its_start(seed, monkeypatch):
         ends.append((objective(start).value, solution.value, objective(solution.parameters).value))
         return solution
 
-    monkeypatch.setattr(parametrized, "lbfgs", noted)
+    monkeypatch.setattr(pts, "lbfgs", noted)
     task = simulate(n_rows=50, n_classes=5, random_state=seed)
     make_calibrator("pts-ece").fit(task.logits, task.labels)
     ((before, stated, after),) = ends

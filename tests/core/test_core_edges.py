@@ -34,7 +34,7 @@ def test_a_probability_of_exp_minus_20000_is_that_of_an_impossible_class_to_a_cl
     def value(lowest):
         rows = LogitRows(np.array([[-0.1, -2.5, lowest]]), np.array([0]))
         theta = np.concatenate([[0.1, 0.2, -0.1, 0.3], np.linspace(-0.2, 0.2, 9)])
-        return ClassBiasLikelihood(rows, True)(theta).value
+        return ClassBiasLikelihood(rows, interacting=True)(theta).value
 
     assert value(-20_000.0) == value(-1e9)
     assert value(-19_999.0) != value(-1e9)

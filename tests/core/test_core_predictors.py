@@ -17,10 +17,9 @@ from core_models import (
 )
 from core_reference import jacobian
 
-from temperance.core import network
+from temperance.core import predictors as predictors_module
 from temperance.core.logit_rows import LogitRows
-from temperance.core.network import Network
-from temperance.core.predictors import ByClass, Linear
+from temperance.core.predictors import ByClass, Linear, Network
 
 EACH = pytest.mark.parametrize("name", PREDICTORS)
 RNG = np.random.default_rng(21)
@@ -105,7 +104,7 @@ def test_the_network_is_rectified_in_its_hidden_layers_alone():
 def test_the_network_sums_over_blocks_of_rows(monkeypatch):
     _, net, theta = build("network 5-5")
     want = net.pull_back(theta, DA, W)
-    monkeypatch.setattr(network, "JACOBIAN_ROWS", 7)
+    monkeypatch.setattr(predictors_module, "JACOBIAN_ROWS", 7)
     for got, expected in zip(net.pull_back(theta, DA, W), want, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 

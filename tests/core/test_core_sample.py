@@ -10,9 +10,8 @@ from temperance.core.fit_data import InMemoryFitData, Sample, weighted_sum
 from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import BrierMixture, LogMixture
-from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood
-from temperance.core.predictors import Grouped, Linear
+from temperance.core.predictors import Grouped, Linear, Network
 
 N, K = 90, 4
 Z, Y = draw(N, K)
@@ -40,7 +39,7 @@ def ece(rows, weights):
 
 
 def biased(rows, weights):
-    return ClassBiasLikelihood(rows, True, weights)
+    return ClassBiasLikelihood(rows, weights, interacting=True)
 
 
 BUILDS = {

@@ -11,37 +11,34 @@ from temperance.core import evidence
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood, Prior, with_prior
+from temperance.core.objective import LogLikelihood, Objective, Prior
 from temperance.core.predictors import ByClass
 
 MANY = 20_000  # rows of which every second one chooses the widths
 
 
-class Quadratic:
+class Quadratic(Objective):
     """A mean over N rows of 1/2 (theta - best)' A (theta - best): an estimate with the precision N A."""
 
-    noise, passes, order = 1e-16, 0, 1
+    noise, passes = 1e-16, 0
 
     def __init__(self, best, curvature, n_rows, prior=None, steps=None):
         self.best, self.curvature, self.prior = best, curvature, prior
         self.total_weight, self.n_parameters = float(n_rows), len(best)
         self.steps = [] if steps is None else steps
 
-    def with_prior(self, prior):
-        return Quadratic(self.best, self.curvature, self.total_weight, prior, self.steps)
-
     def every(self, step):
         self.steps.append(step)
         return Quadratic(self.best, self.curvature, self.total_weight / step, self.prior, self.steps)
 
-    def __call__(self, theta):
+    def evaluate(self, theta):
         off = theta - self.best
         gradient = self.curvature @ off
 
         def derive(with_fisher):
             return gradient, self.curvature if with_fisher else None
 
-        return with_prior(self.prior, theta, float(off @ gradient) / 2, derive)
+        return float(off @ gradient) / 2, derive
 
 
 def correlated(size, rng):

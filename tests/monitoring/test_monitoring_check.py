@@ -2,15 +2,16 @@
 
 import json
 import re
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from temperance import InputError, load, make_calibrator, monitoring
+from temperance import InputError, make_calibrator, monitoring
 from temperance.data import simulate
+from temperance.formulas.fit_record import FitRecord
 from temperance.monitoring.change import estimate_change
 from temperance.monitoring.limits import allowed
 from temperance.monitoring.residuals import class_groups, residuals, sum_labelled
@@ -216,9 +217,9 @@ def test_wrong_arguments_are_refused(world, options, words):
         monitoring.check(world[0], world[1], **options)
 
 
-def test_no_rows_and_old_files_are_refused(world):
+def test_no_rows_and_fits_without_a_baseline_are_refused(world):
     with pytest.raises(InputError, match="check needs rows; found none"):
         monitoring.check(world[0], world[1][:0])
-    old = load(Path(__file__).parents[1] / "calibrator_file" / "data" / "hts-v1.json")
+    model = world[0].model_
     with pytest.raises(InputError, match="Fit it again with this version"):
-        monitoring.check(old, np.zeros((3, old.n_classes_)))
+        monitoring.check(replace(model, record=FitRecord()), np.zeros((3, model.n_classes)))

@@ -85,7 +85,7 @@ def test_an_incomplete_line_is_recognised_wherever_it_is_cut(world, path, tmp_pa
 def test_a_file_that_is_not_a_history_is_refused_and_unchanged(world, path):
     for content in (b"a,b\n1,2\n", b'{"more": 1}\n', b'{"temperance_history": 2, "x": 1}\n', b"\x89PNG\n"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"line 1: must be a check written by this version; found"):
+        with pytest.raises(InputError, match=r"line 1: must be a check written by this version: "):
             daily(world, path, 1)
         assert path.read_bytes() == content
 

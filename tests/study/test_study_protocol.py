@@ -7,7 +7,7 @@ import pytest
 from compared import CLASS_KEEPING
 
 from temperance import CALIBRATORS, InputError
-from temperance.calibrators.outside import find_methods
+from temperance.calibrators.external_methods import find_methods
 from temperance.study.methods import METHODS, in_order, study_methods
 from temperance.study.protocol import WorkUnit, plan
 from temperance.study.tasks import TaskFile

@@ -74,9 +74,9 @@ def adapt(
 
     ROWS needs no labels.
     """
+    from temperance.calibrator_file.reading import load
     from temperance.calibrators.adapting import frequency_changes
     from temperance.files import check_writable
-    from temperance.persistence import load
 
     _check_usage(rows, priors)
     fitted = load(calibrator)

@@ -87,7 +87,7 @@ def check(
     Labels are used if ROWS has them.
     """
     from temperance import monitoring
-    from temperance.persistence import load
+    from temperance.calibrator_file.reading import load
 
     fitted = load(calibrator)
     _check_outputs(history, report, [calibrator, rows, row_options.labels], force)

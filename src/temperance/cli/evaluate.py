@@ -41,7 +41,7 @@ def evaluate(
 ) -> None:
     """Score the outputs in LOGITS, calibrated or not, with intervals."""
     from temperance import metrics
-    from temperance.persistence import load
+    from temperance.calibrator_file.reading import load
     from temperance.streaming import probabilities_of_file
 
     fitted = None if calibrator is None else load(calibrator)

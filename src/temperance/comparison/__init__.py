@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
-from temperance.calibrators.base import Calibrator
-from temperance.calibrators.outside import Methods, find_methods
-from temperance.calibrators.recording import record_names
+from temperance.calibrators.estimator import Calibrator
+from temperance.calibrators.external_methods import Methods, find_methods
+from temperance.calibrators.recording import record_source
 from temperance.comparison import rows
 from temperance.comparison.class_reliability import class_reliability
 from temperance.comparison.decisions import changed_share
@@ -162,7 +162,7 @@ def _record_names(
     names = tuple(map(str, known))
     for result in results.values():
         if isinstance(result.calibrator, Calibrator):
-            result.calibrator.model_ = record_names(result.calibrator.model_, names)
+            result.calibrator.model_ = record_source(result.calibrator.model_, None, names)
     return names
 
 

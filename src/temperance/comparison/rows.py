@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators import Method
-from temperance.calibrators.base import Calibrator
-from temperance.calibrators.outside import fit
+from temperance.calibrators.estimator import Calibrator
+from temperance.calibrators.external_methods import fit
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import BFloat16, row_slices
 from temperance.core.logit_rows import LogitRows

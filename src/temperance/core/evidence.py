@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.fisher import Objective, fisher_scoring
-from temperance.core.objective import Prior
+from temperance.core.fisher import fisher_scoring
+from temperance.core.objective import Objective, Prior
 from temperance.core.solution import Solution, Status
 from temperance.core.threads import one_blas_thread
 
@@ -34,18 +34,6 @@ ROUND_TOLERANCE = 0.02  # of the log posterior, while the taus still change; the
 # The largest number of rows, or rows per parameter, used for the widths; coefficients use all rows.
 WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER = 1024, 8
 MIN_TAU, MAX_TAU = 1e-4, 1e6
-
-
-class PenalisedObjective(Objective, Protocol):
-    """An objective whose prior can be replaced."""
-
-    def with_prior(self, prior: Prior) -> Self:
-        """Return the same with another prior."""
-        ...
-
-    def every(self, step: int) -> Self:
-        """Return the objective of every `step`-th row."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -90,7 +78,7 @@ Fit = Callable[[Vector, Prior], tuple[Solution, Matrix]]
 
 
 def maximise_evidence(
-    objective: PenalisedObjective,
+    objective: Objective,
     blocks: list[Block],
     start: Vector,
     n_rows: int,
@@ -129,7 +117,7 @@ def alternate(blocks: list[Block], start: Vector, total_weight: float, fit: Fit)
     return _posterior(blocks, last.taus, last.solution, last.covariance, settled=last.settled)
 
 
-def prior_alone(objective: PenalisedObjective, blocks: list[Block], theta: Vector) -> Posterior:
+def prior_alone(objective: Objective, blocks: list[Block], theta: Vector) -> Posterior:
     """Return theta with the prior covariance, for rows that no coefficients fit."""
     point, names = objective(theta), [block.name for block in blocks]
     covariance = _block_diagonal([np.asarray(np.linalg.inv(block.precision), np.float64) for block in blocks])
@@ -152,7 +140,7 @@ def _rounds(blocks: list[Block], theta: Vector, taus: Vector, total_weight: floa
     for number in range(MAX_ROUNDS):
         solution, covariance = fit(theta, _prior(blocks, taus, total_weight))
         theta = solution.parameters
-        updated = _updated(blocks, taus, theta, covariance)
+        _, updated = _update(blocks, taus, theta, covariance)
         if number >= FULL_ROUNDS:
             updated = np.sqrt(taus * updated)
         settled = bool(np.abs(np.log(updated / taus)).max() < SETTLED)
@@ -168,7 +156,8 @@ def _posterior(
 ) -> Posterior:
     if solution.converged and not settled:
         solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
-    names, effective = [block.name for block in blocks], _effective(blocks, taus, covariance)
+    names = [block.name for block in blocks]
+    effective, _ = _update(blocks, taus, solution.parameters, covariance)
     return Posterior(
         covariance,
         dict(zip(names, taus.tolist(), strict=True)),
@@ -204,24 +193,16 @@ def _covariance(objective: Objective, solution: Solution) -> Matrix:
     return np.asarray(np.linalg.inv(fisher) / objective.total_weight, np.float64)
 
 
-def _slices(blocks: list[Block]) -> list[slice]:
-    ends = np.cumsum([len(block.mean) for block in blocks])
-    return [slice(end - len(block.mean), end) for block, end in zip(blocks, ends, strict=True)]
-
-
-def _effective(blocks: list[Block], taus: Vector, covariance: Matrix) -> Vector:
-    """Return the effective number of parameters of each block."""
-    used = [
-        len(block.mean) - float(np.sum(block.precision * covariance[(at,) * covariance.ndim])) / tau
-        for block, tau, at in zip(blocks, taus, _slices(blocks), strict=True)
-    ]
-    return np.maximum(np.array(used), 0.0)
-
-
-def _updated(blocks: list[Block], taus: Vector, theta: Vector, covariance: Matrix) -> Vector:
-    result = []
-    for block, at, gamma in zip(blocks, _slices(blocks), _effective(blocks, taus, covariance), strict=True):
+def _update(blocks: list[Block], taus: Vector, theta: Vector, covariance: Matrix) -> tuple[Vector, Vector]:
+    """Return the effective number of parameters of each block, and the taus that follow from the fit."""
+    effective, updated, end = [], [], 0
+    for block, tau in zip(blocks, taus, strict=True):
+        at = slice(end, end + len(block.mean))
+        end = at.stop
+        own = covariance[at] if covariance.ndim == 1 else covariance[at, at]
+        gamma = max(len(block.mean) - float(np.sum(block.precision * own)) / tau, 0.0)
         off = theta[at] - block.mean
         pull = off * block.precision if block.precision.ndim == 1 else off @ block.precision
-        result.append((block.freedom + pull @ off) / (block.freedom + gamma))
-    return np.clip(result, MIN_TAU, MAX_TAU)
+        effective.append(gamma)
+        updated.append((block.freedom + pull @ off) / (block.freedom + gamma))
+    return np.array(effective), np.clip(updated, MIN_TAU, MAX_TAU)

@@ -38,9 +38,8 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.kernels import KNOTS, MapTable
 from temperance.core.links import Link
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.objective import Derive, Prior, RowObjective
+from temperance.core.objective import Derive, LogLikelihood, Prior, RowObjective
 from temperance.core.predictors import ByClass
-from temperance.core.quantiles import quantiles
 
 # Chosen by leaving data sets out, see docs/bayesian.md: less calibration error at no cost in likelihood.
 EMPHASIS = 0.4
@@ -104,28 +103,20 @@ def _moments(e_top: Vector, e_label: Vector, sums: Matrix) -> _RowMoments:
     return _RowMoments(np.log1p(total), label, mean, ahead, np.maximum(squares, 0.0, out=squares))
 
 
-class _MapObjective(RowObjective):
-    """Rows with labels at a reference temperature T0."""
+def _labelled_moments(rows: LogitRows, reference: float, at: slice, sums: Matrix) -> _RowMoments:
+    """Return the moments of some rows with labels, at a reference temperature T0."""
+    e_top = rows.log_sum_at(1 / reference)[at]
+    return _moments(e_top, e_top - rows.label_gap[at] / reference, sums)
+
+
+class MapLikelihood(RowObjective):
+    """The mean negative log-likelihood as a function of the slopes of one map for all rows: convex."""
 
     def __init__(
         self, rows: LogitRows, reference: float, weights: Vector | None = None, prior: Prior | None = None
     ) -> None:
         super().__init__(rows, weights, prior)
         self.reference = reference
-
-    def _e_label(self, at: slice) -> Vector:
-        e: Vector = self._e_top(at) - self.rows.label_gap[at] / self.reference
-        return e
-
-    def _e_top(self, at: slice) -> Vector:
-        return self.rows.log_sum_at(1 / self.reference)[at]
-
-    def _row_moments(self, at: slice, sums: Matrix) -> _RowMoments:
-        return _moments(self._e_top(at), self._e_label(at), sums)
-
-
-class MapLikelihood(_MapObjective):
-    """The mean negative log-likelihood as a function of the slopes of one map for all rows: convex."""
 
     @property
     def order(self) -> int:
@@ -139,7 +130,7 @@ class MapLikelihood(_MapObjective):
         """Return the value, and the function that gives the derivatives, both without the prior."""
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
-            m, share = self._row_moments(at, sums), self.share[at]
+            m, share = _labelled_moments(self.rows, self.reference, at, sums), self.share[at]
             value = share @ (m.log_sum + theta @ m.label)
             return np.array([value]), (m.label - m.mean) @ share, m.sum_of_covariances(share)
 
@@ -150,11 +141,13 @@ class MapLikelihood(_MapObjective):
         return float(value[0]), lambda with_fisher: (gradient, hessian if with_fisher else None)
 
 
-class RowMapLikelihood(_MapObjective):
+class RowMapLikelihood(LogLikelihood):
     """The likelihood as a function of [theta of log T, increments of log w], with extra top-label weight.
 
     Row i has the slopes w T0 / T_i. The logs of the slopes are `basis` @ increments.
     """
+
+    predictor: ByClass
 
     def __init__(
         self,
@@ -166,21 +159,13 @@ class RowMapLikelihood(_MapObjective):
         weights: Vector | None = None,
         prior: Prior | None = None,
     ) -> None:
-        super().__init__(rows, reference, weights, prior)
-        self.predictor, self.link, self.basis = predictor, link, basis
+        super().__init__(rows, predictor, link, weights, prior)
+        self.reference, self.basis = reference, basis
         self.n_parameters = predictor.n_parameters + basis.shape[1]
 
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         predictor = self.predictor.take(index, rows)
         return type(self)(rows, self.reference, predictor, self.link, self.basis, weights, self.prior)
-
-    def temperatures(self, theta: Vector) -> Vector:
-        """Return T of each row."""
-        return self.link.temperature(self.predictor.predict(theta[: self.predictor.n_parameters]))
-
-    def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
-        """Return quantiles of T over the rows."""
-        return quantiles(self.temperatures(theta), self.weights, shares).values
 
     def evaluate(self, theta: Vector) -> tuple[float, Derive]:
         """Return the value, and the function that gives the derivatives, both without the prior."""
@@ -195,7 +180,7 @@ class RowMapLikelihood(_MapObjective):
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
             share, by_row = self.share[at], relative[at] * self.share[at]
-            m = self._row_moments(at, sums).times(w[:, None] * scale[at])
+            m = _labelled_moments(self.rows, self.reference, at, sums).times(w[:, None] * scale[at])
             value, gradient, along_rows, total = _with_top_label(m, right[at], share)
             da[at] = gradient.sum(axis=0) * by_row
             curvature[at] = along_rows.sum(axis=0) * relative[at] * by_row

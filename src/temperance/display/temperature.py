@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
-from temperance.calibrators.linear_predictor import log_normalised_entropy
+from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Vector
 from temperance.display import optima

@@ -18,7 +18,7 @@ from temperance.errors import on_one_line
 BASELINE_SHARES = np.arange(21) / 20
 """Levels of the quantiles in a baseline, as shares of the weight."""
 
-MOST_LISTED = 12
+MAX_LISTED = 12
 """How many class names a summary lists."""
 
 
@@ -114,6 +114,6 @@ class FitRecord:
 
 def _listed(class_names: tuple[str, ...]) -> str:
     names = [on_one_line(name) for name in class_names]
-    if len(names) <= MOST_LISTED:
+    if len(names) <= MAX_LISTED:
         return ", ".join(names)
     return f"{', '.join(names[:3])}, ..., {', '.join(names[-2:])} ({len(names)} in all)"

@@ -97,7 +97,7 @@ def bias_objective(rows: LogitRows, weight: Vector) -> ClassBiasLikelihood:
     """Return the objective of (log T, b): the mean over rows, and a unit normal prior on each bias."""
     K = rows.n_classes
     prior = Prior(np.zeros(1 + K), np.repeat([0.0, _RIDGE], [1, K]) / weight.sum())
-    return ClassBiasLikelihood(rows, False, weight, prior)
+    return ClassBiasLikelihood(rows, weight, prior, interacting=False)
 
 
 def parameter_precision(rows: LogitRows, weight: Vector, model: Recalibrator) -> Vector:

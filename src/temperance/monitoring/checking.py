@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from temperance.calibrators.fitted import model_of
+from temperance.calibrators.estimator import model_of
 from temperance.clock import utc_now
 from temperance.errors import InputError, Remedy
 from temperance.formulas.model import Model

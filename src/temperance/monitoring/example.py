@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from temperance.calibrators.temperature import TemperatureScaling
+from temperance.calibrators.ts import TemperatureScaling
 from temperance.core.arrays import Floats, Indices
 from temperance.data.simulate import simulate
 

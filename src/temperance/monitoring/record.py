@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from temperance.errors import InputError
+from temperance.json_fields import parse_object, read_fields, reading_errors, refuse_others, require
 from temperance.monitoring.predictions import PredictionSums
-from temperance.monitoring.record_reading import check_texts_and_numbers, read_labelled, read_predictions
+from temperance.monitoring.record_reading import RECORD, read_labelled, read_predictions
 from temperance.monitoring.residuals import LabelledSums
 
 VERSION = 1
@@ -71,19 +72,18 @@ def write_record(record: Record) -> bytes:
 
 def read_record(line: bytes) -> Record:
     """Return the record of a line; raise InputError if it is not one."""
-    try:
-        plain = json.loads(line)
-        if plain.pop("temperance_history") != VERSION:
-            raise ValueError("another version of the format")
-        check_texts_and_numbers(plain)
+    with reading_errors("must be a check written by this version"):
+        plain = parse_object(line)
+        if plain.pop("temperance_history", None) != VERSION:
+            raise InputError(f"temperance_history must be {VERSION}")
+        require(("predictions", "labelled"), plain, "the line")
         predictions, labelled = read_predictions(plain.pop("predictions")), plain.pop("labelled")
+        refuse_others([field.name for field in RECORD], plain, "the line")
         return Record(
             predictions=predictions,
             labelled=None if labelled is None else read_labelled(labelled, len(predictions.predicted)),
-            **plain,
+            **read_fields(plain, RECORD, "the line"),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(f"must be a check written by this version; found {error}.") from None
 
 
 def _plain(sums: PredictionSums | LabelledSums) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from onnx import (
 )
 
 from temperance.calibrators import Calibrator
-from temperance.calibrators.fitted import model_of
+from temperance.calibrators.estimator import model_of
 from temperance.files import check_writable
 from temperance.formulas.model import Model
 from temperance.inputs.validation import InputError, check_number

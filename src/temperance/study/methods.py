@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED
-from temperance.calibrators.outside import Methods, find_methods
+from temperance.calibrators.external_methods import Methods, find_methods
 from temperance.calibrators.registry import Method
 from temperance.inputs.validation import InputError
 

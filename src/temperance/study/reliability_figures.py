@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 
 from temperance.calibrators import UNCALIBRATED, method_style
-from temperance.calibrators.outside import find_methods, fit
+from temperance.calibrators.external_methods import find_methods, fit
 from temperance.comparison.rows import predict
 from temperance.core.arrays import Matrix
 from temperance.display import ReliabilityDisplay

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from temperance.calibrators.outside import Methods
+from temperance.calibrators.external_methods import Methods
 from temperance.inputs.validation import InputError, check_number
 from temperance.metrics.outside import Metrics, named_metrics
 from temperance.study.cluster import check_scheduler, run_on_cluster

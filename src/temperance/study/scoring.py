@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from temperance.calibrators.outside import fit
+from temperance.calibrators.external_methods import fit
 from temperance.comparison import LabelledRows
 from temperance.comparison.rows import predict
 from temperance.core.arrays import Indices, Matrix

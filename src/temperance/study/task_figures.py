@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from temperance.calibrators import TemperatureCalibrator, method_style
-from temperance.calibrators.linear_predictor import log_normalised_entropy
+from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
 from temperance.display.base import Display

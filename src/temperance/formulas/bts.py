@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,6 @@ class BinwiseFormula(TemperatureFormula):
             raise InputError(f"edges must be between 0 and 1 and must not decrease; found {found}.")
 
     @classmethod
-    def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> dict[str, Shape]:
+    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the shapes for the number of bins."""
         return {"edges": (options["bins"] - 1,), "temperatures": (options["bins"],)}

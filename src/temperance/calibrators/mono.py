@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.calibrators.base import Calibrator
-from temperance.calibrators.descriptions import confidence_in_words, map_in_words
+from temperance.calibrators.estimator import Calibrator, confidence_in_words, estimate, fitted
 from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.fisher import solve
@@ -27,11 +26,11 @@ from temperance.core.maps import MapLikelihood
 from temperance.core.objective import Prior
 from temperance.core.solution import Solution
 from temperance.formulas.model import Model
-from temperance.formulas.monotone import MonotoneFormula
+from temperance.formulas.mono import MonotoneFormula
 
 STEP_DEVIATION = 0.3  # prior standard deviation of the difference of adjacent slopes
 FIRST_DEVIATION = 0.5  # prior standard deviation of the first slope around 1
-LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 1e3
+MIN_SLOPE, MAX_SLOPE = 1e-3, 1e3
 
 
 class MonotoneScaling(Calibrator):
@@ -63,10 +62,9 @@ class MonotoneScaling(Calibrator):
     """
 
     key: ClassVar[str] = "mono"
-    formula_type = MonotoneFormula
-    reference_: float
-    map_knots_: Vector
-    map_slopes_: Vector
+    reference_: float = fitted("formula.reference")
+    map_knots_: Vector = fitted("formula.map_knots")
+    map_slopes_: Vector = fitted("formula.map_slopes")
 
     def _fit(self, data: FitData) -> Model:
         single = fit_single_temperature(data, exact=True)
@@ -77,7 +75,7 @@ class MonotoneScaling(Calibrator):
             return self._model(data, unchanged, single.solution, standard_errors={"map_slopes": 0 * straight})
         prior = Prior(straight, _precision() / data.total_weight)
         objective = data.objective(partial(_likelihood, reference=single.temperature), prior)
-        bounds = LEAST_SLOPE * straight, LARGEST_SLOPE * straight
+        bounds = MIN_SLOPE * straight, MAX_SLOPE * straight
         solution = solve(objective, straight, data.n_rows, bounds=bounds)
         formula = MonotoneFormula(single.temperature, KNOTS, solution.parameters)
         return self._model(
@@ -127,3 +125,18 @@ def _errors(solution: Solution, objective: Any, data: FitData) -> Vector:
         _, hessian = objective(solution.parameters).derivatives
         variances = np.linalg.inv(hessian).diagonal() / data.total_weight
     return np.sqrt(variances)
+
+
+def map_in_words(knots: Vector, slopes: Vector, errors: Vector) -> list[str]:
+    """Say which probabilities were too small or too large according to a map, and give its slopes."""
+    values = np.append(0.0, np.cumsum(slopes[:-1] * np.diff(knots)))
+    lines = ["map, relative to the top class and at T0:"]
+    for e, value in zip(knots[3::2], values[3::2], strict=True):
+        times = f"{np.exp(min(abs(e - value), 300.0)):.3g} times too"
+        said = "right" if abs(e - value) < 0.02 else f"{times} {'small' if e > value else 'large'}"
+        lines.append(f"  a probability of {100 * np.exp(-e):.2g} % was {said}")
+    bounds = [f"{100 * np.exp(-knot):.3g} %" for knot in knots[1:]]
+    names = [f"above {bounds[0]}", *(f"down to {bound}" for bound in bounds[1:]), f"below {bounds[-1]}"]
+    lines.append("  slopes; 1 keeps a log-probability as it is, less than 1 shrinks it:")
+    lines += [f"    {name}: {estimate(w, e)}" for name, w, e in zip(names, slopes, errors, strict=True)]
+    return lines

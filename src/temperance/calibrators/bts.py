@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
-from temperance.calibrators.descriptions import estimate
+from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, estimate, fitted
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Indices, Vector
 from temperance.core.fisher import solve
@@ -18,11 +17,11 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.ops import Array
 from temperance.core.predictors import Grouped
-from temperance.formulas.binwise import BinwiseFormula, bin_of
+from temperance.formulas.bts import BinwiseFormula, bin_of
 from temperance.formulas.model import Model
 from temperance.inputs.validation import check_number
 
-MOST_BINS = 10_000
+MAX_BINS = 10_000
 TIE = 1e-6
 """Confidences that differ by less than this share a bin: they may differ by rounding alone."""
 
@@ -93,17 +92,16 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "bts"
-    formula_type = BinwiseFormula
-    edges_: Vector
-    temperatures_: Vector
+    edges_: Vector = fitted("formula.edges")
+    temperatures_: Vector = fitted("formula.temperatures")
 
     def __init__(self, *, bins: int = 50, top: float = 0.999) -> None:
         self.bins = bins
         self.top = top
 
     def _check_options(self) -> None:
-        wanted = f"from 2 to {MOST_BINS}"
-        check_number("bins", self.bins, wanted, lambda bins: 2 <= bins <= MOST_BINS, whole=True)
+        wanted = f"from 2 to {MAX_BINS}"
+        check_number("bins", self.bins, wanted, lambda bins: 2 <= bins <= MAX_BINS, whole=True)
         check_number("top", self.top, "between 0 and 1", lambda top: 0 < top < 1)
 
     def _fit(self, data: FitData) -> Model:

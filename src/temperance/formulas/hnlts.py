@@ -5,7 +5,7 @@ a(z) = b  [+ w_H log Hbar(z)]  [+ w_L . (z - mean z)]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -47,7 +47,7 @@ class LinearPredictorFormula(TemperatureFormula):
         check_limits(self.temperature_limits)
 
     @classmethod
-    def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> dict[str, Shape]:
+    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the shapes of the terms that the method has."""
         shapes: dict[str, Shape] = {"intercept": (), "temperature_limits": (2,)}
         if cls.uses_entropy:

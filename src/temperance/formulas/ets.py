@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,6 @@ class EnsembleFormula(Formula):
             raise InputError(f"weights must be >= 0 and sum to 1; found {self.weights.tolist()}.")
 
     @classmethod
-    def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> dict[str, Shape]:
+    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the shapes of one temperature and three weights."""
         return {"temperature": (), "weights": (3,)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -17,7 +17,7 @@ from temperance.errors import InputError
 from temperance.formulas.model import Shape, TemperatureFormula
 from temperance.inputs.validation import check_limits
 
-LARGEST_WEIGHT = 1e30
+MAX_WEIGHT = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,8 @@ class NetworkFormula(TemperatureFormula):
         if not (self.input_scale > 1e-100).all():
             raise InputError(f"input_scale must be > 0; found {self.input_scale.min():g}.")
         largest = max(np.abs(layer).max() for layer in (*self.coefs, *self.intercepts))
-        if not largest <= LARGEST_WEIGHT:
-            raise InputError(f"weights and biases must be within {LARGEST_WEIGHT:g}; found {largest:g}.")
+        if not largest <= MAX_WEIGHT:
+            raise InputError(f"weights and biases must be within {MAX_WEIGHT:g}; found {largest:g}.")
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name; the names for a layer contain its number."""
@@ -71,7 +71,7 @@ class NetworkFormula(TemperatureFormula):
         return self.from_arrays(arrays)
 
     @classmethod
-    def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> dict[str, Shape]:
+    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the shapes of the inputs and of the layers."""
         inputs = min(options["top_k"], n_classes)
         shapes: dict[str, Shape] = {

@@ -6,12 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from temperance.calibrators.base import TemperatureCalibrator
-from temperance.calibrators.descriptions import confidence_in_words, estimate
+from temperance.calibrators.estimator import (
+    TemperatureCalibrator,
+    confidence_in_words,
+    estimate,
+    fitted,
+)
 from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
 from temperance.core.fit_data import FitData
 from temperance.formulas.model import Model
-from temperance.formulas.temperature import SingleTemperatureFormula
+from temperance.formulas.ts import SingleTemperatureFormula
 
 
 class TemperatureScaling(TemperatureCalibrator):
@@ -45,8 +49,7 @@ class TemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "ts"
-    formula_type = SingleTemperatureFormula
-    temperature_: float
+    temperature_: float = fitted("formula.temperature")
 
     def _fit(self, data: FitData) -> Model:
         single = fit_single_temperature(data, exact=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
+from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, fitted
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
@@ -17,12 +17,12 @@ from temperance.core.fisher import fisher_scoring, lbfgs
 from temperance.core.fit_data import FitData, mean_and_deviation
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood, Prior
+from temperance.core.predictors import Network
 from temperance.core.solution import Solution, Solver
 from temperance.errors import excerpt
 from temperance.formulas.model import Model
-from temperance.formulas.network import NetworkFormula
+from temperance.formulas.pts import NetworkFormula
 from temperance.inputs.validation import InputError, check_choice, check_number, check_seed, check_unmasked
 
 # At the kinks of ReLUs the predicted decrease is too high: a step that lowers the mean loss by less ends the
@@ -108,12 +108,11 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "pts"
-    formula_type = NetworkFormula
-    input_mean_: Vector
-    input_scale_: Vector
-    coefs_: tuple[Matrix, ...]
-    intercepts_: tuple[Vector, ...]
-    temperature_limits_: Vector
+    input_mean_: Vector = fitted("formula.input_mean")
+    input_scale_: Vector = fitted("formula.input_scale")
+    coefs_: tuple[Matrix, ...] = fitted("formula.coefs")
+    intercepts_: tuple[Vector, ...] = fitted("formula.intercepts")
+    temperature_limits_: Vector = fitted("formula.temperature_limits")
 
     def __init__(
         self,

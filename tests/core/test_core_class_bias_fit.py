@@ -4,13 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from temperance.calibrators import class_bias as stage
-from temperance.calibrators.class_bias import ClassBias, Widths, fit_class_bias
+from temperance.core import class_bias as stage
 from temperance.core.biased_rows import centred
-from temperance.core.class_bias import ClassBiasLikelihood
+from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, Widths, fit_class_bias
 from temperance.core.features import LOG_PROB_FLOOR
 from temperance.core.fisher import fisher_scoring
 from temperance.core.fit_data import InMemoryFitData
@@ -70,43 +69,6 @@ def masked(log_probs, labels, seed=5):
     return log_softmax(np.where(mask, -np.inf, log_probs), axis=1)
 
 
-def some_theta(n_classes, *, interacting, seed=3):
-    size = n_classes * (1 + n_classes if interacting else 1)
-    return np.append(0.2, 0.1 * np.random.default_rng(seed).standard_normal(size))
-
-
-@pytest.mark.parametrize("interacting", [True, False])
-@pytest.mark.parametrize("with_mask", [True, False])
-def test_the_gradient_is_that_of_differences(interacting, with_mask):
-    base, y = task(40, 4)
-    base = masked(base, y) if with_mask else base
-    objective = ClassBiasLikelihood(rows_of(base, y), interacting, np.linspace(0.5, 2, 40))
-    theta = some_theta(4, interacting=interacting)
-    by_differences = approx_fprime(theta, lambda at: objective(at).value, 1e-7)
-    np.testing.assert_allclose(objective(theta).gradient, by_differences, atol=2e-6)
-
-
-@pytest.mark.parametrize("interacting", [True, False])
-def test_the_fisher_matrix_is_the_mean_over_labels_of_squared_gradients(interacting):
-    K, base = 3, masked(log_probs_of(12, 3), np.zeros(12, int))
-    theta = some_theta(K, interacting=interacting)
-    weights = np.linspace(0.5, 2, 12)
-    share = weights / weights.sum()
-    expected = 0.0
-    for i in range(12):
-        rows = [
-            ClassBiasLikelihood(rows_of(base[i : i + 1], [k]), interacting)
-            for k in range(K)
-            if base[i, k] > -99
-        ]
-        points = [objective(theta) for objective in rows]
-        expected += share[i] * sum(np.exp(-at.value) * np.outer(at.gradient, at.gradient) for at in points)
-    objective = ClassBiasLikelihood(rows_of(base, np.zeros(12)), interacting, weights)
-    fisher = objective(theta).derivatives[1]
-    np.testing.assert_allclose(fisher, expected, atol=1e-12)
-    np.testing.assert_allclose(objective.diagonal(theta), fisher.diagonal(), atol=1e-12)
-
-
 @pytest.mark.parametrize("n_classes", [4, 40])
 def test_the_fit_is_the_optimum_under_its_widths(n_classes):
     base, y = task(600, n_classes)
@@ -118,9 +80,9 @@ def test_the_fit_is_the_optimum_under_its_widths(n_classes):
         [[widths.log_temperature**2]]
         + [np.full(n, s**2 * tau) for n, s, tau in zip(sizes, scales, found.taus, strict=False)]
     )
-    objective = ClassBiasLikelihood(rows_of(base, y), n_classes <= stage.MAX_INTERACTING).with_prior(
-        Prior(np.zeros(len(variances)), 1 / variances / 600)
-    )
+    prior = Prior(np.zeros(len(variances)), 1 / variances / 600)
+    interacting = n_classes <= stage.MAX_INTERACTING
+    objective = ClassBiasLikelihood(rows_of(base, y), None, prior, interacting=interacting)
     best = minimize(
         lambda at: (objective(at).value, objective(at).gradient),
         np.zeros(len(variances)),
@@ -142,14 +104,14 @@ def refitted_without(i, base, labels, found, widths):
         variances = np.append(
             variances, np.full(n_classes**2, widths.interaction**2 * found.taus["interactions"])
         )
-    objective = ClassBiasLikelihood(rows_of(base[others], labels[others]), interacting)
+    objective = ClassBiasLikelihood(rows_of(base[others], labels[others]), interacting=interacting)
     prior = Prior(np.zeros(len(variances)), 1 / variances / others.sum())
     best = fisher_scoring(objective.with_prior(prior), found.mode)
     return -loss_of_row(i, base, labels, best.parameters, interacting)
 
 
 def loss_of_row(i, base, labels, theta, interacting):
-    return ClassBiasLikelihood(rows_of(base[[i]], labels[[i]]), interacting)(theta).value
+    return ClassBiasLikelihood(rows_of(base[[i]], labels[[i]]), interacting=interacting)(theta).value
 
 
 # By the diagonal, classes are taken one by one, which makes a row's own pull too large: the safe side.
@@ -161,7 +123,7 @@ def test_leave_one_out_predictions_are_close_to_refits(n_rows, n_classes, least,
     base, labels = task(n_rows, n_classes, size=1.5)
     widths = Widths(bias=1.0, bias_freedom=1e6, interaction=0.3, interaction_freedom=1e6)  # long levers
     data, interacting = InMemoryFitData(rows_of(base, labels)), n_classes <= stage.MAX_INTERACTING
-    build = partial(stage._likelihood, interacting)
+    build = partial(ClassBiasLikelihood, interacting=interacting)
     found = stage._posterior(data, build, widths, interacting=interacting)
     some = np.arange(0, n_rows, 2)
     approximate = build(data.rows, None).leave_one_out_log_probs(found.mode, found.covariance)[some]
@@ -317,16 +279,3 @@ def test_parts_give_the_fit_of_the_whole(n_classes):
     one, many = (fit_class_bias(data, auto=True) for data in (whole, parts))
     assert one.weight == many.weight > 0
     np.testing.assert_allclose(many.bias, one.bias, atol=1e-5)
-
-
-@pytest.mark.parametrize("matrix", [False, True])
-def test_a_row_of_weight_w_leaves_as_a_row_whose_parameters_vary_w_times_as_much(matrix):
-    logits, labels = task(40, 3)
-    theta = np.array([0.2, 0.1, -0.3, 0.2])
-    variances = np.array([0.02, 0.03, 0.01, 0.02])
-    covariance = np.diag(variances) + 0.002 if matrix else variances
-    once = ClassBiasLikelihood(LogitRows(logits, labels), False)
-    weighted = ClassBiasLikelihood(LogitRows(logits, labels), False, np.full(40, 2.5))
-    found = weighted.leave_one_out_log_probs(theta, covariance)
-    np.testing.assert_allclose(found, once.leave_one_out_log_probs(theta, 2.5 * covariance), rtol=1e-12)
-    assert (found != once.leave_one_out_log_probs(theta, covariance)).all()

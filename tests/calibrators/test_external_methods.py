@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 import temperance
 from temperance import CalibratedClassifier, InputError, TemperatureScaling, compare
 from temperance.adapters import ProbmetricsCalibration
-from temperance.calibrators.outside import find_method, find_methods
+from temperance.calibrators.external_methods import find_method, find_methods
 from temperance.data import simulate
 from temperance.study import Results, find_tasks, make_table, run_study
 

@@ -20,19 +20,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.calibrators.base import QUANTILES, TemperatureCalibrator
 from temperance.calibrators.bayes_design import Design, build_design, prior_blocks
-from temperance.calibrators.class_bias import ClassBias, fit_class_bias
-from temperance.calibrators.descriptions import confidence_in_words, map_in_words
-from temperance.calibrators.fitted import model_of
+from temperance.calibrators.estimator import (
+    QUANTILES,
+    TemperatureCalibrator,
+    confidence_in_words,
+    fitted,
+    model_of,
+)
+from temperance.calibrators.mono import map_in_words
 from temperance.calibrators.single_temperature import TOO_LARGE, warn_of_mismatch
 from temperance.core.arrays import Floats, Matrix, Vector
-from temperance.core.evidence import PenalisedObjective, Posterior, maximise_evidence, prior_alone
+from temperance.core.class_bias import ClassBias, fit_class_bias
+from temperance.core.evidence import Posterior, maximise_evidence, prior_alone
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.fit_data import FitData
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import slopes_of
+from temperance.core.objective import Objective
 from temperance.errors import excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
@@ -96,14 +102,24 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "bayes"
-    formula_type = BayesianFormula
-    reference_: float
-    coefficients_: Vector
-    class_shift_: Vector
-    map_knots_: Vector
-    map_slopes_: Vector
-    taus_: Vector
-    effective_parameters_: Vector
+    reference_: float = fitted("formula.reference")
+    centre_: Vector = fitted("formula.centre")
+    spread_: Vector = fitted("formula.spread")
+    coefficients_: Vector = fitted("formula.coefficients")
+    covariance_: Matrix = fitted("formula.covariance")
+    class_shift_: Vector = fitted("formula.class_shift")
+    class_covariance_: Matrix = fitted("formula.class_covariance")
+    taus_: Vector = fitted("formula.taus")
+    effective_parameters_: Vector = fitted("formula.effective_parameters")
+    temperature_limits_: Vector = fitted("formula.temperature_limits")
+    map_knots_: Vector = fitted("formula.map_knots")
+    map_slopes_: Vector = fitted("formula.map_slopes")
+    uniform_weight_: float = fitted("formula.uniform_weight")
+    averaged_variance_: float = fitted("formula.averaged_variance")
+    bias_beta_: float = fitted("formula.bias_beta")
+    bias_: Vector = fitted("formula.bias")
+    interactions_: Matrix = fitted("formula.interactions")
+    bias_weight_: float = fitted("formula.bias_weight")
 
     def __init__(self, *, class_bias: bool | str = False, prior: str = "population") -> None:
         self.class_bias = class_bias
@@ -148,6 +164,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             solution,
             standard_errors=_standard_errors(posterior, design),
             temperature_quantiles=objective.temperature_quantiles(posterior.mode, QUANTILES),
+            n_parameters=float(formula.effective_parameters.sum()),
         )
 
     def log_temperature_std(self, logits: Any, *, dim: int = -1) -> Any:
@@ -168,20 +185,15 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         ]
         K, n_shifts = self.n_classes_, int(np.count_nonzero(self.class_shift_))
         sizes = dict(zip(BLOCKS, (1, SIZE - 1, n_shifts, len(KNOTS) - 1, K, K * K), strict=True))
-        for name, tau, used in zip(self._blocks(), self.taus_, self.effective_parameters_, strict=True):
+        blocks = BLOCKS[: len(self.taus_)]
+        for name, tau, used in zip(blocks, self.taus_, self.effective_parameters_, strict=True):
             lines.append(f"  {name}: {used:.1f} of {sizes[name]}, tau = {tau:.3g}")
         terms = ("b", *(f"w, {feature}" for feature in SHAPE_FEATURES))
         for name, value, error in zip(terms, self.coefficients_, errors, strict=True):
             lines.append(f"  {name}: {value:+.3f} \u00b1 {error:.2g}")
-        if "map_slopes" in self.parameters():
-            lines += map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"])
-            lines += self._bias_in_words()
+        lines += map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"])
+        lines += self._bias_in_words()
         return "\n".join([*lines, self._describe_fit("penalised loss")])
-
-    def _blocks(self) -> list[str]:
-        """Return the names of the blocks that this model has a width for."""
-        absent = () if "map_slopes" in self.parameters() else ("map",)
-        return [name for name in BLOCKS if name not in absent][: len(self.taus_)]
 
     def _bias_in_words(self) -> list[str]:
         if self.options_["class_bias"] is False:
@@ -192,9 +204,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         return [f"class bias: mixed in with weight {weight:.2f}; the predicted class may change"]
 
 
-def _posterior(
-    objective: PenalisedObjective, design: Design, population: Population, n_rows: int
-) -> Posterior:
+def _posterior(objective: Objective, design: Design, population: Population, n_rows: int) -> Posterior:
     """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
     blocks, start = prior_blocks(design, population), design.start(population)
     if design.scale.is_at_limit:

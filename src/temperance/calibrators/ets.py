@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.calibrators.base import Calibrator
-from temperance.calibrators.descriptions import confidence_in_words
+from temperance.calibrators.estimator import Calibrator, confidence_in_words, fitted
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Vector
 from temperance.core.fisher import solve_from_each
 from temperance.core.fit_data import FitData
 from temperance.core.mixture import BrierMixture, LogMixture, mixture_weights
-from temperance.formulas.ensemble import EnsembleFormula
+from temperance.formulas.ets import EnsembleFormula
 from temperance.formulas.model import Model
 from temperance.inputs.validation import check_choice
 
@@ -55,9 +54,8 @@ class EnsembleTemperatureScaling(Calibrator):
     """
 
     key: ClassVar[str] = "ets"
-    formula_type = EnsembleFormula
-    temperature_: float
-    weights_: Vector
+    temperature_: float = fitted("formula.temperature")
+    weights_: Vector = fitted("formula.weights")
 
     def __init__(self, *, loss: str = "nll") -> None:
         self.loss = loss

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,7 +37,7 @@ class MonotoneFormula(Formula):
         check_map(self.map_knots, self.map_slopes)
 
     @classmethod
-    def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> dict[str, Shape]:
+    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the shapes of the reference and of the map."""
         return {"reference": (), "map_knots": KNOTS.shape, "map_slopes": KNOTS.shape}
 
