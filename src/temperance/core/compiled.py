@@ -191,7 +191,7 @@ def segment_sums(
 class CompiledBlock(RowBlock):
     """Rows whose sums over classes are compiled loops."""
 
-    segment_sums = staticmethod(segment_sums)
+    segment_sums = staticmethod(segment_sums)  # type: ignore[assignment]
     new_segment_cache = staticmethod(lambda size: None)  # these loops sort no class into a segment
     segments_in_threads = True
 

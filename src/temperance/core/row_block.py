@@ -121,9 +121,9 @@ class RowBlock:
 
     def _working(self, x: Any) -> Any:
         """Return a float, or a column, so that its products with the logits are of their type."""
-        if isinstance(x, np.ndarray) and x.size != 1:
-            return x.astype(self.z.dtype, copy=False)
-        return float(x if not isinstance(x, np.ndarray) else x.item())
+        if isinstance(x, float):
+            return float(x)  # not a number of NumPy, which would change the type
+        return x.item() if x.size == 1 else x.astype(self.z.dtype, copy=False)
 
     def _widened(self, x: Any) -> Any:
         return float(x) if self.is_single else x.astype(np.float64)
@@ -154,10 +154,11 @@ class RowBlock:
 
     def _sums(self, beta: Any) -> tuple[Any, Any]:
         """Return r and mu, in float64."""
-        e = self._exponentials(self.d, beta)
+        d = self.d
+        e = self._exponentials(d, beta)
         e[self._at_top] = 0
         r = self._sum(e)
-        mu = self._dot(e, self.d) / (self.z.dtype.type(1) + r)
+        mu = self._dot(e, d) / (self.z.dtype.type(1) + r)
         return self._widened(r), self._widened(mu)
 
     def moments(
@@ -226,20 +227,22 @@ class RowBlock:
 
         Without a third class, use the second; without a second, use 0.
         """
-        total = self._sum(self.d)
+        d = self.d
+        total = self._sum(d)
         mean = self._widened(total / self.z.dtype.type(self.n_classes))
         all_possible = bool((total >= -limit).all())  # no gap is larger than the sum of all
         if not all_possible:
             some = np.flatnonzero(~(total >= -limit))
-            possible = self.d[some] >= -limit
-            sums = np.ascontiguousarray(np.where(possible, self.d[some], 0)).sum(axis=1, keepdims=True)
+            possible = d[some] >= -limit
+            sums = np.ascontiguousarray(np.where(possible, d[some], 0)).sum(axis=1, keepdims=True)
             means = (sums / np.maximum(possible.sum(axis=1, keepdims=True), 1)).astype(self.z.dtype)
             if self.is_single:
                 mean = means.item()
             else:
                 mean[some] = means
-        gaps = np.add(self.d, 0, out=self._room_e)  # a copy
-        at, third = self._at_top, np.zeros((self.n_rows, 1))
+        gaps = np.add(d, 0, out=self._room_e)  # a copy
+        third: Any = np.zeros((self.n_rows, 1))
+        at = self._at_top
         for _ in range(min(2, self.n_classes - 1)):
             gaps[at] = -np.inf
             at = (0, gaps.argmax()) if self.is_single else (at[0], gaps.argmax(axis=1))

@@ -94,4 +94,4 @@ def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: N
 
 
 def _wide(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:
-    return LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
+    return logits.widened() if isinstance(logits, BFloat16) else logits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +62,14 @@ def apply_to_rows(
     return mapped.result
 
 
-def _are_few_and_bounded(values: NDArray[Any] | BFloat16) -> bool:
+def _are_few_and_bounded(values: NDArray[Any] | BFloat16) -> TypeGuard[NDArray[Any]]:
     """Say whether these logits are few, need no conversion, and are neither masked, huge nor NaN."""
     if isinstance(values, BFloat16) or not 0 < values.size <= MAX_FEW_NUMBERS:
         return False
     if not (values.dtype.char in "fd" and values.dtype.isnative and values.flags.c_contiguous):
         return False
     lowest, highest = values.item(values.argmin()), values.item(values.argmax())
-    return lowest > -MAX_BOUNDED and highest < MAX_BOUNDED  # type: ignore[no-any-return]
+    return bool(lowest > -MAX_BOUNDED and highest < MAX_BOUNDED)
 
 
 def _compute(model: Model, method: str, rows: RowBlock) -> AnyArray:
