@@ -207,11 +207,11 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 def _posterior(objective: Objective, design: Design, population: Population, n_rows: int) -> Posterior:
     """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
     blocks, start = prior_blocks(design, population), design.start(population)
-    if design.scale.is_at_limit:
+    if design.is_at_limit:
         warnings.warn(f"{TOO_LARGE}.", UserWarning, stacklevel=4)
-    if design.scale.cannot_be_fitted:
+    if design.cannot_be_fitted:
         return prior_alone(objective, blocks, start)
-    return maximise_evidence(objective, blocks, start, n_rows, design.scale.level_tau)
+    return maximise_evidence(objective, blocks, start, n_rows, design.level_tau)
 
 
 def _formula(posterior: Posterior, design: Design, population: Population, data: FitData) -> BayesianFormula:

@@ -75,7 +75,7 @@ def adapt(
     ROWS needs no labels.
     """
     from temperance.calibrator_file.reading import load
-    from temperance.calibrators.adapting import frequency_changes
+    from temperance.calibrators.label_shift import frequency_changes
     from temperance.files import check_writable
 
     _check_usage(rows, priors)

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from temperance.calibrators.adapting import FrequencyChange
+    from temperance.calibrators.label_shift import FrequencyChange
     from temperance.comparison import Comparison
     from temperance.metrics import Evaluation
     from temperance.study.results import MethodTime, Results

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from temperance import loaders
 from temperance.core.arrays import Vector
 from temperance.core.frequencies import (
-    LEAST_COUNT,
+    MIN_COUNT,
     FrequencyEstimate,
     LabelFrequencies,
     ProbabilityRows,
@@ -31,11 +31,11 @@ from temperance.formulas.model import Model
 from temperance.inputs.containers import as_numpy, framework_of, open_logits
 from temperance.inputs.validation import InputError, check_priors, warn_of_probabilities
 
-MOST_CLASSES = 4096  # their K x K Hessian fits in memory
+MAX_CLASSES = 4096  # their K x K Hessian fits in memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms
 TIMES_LABELLED = 3.0  # ... and relative to that of as many labelled rows
 SAMPLED_ROWS_PER_CLASS = 100  # enough for mean probabilities within 10 %
-NAMED = 5  # most classes listed in a message
+MAX_NAMED = 5  # classes listed in a message
 
 
 def adapt_to_rows(model: Model, logits: Any) -> Model:
@@ -57,7 +57,7 @@ def adapt_to_priors(model: Model, priors: Any) -> Model:
     given, known = check_priors(as_numpy(priors), model.n_classes), fitted.is_known
     if not known.all():
         warnings.warn(
-            f"{_named(np.flatnonzero(~known))} had fewer than {LEAST_COUNT:.0f} labels at fit, so adapt "
+            f"{_named(np.flatnonzero(~known))} had fewer than {MIN_COUNT:.0f} labels at fit, so adapt "
             "cannot know the frequency there and leaves it unchanged. Fit again with more such labels.",
             UserWarning,
             stacklevel=3,
@@ -108,14 +108,14 @@ def _relative_to(
 
 
 def _check_classes(n_classes: int, fitted: LabelFrequencies) -> None:
-    if n_classes > MOST_CLASSES:
+    if n_classes > MAX_CLASSES:
         raise InputError(
-            f"adapt estimates the frequencies of at most {MOST_CLASSES} classes; found {n_classes}. Pass "
+            f"adapt estimates the frequencies of at most {MAX_CLASSES} classes; found {n_classes}. Pass "
             "the frequencies themselves, if they are known."
         )
     if fitted.is_known.sum() < 2:
         raise InputError(
-            f"adapt needs two classes with at least {LEAST_COUNT:.0f} labels at fit; found "
+            f"adapt needs two classes with at least {MIN_COUNT:.0f} labels at fit; found "
             f"{fitted.is_known.sum()}. Fit again with more labelled rows."
         )
 
@@ -179,8 +179,8 @@ def _is_doubtful(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: 
 
 
 def _named(classes: Sequence[int] | NDArray[np.intp]) -> str:
-    listed = ", ".join(str(k) for k in classes[:NAMED])
-    more = len(classes) - NAMED
+    listed = ", ".join(str(k) for k in classes[:MAX_NAMED])
+    more = len(classes) - MAX_NAMED
     return f"class{'es' * (len(classes) > 1)} {listed}{f' and {more} more' * (more > 0)}"
 
 
@@ -214,6 +214,6 @@ def describe_adaptation(model: Model, names: Sequence[object]) -> str:
     """Say in one line which class frequencies changed most, if those at fit are known."""
     if model.class_counts is None:
         return "adapted to class frequencies other than those of the fit"
-    listed = [f"{names[change.column]} {change}" for change in frequency_changes(model)[:NAMED]]
-    rest = "; ..." if model.n_classes > NAMED else ""
+    listed = [f"{names[change.column]} {change}" for change in frequency_changes(model)[:MAX_NAMED]]
+    rest = "; ..." if model.n_classes > MAX_NAMED else ""
     return f"adapted to class frequencies: {'; '.join(listed)}{rest}"
