@@ -156,13 +156,6 @@ class Residuals:
     fitted: Vector
     expected: Vector | None = None
 
-    def noise(self, drawn: Single, extra: Single, total: float) -> Single:
-        """Return the (D, B) noise of resamples."""
-        noise = np.asarray(self.sums(drawn), np.float32)
-        noise -= np.multiply.outer(self.mean, extra).astype(np.float32)
-        noise /= total
-        return noise
-
     def scaled(self, noise: Single) -> Single:
         """Return the noise, if too small, scaled to the mean absolute noise that is expected."""
         if self.expected is None:
@@ -186,7 +179,10 @@ def bootstrap(
         drawn = factors if equal else factors * weight[:, None].astype(np.float32)
         extra = drawn.sum(axis=0, dtype=np.float64).astype(np.float32)
         for name, residual in residuals.items():
-            noise[name].append(residual.noise(drawn, extra, total))
+            part = np.asarray(residual.sums(drawn), np.float32)
+            part -= np.multiply.outer(residual.mean, extra).astype(np.float32)
+            part /= total
+            noise[name].append(part)
         done += drawn.shape[1]
         if progress is not None:
             progress(done / resamples.draws)
