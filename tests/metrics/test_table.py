@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from temperance import compare, metrics
 from temperance.data import simulate as simulate_task
 from temperance.display import ScoresDisplay
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 from temperance.metrics import METRICS, Estimate
 from temperance.metrics.predictions import check_rows, risk_curve
 
