@@ -61,13 +61,10 @@ Single = NDArray[np.float32]
 
 DRAWS = 1000  # default number of resamples
 _BLOCK_SIZE = 1 << 22  # factors in a block
-_SMALL, _LARGE = np.float32((1 - 5**0.5) / 2), np.float32((1 + 5**0.5) / 2)
-_SHARE_OF_LARGE = (1 - 5**-0.5) / 2
 _MAX_WIDTH = 256  # draws in a block
 _MAX_KEPT = 1 << 24  # factors that are kept for the next evaluation
 _TINY = np.float32(1e-30)
 _NOISE_LEVEL = 0.9  # quantile of the noise above which the rest of a fit counts
-_HALVINGS = 10  # of an interval of t: the ends are exact to a thousandth of their distance
 
 
 @dataclass(frozen=True)
@@ -88,13 +85,15 @@ class Resamples:
 
     def _drawn(self) -> Iterator[Single]:
         generator, n = np.random.default_rng(self.seed), self.n_rows
+        # Mammen's two points, and the probability of the larger one.
+        small, large, share = np.float32((1 - 5**0.5) / 2), np.float32((1 + 5**0.5) / 2), (1 - 5**-0.5) / 2
         size = max(1, min(_MAX_WIDTH, _BLOCK_SIZE // n))
         for start in range(0, self.draws, size):
             factors = np.empty((n, min(size, self.draws - start)), np.float32)
             for column in range(factors.shape[1]):  # one by one: the same whatever the size of a block
-                factors[:, column] = generator.random(n, np.float32) < _SHARE_OF_LARGE
-            factors *= _LARGE - _SMALL
-            factors += _SMALL
+                factors[:, column] = generator.random(n, np.float32) < share
+            factors *= large - small
+            factors += small
             yield factors
 
 
@@ -156,13 +155,6 @@ class Residuals:
     fitted: Vector
     expected: Vector | None = None
 
-    def noise(self, drawn: Single, extra: Single, total: float) -> Single:
-        """Return the (D, B) noise of resamples."""
-        noise = np.asarray(self.sums(drawn), np.float32)
-        noise -= np.multiply.outer(self.mean, extra).astype(np.float32)
-        noise /= total
-        return noise
-
     def scaled(self, noise: Single) -> Single:
         """Return the noise, if too small, scaled to the mean absolute noise that is expected."""
         if self.expected is None:
@@ -186,7 +178,10 @@ def bootstrap(
         drawn = factors if equal else factors * weight[:, None].astype(np.float32)
         extra = drawn.sum(axis=0, dtype=np.float64).astype(np.float32)
         for name, residual in residuals.items():
-            noise[name].append(residual.noise(drawn, extra, total))
+            part = np.asarray(residual.sums(drawn), np.float32)
+            part -= np.multiply.outer(residual.mean, extra).astype(np.float32)
+            part /= total
+            noise[name].append(part)
         done += drawn.shape[1]
         if progress is not None:
             progress(done / resamples.draws)
@@ -249,7 +244,7 @@ def kept_scales(
 
 def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
     """Return where a condition that holds at `inside` stops holding, by bisection."""
-    for _ in range(_HALVINGS):
+    for _ in range(10):  # to a thousandth of the distance
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if holds(middle) else (inside, middle)
     return inside

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -393,9 +393,9 @@ class _LogisticLoss(Objective):
         self.design, self.outcome, self.weight = design, outcome, weight
         self.total_weight = float(weight.sum())
 
-    def every(self, step: int) -> _LogisticLoss:
+    def every(self, step: int) -> Self:
         """Return the loss of every `step`-th row."""
-        return _LogisticLoss(self.design[::step], self.outcome[::step], self.weight[::step])
+        return type(self)(self.design[::step], self.outcome[::step], self.weight[::step])
 
     def evaluate(self, theta: Vector) -> ObjectivePoint:
         """Return the value and the derivatives."""

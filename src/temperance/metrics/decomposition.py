@@ -55,7 +55,6 @@ from temperance.metrics.recalibration import (
 )
 from temperance.metrics.vocabulary import open_recalibration
 
-_HALVINGS = 40  # of an interval of noncentralities
 # Of what a fit adds to the Brier score to what it adds to the negative log-likelihood: 2 at most, by
 # Pinsker's inequality.
 _RATIOS = (0.05, 2.0)
@@ -286,7 +285,7 @@ def noncentral_interval(
     def noncentrality(statistic: float, tail: float) -> float:
         """Return the one at which the statistic has this lower tail, which falls as it grows."""
         low, high = 0.0, 2 * statistic + 100.0
-        for _ in range(_HALVINGS):
+        for _ in range(40):  # halvings
             middle = (low + high) / 2
             low, high = (middle, high) if chndtr(statistic, freedom, middle) > tail else (low, middle)
         return low

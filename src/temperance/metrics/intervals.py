@@ -99,7 +99,7 @@ def distances(skewness: float, rows: float, confidence: float) -> tuple[float, f
 
     The quantiles are those of Student's t: with few rows the standard error is uncertain too.
     """
-    from scipy.special import stdtrit
+    from scipy.special import gammaincinv, ndtri, stdtrit
 
     z = float(stdtrit(max(rows - 1, 1.0), (1 + confidence) / 2))
     if abs(skewness) < _SYMMETRIC:
@@ -109,16 +109,11 @@ def distances(skewness: float, rows: float, confidence: float) -> tuple[float, f
     ends = [max(float(below), 0.0), max(float(-above), 0.0)]
     far = 1 if skewness > 0 else 0
     if abs(skewness) > _SLIGHT:
-        ends[far] = min(ends[far], z * _of_count(skewness**-2.0, confidence))
+        # How far the upper end of a Poisson count is from it, relative to a normal variable.
+        events, level = skewness**-2.0, (1 + confidence) / 2
+        of_count = float((gammaincinv(events + 1, level) - events) / np.sqrt(events) / ndtri(level))
+        ends[far] = min(ends[far], z * of_count)
     return ends[0], ends[1]
-
-
-def _of_count(events: float, confidence: float) -> float:
-    """Return how far the upper end of a Poisson count is from it, relative to a normal variable."""
-    from scipy.special import gammaincinv, ndtri
-
-    level = (1 + confidence) / 2
-    return float((gammaincinv(events + 1, level) - events) / np.sqrt(events) / ndtri(level))
 
 
 def mean_interval(

@@ -42,11 +42,6 @@ class Recalibrator:
     beta: float
     bias: Vector
 
-    def losses(self, logs: Floats, labels: Indices) -> tuple[Vector, Vector]:
-        """Return the negative log-likelihood and the Brier score of each row of a block."""
-        at_label, log_sums, squares = self.parts(logs, labels)
-        return losses_of_parts(at_label - log_sums, squares)
-
     def parts(self, logs: Floats, labels: Indices) -> tuple[Floats, Vector, Vector]:
         """Return u of the label, log sum exp u, and the sum of the squares of softmax(u), u = beta l + b."""
         rows = np.arange(len(logs))
@@ -154,7 +149,8 @@ class Recalibration:
             index = np.flatnonzero(fold == held)
             for block in cached_slices(len(index), self.n_classes):
                 rows = index[block]
-                nll[rows], brier[rows] = model.losses(self.logs[rows], self.labels[rows])
+                at_label, log_sums, squares = model.parts(self.logs[rows], self.labels[rows])
+                nll[rows], brier[rows] = losses_of_parts(at_label - log_sums, squares)
         return nll, brier
 
     def precision(self, weight: Vector, model: Recalibrator) -> Vector:

@@ -26,7 +26,6 @@ from temperance.metrics.predictions import Predictions
 _CELLS = 2048  # widths below 1 / 2048 are not resolved; for N < 10^9 noise makes them larger
 _CELLS_IN_WIDTH = 4  # of the grid for resamples, which are compared and not reported
 _MIN_CELLS = 32
-_HALVINGS = 12  # of [0, 1]; a straight line between the last two ends then leaves an error below 1e-6
 
 
 def grid_mean(rows: Predictions) -> Vector:
@@ -54,7 +53,7 @@ def fixed_point(residual: Vector) -> float:
     spectrum = _cosines(residual)
     low, high = 0.0, 1.0
     above, below = float(np.abs(residual).sum()), 1 - float(np.abs(_damped(spectrum, high)).sum())
-    for _ in range(_HALVINGS):
+    for _ in range(12):  # halvings; a straight line between the last ends then leaves an error below 1e-6
         middle = (low + high) / 2
         excess = float(np.abs(_damped(spectrum, middle)).sum()) - middle
         low, high = (middle, high) if excess > 0 else (low, middle)
