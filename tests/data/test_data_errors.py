@@ -210,7 +210,8 @@ class Without:
 
 
 @pytest.mark.parametrize(
-    ("package", "suffix", "extra"), [("torch", ".pt", "torch"), ("pyarrow", ".parquet", "io")]
+    ("package", "suffix", "extra"),
+    [("torch", ".pt", "torch"), ("pyarrow", ".parquet", "io"), ("h5py", ".h5", "io")],
 )
 def test_a_missing_package_is_named_with_the_way_to_get_it(package, suffix, extra, monkeypatch):
     write(f"val{suffix}", b"x")

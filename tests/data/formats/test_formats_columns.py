@@ -10,6 +10,7 @@ import pytest
 from temperance import InputError
 from temperance.cli.options import as_option
 from temperance.data import open_rows
+from temperance.data.formats import open_members
 from temperance.data.formats.columns import joined
 
 
@@ -185,18 +186,11 @@ def test_samples_that_cannot_be_read_say_why_as_labels_too(csv):
 @pytest.mark.parametrize("suffix", ["jsonl", "xlsx"])
 def test_labels_may_be_true_and_false_alone(table, suffix):
     names = ["prob", "label"]
-    rows = open_rows(table(suffix, names, [0.25, True], [0.5, False]))
-    assert rows.labels.tolist() == [1, 0]
+    path = table(suffix, names, [0.25, True], [0.5, False])
+    assert open_members(path)["labels"].labels().dtype == np.bool_
+    assert open_rows(path).labels.tolist() == [1, 0]
     for first, second in ((True, 1), (0, False), (1, True), (True, "x"), ("x", True)):
         assert "'label' must " in refusal(table(suffix, names, [0.25, first], [0.5, second]))
-
-
-@pytest.mark.parametrize("suffix", ["jsonl", "xlsx"])
-def test_true_and_false_stay_labels(table, suffix):
-    from temperance.data.formats import open_members
-
-    path = table(suffix, ["prob", "label"], [0.25, True], [0.5, False])
-    assert open_members(path)["labels"].labels().dtype == np.bool_
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "xlsx"])

@@ -124,7 +124,9 @@ def _index(schema: Any) -> tuple[str, ...]:
 def _stored(path: Path, key: str, columns: Columns, table: _ParquetTable | _ArrowTable) -> LazyArray:
     from pyarrow import types
 
-    kinds = [_plain(types, table.schema.field(name).type) for name in columns.names]
+    kinds = [table.schema.field(name).type for name in columns.names]
+    # A column of categories keeps its values in a dictionary.
+    kinds = [kind.value_type if types.is_dictionary(kind) else kind for kind in kinds]
     width = None if columns.flat else len(kinds)
     if key in ("labels", "ids") and _is_text(types, kinds[0]):
         return _ArrowArray(path, key, columns, (table.n_rows,), TEXT)
@@ -142,11 +144,6 @@ def _stored(path: Path, key: str, columns: Columns, table: _ParquetTable | _Arro
     dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
     shape = (table.n_rows,) if width is None else (table.n_rows, width)
     return _ArrowArray(path, key, columns, shape, dtype)
-
-
-def _plain(types: Any, kind: Any) -> Any:
-    """Return the type of the values, which a column of categories keeps in a dictionary."""
-    return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def _is_text(types: Any, kind: Any) -> bool:
@@ -177,7 +174,7 @@ class _ArrowArray(LazyArray):
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         held = np.empty((0, *self.shape[1:]), self.dtype)
         for batch in self._batches(rows):
-            block = self._texts(batch.column(0)) if self.dtype == TEXT else self._block(batch)
+            block = self._block(batch)
             # A batch may end at the end of a row group.
             held = np.concatenate([held, block]) if len(held) else block
             if len(held) >= rows:
@@ -201,6 +198,10 @@ class _ArrowArray(LazyArray):
             )
 
     def _block(self, batch: Any) -> NDArray[Any]:
+        if self.dtype == TEXT:
+            wanted = "the name of a class" if self.key == "labels" else "text"
+            self._refuse_nulls(batch.column(0), self.columns[0], wanted)
+            return np.array(batch.column(0).to_pylist(), dtype=str)
         out = np.empty((batch.num_rows, *self.shape[1:]), self.dtype)
         if len(self.columns) == 1 and len(self.shape) == 2 and hasattr(batch.column(0), "flatten"):
             out[:] = self._lists(batch.column(0))
@@ -227,10 +228,6 @@ class _ArrowArray(LazyArray):
     def _numbers(self, column: Any, name: str) -> NDArray[Any]:
         self._refuse_nulls(column, name)
         return np.asarray(_decoded(column).to_numpy(zero_copy_only=False))
-
-    def _texts(self, column: Any) -> NDArray[Any]:
-        self._refuse_nulls(column, self.columns[0], "the name of a class" if self.key == "labels" else "text")
-        return np.array(column.to_pylist(), dtype=str)
 
     def _refuse_nulls(self, column: Any, name: str, what: str = "a number") -> None:
         missing = _decoded(column).null_count

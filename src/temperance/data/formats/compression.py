@@ -41,14 +41,10 @@ def unless_inflated(array: LazyArray, size: int) -> LazyArray:
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read its bytes, those of a .gz decompressed."""
     wrong = "is not a gzip file, or is damaged ({}). Copy it again."
-    with library_errors(path, wrong, of=(EOFError, gzip.BadGzipFile, zlib.error)), _opened(path) as file:
-        yield file
-
-
-def _opened(path: Path) -> BinaryIO:
-    if path.suffix.lower() != ".gz":
-        return path.open("rb")
-    return cast(BinaryIO, io.BufferedReader(_Unpacked(path), 1 << 17))
+    with library_errors(path, wrong, of=(EOFError, gzip.BadGzipFile, zlib.error)):
+        is_packed = path.suffix.lower() == ".gz"
+        with io.BufferedReader(_Unpacked(path), 1 << 17) if is_packed else path.open("rb") as file:
+            yield cast(BinaryIO, file)
 
 
 class _Unpacked(io.RawIOBase):

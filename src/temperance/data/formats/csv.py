@@ -37,7 +37,6 @@ from temperance.errors import InputError, excerpt
 
 _EXAMPLE = "logit_0,logit_1,label"
 _SEPARATORS = (",", ";", "\t", "|")
-_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # as Excel's "Unicode text" has one
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
@@ -100,7 +99,9 @@ class _Table:
 
 def _read_dialect(path: Path) -> _Table:
     """Return how a table is to be read."""
-    encoding = _encoding(path)
+    with open_bytes(path) as start:
+        # UTF-16 is Excel's "Unicode text"; -sig: a byte order mark is not part of the first name.
+        encoding = "utf-16" if start.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     with _open_text(path, encoding) as file:
         first = file.readline()
         second = next((line for line in file if not _is_blank(line)), "")
@@ -123,11 +124,6 @@ def _open_text(path: Path, encoding: str) -> Iterator[TextIO]:
     decoding = library_errors(path, "is not text in UTF-8 ({}). Save it as CSV in UTF-8.", of=UnicodeError)
     with decoding, open_bytes(path) as file, TextIOWrapper(file, encoding=encoding) as text:
         yield text
-
-
-def _encoding(path: Path) -> str:
-    with open_bytes(path) as file:
-        return _MARKS.get(file.read(2), "utf-8-sig")  # -sig: a byte order mark is not part of the first name
 
 
 def _is_blank(line: str) -> bool:
@@ -161,16 +157,13 @@ def _check_names(path: Path, line: str, names: list[str]) -> None:
             path,
             f"columns must be separated by a comma, a semicolon, a tab or |; found {excerpt(line.strip())}.",
         )
-    if all(map(_is_number, names)) and not _are_columns_of_an_array(names):
+    # pandas calls the columns of an array 0, 1, ...
+    is_array = len(names) > 1 and names == [str(number) for number in range(len(names))]
+    if all(map(_is_number, names)) and not is_array:
         raise file_error(path, f"{wanted}; found only numbers. Add such a line.")
     measured = [name for name in names if _is_number(name) and not name.isalnum()]
     if measured:
         raise file_error(path, f"{wanted}; found {excerpt(measured[0])} among the names. Add such a line.")
-
-
-def _are_columns_of_an_array(names: list[str]) -> bool:
-    """Say whether the names are 0, 1, ..., as pandas calls the columns of an array."""
-    return len(names) > 1 and names == [str(number) for number in range(len(names))]
 
 
 class _Columns(LazyArray):

@@ -27,7 +27,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     with _opened(path) as file:
         found = {name: name for name in file}
         for part in ("val", "test"):
-            if _is_group(file, part):
+            if part in file and _is_inside(file, part) and hasattr(file[part], "keys"):
                 del found[part]
                 found |= {f"{name}_{part}": f"{part}/{name}" for name in file[part]}
         return {key: _stored(path, key, file, place) for key, place in found.items()}
@@ -40,10 +40,6 @@ def _opened(path: Path) -> Iterator[Any]:
     # No lock: the file may be in a read-only folder.
     with library_errors(path, wrong), h5py.File(path, "r", locking=False) as file:
         yield file
-
-
-def _is_group(file: Any, name: str) -> bool:
-    return name in file and _is_inside(file, name) and hasattr(file[name], "keys")
 
 
 def _is_inside(file: Any, place: str) -> bool:
