@@ -42,6 +42,13 @@ def test_a_third_of_the_values_may_be_left_out_and_an_interval_is_cut():
     assert robust_limits(values, keep=[-3.0, 50.0])[1] > 50
 
 
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+def test_a_method_without_a_number_does_not_matter(lost):
+    value = np.array([0.1, lost, 0.2])
+    chart = DifferencesDisplay("none", ("none", "ts", "hts"), value, value - 0.01, value + 0.01).chart()
+    assert chart.x.limits == pytest.approx((0.0 - MARGIN * 0.21, 0.21 + MARGIN * 0.21))
+
+
 def test_limits_of_equal_values_and_of_none_have_a_width():
     for values in (np.array([]), np.full(4, 2.0), np.array([np.nan])):
         low, high = robust_limits(values)

@@ -73,7 +73,7 @@ class LearningCurveDisplay(Display):
         columns = ([side[name] for name in shown] for side in (self.mean, self.low, self.high))
         mean, low, high = (np.concatenate([[self.uncalibrated], *column]) for column in columns)
         every = np.concatenate([[self.uncalibrated], *self.mean.values()])
-        lowest = float(every[np.isfinite(every)].min())
+        lowest = float(np.fmin.reduce(every))  # which ignores nan
         limits = robust_limits(mean, low, high, rare=_RARE, keep=[lowest])
         sizes = np.array(self.sizes, np.float64)
         marks = [self._uncalibrated_mark(limits, sizes[0])]

@@ -43,7 +43,7 @@ def robust_limits(
     near : float
         A distance from the others at which a value is always shown.
     keep : sequence of float
-        Numbers that are always inside.
+        Numbers that are always inside, if they are finite.
 
     Examples
     --------
@@ -58,9 +58,10 @@ def robust_limits(
     lows, highs = (values if end is None else np.where(np.isfinite(end), end, values) for end in (low, high))
     columns = np.stack([values, lows, highs])[:, there]
     left_out = int(rare * columns.shape[1])
+    kept = [number for number in keep if np.isfinite(number)]
     # Without the extreme ones, the ends of the others:
-    bottom = min([*keep, *np.sort(columns[1])[left_out : left_out + 1]], default=0.0)
-    top = max([*keep, *np.sort(columns[2])[::-1][left_out : left_out + 1]], default=0.0)
+    bottom = min([*kept, *np.sort(columns[1])[left_out : left_out + 1]], default=0.0)
+    top = max([*kept, *np.sort(columns[2])[::-1][left_out : left_out + 1]], default=0.0)
     room = max(reach * (top - bottom), near) or np.inf  # others that are all the same cannot be squeezed
     shown = (columns >= bottom - room) & (columns <= top + room)
     drawn = np.concatenate([[bottom, top], columns[shown & shown[0]]])  # an end with its value
