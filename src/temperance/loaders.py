@@ -18,7 +18,7 @@ LOADERS: dict[str, tuple[str, str]] = {
     "calibrator html": ("temperance.report.notebook", "calibrator_html"),
     "comparison html": ("temperance.report.notebook", "comparison_html"),
     "evaluation html": ("temperance.report.notebook", "evaluation_html"),
-    "report": ("temperance.report", "write_report"),
+    "report": ("temperance.report.page", "write_report"),
     "dask apply": ("temperance.dask", "apply"),
     "dask fit data": ("temperance.dask", "open_fit_data"),
     "dask probability rows": ("temperance.dask", "DaskProbabilityRows"),

@@ -7,7 +7,8 @@ import pytest
 from temperance import compare
 from temperance.comparison import learning_curve
 from temperance.data import simulate
-from temperance.report import Source, write_report
+from temperance.report.page import write_report
+from temperance.report.sections import Source
 
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
 

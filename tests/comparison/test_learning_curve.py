@@ -104,7 +104,7 @@ def test_many_test_rows_are_thinned_evenly():
 
 def test_with_many_classes_methods_with_class_weights_are_left_out_and_fewer_test_rows_are_used(monkeypatch):
     from temperance.comparison import learning_curve as function
-    from temperance.report import render_report
+    from temperance.report.page import render_report
 
     module = sys.modules[function.__module__]
     monkeypatch.setattr(module, "MAX_CLASSES", 3)

@@ -17,7 +17,7 @@ from temperance.cli.shipping import ComparedFiles
 if TYPE_CHECKING:
     from temperance.comparison import Comparison
     from temperance.data import RowFile
-    from temperance.report import Source
+    from temperance.report.sections import Source
 
 EXAMPLES = """\b
 Examples:
@@ -97,7 +97,7 @@ def compare(
     tested = None if "test" not in files else test or val
     from_probs = files["validation"].kind == "probs"
     named = ComparedFiles(val, tested, options, test_labels, classes, from_probs)
-    about = {"title": _title(files), "sources": sources, "shipping": named.shipping(result.recommended)}
+    about = {"title": _title(files), "sources": sources, "snippets": named.shipping(result.recommended)}
     show_comparison(output, result, report, about, force=force, columns=columns)
 
 
@@ -163,7 +163,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 def sources_of(files: dict[str, RowFile]) -> list[Source]:
     """Name the files and their digests."""
     from temperance.files import sha256
-    from temperance.report import Source
+    from temperance.report.sections import Source
 
     return [
         Source(
@@ -195,7 +195,7 @@ def show_comparison(
         output.warn(f"{name} failed: {reason}")
     if report is not None:
         from temperance.comparison import learning_curve
-        from temperance.report import write_report
+        from temperance.report.page import write_report
 
         with output.progress("Writing the report") as progress:
             seed = comparison.settings["random_state"]

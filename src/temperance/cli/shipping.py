@@ -12,7 +12,7 @@ from temperance.cli.inputs import RowOptions
 from temperance.cli.output import on_one_line
 
 if TYPE_CHECKING:
-    from temperance.report import Shipping
+    from temperance.report.snippets import Snippets
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class ComparedFiles:
     """As the user wrote them: names separated by commas, or @FILE."""
     from_probs: bool
 
-    def shipping(self, method: str) -> Shipping:
+    def shipping(self, method: str) -> Snippets:
         """Return the commands for a method; a method from outside cannot be fitted by a command."""
         from temperance.calibrators import CALIBRATORS
-        from temperance.report import Shipping
+        from temperance.report.snippets import Snippets
 
         if method not in CALIBRATORS:
-            return Shipping(from_probs=self.from_probs)
-        return Shipping(self._commands(method), self._export(), self.from_probs)
+            return Snippets(from_probs=self.from_probs)
+        return Snippets(self._commands(method), self._export(), self.from_probs)
 
     def _commands(self, method: str) -> list[str]:
         new = self.test or Path(f"new{self.val.suffix}")

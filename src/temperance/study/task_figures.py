@@ -17,8 +17,8 @@ from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
 from temperance.display.base import Display
+from temperance.display.best_temperatures import MIN_ROWS, as_rows, temperatures
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text
-from temperance.display.optima import LEAST_ROWS, as_rows, temperatures
 from temperance.inputs.validation import InputError
 from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
@@ -209,7 +209,7 @@ def class_temperatures(results: Results, task: TaskFile) -> ClassTemperatureDisp
     shown = ClassTemperatureDisplay.from_calibrators(fits, test.logits, test.labels)
     if not len(shown.classes):
         raise InputError(
-            f"a figure by class needs a class with {LEAST_ROWS} test rows; found none in {task.name}. "
+            f"a figure by class needs a class with {MIN_ROWS} test rows; found none in {task.name}. "
             "Choose another task."
         )
     return shown

@@ -1,4 +1,4 @@
-"""What to ship, as commands to paste: a block for the shell and one for Python."""
+"""How to use the recommended method, as commands to paste: a block for the shell and one for Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXPORT = (
 
 
 @dataclass(frozen=True)
-class Shipping:
+class Snippets:
     """What is known about the files and names behind a comparison.
 
     Attributes
@@ -36,17 +36,6 @@ class Shipping:
         Whether the files hold probabilities, so that a service calibrates probabilities too.
     setup : sequence of str
         Lines of Python that define `val_logits` and `val_labels`.
-
-    Examples
-    --------
-    >>> from temperance import compare
-    >>> from temperance.data import simulate
-    >>> from temperance.report import render_report
-    >>> task = simulate(n_rows=400, n_classes=3)
-    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
-    >>> shipping = Shipping(setup=["val_logits, val_labels = load_validation_rows()"])
-    >>> "load_validation_rows()" in render_report(comparison, shipping=shipping)
-    True
     """
 
     shell: Sequence[str] = ()
@@ -55,14 +44,14 @@ class Shipping:
     setup: Sequence[str] = ()
 
 
-def shipping_section(comparison: Comparison, shipping: Shipping) -> Markup:
+def snippet_blocks(comparison: Comparison, snippets: Snippets) -> Markup:
     """Return the blocks of commands; nothing if no calibration is recommended."""
     if comparison.recommended == UNCALIBRATED:
         return Markup("")
-    blocks = [_block("Shell", shipping.shell)] if shipping.shell else []
-    blocks.append(_block("Python", python_lines(comparison, shipping)))
+    blocks = [_block("Shell", snippets.shell)] if snippets.shell else []
+    blocks.append(_block("Python", python_lines(comparison, snippets)))
     if isinstance(comparison.calibrator, Calibrator):
-        blocks.append(_block("Export to ONNX or PyTorch", shipping.export or _EXPORT))
+        blocks.append(_block("Export to ONNX or PyTorch", snippets.export or _EXPORT))
     return element("div", *blocks, class_="commands")
 
 
@@ -72,21 +61,21 @@ def _block(title: str, lines: Sequence[str]) -> Markup:
     return element("div", element("h3", title), copy, code, class_="command")
 
 
-def python_lines(comparison: Comparison, shipping: Shipping) -> list[str]:
+def python_lines(comparison: Comparison, snippets: Snippets) -> list[str]:
     """Return the lines that fit, save and use the recommended method; only use it if the shell fits it."""
     calibrator = comparison.calibrator
     if not isinstance(calibrator, Calibrator):
         return [*_outside(comparison), "probs = calibrator.predict_proba(logits)"]
-    if shipping.shell:
-        return ["import temperance", "", *_use(shipping.from_probs)]
+    if snippets.shell:
+        return ["import temperance", "", *_use(snippets.from_probs)]
     return [
         "import temperance",
         "",
-        *shipping.setup,
+        *snippets.setup,
         *_fit(comparison, calibrator),
         f'calibrator.save("{_FILE}")',
         "",
-        *_use(shipping.from_probs),
+        *_use(snippets.from_probs),
     ]
 
 

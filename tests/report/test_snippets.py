@@ -1,4 +1,4 @@
-"""What to ship, from Python: lines that work when pasted, with the options of the method."""
+"""Lines of Python that fit and use the recommended method: they work when pasted, with its options."""
 
 import re
 from html import unescape
@@ -9,8 +9,8 @@ import pytest
 import temperance
 from temperance import compare
 from temperance.data import simulate
-from temperance.report import Shipping, render_report
-from temperance.report.shipping import python_lines
+from temperance.report.page import render_report
+from temperance.report.snippets import Snippets, python_lines
 
 TASK = simulate(600, 3, random_state=4)
 
@@ -33,7 +33,7 @@ class Shrunk:
 def lines_of(methods, **options):
     result = compare(TASK.logits, TASK.labels, methods=methods, folds=2, draws=5, **options)
     assert result.recommended != "none"
-    return result, "\n".join(python_lines(result, Shipping()))
+    return result, "\n".join(python_lines(result, Snippets()))
 
 
 def pasted(lines, **names):
@@ -87,6 +87,6 @@ def test_the_demonstration_can_be_pasted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     task = demo_task()
     result = compare(task.val_logits[:500], task.val_labels[:500], methods=["ts"], folds=2, draws=5)
-    lines = "\n".join(python_lines(result, _about_the_task()["shipping"]))
+    lines = "\n".join(python_lines(result, _about_the_task()["snippets"]))
     found = pasted(lines, logits=task.test_logits[:10])
     assert found["probs"].shape == (10, 10)
