@@ -18,7 +18,7 @@ help:
 	@echo "check  run lint, types, the built wheel in an empty environment, the report in Chromium, docs, tests"
 	@echo "coverage  run the tests and measure coverage (half as long again)"
 	@echo "coverage-of-intervals  measure how often intervals contain the truth (an hour and a half), write docs/coverage.md"
-	@echo "wheel  build the wheel and the source archive, test each in an empty environment"
+	@echo "wheel  build the wheel and the source archive, test each in an empty environment, run the archive's tests"
 	@echo "extras  test the wheel with each extra alone (long: each has its own environment)"
 	@echo "oldest  run the core tests with the oldest versions that pyproject.toml allows"
 	@echo "reproducible  build the wheel twice and compare the bytes"
@@ -51,11 +51,13 @@ demo-task: $(VENV)/ready
 BYTECODE := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode
 WORKERS := $(BYTECODE) TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
+SUITE := -m pytest -q -n auto --dist worksteal --durations=10
+
 test: $(VENV)/ready
-	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=10
+	$(WORKERS) $(BIN)/python $(SUITE)
 
 test-slow: $(VENV)/ready
-	$(WORKERS) $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=10 -m slow
+	$(WORKERS) $(BIN)/python $(SUITE) -m slow
 
 # Chromium comes from Debian where we may install it; elsewhere the tests are skipped and say why.
 test-browser: $(VENV)/ready
@@ -109,7 +111,7 @@ BARE_TEST := -I -m pytest -q -p no:cacheprovider ../tests/project/test_bare_inst
 # The dates in the archives are those of the last commit, so that the same commit gives the same bytes.
 EPOCH = $$(git log -1 --format=%ct 2>/dev/null || echo 1767225600)
 
-# What users install: the wheel, and the source archive, without any extra.
+# What users install: the wheel, and the source archive, without any extra; then all tests in the archive.
 wheel: $(VENV)/ready
 	rm -rf dist build/wheel-env build/sdist-env
 	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m build --quiet
@@ -118,9 +120,11 @@ wheel: $(VENV)/ready
 	  build/$$kind-env/bin/python $(PIP_INSTALL) dist/*$$(test $$kind = wheel && echo .whl || echo .tar.gz) pytest && \
 	  (cd build && $$kind-env/bin/python $(BARE_TEST)) || exit 1; \
 	done
+	rm -rf build/sdist && mkdir build/sdist && tar -xzf dist/*.tar.gz -C build/sdist --strip-components=1
+	cd build/sdist && TASKS=$(abspath $(TASKS)) PYTHONPATH=$(CURDIR)/build/sdist/src $(WORKERS) $(abspath $(BIN))/python $(SUITE)
 
 # Each extra in an environment of its own, of which one is there at a time.
-EXTRAS := fast torch onnx dask plot io excel
+EXTRAS := fast torch onnx dask plot io excel study
 extras: wheel
 	for extra in $(EXTRAS); do \
 	  echo "== $$extra" && rm -rf build/extra-env && $(PYTHON) -m venv build/extra-env && \
@@ -163,10 +167,10 @@ audit: $(VENV)/ready build/bom-env build/pip-audit-tool
 	build/pip-audit-tool/bin/pip-audit --path $$(echo build/bom-env/lib/python*/site-packages) --progress-spinner off || \
 	  { echo "audit: vulnerabilities were found, or the service that knows them cannot be reached: see above" >&2; exit 1; }
 
-# What takes one core each runs side by side; the tests take all of them.
+# What takes one core each runs side by side; the tests, in the source archive, take all of them.
 check: $(VENV)/ready
-	$(MAKE) --no-print-directory --output-sync=target -j2 lint types wheel test-browser docs
-	$(MAKE) --no-print-directory test
+	$(MAKE) --no-print-directory --output-sync=target -j2 lint types test-browser docs
+	$(MAKE) --no-print-directory wheel
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/speed.py

@@ -22,8 +22,8 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 # From the bottom up. Parts of one layer do not import each other.
 LAYERS = (
-    ("errors", "progress", "unfinished"),
-    ("clock", "core", "files", "json_fields", "loaders", "regular_files"),
+    ("errors", "progress"),
+    ("clock", "core", "files", "json_fields", "loaders"),
     ("inputs",),
     ("formulas", "population"),
     ("calibrators", "data", "metrics"),

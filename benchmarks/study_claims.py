@@ -38,7 +38,7 @@ def ratios(
     results: Results, method: str, n: int, metric: str, tasks: list[TaskFile], to: str = "ts"
 ) -> np.ndarray:
     """Return a method's score over that of another, for each task."""
-    return np.array([results.ratio(task, method, n, metric, to) for task in tasks])
+    return results.ratios(metric, n, to).loc[[task.name for task in tasks], method].to_numpy()
 
 
 def groups(results: Results) -> dict[str, list[TaskFile]]:
@@ -48,8 +48,8 @@ def groups(results: Results) -> dict[str, list[TaskFile]]:
 
 def bad_draws(results: Results, method: str, n: int, metric: str) -> float:
     """Return the share of draws in which a method's score is 5 % above that of TS fitted to the same rows."""
-    pairs = [[results.draws(task, key, n, metric) for key in (method, "ts")] for task in results.tasks]
-    return float(np.mean([np.mean(ours / its > 1.05) for ours, its in pairs]))
+    draws = results.draws(metric, n).unstack("method")
+    return float((draws[method] / draws["ts"] > 1.05).groupby(level="task").mean().mean())
 
 
 def robustness(results: Results, n: int, metric: str) -> str:

@@ -14,6 +14,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from study_claims import entropy_line, gain_by_classes, robustness, same_temperatures, table
 
 from temperance.calibrators import method_style
@@ -28,11 +29,10 @@ from temperance.study import (
     to_markdown,
     win_rates,
 )
-from temperance.study.export import export_results
 from temperance.study.figures import FIGURES, SUFFIXES, save_figure
 from temperance.study.paper import PaperTask, paper_figures
-from temperance.study.table_text import shown_difference
-from temperance.study.tables import UNITS, Entry, Unit, difference, entry_of, papers_task
+from temperance.study.table_text import export_results, shown_difference
+from temperance.study.tables import UNITS, Unit, difference, papers_task
 
 SGD = {"hts": "hts-sgd", "lts": "lts-sgd", "hnlts": "hnlts-sgd", "pts": "pts-sgd", "pts-ece": "pts-ece-sgd"}
 BESIDE = ("ts", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-plain", "pts-ece")
@@ -88,42 +88,39 @@ def beside_paper(results: Results, metric: str) -> str:
     assert found == PaperTask("CIFAR-10", "ResNet 50"), "the second study must have the paper's task alone"
     unit, rows = UNITS[metric], []
     for n in results.sizes:
-        figures = paper_figures(found, n, metric)
+        figures, summary = paper_figures(found, n, metric), results.summary(metric, n)
         for method in BESIDE:
             line = [str(n), method_style(method).label, f"{unit.factor * figures[method]:.{unit.decimals}f}"]
             for key in (method, SGD.get(method)):
-                ours = entry_of(None if key is None else results.summary(task, key, n, metric))
-                line += ["", ""] if ours is None else [shown(ours, unit), off(ours, figures[method], unit)]
+                known = (task.name, key) in summary.index
+                line += [*beside(summary.loc[(task.name, key)], figures[method], unit)] if known else ["", ""]
             rows.append(line)
     head = ["N", "method", "paper", "ours", "off by", "ours by SGD", "off by"]
     return f"{table(head, rows)}\n"
 
 
-def shown(entry: Entry, unit: Unit) -> str:
-    """Return a mean with its standard error, if it has one."""
-    return unit.shown(entry.value) + (f" ± {unit.shown(entry.error)}" if np.isfinite(entry.error) else "")
-
-
-def off(ours: Entry, paper: float, unit: Unit) -> str:
-    """Return what ours differs by, in bold from two standard errors on."""
-    found = difference(ours, Entry(paper), unit)
-    if found is None:
-        return ""
-    words = shown_difference(found, unit)
-    return f"**{words}**" if words != "=" and abs(found.value) > 2 * found.error else words
+def beside(ours: pd.Series, paper: float, unit: Unit) -> tuple[str, str]:
+    """Return a mean with its error, and what it differs by, in bold from two standard errors on."""
+    mean, error, draws = (pd.Series([ours[name]]) for name in ("mean", "error", "draws"))
+    gap, its_error = (found[0] for found in difference(mean, error, draws, pd.Series([paper]), unit))
+    shown = unit.shown(ours["mean"]) + (f" ± {unit.shown(ours['error'])}" if error.notna()[0] else "")
+    if np.isnan(gap):
+        return shown, ""
+    words = shown_difference(gap, its_error, unit)
+    return shown, f"**{words}**" if words != "=" and abs(gap) > 2 * its_error else words
 
 
 def times(*studies: Results) -> str:
     """Return what the fits of each method took."""
     rows = []
     for results in studies:
-        for time in results.times():
-            if any(row[0] == method_style(time.method).label for row in rows):
+        for time in results.times().itertuples():
+            if any(row[0] == method_style(time.Index).label for row in rows):
                 continue
             each = [f"{1000 * seconds / time.fits:.1f}" for seconds in (time.fit_seconds, time.apply_seconds)]
             total = f"{(time.fit_seconds + time.apply_seconds) / 60:.1f}"
             ended = [str(time.failed), str(time.unconverged)]
-            rows.append([method_style(time.method).label, str(time.fits), *ended, *each, total])
+            rows.append([method_style(time.Index).label, str(time.fits), *ended, *each, total])
     return (
         table(["method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, minutes"], rows)
         + "\n"

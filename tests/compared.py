@@ -1,7 +1,13 @@
-"""The methods of a comparison, and those of them that property tests run over."""
+"""The methods of a comparison, those of them that property tests run over, and where the real tasks are."""
+
+import os
+from pathlib import Path
 
 from temperance import CALIBRATORS
 
 COMPARED = [key for key, method in CALIBRATORS.items() if method.in_comparison]
 CLASS_KEEPING = [key for key in COMPARED if CALIBRATORS[key].keeps_class]
 """Methods for which the property tests check that no decision changes; `bayes-bias` has its own tests."""
+
+TASKS = Path(os.environ.get("TASKS", Path(__file__).resolve().parents[2] / "shared" / "data" / "tasks"))
+"""Task files that are not part of the package: tests that need one are skipped without it."""

@@ -6,7 +6,7 @@ import pytest
 
 import temperance
 from temperance.data import simulate
-from temperance.progress import PATIENCE, is_watched, reporting
+from temperance.progress import DELAY, is_watched, reporting
 
 
 class Terminal(io.StringIO):
@@ -31,7 +31,7 @@ def test_the_line_appears_late_and_is_erased(stream):
     with reporting("Comparing", True, stream, clock) as report:
         report("ts", 0.1)
         assert stream.getvalue() == ""
-        clock.now = PATIENCE
+        clock.now = DELAY
         report("hnlts", 0.25)
         assert stream.getvalue() == "\rComparing: hnlts  25 %"
         report("bayes", 0.3)  # too soon after the last
@@ -44,7 +44,7 @@ def test_the_line_appears_late_and_is_erased(stream):
 def test_a_long_line_fits_80_columns():
     stream, clock = Terminal(), Clock()
     with reporting("Comparing", True, stream, clock) as report:
-        clock.now = PATIENCE
+        clock.now = DELAY
         report("x" * 200, 1.0)
     assert max(map(len, stream.getvalue().split("\r"))) <= 79
 
@@ -54,7 +54,7 @@ def test_the_line_is_erased_after_an_error():
 
     def interrupted():
         with reporting("Comparing", True, stream, clock) as report:
-            clock.now = PATIENCE
+            clock.now = DELAY
             report("ts", 0.5)
             raise KeyboardInterrupt
 
@@ -88,7 +88,7 @@ def test_compare_evaluate_and_the_curve_report_to_a_function_or_a_line(monkeypat
         task.logits, task.labels, methods=["ts"], draws=5, progress=lambda what, share: found.append(what)
     )
     assert found == ["none", "ts"]
-    monkeypatch.setattr("temperance.progress.PATIENCE", -1.0)
+    monkeypatch.setattr("temperance.progress.DELAY", -1.0)
     monkeypatch.setattr("sys.stderr", stream := Terminal())
     temperance.compare(task.logits, task.labels, methods=["ts"], draws=5)
     assert "Comparing: none   0 %" in stream.getvalue()

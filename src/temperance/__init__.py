@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from temperance.calibrators.ts import TemperatureScaling
     from temperance.comparison import compare
     from temperance.errors import InputError
-    from temperance.inputs.containers import logits_from_probs, probability_floor
+    from temperance.inputs.probabilities import logits_from_probs, probability_floor
     from temperance.sklearn import CalibratedClassifier
 
 __version__ = "0.2.0"
@@ -66,8 +66,8 @@ _PLACES = {
     "InputError": "errors",
     "compare": "comparison",
     "load": "calibrator_file.reading",
-    "logits_from_probs": "inputs.containers",
-    "probability_floor": "inputs.containers",
+    "logits_from_probs": "inputs.probabilities",
+    "probability_floor": "inputs.probabilities",
 }
 _MODULES = ("data", "display", "metrics", "monitoring", "serving")
 

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibrators import make_calibrator
 from temperance.core.arrays import AnyArray, Matrix
-from temperance.inputs.containers import logits_from_probs, probability_floor
-from temperance.inputs.probabilities import both_columns
+from temperance.inputs.probabilities import both_columns, logits_from_probs, probability_floor
 
 __all__ = ["CalArenaCalibrator"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,11 +23,12 @@ __all__ = ["InputError", "InputWarning", "OutputExistsError", "Remedy"]
 Spelling = Callable[[str, object], str]
 """How to write an argument with a value, or alone if the value is None."""
 
-
-MOST_LISTED = 6
-"""Largest number of names in a message."""
-LONGEST_EXCERPT = 60
+MAX_LISTED = 12
+"""Largest number of values in a message; of more, the first and the last few are listed."""
+MAX_EXCERPT = 60
 """Largest number of characters of a value in a message."""
+MAX_REASON = 200
+"""Largest number of characters of another library's error in a message."""
 
 
 def _in_python(argument: str, value: object) -> str:
@@ -145,19 +146,37 @@ def warn_user(warning: Warning) -> None:
     warnings.warn(warning, stacklevel=level)
 
 
-def listed(names: Sequence[object]) -> str:
-    """Return names for a sentence; of many, the first few."""
-    shown = ", ".join(map(repr, names[:MOST_LISTED]))
-    return f"{shown}, ... ({len(names)} in all)" if len(names) > MOST_LISTED else shown
-
-
-def excerpt(value: object) -> str:
-    """Return a value as Python writes it, shortened if long, for the end of a sentence."""
+def excerpt(value: object, write: Callable[[Any], str] = repr) -> str:
+    """Return a value for a sentence as Python writes it, or another function, shortened if long."""
     try:
-        shown = " ".join(repr(value).split())
+        shown = " ".join(write(value).split())
     except (ValueError, RecursionError):  # thousands of digits, or of brackets
         return f"a very long {type(value).__name__}"
-    return shown if len(shown) <= LONGEST_EXCERPT else f"{shown[:LONGEST_EXCERPT]}..."
+    return shown if len(shown) <= MAX_EXCERPT else f"{shown[:MAX_EXCERPT]}..."
+
+
+def listed(values: Iterable[object], write: Callable[[Any], str] = excerpt) -> str:
+    """Return values for a sentence; of many, the first and the last few."""
+    shown = [write(value) for value in values]
+    if len(shown) <= MAX_LISTED:
+        return ", ".join(shown)
+    return f"{', '.join(shown[:3])}, ..., {', '.join(shown[-2:])} ({len(shown)} in all)"
+
+
+def reason_of(error: Exception) -> str:
+    """Return the first line of another library's error, for a sentence about what it could not do."""
+    return str(error).strip().partition("\n")[0][:MAX_REASON]
+
+
+def guess(value: object, choices: Iterable[str]) -> str:
+    """Return a question about the choice that was probably meant, or nothing if none is close."""
+    if not isinstance(value, str):
+        return ""
+    from difflib import get_close_matches  # needed for an error only
+
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(value.strip().lower().replace("_", "-"), by_lower_case, n=1)
+    return f"Did you mean {by_lower_case[close[0]]!r}?" if close else ""
 
 
 def on_one_line(text: object) -> str:

@@ -1,30 +1,44 @@
-"""Atomic file writing: either the old file or the new one exists, never half of it.
+"""Files: atomic writing, scratch space for large arrays, and files that are read as a whole.
 
-Also scratch space for large arrays, and the digest of a file.
+Writing is atomic: either the old file or the new one exists, never half of it. Until it is complete, a new
+file is called `.name.xxxxxxxx.part`, next to the file that it becomes. A process that is killed leaves its
+unfinished file behind. A running process holds a lock on its file, which the system releases when the process
+ends, however it ends. So the next write to the same name distinguishes the two and removes abandoned files.
+
+A prediction service imports this module, so what takes long to import (pathlib, tempfile) is imported on use.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import math
 import os
-import tempfile
-from collections.abc import Iterable, Iterator
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from temperance.errors import OutputExistsError
-from temperance.unfinished import hold, part_name, remove_abandoned
+from temperance.errors import InputError, OutputExistsError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover  not on Windows, where nothing is removed
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # A scratch array of this many bytes or more is on disk.
 MEMORY_LIMIT = 1 << 30
 # Errors of writing, which do not name the file.
 _OF_WRITING = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_MAX_NAME_BYTES = 200  # of an unfinished file: a file system allows 255, and the suffix needs some
+_LOCKED_AFTER = 10.0  # seconds: an empty file that is newer may not be locked yet
 
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
@@ -36,15 +50,17 @@ def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = Fals
 @contextmanager
 def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a temporary file next to `path`; at the end it is renamed, or deleted if anything is raised."""
+    from pathlib import Path
+
     check_writable(path, overwrite=overwrite)
     target = Path(path).resolve()  # a link stays a link, and its target is written
-    remove_abandoned(target)
+    _remove_abandoned(target)
     # Named before it is created, so that it cannot be left behind at any moment.
-    temporary = part_name(target)
+    temporary = target.with_name(f"{_part_prefix(target)}{os.urandom(4).hex()}.part")
     try:
         with ExitStack() as until_in_place:
             with temporary.open("xb") as file:
-                until_in_place.callback(hold(file))
+                until_in_place.callback(_lock(file))
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -82,8 +98,39 @@ def _put_in_place(temporary: Path, target: Path, given: Path, *, overwrite: bool
     temporary.replace(target)
 
 
+def _part_prefix(target: Path) -> str:
+    return f".{os.fsencode(target.name)[:_MAX_NAME_BYTES].decode('utf-8', 'ignore')}."
+
+
+def _lock(file: BinaryIO) -> Callable[[], None]:
+    """Lock an unfinished file for this process, even after it is closed; return the unlock function."""
+    if fcntl is None:  # pragma: no cover  not on Windows
+        return lambda: None
+    second = os.dup(file.fileno())  # which shares the lock
+    with suppress(OSError):  # a file system without locks, where nothing is removed either
+        fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return lambda: os.close(second)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove the unfinished files of a target that no running process holds."""
+    if fcntl is None:  # pragma: no cover  not on Windows
+        return
+    pattern = re.compile(re.escape(_part_prefix(target)) + r"[0-9a-f]{8}\.part")
+    for path in target.parent.iterdir():
+        if not pattern.fullmatch(path.name) or not path.is_file() or path.is_symlink():
+            continue
+        with suppress(OSError), path.open("r+b") as file:  # locked, gone, or owned by someone else
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            status = os.fstat(file.fileno())
+            if status.st_size or time.time() - status.st_mtime >= _LOCKED_AFTER:
+                path.unlink()
+
+
 def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
     """Raise unless a file may be written at `path`; call it before the work whose result goes there."""
+    from pathlib import Path
+
     given, target = Path(path), Path(path).resolve()
     if target.is_dir():
         raise IsADirectoryError(f"{given} is a folder. Pass the name of a file.")
@@ -106,6 +153,8 @@ def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     size = math.prod(shape) * kind.itemsize
     if size < MEMORY_LIMIT:
         return np.empty(shape, kind)
+    import tempfile
+
     with tempfile.TemporaryFile() as file:
         _reserve(file.fileno(), size)
         return np.memmap(file, dtype=kind, mode="r+", shape=shape)
@@ -128,14 +177,44 @@ def _reserve(file: int, size: int) -> None:
         else:  # pragma: no cover  not on Linux
             os.truncate(file, size)
     except OSError as error:
+        from tempfile import gettempdir
+
         raise OSError(
             error.errno,
-            f"{size / 1e9:.1f} GB of scratch space are needed in {tempfile.gettempdir()}, which has no room "
+            f"{size / 1e9:.1f} GB of scratch space are needed in {gettempdir()}, which has no room "
             "for them. Free some, or name another folder in the environment variable TMPDIR",
         ) from error
 
 
 def sha256(path: str | Path) -> str:
     """Return the digest of a file, read in pieces."""
-    with Path(path).open("rb") as file:
+    import hashlib
+
+    with open(path, "rb") as file:  # noqa: PTH123
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_regular_file(path: str | os.PathLike[str], *, most: int) -> bytes:
+    """Return the content of a file of at most `most` bytes."""
+    check_regular(path)
+    with open(path, "rb") as file:  # noqa: PTH123
+        content = file.read(most + 1)
+        size = os.fstat(file.fileno()).st_size
+    if len(content) > most:
+        raise InputError(
+            f"must have at most {most >> 20} MB; found {size >> 20} MB. Choose another file.",
+            where=os.fspath(path),
+        )
+    return content
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Raise for a pipe or a device, whose content may never arrive or never end."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116
+    except (OSError, ValueError):
+        return  # opening it raises the error
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise InputError(
+            "must be a file; found a device or a pipe. Save it to a file first.", where=os.fspath(path)
+        )

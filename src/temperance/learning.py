@@ -7,7 +7,8 @@ population
     level_i ~ t(c0 + c1 (mean log entropy)_i, s^2)        shape_i ~ t(m, S)        map_i ~ t(m', S')
 
 in which each data set has the same weight, however many classifiers it has. Heavy tails keep a task that is
-unlike the rest from widening the prior.
+unlike the rest from widening the prior. Both steps of the iteration are in closed form, so that it needs no
+solver.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from temperance.core.fisher import fisher_scoring
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
+from temperance.errors import InputError
 from temperance.inputs.containers import open_labelled
-from temperance.inputs.validation import InputError
 from temperance.population import MAP_SIZE, SIZE, Population, weak_population
 
 # Chosen by leaving data sets out, see docs/bayesian.md: the weight of the tails; the factors of the variances

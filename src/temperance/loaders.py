@@ -24,7 +24,7 @@ LOADERS: dict[str, tuple[str, str]] = {
     "dask probability rows": ("temperance.dask", "DaskProbabilityRows"),
     "dask probabilities": ("temperance.dask", "map_probabilities"),
     "dask floor": ("temperance.dask", "floor_of"),
-    "torch apply": ("temperance.torch", "apply"),
+    "torch apply": ("temperance.torch.module", "apply"),
     "torch module": ("temperance.torch", "CalibratorModule"),
     "onnx model": ("temperance.onnx", "to_onnx"),
     "onnx append": ("temperance.onnx", "append_to_onnx"),

@@ -19,7 +19,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.features import SHAPE_FEATURES
 from temperance.core.kernels import KNOTS
 from temperance.errors import InputError
-from temperance.files import write_atomically
+from temperance.files import read_regular_file, write_atomically
 from temperance.json_fields import (
     Check,
     Field,
@@ -31,7 +31,6 @@ from temperance.json_fields import (
     reading_errors,
     write_fields,
 )
-from temperance.regular_files import read_regular_file
 
 FORMAT, VERSION = "temperance population", 2
 HEADER: dict[str, Any] = {

@@ -17,7 +17,7 @@ Report = Callable[[str, float], None]
 Progress = Report | bool | None
 """A function to call, True for a line on standard error, False or None for nothing."""
 
-PATIENCE = 2.0  # seconds before the line appears
+DELAY = 2.0  # seconds before the line appears
 _PAUSE = 0.1  # seconds between two updates of the line
 _WIDTH = 79
 
@@ -65,7 +65,7 @@ class _Line:
 
     def __init__(self, title: str, stream: TextIO, clock: Callable[[], float]) -> None:
         self.title, self.stream, self.clock = title, stream, clock
-        self.next, self.width = clock() + PATIENCE, 0
+        self.next, self.width = clock() + DELAY, 0
 
     def show(self, what: str, share: float) -> None:
         now = self.clock()

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from temperance.calibrator_file.reading import opened, read_model
+from temperance.errors import InputError
 from temperance.formulas.applying import apply, apply_to_rows
 from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import Model, TemperatureFormula
-from temperance.inputs.containers import is_matrix
-from temperance.inputs.frames import check_column_names
-from temperance.inputs.validation import InputError, warn_of_probabilities
+from temperance.inputs.containers import check_column_names, is_matrix
+from temperance.inputs.validation import warn_of_probabilities
 
 if TYPE_CHECKING:
     from pathlib import Path

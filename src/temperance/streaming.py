@@ -25,11 +25,6 @@ from temperance.inputs.validation import inspector, warn_of_probabilities
 PART_BYTES = 1 << 25  # bytes of one part in float64
 
 
-def probability_shape(file: RowFile) -> tuple[int, int]:
-    """Return the shape of the probabilities: two columns for the single score of a binary classifier."""
-    return file.shape[0], (file.shape[1] if len(file.shape) == 2 else 2)
-
-
 def probability_dtype(file: RowFile) -> np.dtype[Any]:
     """Return the type of the probabilities: the core's working type for these logits."""
     return np.dtype(np.float32 if file.dtype in (np.float16, np.float32) else np.float64)
@@ -45,7 +40,7 @@ def probabilities_of_file(
     """
     if calibrator is None and file.kind == "probs":
         return file.array()
-    probs, done = scratch_array(probability_shape(file), np.float64), 0
+    probs, done = scratch_array((file.shape[0], file.n_classes), np.float64), 0
     for part in predict_file(calibrator, file, np.dtype(np.float64)):
         probs[done : done + len(part)] = part
         done += len(part)
@@ -61,16 +56,15 @@ def predict_file(
 
     They are computed in `dtype` if it is given, else in the type that the core uses for these logits.
     """
-    n_rows, n_classes = probability_shape(file)
-    rows = block_rows(n_classes, (dtype or probability_dtype(file)).itemsize)
-    rows *= max(1, PART_BYTES // (8 * rows * n_classes))
+    rows = block_rows(file.n_classes, (dtype or probability_dtype(file)).itemsize)
+    rows *= max(1, PART_BYTES // (8 * rows * file.n_classes))
     start = 0
     for part in file.logit_blocks(rows):
         with file.stored.naming_file(), rows_from(start):
             if start == 0 and calibrator is None:
                 warn_of_probabilities(open_logits(part).values)
             logits = part if dtype is None else _widened(part)
-            probs = _predict(calibrator, logits, n_rows * n_classes)
+            probs = _predict(calibrator, logits, file.shape[0] * file.n_classes)
         yield probs
         start += len(part)
 

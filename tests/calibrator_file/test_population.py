@@ -5,10 +5,10 @@ import json
 import re
 from collections import Counter
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from compared import TASKS
 
 from temperance import InputError
 from temperance.core.features import SHAPE_FEATURES
@@ -20,7 +20,6 @@ from temperance.population import (
     write_population,
 )
 
-TASKS = Path(__file__).resolve().parents[3] / "shared" / "data" / "tasks"
 MOST_ROWS = 10_000  # as in benchmarks/learn_prior.py
 NUMBERS = ["intercept_scale", "class_scale", "freedom", "class_freedom"]
 COVARIANCES = {"covariance": 4, "map_covariance": 8}

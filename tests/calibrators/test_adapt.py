@@ -8,11 +8,11 @@ import pytest
 from compared import COMPARED
 
 from temperance import CALIBRATORS, TemperatureScaling, load, metrics
-from temperance.calibrators import adapting, recording
+from temperance.calibrators import label_shift, recording
 from temperance.core import frequencies
 from temperance.core.frequencies import LabelFrequencies, ProbabilityRows, estimate_frequencies
 from temperance.data import simulate
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 methods = pytest.mark.parametrize("method", COMPARED)
 PRIORS = np.array([0.7, 0.1, 0.15, 0.05])
@@ -395,7 +395,7 @@ def test_two_classes_with_labels_are_needed(task):
 @pytest.mark.parametrize(("times", "doubtful"), [(1.0, False), (1 + 1e-12, True)])
 def test_an_error_of_three_times_that_of_labelled_rows_is_not_yet_doubtful(times, doubtful):
     pi = np.array([0.001])
-    errors = times * (adapting.TIMES_LABELLED * np.sqrt(pi * (1 - pi) / 100))
+    errors = times * (label_shift.TIMES_LABELLED * np.sqrt(pi * (1 - pi) / 100))
     estimate = frequencies.FrequencyEstimate(pi, errors, 1, True)
     fitted = LabelFrequencies(pi, np.ones(1, bool))
-    assert adapting._is_doubtful(estimate, fitted, 100).tolist() == [doubtful]
+    assert label_shift._is_doubtful(estimate, fitted, 100).tolist() == [doubtful]

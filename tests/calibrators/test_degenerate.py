@@ -9,6 +9,9 @@ from scipy.special import log_softmax, softmax
 
 from temperance import TemperatureScaling
 from temperance.calibrators import TemperatureCalibrator
+from temperance.calibrators.single_temperature import Degeneracy, fit_single_temperature
+from temperance.core.fit_data import InMemoryFitData
+from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 
 # Bayes has a prior, so rows that are all right are not special.
@@ -30,6 +33,27 @@ def assert_sane(cal, logits, unit=1.0):
     probs = cal.predict_proba(logits)
     assert np.isfinite(probs).all()
     np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scale", "labels", "expected"),
+    [
+        (1.0, lambda task: task.logits.argmax(axis=1), Degeneracy.ALL_RIGHT),
+        (1.0, lambda task: task.logits.argmin(axis=1), Degeneracy.ALL_WRONG),
+        (1e9, lambda task: task.labels, Degeneracy.LOGITS_TOO_LARGE),
+        (1.0, lambda task: task.labels, None),
+    ],
+)
+def test_why_labels_determine_no_temperature(task, scale, labels, expected):
+    def degeneracy(labels):
+        rows = LogitRows(scale * task.logits, np.asarray(labels, np.intp))
+        return fit_single_temperature(InMemoryFitData(rows), exact=True).degeneracy
+
+    assert degeneracy(labels(task)) is expected
+    if expected is Degeneracy.ALL_WRONG:
+        one_right = labels(task)
+        one_right[0] = task.logits[0].argmax()
+        assert degeneracy(one_right) is Degeneracy.NO_BETTER_THAN_CHANCE
 
 
 @LIKELIHOOD_ALONE

@@ -1,14 +1,13 @@
 """The paper's row for ResNet-50 on CIFAR-10, from the paper's own logits."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from compared import TASKS
 from scipy.special import softmax
 
 from temperance import make_calibrator, metrics
 
-TASK = Path(__file__).resolve().parents[3] / "shared" / "data" / "tasks" / "cifar10__resnet50-psrcal.npz"
+TASK = TASKS / "cifar10__resnet50-psrcal.npz"
 
 pytestmark = pytest.mark.skipif(not TASK.exists(), reason="the paper's logits are not part of the package")
 

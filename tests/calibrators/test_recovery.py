@@ -9,9 +9,9 @@ from scipy.linalg import null_space
 from scipy.special import expit, softmax, xlogy
 
 from temperance import make_calibrator, metrics
-from temperance.calibrators.bts import BinwiseFormula
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
+from temperance.formulas.bts import BinwiseFormula
 
 LIKELIHOOD = [key for key in CLASS_KEEPING if key != "pts-ece"]  # PTSe minimises something else
 

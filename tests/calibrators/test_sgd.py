@@ -22,7 +22,7 @@ METHODS = ["lts", "hts", "hnlts", "pts", "pts-ece"]
 def short(monkeypatch):
     """Make the training take some 20 epochs."""
     monkeypatch.setattr(descent, "LEARNING_RATE", 1e-2)
-    monkeypatch.setattr(descent, "LOWEST_RATE", 1e-3)
+    monkeypatch.setattr(descent, "MIN_RATE", 1e-3)
     monkeypatch.setattr(descent, "BATCH", 100)
     monkeypatch.setattr(descent, "PATIENCE", 3)
     monkeypatch.setattr(descent, "COOLDOWN", 1)
@@ -74,7 +74,7 @@ def test_a_batch_with_only_weight_0_is_skipped(task, monkeypatch):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sgd_approaches_the_exact_optimum_and_never_beats_it(method, weighted, monkeypatch):
     monkeypatch.setattr(descent, "LEARNING_RATE", 0.03)
-    monkeypatch.setattr(descent, "LOWEST_RATE", 1e-4)
+    monkeypatch.setattr(descent, "MIN_RATE", 1e-4)
     monkeypatch.setattr(descent, "BATCH", 200)
     monkeypatch.setattr(descent, "PATIENCE", 8)
     monkeypatch.setattr(descent, "COOLDOWN", 2)
@@ -139,7 +139,7 @@ def test_the_path_is_that_of_pytorch(ours, theirs, task, monkeypatch):
     found = descent.descend(objective, start)
     expected, rates = by_torch(theirs, task, start, found.iterations)
     np.testing.assert_allclose(found.parameters, expected, rtol=1e-9, atol=1e-12)
-    assert rates[-1] <= descent.LOWEST_RATE * (1 + 1e-6) < rates[-2], "both end in the same epoch"
+    assert rates[-1] <= descent.MIN_RATE * (1 + 1e-6) < rates[-2], "both end in the same epoch"
 
 
 def test_a_network_descends_by_its_own_gradient(task):
@@ -202,8 +202,8 @@ def test_the_learning_rate_falls_when_pytorchs_does(seed):
 def test_the_settings_are_those_of_the_paper(task, monkeypatch):
     """A rate of 1e-4 until 101 epochs have not improved the loss; here the start is near the optimum."""
     torch = pytest.importorskip("torch", reason="PyTorch is an extra")
-    assert (descent.BATCH, descent.LOWEST_RATE) == (1000, 1e-7)
-    monkeypatch.setattr(descent, "LOWEST_RATE", 1e-5)
+    assert (descent.BATCH, descent.MIN_RATE) == (1000, 1e-7)
+    monkeypatch.setattr(descent, "MIN_RATE", 1e-5)
     rows = LogitRows(task.logits, task.labels)
     objective = LogLikelihood(rows, Linear(np.ones((rows.n_rows, 1)), None), Softplus(1e-6, 1e6))
     start = fisher_scoring(objective, np.ones(1)).parameters + 0.02

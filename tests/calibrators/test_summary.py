@@ -12,8 +12,8 @@ from temperance import (
     LinearTemperatureScaling,
     TemperatureScaling,
 )
-from temperance.calibrators.ts import SingleTemperatureFormula
 from temperance.data import simulate
+from temperance.formulas.ts import SingleTemperatureFormula
 
 
 def text(calibrator):

@@ -103,25 +103,13 @@ def other_version():
 FIT = ("fit", "val.npz", "-o", "out.json")
 GOOD = put("val.npz", logits=LOGITS)
 
-# By name: how to make the file, the command, and what its sentence must have.
+# By name: how to make the file, the command, and what its sentence must have. tests/data has the other files
+# that the reader refuses; here are those whose sentence names an option, and some of each kind.
 ROWS = {
     "missing file": (lambda: None, FIT, "val.npz: there is no such file"),
-    "folder": (lambda: Path("val.npz").mkdir(), FIT, "val.npz: is a folder"),
     "empty file": (put("val.npz"), FIT, "val.npz: is empty"),
     "truncated npz": (cut("val.npz", logits=LOGITS, labels=LABELS), FIT, "val.npz: "),
-    "unknown suffix": (
-        put("val.ods", b"x"),
-        ("fit", "val.ods", "-o", "out.json"),
-        "found the suffix '.ods'",
-    ),
-    "object array": (
-        put("val.npz", logits=np.array([[{}, 1]])),
-        FIT,
-        "val.npz, logits: holds Python objects",
-    ),
     "code in npz": (code_in_npz, FIT, "val.npz, logits: holds Python objects"),
-    "words": (put("val.npz", logits=np.array([["a", "b"]])), FIT, "val.npz, logits: must hold numbers"),
-    "missing key": (put("val.npz", a=LOGITS, b=LOGITS), FIT, "must have an array named logits or probs"),
     "unnamed key": (put("val.npz", a=LOGITS), FIT, "val.npz, a: does not say whether it holds logits"),
     "no labels": (
         lambda: np.savez("val.npz", logits=LOGITS),
@@ -129,21 +117,10 @@ ROWS = {
         "val.npz: must have labels; found logits. Pass --labels FILE",
     ),
     "labels out of range": (put("val.npz", logits=LOGITS, labels=LABELS + 1), FIT, "val.npz, labels: ", "4"),
-    "labels below 0": (put("val.npz", logits=LOGITS, labels=LABELS - 1), FIT, "val.npz, labels: ", "-1"),
-    "too few labels": (
-        put("val.npz", logits=LOGITS, labels=LABELS[1:]),
-        FIT,
-        "val.npz, labels: ",
-        "11",
-        "12",
-    ),
     "labels that are fractions": (put("val.npz", logits=LOGITS, labels=LABELS + 0.5), FIT, "val.npz, labels"),
     "labels in two columns": (put("val.npz", logits=LOGITS, labels=LOGITS), FIT, "val.npz, labels"),
     "NaN": (put("val.npz", logits=with_value(3, np.nan)), FIT, "val.npz, logits: ", "NaN", "row 3"),
     "+inf": (put("val.npz", logits=with_value(3, np.inf)), FIT, "val.npz, logits: ", "+inf", "row 3"),
-    "one column": (put("val.npz", logits=LOGITS[:, :1]), FIT, "val.npz, logits: ", "found shape (12, 1)"),
-    "three dimensions": (put("val.npz", logits=LOGITS[None]), FIT, "val.npz, logits: ", "(1, 12, 4)"),
-    "no rows": (put("val.npz", logits=LOGITS[:0], labels=LABELS[:0]), FIT, "Save at least one row"),
     "npy without --input": (
         save("val.npy", LOGITS),
         ("fit", "val.npy", "-o", "out.json"),
@@ -153,11 +130,6 @@ ROWS = {
         save("val.npy", LOGITS),
         ("fit", "val.npy", "--input", "logits", "-o", "out.json"),
         "Pass --labels FILE",
-    ),
-    "truncated npy": (
-        put("val.npy", b"\x93NUMPY\x01\x00"),
-        ("fit", "val.npy", "--input", "logits", "-o", "out.json"),
-        "val.npy",
     ),
     "kind against key": (
         GOOD,
@@ -169,11 +141,6 @@ ROWS = {
         (*FIT, "--part", "val"),
         "not a task file. Leave --part out",
     ),
-    "wrong part of a task file": (
-        put("val.npz", logits_val=LOGITS, labels_val=LABELS),
-        (*FIT, "--part", "test"),
-        "must have the part 'test'; found val. Leave --part out",
-    ),
     "missing labels file": (GOOD, (*FIT, "--labels", "no.npy"), "no.npy: there is no such file"),
     "bad cell in csv": (
         put("val.csv", b"logit_0,logit_1,label\n1,2,0\n1,x,1\n"),
@@ -183,11 +150,6 @@ ROWS = {
     ),
     "csv without a header": (
         put("val.csv", b"1.5,2.5,0\n1.5,2.5,1\n"),
-        ("fit", "val.csv", "-o", "out.json"),
-        "val.csv",
-    ),
-    "csv with a short line": (
-        put("val.csv", b"logit_0,logit_1,label\n1,2,0\n1,2\n"),
         ("fit", "val.csv", "-o", "out.json"),
         "val.csv",
     ),

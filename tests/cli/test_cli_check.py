@@ -61,6 +61,20 @@ def test_the_command_to_adapt_can_be_pasted_and_helps(week, run):
     assert run("check", "cal-adapted.json", "often.npz").code == 0
 
 
+def test_the_command_reads_the_rows_as_the_check_did_if_the_classes_are_many(folder, run):
+    task = simulate(n_rows=8000, n_classes=25, random_state=3)
+    make_calibrator("ts").fit(task.logits[:2000], task.labels[:2000]).save("cal.json")
+    weight = np.where(task.labels == 0, 8.0, 1.0)
+    often = np.random.default_rng(0).choice(len(weight), 4000, p=weight / weight.sum())
+    np.savez("task.npz", logits_val=task.logits[often], labels_val=task.labels[often])
+    (folder / "my names.txt").write_text("\n".join(f"class {k}" for k in range(25)))
+    done = run("check", "cal.json", "task.npz", "--part", "val", "--classes", "@my names.txt")
+    line = next(line for line in done.out.splitlines() if line.startswith("  temperance adapt"))
+    words = "task.npz --part val --classes '@my names.txt' -o cal-adapted.json"
+    assert line == f"  temperance adapt cal.json {words}"
+    run(*shlex.split(line)[1:]).succeeded()
+
+
 def test_a_history_continues_and_the_page_shows_it(week, run):
     words = ("--history", "checks.jsonl", "--report", "page.html")
     run("check", "cal.json", "same.npz", *words).succeeded()

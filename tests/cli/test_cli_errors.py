@@ -11,9 +11,10 @@ from running import half_written
 
 import temperance
 from temperance import __version__
-from temperance.calibrators import TemperatureScaling
+from temperance.calibrators.ts import TemperatureScaling
+from temperance.cli.options import as_option
 from temperance.cli.program import cli
-from temperance.cli.spelling import as_option
+from temperance.data.read_options import ReadOptions
 
 USAGE = {
     "unknown command": (("guess",), "No such command 'guess'", "temperance --help"),
@@ -138,12 +139,13 @@ def test_every_argument_that_an_error_advises_to_change_is_an_option():
     found = {
         name
         for path in package.rglob("*.py")
-        for name in re.findall(r'(?:Remedy\(|spelling\()[\'"](\w+)[\'"]', path.read_text(encoding="utf-8"))
+        for name in re.findall(
+            r'(?:Remedy\(|spelling\(|advising\(\w+=)[\'"](\w+)[\'"]', path.read_text(encoding="utf-8")
+        )
     }
-    tables = {"label_column", "id_column", "classes", "length_normalised"}
+    of_rows = {one.name for one in ReadOptions.described()}
     of_studies = {"better", "methods"}
-    usual = {"part", "kind", "labels", "test_labels", "overwrite", "output", "from_probs"}
-    assert found == usual | tables | of_studies
+    assert found == of_rows | of_studies | {"test_labels", "overwrite", "output", "from_probs"}
     commands = [cli.commands[name] for name in ("fit", "compare", "apply", "export")]
     commands.append(cli.commands["study"].commands["table"])
     parameters = [one for command in commands for one in command.params]

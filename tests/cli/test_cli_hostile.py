@@ -13,7 +13,7 @@ import pytest
 from running import half_written
 
 from temperance import load
-from temperance.cli.output import on_one_line
+from temperance.errors import on_one_line
 
 NAMES = {
     "spaces": " a  b .npz",

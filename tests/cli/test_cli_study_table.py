@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from test_cli_help import cli_help, examples
 
-from temperance.study.methods import UNCALIBRATED
+from temperance.calibrators import UNCALIBRATED
 from temperance.study.protocol import FitKey
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore

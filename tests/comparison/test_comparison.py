@@ -10,7 +10,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from temperance import BayesianTemperatureScaling, InputError, compare, make_calibrator, metrics
-from temperance.calibrators import EntropyTemperatureScaling
+from temperance.calibrators.hnlts import EntropyTemperatureScaling
 from temperance.data import simulate
 
 QUICK = {"draws": 20}

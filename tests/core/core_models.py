@@ -7,6 +7,7 @@ import numpy as np
 from core_reference import draw
 
 from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import ObjectivePoint
 from temperance.core.predictors import ByClass, Grouped, Linear, Network
 
 N_ROWS, N_CLASSES, N_GROUPS = 60, 5, 4
@@ -28,6 +29,30 @@ PREDICTORS: dict[str, Callable[[LogitRows], Any]] = {
     "network 4": lambda rows: Network(INPUTS, (4,)),
     "network without hidden layer": lambda rows: Network(INPUTS, ()),
 }
+
+
+class Analytic:
+    """An objective without rows, whose `function` gives value, gradient and Fisher matrix at a point."""
+
+    noise, total_weight, thinning, order = 0.0, 1.0, 1, 1
+
+    def __init__(self, function: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]) -> None:
+        self.function, self.points = function, list[np.ndarray]()
+
+    @property
+    def passes(self) -> int:
+        """How often it was evaluated."""
+        return len(self.points)
+
+    def __call__(self, theta: np.ndarray) -> ObjectivePoint:
+        self.points.append(theta)
+        value, gradient, fisher = self.function(theta)
+        return ObjectivePoint(float(value), lambda with_fisher: (gradient, fisher))
+
+
+def quadratic(A: np.ndarray, c: np.ndarray, fisher: np.ndarray | None = None) -> Analytic:
+    """Return (x - c)' A (x - c) / 2, with its own matrix or another."""
+    return Analytic(lambda x: ((x - c) @ A @ (x - c) / 2, A @ (x - c), A if fisher is None else fisher))
 
 
 def build(name: str) -> tuple[LogitRows, Any, np.ndarray]:

@@ -241,9 +241,8 @@ def test_torch_agrees(n_classes, weight):
 @pytest.mark.parametrize("n_classes", [5, 40])
 def test_onnx_agrees(n_classes):
     onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
-    from temperance.onnx.graph import Array, Graph
+    from temperance.onnx.graph import Array, Graph, OnnxOps
     from temperance.onnx.model import IR_VERSION
-    from temperance.onnx.ops import OnnxOps
 
     base, y = extreme_task(n_classes)
     found = fit(base, y)

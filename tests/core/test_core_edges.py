@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from core_models import quadratic
 from core_reference import draw
 from scipy.special import log_softmax
 
@@ -12,7 +13,7 @@ from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.kernels import mixed
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood, ObjectivePoint
+from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
 from temperance.core.solution import Status
 from temperance.core.tensor_rows import TensorRows
@@ -120,17 +121,9 @@ def test_a_bias_without_interactions_is_added_to_the_tempered_logits():
 def test_secants_correct_a_matrix_that_misjudges_the_curvature_but_not_within_bounds():
     curvature, optimum = np.array([[2.0, 0.6], [0.6, 1.0]]), np.array([1.0, -2.0])
 
-    class Bowl:
-        noise, total_weight, thinning, passes, order = 0.0, 50.0, 1, 0, 1
-
-        def __call__(self, theta):
-            gradient = curvature @ (theta - optimum)
-            value = float((theta - optimum) @ gradient) / 2
-            return ObjectivePoint(value, lambda with_fisher: (gradient, np.diag([10.0, 3.0])))
-
-    wide = np.full(2, -100.0), np.full(2, 100.0)
-    plain = fisher.fisher_scoring(Bowl(), np.zeros(2), bounds=wide)
-    corrected = fisher.fisher_scoring(Bowl(), np.zeros(2))
+    bowl, wide = quadratic(curvature, optimum, np.diag([10.0, 3.0])), (np.full(2, -100.0), np.full(2, 100.0))
+    plain = fisher.fisher_scoring(bowl, np.zeros(2), bounds=wide)
+    corrected = fisher.fisher_scoring(bowl, np.zeros(2))
     assert corrected.iterations < plain.iterations / 2
     np.testing.assert_allclose(corrected.parameters, optimum, atol=1e-6)
 

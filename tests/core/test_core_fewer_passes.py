@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from core_models import Analytic
 from core_reference import draw
 
 from temperance.core import blocks, fisher
@@ -9,7 +10,7 @@ from temperance.core.fisher import fisher_scoring, solve_from_each
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import LogMixture
-from temperance.core.objective import LogLikelihood, ObjectivePoint, Prior
+from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Constant, Linear
 
 
@@ -72,21 +73,17 @@ def test_convergence_is_quadratic_for_one_temperature_without_a_prior():
     np.testing.assert_allclose(quick.parameters, exact.parameters, rtol=0, atol=1e-6)
 
 
-class TwoWells:
-    """(x^2 - 1)^2 + x / 10: a low well near -1, a higher one near 1."""
-
-    noise, total_weight, thinning, order, passes = 0.0, 1.0, 1, 1, 0
-
-    def __call__(self, theta):
-        x = theta[0]
-        value, slope = (x * x - 1) ** 2 + x / 10, 4 * x * (x * x - 1) + 0.1
-        curvature = np.array([[max(12 * x * x - 4, 1.0)]])
-        return ObjectivePoint(value, lambda with_fisher: (np.array([slope]), curvature))
+def two_wells(theta, tilt=0.1):
+    """Return (x^2 - 1)^2 + x / 10, a low well near -1 and a higher one near 1; y^2 is added for others."""
+    x, others = theta[0], theta[1:]
+    value, slope = (x * x - 1) ** 2 + tilt * x + others @ others, 4 * x * (x * x - 1) + tilt
+    curvature = np.diag([max(12 * x * x - 4, 1.0), *np.full(len(others), 2.0)])
+    return value, np.append(slope, 2 * others), curvature
 
 
 def test_starts_that_lead_to_one_optimum_are_followed_once():
     starts = [np.array([at]) for at in (0.7, 1.2, -0.8, -1.5, 1.0)]
-    found = solve_from_each(TwoWells(), starts, 100)
+    found = solve_from_each(Analytic(two_wells), starts, 100)
     assert len(found) == 2
     low, high = sorted(found, key=lambda solution: solution.value)
     assert high.parameters[0] == pytest.approx(0.987, abs=1e-3)
@@ -94,33 +91,18 @@ def test_starts_that_lead_to_one_optimum_are_followed_once():
     assert low.value < high.value
 
 
-class Trough:
-    """(x^2 - 1)^2: two valleys along y, which has no effect."""
-
-    noise, total_weight, thinning, order, passes = 0.0, 1.0, 1, 1, 0
-
-    def __call__(self, theta):
-        x = theta[0]
-        gradient = np.array([4 * x * (x * x - 1), 0.0])
-        curvature = np.diag([max(12 * x * x - 4, 1.0), 0.0])
-        return ObjectivePoint((x * x - 1) ** 2, lambda with_fisher: (gradient, curvature))
-
-
 def test_starts_that_lead_to_one_flat_valley_are_followed_once():
+    def trough(theta):  # (x^2 - 1)^2: two valleys along y, which has no effect
+        value, (slope,), ((curvature,),) = two_wells(theta[:1], tilt=0.0)
+        return value, np.array([slope, 0.0]), np.diag([curvature, 0.0])
+
     starts = [np.array(at) for at in ([0.9, 0.0], [1.1, 5.0], [-0.9, 0.0], [1.2, -5.0])]
-    found = solve_from_each(Trough(), starts, 100)
+    found = solve_from_each(Analytic(trough), starts, 100)
     np.testing.assert_allclose(sorted(one.parameters[0] for one in found), [-1, 1], atol=1e-6)
 
 
 def test_optima_that_differ_in_one_parameter_are_both_followed():
-    class TwoWellsInAValley(TwoWells):
-        def __call__(self, theta):
-            along = super().__call__(theta[:1])
-            (slope,), ((curvature,),) = along.derivatives
-            gradient, fisher = np.array([slope, 2 * theta[1]]), np.diag([curvature, 2.0])
-            return ObjectivePoint(along.value + theta[1] ** 2, lambda with_fisher: (gradient, fisher))
-
-    found = solve_from_each(TwoWellsInAValley(), [np.array([1.2, 0.3]), np.array([-1.5, 0.3])], 100)
+    found = solve_from_each(Analytic(two_wells), [np.array([1.2, 0.3]), np.array([-1.5, 0.3])], 100)
     ends = [solution.parameters for solution in found]
     np.testing.assert_allclose(ends, [[0.987, 0.0], [-1.012, 0.0]], atol=1e-3)
 
@@ -137,9 +119,6 @@ def test_each_optimum_of_a_subsample_is_followed_on_all_rows(monkeypatch):
 
 
 def test_a_fisher_matrix_that_is_not_finite_ends_the_fit():
-    class Broken(TwoWells):
-        def __call__(self, theta):
-            return ObjectivePoint(0.0, lambda with_fisher: (np.ones(1), np.full((1, 1), np.nan)))
-
+    broken = Analytic(lambda theta: (0.0, np.ones(1), np.full((1, 1), np.nan)))
     with pytest.raises(ValueError, match="the Fisher matrix must be finite"):
-        fisher_scoring(Broken(), np.zeros(1))
+        fisher_scoring(broken, np.zeros(1))

@@ -5,15 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from core_models import Analytic, quadratic
 from core_reference import draw
 
 from temperance.core import fisher
-from temperance.core.fisher import Solution, fisher_scoring, lbfgs, solve
+from temperance.core.fisher import fisher_scoring, lbfgs, solve
 from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, ObjectivePoint
 from temperance.core.predictors import Grouped, Linear
-from temperance.core.solution import Solver, Status
+from temperance.core.solution import Solution, Solver, Status
 
 OPTIMUM = np.array([1.0, -2.0])
 CURVATURE = np.array([[2.0, 0.6], [0.6, 1.0]])
@@ -241,19 +242,11 @@ def test_many_rows_are_solved_on_a_subsample_first(monkeypatch):
 
 def test_in_units_of_its_scale_every_parameter_has_the_same_curvature():
     curvature = 10.0 ** np.arange(-4, 5)
-
-    class Bowl:
-        passes, total_weight, noise, thinning = 0, 1.0, 0.0, 1
-
-        def __call__(self, theta):
-            gradient = curvature * (theta - 1)
-            return ObjectivePoint(float((theta - 1) @ gradient) / 2, lambda with_fisher: (gradient, None))
-
-    start = np.zeros(len(curvature))
-    solution = lbfgs(Bowl(), start, "test", scale=1 / np.sqrt(curvature))
+    bowl, start = quadratic(np.diag(curvature), np.ones(9)), np.zeros(9)
+    solution = lbfgs(bowl, start, "test", scale=1 / np.sqrt(curvature))
     np.testing.assert_allclose(solution.parameters, 1.0, rtol=1e-5)
     assert solution.converged
-    assert solution.iterations <= 3 < lbfgs(Bowl(), start, "test").iterations
+    assert solution.iterations <= 3 < lbfgs(bowl, start, "test").iterations
 
 
 @pytest.mark.parametrize("before", [1e-300, 5e-324])
@@ -262,19 +255,12 @@ def test_a_predicted_fall_that_grows_by_any_factor_is_no_convergence(before):
     assert fisher._is_close(1e-13, before, tolerance=1e-12, order=2)
 
 
-class Overflowing:
-    """x^2, but beyond 100 no number; its matrix makes the first step far too long."""
-
-    noise, total_weight, thinning, order, passes = 0.0, 1.0, 1, 1, 0
-
-    def __call__(self, theta):
-        far = np.exp(8 * np.abs(theta)) - np.exp(8 * np.abs(theta))  # inf - inf
-        curvature = np.eye(1) * (1e-3 if theta[0] == 1.0 else 2.0)
-        return ObjectivePoint(float(theta @ theta + far[0]), lambda with_fisher: (2 * theta, curvature))
-
-
 @pytest.mark.filterwarnings("error")
 def test_a_step_too_long_for_floats_is_halved_without_a_warning():
-    solution = fisher_scoring(Overflowing(), np.array([1.0]))
+    def overflowing(theta):  # x^2, but beyond 100 no number; its matrix makes the first step far too long
+        far = np.exp(8 * np.abs(theta)) - np.exp(8 * np.abs(theta))  # inf - inf
+        return theta @ theta + far[0], 2 * theta, np.eye(1) * (1e-3 if theta[0] == 1.0 else 2.0)
+
+    solution = fisher_scoring(Analytic(overflowing), np.array([1.0]))
     assert solution.converged
     np.testing.assert_allclose(solution.parameters, 0.0, atol=1e-6)

@@ -11,7 +11,7 @@ from temperance.core import evidence
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood, Objective, Prior
+from temperance.core.objective import LogLikelihood, Objective, ObjectivePoint, Prior
 from temperance.core.predictors import ByClass
 
 MANY = 20_000  # rows of which every second one chooses the widths
@@ -38,7 +38,7 @@ class Quadratic(Objective):
         def derive(with_fisher):
             return gradient, self.curvature if with_fisher else None
 
-        return float(off @ gradient) / 2, derive
+        return ObjectivePoint(float(off @ gradient) / 2, derive)
 
 
 def correlated(size, rng):

@@ -5,15 +5,22 @@ import pytest
 
 from temperance import InputError
 from temperance.data import open_rows, open_writer
-from temperance.data.formats import npz
-from temperance.data.formats.label_cells import _is_padded
+from temperance.data.formats import npy
+from temperance.data.formats.csv import _label_values
 
 
 @pytest.mark.parametrize(
-    ("cell", "padded"), [("01", True), ("007", True), ("0", False), ("10", False), ("0a", False)]
+    ("cell", "is_name"), [("01", True), ("007", True), ("0", False), ("10", False), ("0a", True)]
 )
-def test_a_label_is_padded_if_a_zero_stands_before_other_digits(cell, padded):
-    assert _is_padded(cell) == padded
+def test_among_names_a_label_is_a_name_if_a_zero_stands_before_other_digits(cell, is_name):
+    assert (_label_values(["10", cell], named=True).dtype.kind == "U") == is_name
+
+
+def test_ids_without_a_name_are_in_the_first_column_whatever_else_has_none(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(",cat,dog,\nx,1,2,7\ny,3,4,8\n")
+    rows = open_rows(path, kind="logits", classes="cat,dog", need_labels=False)
+    assert rows.ids.tolist() == ["x", "y"]
 
 
 def test_few_rows_are_one_group_of_a_parquet_file(tmp_path):
@@ -27,7 +34,7 @@ def test_few_rows_are_one_group_of_a_parquet_file(tmp_path):
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
 def test_a_wrong_byte_anywhere_in_a_member_fails_its_checksum(share, tmp_path, monkeypatch):
-    monkeypatch.setattr(npz, "FILL_BYTES", 256)
+    monkeypatch.setattr(npy, "FILL_BYTES", 256)
     path = tmp_path / "rows.npz"
     np.savez(path, logits=np.random.default_rng(0).normal(size=(300, 3)))
     content = bytearray(path.read_bytes())

@@ -5,16 +5,15 @@ import sys
 
 import numpy as np
 import pandas
-import pyarrow
-import pyarrow.parquet
 import pytest
 import safetensors.torch
 import torch
 from saved import SAVERS
 
-from temperance import TemperatureScaling, data, files, logits_from_probs
-from temperance.data import lazy_array, open_rows, parts
+from temperance import InputError, TemperatureScaling, data, files, logits_from_probs
+from temperance.data import RowFile, lazy_array, open_rows, parts
 from temperance.data.formats import open_members
+from temperance.data.read_options import ReadOptions
 
 N, K = 23, 4
 RNG = np.random.default_rng(0)
@@ -155,7 +154,6 @@ def test_tensors_alone_in_pairs_on_strides_and_with_gradients(tmp_path):
     torch.save((logits.detach().T.contiguous().T, labels), path)
     rows = open_rows(path, kind="logits")
     np.testing.assert_array_equal(np.concatenate(list(rows.blocks(5))), LOGITS)
-    np.testing.assert_array_equal(rows.labels, LABELS)
     torch.save({"logits": torch.nn.Parameter(logits.detach()), "epoch": 3, "labels": labels}, path)
     np.testing.assert_array_equal(open_rows(path).array(), LOGITS)
 
@@ -179,47 +177,12 @@ def test_columns_are_sorted_by_number_and_others_are_ignored(tmp_path):
         np.testing.assert_array_equal(rows.labels, LABELS)
 
 
-def test_columns_of_other_names_are_used_if_their_kind_is_given(tmp_path):
-    frame = pandas.DataFrame(LOGITS.astype(float), columns=["cat", "dog", "cow", "ant"]).assign(label=LABELS)
-    frame.to_csv(tmp_path / "val.csv", index=False)
-    frame.set_index(np.arange(N)[::-1]).to_parquet(tmp_path / "val.parquet")  # with an index column
-    for path in (tmp_path / "val.csv", tmp_path / "val.parquet"):
-        rows = open_rows(path, kind="logits")
-        np.testing.assert_array_equal(rows.array(), LOGITS.astype(float))
-        np.testing.assert_array_equal(rows.labels, LABELS)
-
-
 def test_a_csv_as_spreadsheets_write_it_is_read(tmp_path):
     text = '\ufeff"logit_0", logit_1 ,label\r\n"1.5",-2e-3,0\r\n\r\n 3,nan,1.0\r\n'
     (tmp_path / "val.CSV").write_bytes(text.encode())
     rows = open_rows(tmp_path / "val.CSV")
     np.testing.assert_array_equal(rows.array(), [[1.5, -2e-3], [3, np.nan]])
     np.testing.assert_array_equal(rows.labels, [0, 1])
-
-
-def test_blocks_of_a_parquet_run_across_its_row_groups(tmp_path):
-    table = pyarrow.table({f"logit_{k}": LOGITS[:, k] for k in range(K)})
-    pyarrow.parquet.write_table(table, tmp_path / "val.parquet", row_group_size=3)
-    rows = open_rows(tmp_path / "val.parquet", need_labels=False)
-    blocks = list(rows.blocks(5))
-    assert [len(block) for block in blocks] == [5, 5, 5, 5, 3]
-    np.testing.assert_array_equal(np.concatenate(blocks), LOGITS)
-
-
-@pytest.mark.parametrize("kind", ["fixed", "list", "large"])
-def test_lists_in_a_parquet(tmp_path, kind):
-    value = pyarrow.float16() if kind == "fixed" else pyarrow.float64()
-    types = {
-        "fixed": pyarrow.list_(value, K),
-        "list": pyarrow.list_(value),
-        "large": pyarrow.large_list(value),
-    }
-    wanted = LOGITS.astype(np.float16 if kind == "fixed" else np.float64)
-    table = pyarrow.table({"logits": pyarrow.array(list(wanted), types[kind])})
-    pyarrow.parquet.write_table(table, tmp_path / "val.pq", row_group_size=4)
-    rows = open_rows(tmp_path / "val.pq", need_labels=False)
-    np.testing.assert_array_equal(rows.array(), wanted)
-    assert rows.array().dtype == wanted.dtype
 
 
 TASK = {"logits_val": LOGITS, "labels_val": LABELS, "logits_test": LOGITS[:9] + 1, "labels_test": LABELS[:9]}
@@ -281,10 +244,19 @@ def test_arrays_at_odd_places_of_the_file_are_fitted_the_same(tmp_path, save):
     assert found == TemperatureScaling().fit(arrays["logits"], LABELS).temperature_
 
 
+def test_a_file_knows_whether_it_has_labels_before_they_are_read(saved):
+    rows = RowFile.open(saved(logits=LOGITS, labels=LABELS + 99), ReadOptions(), need_labels=False)
+    assert (rows.has_labels, rows.labels) == (True, None)
+    with pytest.raises(InputError, match="labels must be"):
+        rows.with_labels()
+    rows = RowFile.open(saved(logits=LOGITS), ReadOptions(), need_labels=False)
+    assert not rows.has_labels
+
+
 def test_importing_the_package_of_data_imports_no_reader():
     code = "import sys, temperance.data\nprint([m for m in sys.modules if m.startswith('temperance.data.')])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "['temperance.data.simulate']"
+    assert run.stdout.strip() == "[]"
 
 
 def test_every_public_name_of_the_data_package_exists():

@@ -5,8 +5,8 @@ import pandas
 import pytest
 
 from temperance import InputError
-from temperance.data import open_rows, open_writer, writing
-from temperance.data.writing import check_output
+from temperance.data import open_rows, open_writer, writer
+from temperance.data.writer import check_output
 
 N, K = 23, 3
 RNG = np.random.default_rng(1)
@@ -28,7 +28,7 @@ def write(path, array, size=5, **options):
 def test_a_pickled_model_gives_the_same_bits(tmp_path, monkeypatch, suffix, dtype, labelled, flat):
     if labelled and suffix == ".npy":
         return
-    monkeypatch.setattr(writing, "_GROUP_BYTES", 100)
+    monkeypatch.setattr(writer, "_GROUP_BYTES", 100)
     array = (PROBS[:, 0] if flat else PROBS).astype(dtype)
     labels = LABELS % 2 if flat else LABELS
     path = tmp_path / f"probs{suffix}"

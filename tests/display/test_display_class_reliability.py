@@ -8,7 +8,7 @@ from temperance.comparison.method_result import MAX_CLASSES, MIN_ROWS
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay
 from temperance.display.chart import Line
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 
 def test_the_bins_are_those_of_the_probabilities_of_the_class(rows, comparison):

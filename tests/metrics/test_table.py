@@ -1,25 +1,46 @@
-"""The table of metrics: what follows from a record, and that it describes what is computed."""
+"""The table of metrics: what follows from a record, and what the scores of rows are."""
 
 import dataclasses
 import inspect
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.metrics import accuracy_score, log_loss
 
 from temperance import compare, metrics
 from temperance.data import simulate as simulate_task
 from temperance.display import ScoresDisplay
+from temperance.errors import InputError
 from temperance.metrics import METRICS, Estimate
-from temperance.report import notebook
+from temperance.metrics.predictions import check_rows, risk_curve
+
+PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.5, 0.0]])
+LABELS = np.array([0, 2, 2, 1])
+FUNCTIONS = {name: getattr(metrics, name) for name in METRICS if hasattr(metrics, name)}
+BINNED = [name for name, function in FUNCTIONS.items() if "bins" in inspect.signature(function).parameters]
+CASES = [(name, {}) for name in FUNCTIONS if name not in BINNED] + [
+    (name, {"bins": 7, "strategy": strategy}) for name in BINNED for strategy in ("width", "mass")
+]
+
+
+def test_the_influence_of_a_row_on_the_risk_curve_is_a_derivative(simulate):
+    probs, labels, _ = simulate(60, 3)
+    probs[:10] = probs[0]  # ties
+    area, influence = risk_curve(check_rows(probs, labels))
+    for row in (0, 5, 30, 59):
+        weight = np.ones(60)
+        weight[row] += 1e-6
+        moved, _ = risk_curve(check_rows(probs, labels, weight))
+        assert influence[row] == pytest.approx(60 * (moved - area) / 1e-6, abs=1e-4)
+    assert influence.sum() == pytest.approx(0, abs=1e-9)
 
 
 @pytest.fixture(scope="module")
 def result(simulate):
     return metrics.evaluate(*simulate(300, 4, sharpen=2.0)[:2], draws=50)
-
-
-def public_function(name):
-    return getattr(metrics, name, None)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -29,9 +50,9 @@ def test_a_value_lies_in_the_range_and_has_the_interval_that_the_record_states(r
     assert np.isnan(result[name].low) == (METRICS[name].interval == "none")
 
 
-@pytest.mark.parametrize("name", [name for name in METRICS if public_function(name)])
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_has_its_name_its_signature_and_all_its_parameters_in_the_docstring(name):
-    function = public_function(name)
+    function = FUNCTIONS[name]
     assert function.__name__ == function.__qualname__ == name
     parameters = inspect.signature(function).parameters
     assert list(parameters)[:2] == ["probs", "labels"]
@@ -42,8 +63,7 @@ def test_a_function_has_its_name_its_signature_and_all_its_parameters_in_the_doc
 
 
 def test_only_the_parts_of_losses_have_no_function_of_their_own():
-    without = {name for name in METRICS if public_function(name) is None}
-    assert without == {
+    assert METRICS.keys() - FUNCTIONS == {
         f"{loss}_{part}" for loss in ("nll", "brier") for part in ("calibration", "refinement")
     }
 
@@ -69,7 +89,120 @@ def test_a_new_record_is_shown_everywhere(monkeypatch):
     shown = f"{50 * scores['ece'].value:.2f}"
     assert comparison.shown("ts")["halved ECE %"] == shown
     assert f"halved_ece{shown:>20} %" in str(scores)
-    assert "halved ECE" in notebook.evaluation_html(scores)
+    assert "halved ECE" in scores._repr_html_()
     assert (
         ScoresDisplay.from_comparison(comparison, "halved_ece").chart().title == "halved ECE of each method"
     )
+
+
+def test_accuracy_counts_the_first_of_tied_classes():
+    assert metrics.accuracy(PROBS, LABELS) == 0.5  # the last row predicts class 0
+
+
+def test_nll_is_the_mean_log_probability_of_the_label():
+    assert metrics.nll(PROBS, LABELS) == pytest.approx(-np.log(0.7 * 0.3 * 0.6 * 0.5) / 4, rel=1e-14)
+
+
+def test_nll_of_an_impossible_label_is_infinite():
+    assert metrics.nll(PROBS, [0, 2, 2, 2]) == np.inf
+
+
+def test_brier_sums_over_classes():
+    by_hand = [0.09 + 0.04 + 0.01, 0.01 + 0.36 + 0.49, 0.04 + 0.04 + 0.16, 0.5]
+    assert metrics.brier(PROBS, LABELS) == pytest.approx(np.mean(by_hand), rel=1e-14)
+
+
+def test_overconfidence_is_mean_confidence_minus_accuracy():
+    assert metrics.overconfidence(PROBS, LABELS) == pytest.approx((0.7 + 0.6 + 0.6 + 0.5) / 4 - 0.5)
+
+
+def test_aurc_averages_the_risk_at_each_row_with_ties_answered_together():
+    # By confidence: 0.7 right; two at 0.6, one right; 0.5 wrong. Risks 0, 1/3, 1/3, 2/4.
+    assert metrics.aurc(PROBS, LABELS) == pytest.approx((0 + 1 / 3 + 1 / 3 + 1 / 2) / 4)
+
+
+def test_aurc_of_equal_confidences_is_the_error_rate():
+    assert metrics.aurc([[0.6, 0.4]] * 5, [0, 1, 0, 0, 1]) == pytest.approx(0.4)
+
+
+def test_one_dimension_is_the_probability_of_the_second_class():
+    p = np.array([0.2, 0.9, 0.6])
+    for metric in FUNCTIONS.values():
+        assert metric(p, [0, 1, 0]) == metric(np.column_stack([1 - p, p]), [0, 1, 0])
+
+
+def test_scores_agree_with_scikit_learn(simulate):
+    probs, labels, _ = simulate(300, 5)
+    weight = np.random.default_rng(1).uniform(size=300)
+    assert metrics.nll(probs, labels, sample_weight=weight) == pytest.approx(
+        log_loss(labels, probs, sample_weight=weight), rel=1e-12
+    )
+    assert metrics.accuracy(probs, labels, sample_weight=weight) == pytest.approx(
+        accuracy_score(labels, probs.argmax(axis=1), sample_weight=weight), rel=1e-12
+    )
+
+
+@st.composite
+def weighted_rows(draw):
+    # Coarse values make ties and bin edges frequent, where weights and repetition would first differ.
+    n_rows = draw(st.integers(1, 12))
+    whole = draw(hnp.arrays(np.int64, (n_rows, 3), elements=st.integers(0, 7)))
+    whole[:, 0] += whole.sum(axis=1) == 0
+    labels = draw(hnp.arrays(np.int64, n_rows, elements=st.integers(0, 2)))
+    counts = draw(hnp.arrays(np.int64, n_rows, elements=st.integers(0, 4)).filter(np.any))
+    return whole / whole.sum(axis=1, keepdims=True), labels, counts
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+@settings(max_examples=10, deadline=None)
+@given(rows=weighted_rows())
+def test_a_weight_of_k_equals_k_equal_rows(name, options, rows):
+    probs, labels, counts = rows
+    metric = getattr(metrics, name)
+    repeated = metric(probs.repeat(counts, axis=0), labels.repeat(counts), **options)
+    assert metric(probs, labels, sample_weight=counts, **options) == pytest.approx(repeated, abs=1e-9)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_the_order_of_rows_does_not_matter(name, options, simulate):
+    probs, labels, _ = simulate(500, 4, sharpen=2.0)
+    probs = np.round(probs * 16) / 16  # ties
+    probs[:, 0] += 1 - probs.sum(axis=1)
+    probs = np.abs(probs) / np.abs(probs).sum(axis=1, keepdims=True)
+    order = np.random.default_rng(3).permutation(500)
+    metric = getattr(metrics, name)
+    assert metric(probs[order], labels[order], **options) == pytest.approx(
+        metric(probs, labels, **options), rel=1e-11
+    )
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "decompose", "reliability", "evaluate"])
+@pytest.mark.parametrize(
+    ("probs", "labels", "weight"),
+    [
+        ([[2.0, -1.0]], [0], None),
+        ([[0.5, 0.4]], [0], None),
+        ([[np.nan, 0.5]], [0], None),
+        (np.empty((0, 2)), [], None),
+        ([[0.5, 0.5]], [2], None),
+        ([[0.5, 0.5]], [0.0], None),
+        ([[0.5, 0.5]], [0, 1], None),
+        ([[0.5, 0.5]], [0], [-1.0]),
+        ([[0.5, 0.5]], [0], [0.0]),
+    ],
+)
+def test_bad_rows_are_input_errors(name, probs, labels, weight):
+    with pytest.raises(InputError, match="must be"):
+        getattr(metrics, name)(probs, labels, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [(name, {"bins": bins}) for name in [*BINNED, "reliability", "evaluate"] for bins in (0, 1.5, True)]
+    + [(name, {"strategy": "quantile"}) for name in [*BINNED, "reliability"]]
+    + [("decompose", {"loss": "ece"}), ("decompose", {"folds": 1}), ("reliability", {"level": 95})]
+    + [("evaluate", {"draws": 0}), ("evaluate", {"confidence": 1.0})],
+)
+def test_bad_options_are_input_errors_that_show_the_value(name, options):
+    with pytest.raises(InputError, match=str(next(iter(options.values())))):
+        getattr(metrics, name)(PROBS, LABELS, **options)

@@ -3,13 +3,35 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
 
+from temperance.core.logit_rows import LogitRows
 from temperance.metrics import vocabulary
 from temperance.metrics.decomposition import Recalibrations
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.recalibration import Recalibration, Recalibrator, fit_temperature
-from temperance.metrics.vocabulary import SeriesRows
+from temperance.metrics.recalibration import Recalibration, Recalibrator, fit_bias, fit_temperature
+from temperance.metrics.vocabulary import SeriesRows, VocabularyRecalibration, open_recalibration
+
+
+def test_a_bias_that_is_fixed_stays_and_classes_without_labels_or_weight_share_one():
+    rng = np.random.default_rng(5)
+    logs = np.log(rng.dirichlet(np.ones(12), size=400)).astype(np.float32)
+    logs -= logs.max(axis=1, keepdims=True)
+    labels = rng.integers(0, 3, 400)
+    totals = np.where(np.arange(12) < 3, 100.0, 0.0)
+    recalibration = open_recalibration(logs, labels, totals)
+    scaled, biased = recalibration.fit(np.ones(400), recalibration.start)
+    assert scaled.beta == pytest.approx(fit_temperature(LogitRows(logs, labels), np.ones(400)), rel=1e-6)
+    assert biased.bias.shape == (3,)
+    merged = np.column_stack(
+        [scaled.beta * logs[:, :3], np.logaddexp.reduce(scaled.beta * logs[:, 3:], axis=1)]
+    )
+
+    fixed = Recalibrator(1.0, np.array([0.0, 0.0, 0.0, 0.25]))
+    found = fit_bias(LogitRows(merged, labels), np.ones(400), fixed, last_is_fixed=True)
+    assert found.bias[-1] == pytest.approx(0.25, abs=1e-9)
+    assert (found.bias[:3] > 0.3).all()  # all labels are of these three
+
 
 N_ROWS, N_CLASSES = 60, 2000
 
@@ -143,3 +165,37 @@ def test_five_folds_read_the_rows_about_as_often_as_one_fit(task, monkeypatch):
     probs = np.exp(log_softmax(logs.astype(float), axis=1))
     Recalibrations(check_rows(probs, labels)).out_of_fold(np.arange(len(labels)) % 5)
     assert opened[0].rows.passes <= 7  # the tops, three or four betas for the fits, one for each loss
+
+
+def test_a_class_without_a_label_has_a_bias_if_it_was_predicted_for_a_quarter_of_a_row():
+    rng = np.random.default_rng(0)
+    logs = np.log(rng.dirichlet(np.ones(12), size=30)).astype(np.float32)
+    totals = np.array([9.0, 9.0, 0.25, 0.26, 0.2499, *[0.1] * 7])
+    recalibration = open_recalibration(logs, rng.integers(0, 2, 30), totals)
+    assert len(recalibration.start[0].bias) == 4
+
+
+def test_a_temperature_for_a_vocabulary_has_no_biases():
+    rng = np.random.default_rng(0)
+    logs = rng.normal(scale=2, size=(60, 50)).astype(np.float32)
+    logs -= logs.max(axis=1, keepdims=True)
+    labels = rng.integers(0, 5, size=60)
+    family = VocabularyRecalibration(logs, labels, np.arange(5))
+    first = family.fit(np.ones(60), family.start)
+    assert np.abs(first[1].bias).max() > 0.1
+    scaled, _ = family.fit(np.ones(60), first)
+    assert not scaled.bias.any()
+
+
+def test_recalibrated_confident_rows_of_a_vocabulary_keep_the_sum_of_their_classes():
+    rng = np.random.default_rng(1)
+    logs = rng.normal(scale=8, size=(40, 30))
+    logs = (logs - logs.max(axis=1, keepdims=True)).astype(np.float32)
+    family = VocabularyRecalibration(logs, rng.integers(0, 5, size=40), np.arange(5))
+    model = Recalibrator(1.2, np.linspace(-0.5, 0.5, 5))
+    odds = 1.2 * logs.astype(np.float64)
+    odds[:, :5] += model.bias
+    probs = softmax(odds, axis=1)
+    for k in (0, 4, 17):
+        found = family.recalibrated(model, np.full(40, k))
+        np.testing.assert_allclose(found, probs[:, k], rtol=1e-3, atol=1e-30)

@@ -13,10 +13,9 @@ from serving import NAMES, serve, session
 from sklearn.exceptions import NotFittedError
 
 from temperance import InputError, TemperatureScaling, __version__
-from temperance.calibrators.ts import SingleTemperatureFormula
+from temperance.formulas.ts import SingleTemperatureFormula
 from temperance.onnx import to_onnx
-from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
-from temperance.onnx.ops import OnnxOps
+from temperance.onnx.graph import OLDEST_OPSET, Array, Graph, OnnxOps
 
 
 def run(build, x, path, *, opset=OLDEST_OPSET):

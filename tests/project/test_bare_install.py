@@ -55,7 +55,7 @@ def test_methods_are_compared(rows):
 def test_the_training_of_the_paper_needs_no_extra(key, rows, monkeypatch):
     from temperance.core import descent
 
-    for name, value in {"LEARNING_RATE": 1e-2, "LOWEST_RATE": 1e-3, "PATIENCE": 3, "COOLDOWN": 1}.items():
+    for name, value in {"LEARNING_RATE": 1e-2, "MIN_RATE": 1e-3, "PATIENCE": 3, "COOLDOWN": 1}.items():
         monkeypatch.setattr(descent, name, value)
     val, _ = rows
     cal = make_calibrator(key, solver="sgd").fit(val.logits, val.labels)

@@ -12,19 +12,18 @@ import temperance
 
 PACKAGE = Path(temperance.__file__).resolve().parent
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
-ALL = ("fast", "torch", "onnx", "dask", "plot", "io", "excel")
+ALL = ("fast", "torch", "onnx", "dask", "plot", "io", "excel", "study")
 EXTRAS = (*ALL, "rivals")  # of which the last is for comparisons alone
 
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "google.protobuf": "protobuf"}  # where the names differ
 IMPORTERS = {"import_module", "import_optional", "find_spec"}  # functions that take the name of a module
 FOR_USERS = {
-    "pandas": "data frames go in, and set_output gives them back",
     "onnxruntime": "runs the models that we write",
 }
 
 
 def names(requirements):
-    return {re.match(r"[\w.-]+", requirement)[0].lower() for requirement in requirements}
+    return {re.match(r"[\w.-]+", requirement)[0].lower() for requirement in requirements} - {"temperance"}
 
 
 DECLARED = {

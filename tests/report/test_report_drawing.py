@@ -4,9 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
 from temperance.display.chart import Axis, Bars, Chart, Dots, Line, tick_labels
-from temperance.report.markup import Markup, element, table
+from temperance.report.markup import element, table
 from temperance.report.svg import Scale, draw_svg
 
 UNIT = Axis("x", (0.0, 1.0))

@@ -23,7 +23,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from temperance import CalibratedClassifier, InputError, make_calibrator
-from temperance.calibrators import LinearTemperatureScaling, TemperatureScaling
+from temperance.calibrators.hnlts import LinearTemperatureScaling
+from temperance.calibrators.ts import TemperatureScaling
 
 
 class PairwiseScores(SVC):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.study.methods import study_methods
+from temperance.study.protocol import study_methods
 
 DOCS = Path(__file__).parents[2] / "docs" / "study"
 COLUMNS = {"nll": "nll", "ece": "ece50", "ece15": "ece15", "brier": "brier"}

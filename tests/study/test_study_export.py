@@ -7,11 +7,11 @@ import math
 import pytest
 
 from temperance import InputError
-from temperance.study.export import export_results
 from temperance.study.protocol import FitKey
 from temperance.study.results import Results
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
+from temperance.study.table_text import export_results
 
 
 @pytest.fixture

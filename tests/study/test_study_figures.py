@@ -161,30 +161,28 @@ def test_an_average_is_the_mean_over_tasks_of_means_over_draws_relative_to_ts(re
     assert (panel.title, panel.tasks) == ("all", 3)
     for i, method in enumerate(data.methods):
         for j, n in enumerate(data.sizes):
+            draws = results.draws("nll", n)
             means = [
-                results.draws(task, method, n, "nll").mean() / results.draws(task, "ts", n, "nll").mean()
-                for task in results.tasks
+                draws[task.name, method].mean() / draws[task.name, "ts"].mean() for task in results.tasks
             ]
             assert panel.ratio[i, j] == pytest.approx(np.mean(means))
     assert data.is_complete
 
 
 def test_a_data_set_with_three_tasks_has_a_panel_of_its_own(results, monkeypatch):
-    monkeypatch.setattr(study_results, "_LEAST_TASKS", 2)
+    monkeypatch.setattr(study_results, "MIN_TASKS", 2)
     panels = averages(results, "ece").panels
     assert [(panel.title, panel.tasks) for panel in panels] == [("cats", 2), ("other", 1)]
 
 
 def test_a_task_without_a_result_is_left_out_of_means_and_shown_as_missing(results):
-    lost = results.tasks[0].name
-    results.scores = [s for s in results.scores if (s.fit.task, s.fit.n, s.fit.method) != (lost, 30, "hts")]
+    scores, lost = results.scores, results.tasks[0].name
+    is_lost = (scores["task"] == lost) & (scores["n"] == 30) & (scores["method"] == "hts")
+    results.scores = scores[~is_lost]
     data = averages(results, "nll")
     np.testing.assert_array_equal(data.panels[0].count, [[2, 3], [3, 3], [3, 3]])
-    ratios = [
-        results.summary(task, "hts", 30, "nll").mean / results.summary(task, "ts", 30, "nll").mean
-        for task in results.tasks[1:]
-    ]
-    assert data.panels[0].ratio[0, 0] == pytest.approx(np.mean(ratios))
+    means = results.means("nll", 30)[1:]
+    assert data.panels[0].ratio[0, 0] == pytest.approx((means["hts"] / means["ts"]).mean())
     words = [text.get_text() for text in draw_figure(results, "avg_NLL").legends[0].get_texts()]
     assert "mean of fewer tasks" in words
 
@@ -193,7 +191,7 @@ def test_without_ts_or_without_another_there_is_no_average(results):
     every = results.scores
     for methods in (["ts"], ["hts", "pts"], []):
         fewer = Results(results.folder)
-        fewer.scores = [score for score in every if score.fit.method in methods]
+        fewer.scores = every[every["method"].isin(methods)]
         with pytest.raises(
             InputError,
             match=f"ts and of another method; found results of {methods[0] if methods else 'none'}",
@@ -223,8 +221,8 @@ def test_the_scale_works_if_all_methods_equal_ts():
 
 
 def test_an_infinite_loss_is_written_as_such(results):
-    at = next(i for i, s in enumerate(results.scores) if s.fit.method == "pts" and s.fit.n == 30)
-    results.scores[at] = replace(results.scores[at], nll=np.inf)
+    at = results.scores.query("method == 'pts' and n == 30").index[0]
+    results.scores.loc[at, "nll"] = np.inf
     ax = draw_figure(results, "avg_NLL").axes[0]
     assert [text.get_text() for text in ax.texts] == ["∞"]
     assert np.isfinite(ax.get_ylim()).all()

@@ -7,8 +7,9 @@ from importlib import resources
 import pytest
 
 from temperance import InputError
-from temperance.study.methods import METHODS, UNCALIBRATED
-from temperance.study.paper import BESIDE, METRICS, SIZES, PaperTask, paper_figures, recognise
+from temperance.calibrators.registry import UNCALIBRATED
+from temperance.study.paper import METRICS, PAPER_COLUMN, SIZES, PaperTask, paper_figures, recognise
+from temperance.study.protocol import METHODS
 
 RESNET = PaperTask("CIFAR-10", "ResNet 50")
 
@@ -38,7 +39,8 @@ def test_the_infinite_number_of_the_paper_is_kept():
 
 def test_our_methods_are_matched_with_the_papers_columns():
     figures = paper_figures(RESNET, 1000, "nll")
-    assert set(figures) == set(BESIDE) == {UNCALIBRATED, *METHODS} - {"ets", "mono", "bayes", "bayes-bias"}
+    papers = {UNCALIBRATED, *METHODS} - {"ets", "mono", "bayes", "bayes-bias"}
+    assert set(figures) == set(PAPER_COLUMN) == papers
     for key in ("hts", "lts", "hnlts", "pts", "pts-ece"):
         assert figures[f"{key}-sgd"] == figures[key]
     assert figures["pts-plain"] == figures["pts"] != figures["pts-ece"]

@@ -8,8 +8,7 @@ from compared import CLASS_KEEPING
 
 from temperance import CALIBRATORS, InputError
 from temperance.calibrators.external_methods import find_methods
-from temperance.study.methods import METHODS, in_order, study_methods
-from temperance.study.protocol import WorkUnit, plan
+from temperance.study.protocol import METHODS, WorkUnit, in_order, plan, study_methods
 from temperance.study.tasks import TaskFile
 
 TASK = TaskFile("cats__net", Path("cats__net.npz"), "0", rows=100, test_rows=50, classes=3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from temperance import InputError
-from temperance.study.methods import UNCALIBRATED
+from temperance.calibrators import UNCALIBRATED
 from temperance.study.protocol import FitKey
 from temperance.study.results import Results
 from temperance.study.scoring import Score
@@ -17,30 +17,31 @@ from temperance.study.tasks import TaskFile
 
 def test_a_mean_has_its_standard_error(results):
     task = results.tasks[0]
-    values = results.draws(task, "hts", 30, "nll")
-    summary = results.summary(task, "hts", 30, "nll")
-    assert summary.draws == len(values) == 3
-    assert summary.mean == pytest.approx(np.mean(values))
-    assert summary.error == pytest.approx(np.std(values, ddof=1) / np.sqrt(3))
+    values = results.draws("nll", 30)[task.name, "hts"]
+    summary = results.summary("nll", 30).loc[(task.name, "hts")]
+    assert summary["draws"] == len(values) == 3
+    assert summary["mean"] == results.means("nll", 30).at[task.name, "hts"] == pytest.approx(np.mean(values))
+    assert summary["error"] == pytest.approx(np.std(values, ddof=1) / np.sqrt(3))
 
 
 def test_a_task_with_fewer_rows_counts_with_all_its_rows(results):
     task = results.tasks[0]
     assert task.rows < 400
-    assert results.summary(task, "ts", 400, "nll").draws == 1, "all rows, no chance: fitted once"
-    assert math.isnan(results.summary(task, "ts", 400, "nll").error)
-    assert results.summary(task, "pts", 400, "nll").draws == 3, "from another start each time"
+    summary = results.summary("nll", 400).loc[task.name]
+    assert summary.at["ts", "draws"] == 1, "all rows, no chance: fitted once"
+    assert math.isnan(summary.at["ts", "error"])
+    assert summary.at["pts", "draws"] == 3, "from another start each time"
 
 
 def test_the_uncalibrated_classifier_is_the_same_at_every_size(results):
-    task = results.tasks[0]
-    assert results.summary(task, UNCALIBRATED, 30, "ece") == results.summary(task, UNCALIBRATED, 400, "ece")
+    few, many = (results.means("ece", n)[UNCALIBRATED] for n in (30, 400))
+    assert few.equals(many)
 
 
 def test_each_metric_is_another_score(results):
     task = results.tasks[0]
     found = {
-        metric: results.summary(task, "ts", 30, metric).mean for metric in ("nll", "ece", "ece15", "brier")
+        metric: results.means(metric, 30).at[task.name, "ts"] for metric in ("nll", "ece", "ece15", "brier")
     }
     assert len(set(found.values())) == 4
     assert found["ece"] > found["ece15"], "more bins see more"
@@ -58,13 +59,12 @@ def test_a_data_set_whose_name_begins_another_comes_first(results):
     assert list(groups.items()) == [("cifar10", ["a", "b"]), ("cifar100", ["a"])]
 
 
-def test_a_missing_result_is_none_and_an_impossible_one_is_refused(results):
-    task = results.tasks[0]
-    assert results.summary(task, "lts", 30, "nll") is None
+def test_a_missing_result_has_no_row_and_an_impossible_one_is_refused(results):
+    assert "lts" not in results.means("nll", 30)
     with pytest.raises(InputError, match="one of the study, 30, 400; found 31"):
-        results.summary(task, "ts", 31, "nll")
+        results.summary("nll", 31)
     with pytest.raises(InputError, match="metric"):
-        results.summary(task, "ts", 30, "auc")
+        results.summary("auc", 30)
 
 
 def test_an_infinite_score_makes_the_mean_infinite_and_has_no_error(tmp_path):
@@ -73,9 +73,9 @@ def test_an_infinite_score_makes_the_mean_infinite_and_has_no_error(tmp_path):
     store.add_tasks([task], [5])
     scores = [Score(FitKey("a__b", 5, draw, "ts"), nll=value) for draw, value in enumerate((0.5, math.inf))]
     store.add(scores)
-    summary = Results(tmp_path).summary(task, "ts", 5, "nll")
-    assert summary.mean == math.inf
-    assert math.isnan(summary.error)
+    summary = Results(tmp_path).summary("nll", 5).loc[("a__b", "ts")]
+    assert summary["mean"] == math.inf
+    assert math.isnan(summary["error"])
 
 
 def test_times_count_fits_and_how_they_ended(tmp_path):
@@ -88,7 +88,7 @@ def test_times_count_fits_and_how_they_ended(tmp_path):
         ]
     )
     results = Results(tmp_path)
-    (time,) = results.times()
+    (time,) = results.times().itertuples()
     assert (time.fits, time.failed, time.unconverged) == (3, 1, 1)
     assert (time.fit_seconds, time.apply_seconds) == (5.0, 2.0)
-    assert [score.message for score in results.failures()] == ["ValueError: no"]
+    assert list(results.failures()["message"]) == ["ValueError: no"]

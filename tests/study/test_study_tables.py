@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from temperance import InputError
-from temperance.study.methods import UNCALIBRATED
+from temperance.calibrators import UNCALIBRATED
 from temperance.study.protocol import FitKey
 from temperance.study.results import Results
 from temperance.study.scoring import Score
@@ -43,12 +43,12 @@ def _score(fit, value):
     return Score(fit, **values)
 
 
-def means(row):
-    return [entry and pytest.approx(entry.value) for entry in row.entries]
+def means(table, line):
+    return list(table.value.loc[line].map(pytest.approx))
 
 
-def bold(table, row):
-    return [key for key, entry in zip(table.methods, row.entries, strict=True) if entry and entry.bold]
+def bold(table, line):
+    return [key for key in table.methods if key in table.best(line)]
 
 
 def units(text):
@@ -67,14 +67,16 @@ def test_tasks_by_methods_with_the_uncalibrated_first(results):
     table = make_table(results)
     assert (table.metric, table.n) == ("nll", 30)
     assert table.methods == (UNCALIBRATED, "ts", "hts", "pts", "bayes")
-    assert [(g.dataset, [row.label for row in g.rows]) for g in table.groups] == [
-        ("cats", ["large", "small", "Avg. relative"]),
-        ("dogs", ["net"]),
-    ]
-    for row in table.rows("task"):
-        summary = results.summary(row.task, "hts", 30, "nll")
-        entry = row.entries[2]
-        assert (entry.value, entry.error, entry.draws) == (summary.mean, summary.error, 3)
+    labels = {name: list(lines["label"]) for name, lines in table.lines.groupby("dataset")}
+    assert labels == {
+        "cats": ["large", "small", "Avg. relative"],
+        "dogs": ["net"],
+        "": ["All tasks, avg. relative"],
+    }
+    for line, task in table.of_kind("task")["task"].items():
+        summary = results.summary("nll", 30).loc[(task.name, "hts")]
+        numbers = [frame.at[line, "hts"] for frame in (table.value, table.error, table.draws)]
+        assert numbers == [summary["mean"], summary["error"], 3]
 
 
 def test_averages_are_of_scores_relative_to_the_uncalibrated_classifier(made):
@@ -87,31 +89,29 @@ def test_averages_are_of_scores_relative_to_the_uncalibrated_classifier(made):
             }
         )
     )
-    (average,) = table.rows("average")
-    assert means(average) == [1.0, (0.75 + 0.75) / 2, (0.5 + 1.0) / 2]
+    average, overall = table.of_kind("average").index
+    assert means(table, average) == [1.0, (0.75 + 0.75) / 2, (0.5 + 1.0) / 2]
     assert bold(table, average) == ["ts", "hts"]
-    assert means(table.overall) == [1.0, 1.75 / 3, 2.0 / 3]
-    assert bold(table, table.overall) == ["ts"]
+    assert means(table, overall) == [1.0, 1.75 / 3, 2.0 / 3]
+    assert bold(table, overall) == ["ts"]
 
 
 def test_one_data_set_has_no_average_over_all(made):
     scores = {UNCALIBRATED: [2.0], "ts": [1.0]}
     table = make_table(made({"a__x": scores, "a__y": scores}))
-    assert table.overall is None
-    assert len(table.rows("average")) == 1
+    assert list(table.of_kind("average")["dataset"]) == ["a"]
 
 
 def test_one_task_has_no_average(made):
     table = make_table(made({"a__x": {UNCALIBRATED: [2.0], "ts": [1.0]}}))
-    assert (table.overall, table.rows("average")) == (None, [])
+    assert table.of_kind("average").empty
     assert "relative" not in to_markdown(table)
 
 
 def test_the_lowest_score_and_all_equal_ones_are_bold(made):
     scores = {UNCALIBRATED: [0.5], "ts": [0.40004], "hts": [0.39996], "lts": [0.40006]}
     table = make_table(made({"a__x": scores}))
-    (row,) = table.rows("task")
-    assert bold(table, row) == ["ts", "hts"]
+    assert bold(table, 0) == ["ts", "hts"]
     assert units(to_markdown(table))[1] == ["a", "x", "0.5000", "**0.4000**", "**0.4000**", "0.4001"]
 
 
@@ -177,8 +177,8 @@ def test_a_task_without_ratios_is_left_out_of_averages_and_named(made, uncalibra
             }
         )
     )
-    (average,) = table.rows("average")
-    assert means(average) == [1.0, 0.5]
+    (average,) = table.of_kind("average").index
+    assert means(table, average) == [1.0, 0.5]
     assert any(
         note.startswith("Not in averages") and "a, x." in note for note in paragraphs(to_markdown(table))
     )
@@ -312,15 +312,18 @@ class TestPaper:
         assert lines[1]["hts_se"] == lines[1]["ets"] == ""
 
     def test_averages_include_only_our_results(self, study):
-        with_paper, without = make_table(study, paper=True), make_table(study)
-        assert with_paper.rows("average") == without.rows("average")
+        with_paper, without = (
+            table.value.loc[table.of_kind("average").index].reset_index(drop=True)
+            for table in (make_table(study, paper=True), make_table(study))
+        )
+        assert with_paper.equals(without)
+        assert len(without) == 1
 
     def test_the_difference_is_in_standard_errors(self, study):
         table = make_table(study, paper=True, errors=True)
-        (row,) = table.rows("difference")
-        entry = row.entries[table.methods.index("hts")]
-        assert entry.value == pytest.approx(0.441 - 0.4489)
-        assert entry.error == pytest.approx(0.001 * np.sqrt(1 + 2 / 50))
+        (line,) = table.of_kind("difference").index
+        assert table.value.at[line, "hts"] == pytest.approx(0.441 - 0.4489)
+        assert table.error.at[line, "hts"] == pytest.approx(0.001 * np.sqrt(1 + 2 / 50))
         shown = dict(zip(table.methods, units(to_markdown(table))[3][2:], strict=True))
         assert shown["hts"] == "\N{MINUS SIGN}7.7 se"
         assert r"$-$7.7 se" in to_latex(table)
@@ -328,8 +331,9 @@ class TestPaper:
     def test_with_as_many_draws_as_the_paper_its_error_is_ours(self, made):
         draws = list(np.linspace(0.40, 0.41, 50))
         table = make_table(made({"x": {UNCALIBRATED: [RESNET], "hts": draws}}), paper=True, errors=True)
-        (ours,), (difference,) = table.rows("task"), table.rows("difference")
-        assert difference.entries[1].error == pytest.approx(np.sqrt(2) * ours.entries[1].error)
+        (ours,), (difference,) = (table.of_kind(kind).index for kind in ("task", "difference"))
+        error = table.error["hts"]
+        assert error[difference] == pytest.approx(np.sqrt(2) * error[ours])
 
     def test_without_a_standard_error_the_difference_itself_is_shown(self, made):
         same = [0.44890001, 0.44890002]  # their error is far below what is printed
@@ -344,4 +348,4 @@ class TestPaper:
         study = made({"cifar10__resnet50": {UNCALIBRATED: [RESNET | {"nll": 0.79}], "ts": [0.4]}})
         table = make_table(study, paper=True, errors=True)
         assert "No task of the study is one of the paper's." in paragraphs(to_markdown(table))[-1]
-        assert table.rows("paper") == table.rows("difference") == []
+        assert table.of_kind("paper", "difference").empty

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from temperance import InputError
 from temperance.torch import collect_logits
-from temperance.torch.row_buffer import RowBuffer
+from temperance.torch.collection import RowBuffer
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from temperance.onnx import append_to_onnx
 from temperance.population import read_population, weak_population, write_population
 from temperance.report.history import render_history
 from temperance.study import Results
-from temperance.study.example import example_results
+from temperance.study.results import example_results
 from temperance.study.store import FILE_NAME
 
 VALUES = [
@@ -169,6 +169,5 @@ def _read(path):
 def _read_study(path):
     results = Results(path.parent)
     results.times()
-    for task in results.tasks:
-        for method in results.methods:
-            results.summary(task, method, 200, "nll")
+    if 200 in results.sizes:
+        results.summary("nll", 200)

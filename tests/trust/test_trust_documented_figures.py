@@ -167,6 +167,6 @@ def test_the_top_label_adds_four_tenths_of_its_log_loss():
 
 
 def test_the_descent_has_the_settings_of_the_paper():
-    assert (descent.LEARNING_RATE, descent.LOWEST_RATE, descent.MOMENTUM) == (1e-4, 1e-7, 0.9)
+    assert (descent.LEARNING_RATE, descent.MIN_RATE, descent.MOMENTUM) == (1e-4, 1e-7, 0.9)
     assert descent.BATCH == 1000
     assert (descent.PATIENCE, descent.COOLDOWN, descent.IMPROVEMENT) == (100, 50, 1e-4)

@@ -10,22 +10,22 @@ import pytest
 import temperance
 from temperance import InputError
 from temperance.data import open_rows
-from temperance.data.formats import inflation, npz
+from temperance.data.formats import compression, npy
 from temperance.population import read_population
 
 
 @pytest.fixture
 def low_limit(monkeypatch):
     """Let files of 100 kB be large."""
-    monkeypatch.setattr(inflation, "ALWAYS_FINE", 100_000)
+    monkeypatch.setattr(compression, "ALWAYS_FINE", 100_000)
 
 
 def test_an_archive_is_opened_once_for_all_its_members(tmp_path, monkeypatch):
     path = tmp_path / "many.npz"
     np.savez(path, logits=np.zeros((3, 2)), labels=[0, 1, 0], **{f"x{i}": [i] for i in range(300)})
     opened = []
-    monkeypatch.setattr(npz, "ZipFile", lambda path: opened.append(path) or zipfile.ZipFile(path))
-    assert len(npz.members(path, None)) == 302
+    monkeypatch.setattr(npy, "ZipFile", lambda path: opened.append(path) or zipfile.ZipFile(path))
+    assert len(npy.archive_members(path, None)) == 302
     assert len(opened) == 1
 
 

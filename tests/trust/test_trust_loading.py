@@ -9,7 +9,7 @@ import temperance
 from temperance import CALIBRATORS, InputError
 from temperance.population import read_population, weak_population, write_population
 from temperance.study import Results
-from temperance.study.example import example_results
+from temperance.study.results import example_results
 from temperance.study.store import FILE_NAME
 
 METHODS = [key for key in CALIBRATORS if not key.endswith("sgd") and key != "pts-plain"]

@@ -10,7 +10,7 @@ import pytest
 
 from temperance import BinwiseTemperatureScaling, InputError
 from temperance.core.blocks import number_of_threads
-from temperance.errors import LONGEST_EXCERPT, excerpt, on_one_line
+from temperance.errors import MAX_EXCERPT, excerpt, on_one_line
 from temperance.study.protocol import FitKey
 from temperance.study.results import Results
 from temperance.study.scoring import Score
@@ -61,7 +61,7 @@ def test_a_number_of_bins_with_too_many_digits_is_refused(task):
 
 def test_an_excerpt_is_short_and_on_one_line():
     assert excerpt("a\nb\x1b") == repr("a\nb\x1b")
-    assert excerpt("x" * 999) == f"'{'x' * (LONGEST_EXCERPT - 1)}..."
+    assert excerpt("x" * 999) == f"'{'x' * (MAX_EXCERPT - 1)}..."
     assert excerpt(np.zeros((3, 3))).count("\n") == 0
     assert on_one_line("a\nb\x1b[31mü") == r"a\nb\x1b[31mü"
 
@@ -87,12 +87,14 @@ SPOILED = {
     "words for a number": "UPDATE score SET nll = 'low'",
     "words for a count": "UPDATE task SET rows = 'many'",
     "a null path": (
-        "DROP TABLE task; CREATE TABLE task (name, path, sha256, rows, test_rows, classes);"
-        "INSERT INTO task VALUES ('a__b', NULL, '0', 50, 50, 3)"
+        "DROP TABLE task; CREATE TABLE task (name, path, sha256, rows, test_rows, classes, options);"
+        "INSERT INTO task VALUES ('a__b', NULL, '0', 50, 50, 3, '{}')"
     ),
     "a column less": "DROP TABLE task; CREATE TABLE task (name, path); INSERT INTO task VALUES ('a__b', 'p')",
     "a size of words": "DROP TABLE size; CREATE TABLE size (n); INSERT INTO size VALUES ('ten')",
     "another table of scores": "DROP TABLE score; CREATE TABLE score (other)",
+    "options that are not JSON": "UPDATE task SET options = '{'",
+    "options of other names": """UPDATE task SET options = '{"colour": 1}'""",
 }
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from temperance.errors import OutputExistsError
 from temperance.files import atomic_file, write_atomically
-from temperance.unfinished import part_name
 
 KILLED = """
 import os, signal, sys
@@ -63,7 +62,7 @@ def test_the_file_of_a_running_writer_is_not_removed(tmp_path):
 
 def test_a_new_file_that_is_not_locked_yet_stays(tmp_path):
     target = tmp_path / "out.npz"
-    new, old = part_name(target), part_name(target)
+    new, old = (tmp_path / f".out.npz.{number:08x}.part" for number in (1, 2))
     new.touch()
     old.touch()
     os.utime(old, (time.time() - 100,) * 2)
@@ -86,7 +85,7 @@ def test_a_file_system_without_locks_still_writes(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "no locks")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    left = part_name(tmp_path / "out.npz")
+    left = tmp_path / ".out.npz.01234567.part"
     left.write_bytes(b"of whom nobody can tell")
     write_atomically(tmp_path / "out.npz", b"x")
     assert (tmp_path / "out.npz").read_bytes() == b"x"
@@ -136,7 +135,7 @@ def test_a_folder_that_vanishes_is_named(is_open, tmp_path, monkeypatch):
 
     def write():
         if not is_open:
-            monkeypatch.setattr("temperance.files.remove_abandoned", lambda target: shutil.rmtree(folder))
+            monkeypatch.setattr("temperance.files._remove_abandoned", lambda target: shutil.rmtree(folder))
         with atomic_file(folder / "out.npz"):
             shutil.rmtree(folder)
 

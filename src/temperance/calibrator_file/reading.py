@@ -30,6 +30,7 @@ from temperance.calibrators.registry import CALIBRATORS, Method
 from temperance.core.arrays import Vector
 from temperance.core.solution import Solution, parse_message
 from temperance.errors import InputError, excerpt
+from temperance.files import read_regular_file
 from temperance.formulas.applying import apply_to_rows
 from temperance.formulas.fit_record import Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Formula, Model, Shape, TemperatureFormula
@@ -43,7 +44,6 @@ from temperance.json_fields import (
     refuse_others,
     require,
 )
-from temperance.regular_files import read_regular_file
 
 if TYPE_CHECKING:
     from temperance.calibrators.estimator import Calibrator

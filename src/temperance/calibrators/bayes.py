@@ -39,11 +39,10 @@ from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import slopes_of
 from temperance.core.objective import Objective
-from temperance.errors import excerpt
+from temperance.errors import InputError, excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
-from temperance.inputs.validation import InputError
 from temperance.population import Population, read_population, shipped_population, weak_population
 
 MAX_LOG_TEMPERATURE = 100.0  # far beyond the limits of T
@@ -208,11 +207,11 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 def _posterior(objective: Objective, design: Design, population: Population, n_rows: int) -> Posterior:
     """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
     blocks, start = prior_blocks(design, population), design.start(population)
-    if design.scale.is_at_limit:
+    if design.is_at_limit:
         warnings.warn(f"{TOO_LARGE}.", UserWarning, stacklevel=4)
-    if design.scale.cannot_be_fitted:
+    if design.cannot_be_fitted:
         return prior_alone(objective, blocks, start)
-    return maximise_evidence(objective, blocks, start, n_rows, design.scale.level_tau)
+    return maximise_evidence(objective, blocks, start, n_rows, design.level_tau)
 
 
 def _formula(posterior: Posterior, design: Design, population: Population, data: FitData) -> BayesianFormula:

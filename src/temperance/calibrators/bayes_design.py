@@ -41,37 +41,18 @@ MAX_LOSS_AT_LIMIT, MAX_LOSS_OF_MAP = 2.0, 2000.0
 
 
 @dataclass(frozen=True)
-class Reference:
-    """T0, the tau of its prior, and the loss at T0 where T0 is the largest temperature, else 0.
-
-    The loss is in units of that of equal probabilities.
-    """
-
-    temperature: float
-    level_tau: float
-    loss_at_limit: float
-
-    @property
-    def cannot_be_fitted(self) -> bool:
-        """Whether no temperature and no map make the predictions sensible."""
-        return self.loss_at_limit > MAX_LOSS_OF_MAP
-
-    @property
-    def is_at_limit(self) -> bool:
-        """Whether T0 is the largest temperature."""
-        return self.temperature >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN)
-
-
-@dataclass(frozen=True)
 class Design:
     """The features that the coefficients multiply, and the prior mean of the intercept.
 
-    `mean_log_entropy` is the classifier's own uncertainty, which `expected`, the prior mean, depends on;
-    `right` is how many rows are classified right; `mismatch` the sentence on labels and columns that hardly
-    match, or None.
+    `reference` is T0 and `level_tau` the tau of its prior. `loss_at_limit` is the loss at T0, in units of
+    that of equal probabilities, if T0 is the largest temperature, else 0. `mean_log_entropy` is the
+    classifier's own uncertainty, on which `expected`, the prior mean, depends. `right` is how many rows are
+    classified right; `mismatch` is the sentence on labels and columns that hardly match, or None.
     """
 
-    scale: Reference
+    reference: float
+    level_tau: float
+    loss_at_limit: float
     centre: Vector
     spread: Vector
     mean_log_entropy: float
@@ -83,9 +64,14 @@ class Design:
     class_of_group: NDArray[np.intp]
 
     @property
-    def reference(self) -> float:
-        """T0."""
-        return self.scale.temperature
+    def is_at_limit(self) -> bool:
+        """Whether T0 is the largest temperature."""
+        return self.reference >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN)
+
+    @property
+    def cannot_be_fitted(self) -> bool:
+        """Whether no temperature and no map make the predictions sensible."""
+        return self.loss_at_limit > MAX_LOSS_OF_MAP
 
     @property
     def n_coefficients(self) -> int:
@@ -122,12 +108,14 @@ def build_design(data: FitData, population: Population) -> Design:
     some = data if step == 1 else data.every(step)
     some = some if some.total_weight else data
     single = fit_single_temperature(some, exact=False)
-    scale = _reference(some, single.temperature, population, expected)
-    centre, deviation = mean_and_deviation(data, partial(shape_features_of, reference=scale.temperature))
-    (information,) = some.total(partial(slope_weights, reference=scale.temperature))
+    reference, level_tau, loss_at_limit = _reference(some, single.temperature, population, expected)
+    centre, deviation = mean_and_deviation(data, partial(shape_features_of, reference=reference))
+    (information,) = some.total(partial(slope_weights, reference=reference))
     group_of_class, class_of_group = _groups(predicted)
     return Design(
-        scale=scale,
+        reference=reference,
+        level_tau=level_tau,
+        loss_at_limit=loss_at_limit,
         centre=centre,
         spread=deviation + ADDED_SPREAD,
         mean_log_entropy=mean_log_entropy,
@@ -154,16 +142,20 @@ def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], 
     return *right_and_wrong(rows, weights), weighted_sum(log_entropy, weights), predicted
 
 
-def _reference(data: FitData, best_temperature: float, population: Population, expected: float) -> Reference:
-    """Return T0 and the tau of its prior, at the higher of two modes: near the prior, or near the data."""
+def _reference(
+    data: FitData, best_temperature: float, population: Population, expected: float
+) -> tuple[float, float, float]:
+    """Return T0 and the tau of its prior, at the higher of two modes: near the prior, or near the data.
+
+    The third number is the loss at the limit.
+    """
     objective = data.objective(one_temperature)
     block = intercept_block(population, expected)
     best, loss_at_limit = np.log(best_temperature), 0.0
     if best >= np.log(TEMPERATURE_MAX) - LIMIT_MARGIN:
         loss_at_limit = objective(np.array([best])).value / float(np.log(data.n_classes))
-    at_limit = Reference(float(np.exp(best)), 1.0, loss_at_limit)
-    if at_limit.cannot_be_fitted:
-        return at_limit
+    if loss_at_limit > MAX_LOSS_OF_MAP:
+        return float(np.exp(best)), 1.0, loss_at_limit
     found = []
     # Where no temperature is high enough, a search from the prior would only go to and fro at the limit.
     for start in (best,) if loss_at_limit > MAX_LOSS_AT_LIMIT else (expected, best):
@@ -174,8 +166,7 @@ def _reference(data: FitData, best_temperature: float, population: Population, e
         tail = (population.freedom + 1) / 2 * np.log1p(off / population.freedom)
         found.append((objective(posterior.mode).value * objective.total_weight + tail, posterior))
     chosen = min(found, key=lambda pair: pair[0])[1]
-    temperature = float(Log().temperature(chosen.mode)[0])
-    return Reference(temperature, chosen.taus[block.name], loss_at_limit)
+    return float(Log().temperature(chosen.mode)[0]), chosen.taus[block.name], loss_at_limit
 
 
 def _groups(count: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -22,7 +22,7 @@ from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import check_number
 
-MOST_BINS = 10_000
+MAX_BINS = 10_000
 TIE = 1e-6
 """Confidences that differ by less than this share a bin: they may differ by rounding alone."""
 
@@ -101,8 +101,8 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         self.top = top
 
     def _check_options(self) -> None:
-        wanted = f"from 2 to {MOST_BINS}"
-        check_number("bins", self.bins, wanted, lambda bins: 2 <= bins <= MOST_BINS, whole=True)
+        wanted = f"from 2 to {MAX_BINS}"
+        check_number("bins", self.bins, wanted, lambda bins: 2 <= bins <= MAX_BINS, whole=True)
         check_number("top", self.top, "between 0 and 1", lambda top: 0 < top < 1)
 
     def _fit(self, data: FitData) -> Model:

@@ -25,18 +25,26 @@ from sklearn.utils import TransformerTags
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from temperance import loaders
-from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
+from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.recording import record_fit
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
 from temperance.core.fit_data import FitData, InMemoryFitData
 from temperance.core.solution import Solution
+from temperance.errors import InputError
 from temperance.formulas.applying import apply_opened, apply_to_rows
 from temperance.formulas.fit_record import Baseline, FittedOn
 from temperance.formulas.model import Formula, Model
-from temperance.inputs.containers import framework_of, is_matrix, names_of, open_labelled, open_logits
-from temperance.inputs.frames import check_column_names, column_names
-from temperance.inputs.validation import InputError, check_choice, warn_of_probabilities
+from temperance.inputs.containers import (
+    check_column_names,
+    column_names,
+    framework_of,
+    is_matrix,
+    names_of,
+    open_labelled,
+    open_logits,
+)
+from temperance.inputs.validation import check_choice, warn_of_probabilities
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
 """Quantile levels at which the temperatures of a fit are kept."""

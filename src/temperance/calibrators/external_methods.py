@@ -18,8 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators.registry import CALIBRATORS, Method, method_style
-from temperance.errors import excerpt
-from temperance.inputs.validation import InputError, guess
+from temperance.errors import InputError, excerpt, guess
 from temperance.loaders import load_object
 
 ENTRY_POINTS = "temperance.calibrators"

@@ -47,7 +47,7 @@ from temperance.inputs.validation import check_choice, check_unmasked
 # With few rows the likelihood of HTS can have several optima.
 FEW_ROWS = 100
 # A steeper predictor is a step function: T of every row is at a limit, and the slope is not identified.
-STEEPEST = 10.0
+MAX_SLOPE = 10.0
 SLOPES = np.array([-5.0, -1.0, 1.0, 5.0])
 CROSSINGS = np.array([0.1, 0.5, 0.9])  # quantiles of the log entropy
 
@@ -152,7 +152,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             groups = _tilted_starts(start[0], data)
             starts += [min(group, key=lambda theta: objective(theta).value) for group in groups]
         found = [solve(objective, theta, data.n_rows) for theta in starts]
-        sound = [found[0], *(one for one in found[1:] if abs(one.parameters[1]) <= STEEPEST)]
+        sound = [found[0], *(one for one in found[1:] if abs(one.parameters[1]) <= MAX_SLOPE)]
         best = min(sound, key=lambda solution: solution.value)
         return replace(best, passes=sum(solution.passes for solution in found))
 

@@ -30,7 +30,7 @@ from temperance.formulas.mono import MonotoneFormula
 
 STEP_DEVIATION = 0.3  # prior standard deviation of the difference of adjacent slopes
 FIRST_DEVIATION = 0.5  # prior standard deviation of the first slope around 1
-LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 1e3
+MIN_SLOPE, MAX_SLOPE = 1e-3, 1e3
 
 
 class MonotoneScaling(Calibrator):
@@ -75,7 +75,7 @@ class MonotoneScaling(Calibrator):
             return self._model(data, unchanged, single.solution, standard_errors={"map_slopes": 0 * straight})
         prior = Prior(straight, _precision() / data.total_weight)
         objective = data.objective(partial(_likelihood, reference=single.temperature), prior)
-        bounds = LEAST_SLOPE * straight, LARGEST_SLOPE * straight
+        bounds = MIN_SLOPE * straight, MAX_SLOPE * straight
         solution = solve(objective, straight, data.n_rows, bounds=bounds)
         formula = MonotoneFormula(single.temperature, KNOTS, solution.parameters)
         return self._model(

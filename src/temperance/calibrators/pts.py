@@ -20,11 +20,11 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Network
 from temperance.core.solution import Solution, Solver
-from temperance.errors import excerpt
+from temperance.errors import InputError, excerpt
 from temperance.formulas.model import Model
 from temperance.formulas.numpy_rows import NumpyRows
 from temperance.formulas.pts import NetworkFormula
-from temperance.inputs.validation import InputError, check_choice, check_number, check_seed
+from temperance.inputs.validation import check_choice, check_number, check_seed
 
 # At the kinks of ReLUs the predicted decrease is too high: a step that lowers the mean loss by less ends the
 # fit.

@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from temperance.errors import InputError, excerpt
-from temperance.inputs.validation import guess
+from temperance.calibrators.estimator import Calibrator
+from temperance.errors import InputError, excerpt, guess
 from temperance.loaders import load_object
 
 if TYPE_CHECKING:

@@ -73,15 +73,13 @@ class SingleTemperatureFit:
 def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFit:
     """Fit one temperature: to all rows if `exact`, else to a subsample with enough rows right and wrong."""
     step, n_rows = data.n_rows // START_ROWS, data.n_rows
-    counts = None
     if not exact and step >= 4:
         some = data.every(step)
-        counts = _count(some)
-        data, counts = (some, counts) if min(counts) >= MIN_RIGHT_AND_WRONG else (data, None)
+        data = some if some.total(right_and_wrong)[0].min() >= MIN_RIGHT_AND_WRONG else data
     objective = data.objective(one_temperature)
     start = np.array([np.log(_typical_gap(data))])
     solution = solve(objective, start, data.n_rows, bounds=_BOUNDS)
-    right, wrong = counts or _count(data)
+    right, wrong = data.total(right_and_wrong)[0].tolist()
     degeneracy = _degeneracy(data, right, wrong, solution)
     if degeneracy not in (None, Degeneracy.LOGITS_TOO_LARGE):
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
@@ -115,11 +113,6 @@ def _advantage(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
         above = np.where(weights > 0, above, 0.0)
     with np.errstate(over="ignore"):
         return (np.asarray(above.sum() if weights is None else (weights * above).sum()),)
-
-
-def _count(data: FitData) -> tuple[int, int]:
-    right, wrong = data.total(right_and_wrong)[0].tolist()
-    return right, wrong
 
 
 def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np.intp]]:

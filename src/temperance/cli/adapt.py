@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.table import Table
 
-from temperance.cli import matching
-from temperance.cli.inputs import (
+from temperance.cli.options import (
     FILE,
-    RowOptions,
-    check_apart,
+    check_output_is_not_input,
     force_option,
     from_probs_option,
-    input_options,
+    read_options,
 )
-from temperance.cli.output import Output, on_one_line, output_options
-from temperance.cli.spelling import in_words
-from temperance.cli.tables import frequencies_table
+from temperance.cli.output import Output, new_table, output_options
+from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
+from temperance.data.read_options import ReadOptions
+from temperance.errors import InputError, on_one_line
 
 if TYPE_CHECKING:
-    from temperance.calibrators import Calibrator
-    from temperance.data import RowFile
+    from temperance.calibrators.label_shift import FrequencyChange
 
 EXAMPLES = """\b
 Examples:
@@ -35,6 +34,9 @@ For rows whose class frequencies differ from those of the calibration rows,
 while the rows of each class look the same. Works best with a class bias:
 temperance fit val.npz -m bayes-bias -o cal.json
 """
+
+MAX_SHOWN_CLASSES = 15
+MAX_SHOWN_NAME = 40  # characters
 
 
 def _split_numbers(context: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
@@ -56,7 +58,7 @@ def _split_numbers(context: click.Context, option: click.Parameter, value: str |
     metavar="NUMBERS",
     help="Class frequencies, separated by commas, instead of ROWS.",
 )
-@input_options("test", with_labels=False)
+@read_options(without=["labels"], default_part="test")
 @from_probs_option
 @force_option
 @output_options("adapt")
@@ -65,7 +67,7 @@ def adapt(
     rows: Path | None,
     out: Path,
     priors: list[float] | None,
-    row_options: RowOptions,
+    options: ReadOptions,
     from_probs: bool,
     force: bool,
     output: Output,
@@ -75,36 +77,38 @@ def adapt(
     ROWS needs no labels.
     """
     from temperance.calibrator_file.reading import load
-    from temperance.calibrators.adapting import frequency_changes
+    from temperance.calibrators.label_shift import frequency_changes
     from temperance.files import check_writable
 
-    _check_usage(rows, priors)
+    if (rows is None) == (priors is None):
+        found = "neither" if rows is None else "both"
+        raise InputError(f"adapt takes ROWS or --priors; found {found}. Pass one of them.")
     fitted = load(calibrator)
-    check_apart(out, calibrator, rows)
+    check_output_is_not_input(out, calibrator, rows)
     check_writable(out, overwrite=force)
     opened = None
     if rows is not None:
-        opened = matching.open_for_calibrator(rows, row_options, fitted, output, from_probs=from_probs)
-    with output.progress("Adapting") as report, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        opened = open_for_calibrator(rows, options, fitted, output, Labels.IF_VALID, from_probs=from_probs)
+    with output.progress("Adapting") as report, output.recording_warnings() as told:
         report("", 0.1)
-        adapted = fitted.adapt(priors=priors) if opened is None else _adapt_to_file(fitted, opened)
+        if opened is None:
+            adapted = fitted.adapt(priors=priors)
+        else:
+            logits = opened.logits()
+            with opened.stored.naming_file():
+                adapted = fitted.adapt(logits)
     adapted.save(out, overwrite=force)
-    told = in_words(caught)
     changes = frequency_changes(adapted.model_)
     if opened is not None:
-        matching.say_columns(output, opened)
-    output.show(*frequencies_table(changes, list(adapted.get_feature_names_out())))
+        say_columns(output, opened)
+    output.show(*_frequencies_table(changes, list(adapted.get_feature_names_out())))
     for warning in told:
         output.warn(warning)
     if opened is not None and opened.labels is not None:
         output.say(f"The labels in {on_one_line(rows)} were not used.")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
-        file=None
-        if opened is None
-        else {"path": str(rows), "key": opened.key, "rows": opened.shape[0]}
-        | matching.columns_for_json(opened),
+        file=None if opened is None else file_for_json(opened),
         calibrator={"path": str(calibrator), "method": fitted.key},
         out=str(out),
         classes=[
@@ -116,15 +120,13 @@ def adapt(
     )
 
 
-def _check_usage(rows: Path | None, priors: list[float] | None) -> None:
-    from temperance.inputs.validation import InputError
-
-    if (rows is None) == (priors is None):
-        found = "neither" if rows is None else "both"
-        raise InputError(f"adapt takes ROWS or --priors; found {found}. Pass one of them.")
-
-
-def _adapt_to_file(fitted: Calibrator, rows: RowFile) -> Calibrator:
-    logits = rows.logits()
-    with rows.stored.naming_file():
-        return fitted.adapt(logits)
+def _frequencies_table(changes: Sequence[FrequencyChange], names: Sequence[object]) -> tuple[str, Table]:
+    """Return a heading, and the classes whose frequencies changed most."""
+    shown = changes[:MAX_SHOWN_CLASSES]
+    some = "" if len(shown) == len(changes) else f", the {len(shown)} largest changes"
+    table = new_table("class", "at fit", "now", "\u00b1")
+    for change in shown:
+        error = "" if change.error is None else f"{change.error:.4f}"
+        name = str(names[change.column])[:MAX_SHOWN_NAME]
+        table.add_row(name, f"{change.at_fit:.4f}", f"{change.now:.4f}", error)
+    return f"frequencies of {len(changes)} classes{some}", table

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import temperance
-from temperance.cli import matching
-from temperance.cli.inputs import (
+from temperance.cli.options import (
     FILE,
-    RowOptions,
-    check_apart,
+    check_output_is_not_input,
     force_option,
     from_probs_option,
-    input_options,
+    read_options,
 )
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.output import Output, output_options
+from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
+from temperance.data.read_options import ReadOptions
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
@@ -40,7 +41,7 @@ may be larger than memory.
 @click.argument("calibrator", type=FILE)
 @click.argument("logits", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, help="The file of probabilities to write.")
-@input_options("test")
+@read_options(default_part="test")
 @from_probs_option
 @force_option
 @output_options("apply")
@@ -48,7 +49,7 @@ def apply(
     calibrator: Path,
     logits: Path,
     out: Path,
-    row_options: RowOptions,
+    options: ReadOptions,
     from_probs: bool,
     force: bool,
     output: Output,
@@ -57,31 +58,31 @@ def apply(
     import numpy as np
 
     from temperance.calibrator_file.reading import load
-    from temperance.data.writing import check_output, open_writer
-    from temperance.streaming import predict_file, probability_dtype, probability_shape
+    from temperance.data.writer import check_output, open_writer
+    from temperance.streaming import predict_file, probability_dtype
 
     fitted = load(calibrator)
-    check_apart(out, calibrator, logits, row_options.labels)
+    check_output_is_not_input(out, calibrator, logits, options.labels)
     check_output(out, overwrite=force)
-    rows = matching.open_for_calibrator(logits, row_options, fitted, output, from_probs=from_probs)
-    shape, dtype, done, total = probability_shape(rows), probability_dtype(rows), 0, 0.0
+    rows = open_for_calibrator(logits, options, fitted, output, Labels.IF_VALID, from_probs=from_probs)
+    shape, done, total = (rows.shape[0], rows.n_classes), 0, 0.0
     carried = {} if out.suffix.lower() == ".npy" else _carried(rows, fitted)  # .npy holds one array only
     with (
         output.telling_warnings(),
         output.progress("Calibrating") as report,
-        open_writer(out, shape=shape, dtype=dtype, overwrite=force, **carried) as writer,
+        open_writer(out, shape=shape, dtype=probability_dtype(rows), overwrite=force, **carried) as writer,
     ):
         for probs in predict_file(fitted, rows):
             writer.write(probs)
             done += len(probs)
             total += float(probs.max(axis=1).sum(dtype=np.float64))
             report("", done / shape[0])
-    matching.say_columns(output, rows)
+    say_columns(output, rows)
     said = f"mean confidence {100 * total / shape[0]:.2f} %"
     output.say(f"{shape[0]} row{'s' * (shape[0] != 1)}, {shape[1]} classes, {said}")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
-        file={"path": str(logits), "key": rows.key, "rows": shape[0]} | matching.columns_for_json(rows),
+        file=file_for_json(rows),
         calibrator={"path": str(calibrator), "method": fitted.key},
         out=str(out),
         classes=shape[1],

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.table import Table
 
-from temperance.cli import inputs, matching
-from temperance.cli.floor import raised_floor, source_of, with_given_floor, with_own_floor
-from temperance.cli.output import Output, on_one_line, output_options
-from temperance.cli.shipping import ComparedFiles
+from temperance.cli import options as cli_options
+from temperance.cli import rows
+from temperance.cli.output import Output, new_table, output_options
+from temperance.data.read_options import ReadOptions
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.comparison import Comparison
     from temperance.data import RowFile
     from temperance.report.sections import Source
+    from temperance.report.snippets import Snippets
 
 EXAMPLES = """\b
 Examples:
@@ -30,22 +34,22 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES, short_help="Recommend a method, and write a report.")
-@click.argument("val", type=inputs.FILE)
-@click.argument("test", type=inputs.FILE, required=False)
-@inputs.method_names_option("ts,bayes,bayes-bias")
-@click.option("--report", type=inputs.FILE, help="Write the whole comparison as one HTML page.")
-@inputs.bins_option
+@click.argument("val", type=cli_options.FILE)
+@click.argument("test", type=cli_options.FILE, required=False)
+@cli_options.method_names_option("ts,bayes,bayes-bias")
+@click.option("--report", type=cli_options.FILE, help="Write the whole comparison as one HTML page.")
+@cli_options.bins_option
 @click.option("--folds", type=click.IntRange(min=2), default=5, help="Without a test file.")
-@inputs.confidence_option
-@inputs.seed_option
-@inputs.kind_option
-@click.option("--labels", type=inputs.FILE, help="A file with the labels of VAL, if they are not in it.")
-@click.option(
-    "--test-labels", type=inputs.FILE, help="A file with the labels of TEST, if they are not in it."
+@cli_options.confidence_option
+@cli_options.seed_option
+@cli_options.read_options(
+    "kind", "labels", default_part="val", labels="A file with the labels of VAL, if they are not in it."
 )
-@inputs.table_options
-@inputs.length_option
-@inputs.force_option
+@click.option(
+    "--test-labels", type=cli_options.FILE, help="A file with the labels of TEST, if they are not in it."
+)
+@cli_options.read_options(without=["kind", "labels", "part"])
+@cli_options.force_option
 @output_options("compare")
 def compare(
     val: Path,
@@ -56,11 +60,8 @@ def compare(
     folds: int,
     confidence: float,
     seed: int,
-    kind: str | None,
-    labels: Path | None,
+    options: ReadOptions,
     test_labels: Path | None,
-    table: inputs.TableOptions,
-    length_normalised: bool,
     force: bool,
     output: Output,
 ) -> None:
@@ -70,17 +71,18 @@ def compare(
     only the default ones can be recommended.
     """
     from temperance import comparison
-    from temperance.data import parts
+    from temperance.data import RowFile, parts
     from temperance.files import check_writable
 
     if report is not None:
-        inputs.check_apart(report, val, test, labels, test_labels)
+        cli_options.check_output_is_not_input(report, val, test, options.labels, test_labels)
         check_writable(report, overwrite=force)
-    options = inputs.RowOptions("val", None, kind, labels, table, length_normalised)
-    files = {"validation": with_own_floor(options.open(val), output)}
+    files = {"validation": rows.with_own_floor(RowFile.open(val, options), output)}
+    of_test = replace(options, default_part="test", labels=test_labels)
     if test is not None or "test" in parts(val):
-        opened = _open_test(test or val, replace(options, usual_part="test", labels=test_labels))
-        matching.check_same_kind(opened, files["validation"])
+        with cli_options.advising(labels="test_labels"):
+            opened = RowFile.open(test or val, of_test)
+        rows.check_same_kind(opened, files["validation"])
         files["test"] = _with_floor_of(files["validation"], opened, output)
     settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
     names = _class_names(files)
@@ -88,16 +90,15 @@ def compare(
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
     with output.telling_warnings(), output.progress("Comparing") as progress:
         result = comparison.compare(*val_rows, *test_rows, methods, progress=progress, **settings)
-    result = _with_source(result, files["validation"], raised_floor(files.values()), names)
+    result = _with_source(result, files["validation"], rows.raised_floor(files.values()), names)
     sources = sources_of(files) if report is not None or output.as_json else []
     for file in files.values():
-        matching.say_columns(output, file)
-    columns = [matching.columns_for_json(file) for file in files.values()]
-    classes = click.get_current_context().meta.get(inputs.CLASSES_AS_GIVEN)
+        rows.say_columns(output, file)
+    columns = [rows.columns_for_json(file) for file in files.values()]
     tested = None if "test" not in files else test or val
     from_probs = files["validation"].kind == "probs"
-    named = ComparedFiles(val, tested, options, test_labels, classes, from_probs)
-    about = {"title": _title(files), "sources": sources, "snippets": named.shipping(result.recommended)}
+    snippets = _snippets(result.recommended, val, options, tested, of_test, from_probs=from_probs)
+    about = {"title": _title(files), "sources": sources, "snippets": snippets}
     show_comparison(output, result, report, about, force=force, columns=columns)
 
 
@@ -111,7 +112,7 @@ def _with_source(
     for result in comparison.results.values():
         if isinstance(result.calibrator, Calibrator):
             model = result.calibrator.model_
-            result.calibrator.model_ = record_source(model, source_of(val), names)
+            result.calibrator.model_ = record_source(model, rows.source_of(val), names)
     return replace(comparison, floor=floor, class_names=names)
 
 
@@ -120,31 +121,19 @@ def _title(files: dict[str, RowFile]) -> str:
     return f"Calibration report: {' and '.join(names)}"
 
 
-def _open_test(path: Path, row_options: inputs.RowOptions) -> RowFile:
-    """Open the test rows, whose labels have a separate option."""
-    from temperance.errors import InputError, Remedy
-
-    try:
-        return row_options.open(path)
-    except InputError as error:
-        if error.remedy == Remedy("labels", ("FILE",)):
-            error.remedy = Remedy("test_labels", ("FILE",))
-        raise
-
-
 def _with_floor_of(val: RowFile, test: RowFile, output: Output) -> RowFile:
     """Return the test rows with the floor of the validation rows: 0 means the same in both."""
     if val.floor is None:
-        return with_own_floor(test, output)
-    return with_given_floor(test, val.floor, output, "in the validation rows")
+        return rows.with_own_floor(test, output)
+    return rows.with_given_floor(test, val.floor, output, "in the validation rows")
 
 
 def _class_names(files: dict[str, RowFile]) -> tuple[str, ...] | None:
     """Return the class names, which must be the same in all files. No file may be calibrated already."""
     names = None
     for file in files.values():
-        matching.refuse_calibrated(file)
-        matching.check_same_classes(file, names, "the validation file")
+        rows.refuse_calibrated(file)
+        rows.check_same_classes(file, names, "the validation file")
         names = names or file.class_names
     return names
 
@@ -158,6 +147,35 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
     with file.stored.naming_file():
         LabelledRows.open(logits, file.labels).has_masks()
     return logits, file.labels  # column indices, whatever the names of the classes
+
+
+def _snippets(
+    method: str, val: Path, options: ReadOptions, test: Path | None, of_test: ReadOptions, *, from_probs: bool
+) -> Snippets:
+    """Return the commands that ship a method, with the files and options of the comparison.
+
+    A method from outside cannot be fitted by a command.
+    """
+    from temperance.calibrators import CALIBRATORS
+    from temperance.report.snippets import Snippets
+
+    if method not in CALIBRATORS:
+        return Snippets(from_probs=from_probs)
+    new = test or Path(f"new{val.suffix}")
+    commands = [
+        "# Fit to the validation rows:",
+        _command("fit", val, "-m", method, "-o", "cal.json", options=options),
+        "# Calibrate the test rows, or others:" if test else f"# Calibrate the rows of a file, {new}:",
+        _command("apply", "cal.json", new, "-o", "probs.npz", options=of_test),
+    ]
+    takes = ["# They take the logarithms of the probabilities."] if from_probs else []
+    export = [*takes, *(_command("export", "cal.json", model) for model in ("cal.onnx", "cal.pt2"))]
+    return Snippets(commands, export, from_probs)
+
+
+def _command(*words: object, options: ReadOptions | None = None) -> str:
+    read = [] if options is None else cli_options.as_words(options)
+    return on_one_line(" ".join([shlex.join(["temperance", *map(str, words)]), *read]))
 
 
 def sources_of(files: dict[str, RowFile]) -> list[Source]:
@@ -181,9 +199,7 @@ def show_comparison(
     columns: Sequence[dict[str, Any]] = (),
 ) -> None:  # fmt: skip
     """Print the table and the verdict, and write the report; `about` describes its data."""
-    from temperance.cli.tables import comparison_table
-
-    output.show(*comparison_table(comparison))
+    output.show(*_comparison_table(comparison))
     if comparison.decision_changes:
         output.say("\n".join(comparison.decision_changes) + "\n")
     output.say(f"Recommended: {comparison.recommended}. {comparison.reason}\n")
@@ -207,3 +223,13 @@ def show_comparison(
         report=None if report is None else str(report),
         **comparison.to_dict(),
     )
+
+
+def _comparison_table(comparison: Comparison) -> tuple[str, Table]:
+    """Return a heading, and a table of methods and scores; the recommended one is highlighted."""
+    heading, *_ = str(comparison).splitlines()
+    table = new_table("method", *comparison.shown(comparison.recommended))
+    for name in comparison.results:
+        mark, style = (" *", "bold green") if name == comparison.recommended else ("", None)
+        table.add_row(f"{name}{mark}", *comparison.shown(name).values(), style=style)
+    return heading, table

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from temperance.cli.compare import show_comparison
-from temperance.cli.inputs import FILE, force_option, seed_option
+from temperance.cli.options import FILE, force_option, seed_option
 from temperance.cli.output import Output, output_options
 
 EXAMPLES = """\b

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from rich.table import Table
 
-from temperance.cli import inputs, matching
-from temperance.cli.output import Output, output_options
-from temperance.cli.tables import metrics_table, tests_table
+from temperance.cli import options as cli_options
+from temperance.cli.output import Output, new_table, output_options
+from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, reading_probs, say_columns
+from temperance.data.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from temperance.metrics import Evaluation
 
 EXAMPLES = """\b
 Examples:
@@ -19,14 +25,14 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES, short_help="Score outputs, calibrated or not, with intervals.")
-@click.argument("logits", type=inputs.FILE)
-@click.option("-c", "--calibrator", type=inputs.FILE, help="Calibrator file to apply first.")
-@inputs.bins_option
-@inputs.confidence_option
-@inputs.draws_option
-@inputs.seed_option
-@inputs.input_options("test")
-@inputs.from_probs_option
+@click.argument("logits", type=cli_options.FILE)
+@click.option("-c", "--calibrator", type=cli_options.FILE, help="Calibrator file to apply first.")
+@cli_options.bins_option
+@cli_options.confidence_option
+@cli_options.draws_option
+@cli_options.seed_option
+@cli_options.read_options(default_part="test")
+@cli_options.from_probs_option
 @output_options("evaluate")
 def evaluate(
     logits: Path,
@@ -35,22 +41,21 @@ def evaluate(
     confidence: float,
     draws: int,
     seed: int,
-    row_options: inputs.RowOptions,
+    options: ReadOptions,
     from_probs: bool,
     output: Output,
 ) -> None:
     """Score the outputs in LOGITS, calibrated or not, with intervals."""
     from temperance import metrics
     from temperance.calibrator_file.reading import load
+    from temperance.data import RowFile
     from temperance.streaming import probabilities_of_file
 
-    fitted = None if calibrator is None else load(calibrator)
-    if fitted is None:
-        rows = matching.reading_probs(row_options, from_probs).open(logits)
+    if calibrator is None:
+        fitted, rows = None, RowFile.open(logits, reading_probs(options, from_probs))
     else:
-        rows = matching.open_for_calibrator(
-            logits, row_options, fitted, output, from_probs=from_probs, need_labels=True
-        )
+        fitted = load(calibrator)
+        rows = open_for_calibrator(logits, options, fitted, output, Labels.REQUIRED, from_probs=from_probs)
     assert rows.labels is not None  # labels are required here
     with output.telling_warnings(), output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
@@ -60,11 +65,11 @@ def evaluate(
                 probs, rows.labels, bins=bins, confidence=confidence, draws=draws, random_state=seed,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share),
             )  # fmt: skip
-    matching.say_columns(output, rows)
-    output.show(*metrics_table(result))
-    output.show(*tests_table(result))
+    say_columns(output, rows)
+    output.show(*_metrics_table(result))
+    output.show(*_tests_table(result))
     output.result(
-        file={"path": str(logits), "key": rows.key, "rows": result.n_rows} | matching.columns_for_json(rows),
+        file=file_for_json(rows),
         calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},
         classes=result.n_classes,
         bins=bins,
@@ -74,3 +79,20 @@ def evaluate(
         metrics=result.to_dict(),
         tests=result.tests_to_dict(),
     )
+
+
+def _metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
+    """Return a heading, and a table of metrics with values and intervals."""
+    heading, *_ = str(evaluation).splitlines()
+    table = new_table("metric", "value", "low", "high")
+    for name, estimate in evaluation.items():
+        table.add_row(name, *(evaluation.shown(name, number) for number in vars(estimate).values()))
+    return heading, table
+
+
+def _tests_table(evaluation: Evaluation) -> tuple[str, Table]:
+    """Return the calibration slope in words, and a table of tests with statistics and p-values."""
+    table = new_table("test of calibration", "statistic", "p-value")
+    for row in evaluation.shown_tests():
+        table.add_row(*row)
+    return f"Cox: {evaluation.tests['cox'].words}", table

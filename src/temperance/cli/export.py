@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from temperance.cli.inputs import FILE, check_apart, force_option
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.options import FILE, check_output_is_not_input, force_option
+from temperance.cli.output import Output, output_options
+from temperance.errors import InputError, on_one_line
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
@@ -63,7 +64,7 @@ def export(
     about_classifier = {"output": name, "from_probs": from_probs, "floor": floor}
     _check_usage(out, append, about_classifier)
     fitted = load(calibrator)
-    check_apart(out, calibrator, append)
+    check_output_is_not_input(out, calibrator, append)
     gives = _write(fitted, out, append, about_classifier, force=force)
     takes = f"the inputs of {on_one_line(append)}" if append else _own_inputs(fitted)
     output.say(f"{fitted.key}: from {takes} to {gives} (batch, {fitted.n_classes_})")
@@ -87,8 +88,6 @@ def _own_inputs(fitted: Calibrator) -> str:
 
 
 def _check_usage(out: Path, append: Path | None, about_classifier: dict[str, Any]) -> None:
-    from temperance.inputs.validation import InputError
-
     kind = out.suffix.lower()
     if kind not in (".onnx", ".pt2"):
         raise InputError(f"the model to write must end in .onnx or .pt2; found {out}.")
@@ -105,7 +104,7 @@ def _write(
 ) -> str:
     """Write the model and return the name of its output."""
     if out.suffix.lower() == ".pt2":
-        from temperance.torch.program import save_program
+        from temperance.torch.module import save_program
 
         save_program(fitted, out, overwrite=force)
     elif append is None:

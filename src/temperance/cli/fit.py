@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-import warnings
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from temperance.cli import inputs, matching
-from temperance.cli.floor import source_of, with_own_floor
-from temperance.cli.output import Output, on_one_line, output_options
-from temperance.cli.spelling import in_words
+from temperance.cli.options import (
+    FILE,
+    check_output_is_not_input,
+    force_option,
+    methods_option,
+    read_options,
+)
+from temperance.cli.output import Output, output_options
+from temperance.cli.rows import file_for_json, refuse_calibrated, say_columns, source_of, with_own_floor
+from temperance.data.read_options import ReadOptions
+from temperance.errors import InputError, excerpt, on_one_line
 
 EXAMPLES = """\b
 Examples:
@@ -25,17 +32,17 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES, short_help="Fit a calibrator and save it.")
-@click.argument("val", type=inputs.FILE)
-@inputs.methods_option("--method", type=str, default="bayes", metavar="METHOD", help="Key of the method.")
-@click.option("-o", "--out", type=inputs.FILE, required=True, help="The calibrator file to write, JSON.")
+@click.argument("val", type=FILE)
+@methods_option("--method", type=str, default="bayes", metavar="METHOD", help="Key of the method.")
+@click.option("-o", "--out", type=FILE, required=True, help="The calibrator file to write, JSON.")
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeatable."
 )
 @click.option(
     "--metadata", "notes", multiple=True, metavar="KEY=VALUE", help="A note to keep in the file; repeatable."
 )
-@inputs.input_options("val")
-@inputs.force_option
+@read_options(default_part="val")
+@force_option
 @output_options("fit")
 def fit(
     val: Path,
@@ -43,7 +50,7 @@ def fit(
     out: Path,
     settings: tuple[str, ...],
     notes: tuple[str, ...],
-    row_options: inputs.RowOptions,
+    options: ReadOptions,
     force: bool,
     output: Output,
 ) -> None:
@@ -53,33 +60,35 @@ def fit(
     """
     from temperance.calibrators import make_calibrator
     from temperance.calibrators.recording import record_source
+    from temperance.data import RowFile
     from temperance.files import check_writable, sha256
 
-    calibrator = make_calibrator(method, **_options(method, settings))
+    known = make_calibrator(method).get_params()
+    names = f"one of these names for {method}: {', '.join(known) or 'none'}"
+    chosen = _read_pairs(settings, f"--set must be NAME=VALUE, with {names}", known)
+    chosen = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
+    calibrator = make_calibrator(method, **chosen)
     calibrator._check_options()  # before a large file is read
-    metadata = _metadata(notes)
-    inputs.check_apart(out, val, row_options.labels)
+    metadata = _read_pairs(notes, "--metadata must be KEY=VALUE") or None
+    check_output_is_not_input(out, val, options.labels)
     check_writable(out, overwrite=force)
-    rows = with_own_floor(row_options.open(val), output)
+    rows = with_own_floor(RowFile.open(val, options), output)
     assert rows.labels is not None  # labels are required here
-    matching.refuse_calibrated(rows)
+    refuse_calibrated(rows)
     logits = rows.logits()
-    with output.progress(f"Fitting {method}") as report, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with output.progress(f"Fitting {method}") as report, output.recording_warnings() as told:
         report("", 0.1)
         with rows.stored.naming_file():
             calibrator.fit(logits, rows.labels)
     calibrator.model_ = record_source(calibrator.model_, source_of(rows), rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
-    told = in_words(caught)
-    matching.say_columns(output, rows)
+    say_columns(output, rows)
     output.say(f"{calibrator.summary()}\n")
     for warning in told:
         output.warn(warning)
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
-        file={"path": str(val), "key": rows.key, "rows": rows.shape[0], "sha256": sha256(val)}
-        | matching.columns_for_json(rows),
+        file=file_for_json(rows, sha256=sha256(val)),
         method=method,
         out=str(out),
         parameters={name: value.tolist() for name, value in calibrator.parameters().items()},
@@ -88,42 +97,15 @@ def fit(
     )
 
 
-def _options(method: str, settings: tuple[str, ...]) -> dict[str, Any]:
-    """Read NAME=VALUE: values as JSON, else as text."""
-    from temperance.calibrators import make_calibrator
-    from temperance.errors import InputError, excerpt
-
-    known = make_calibrator(method).get_params()
-    options: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or name not in known:
-            names = ", ".join(known) or "none"
-            raise InputError(
-                f"--set must be NAME=VALUE, with one of these names for {method}: {names}; "
-                f"found {excerpt(setting)}."
-            )
-        options[name] = _value(value)
-        if isinstance(options[name], list):
-            options[name] = tuple(options[name])
-    return options
-
-
-def _metadata(notes: tuple[str, ...]) -> dict[str, Any] | None:
-    """Read KEY=VALUE: values as JSON, else as text."""
-    from temperance.errors import InputError, excerpt
-
-    metadata = {}
-    for note in notes:
-        key, equals, value = note.partition("=")
-        if not equals or not key:
-            raise InputError(f"--metadata must be KEY=VALUE; found {excerpt(note)}.")
-        metadata[key] = _value(value)
-    return metadata or None
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+def _read_pairs(words: Sequence[str], wanted: str, known: Collection[str] | None = None) -> dict[str, Any]:
+    """Read NAME=VALUE: values as JSON, else as text. `wanted` says what must hold."""
+    pairs: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name or (known is not None and name not in known):
+            raise InputError(f"{wanted}; found {excerpt(word)}.")
+        try:
+            pairs[name] = json.loads(text)
+        except (ValueError, RecursionError):
+            pairs[name] = text
+    return pairs

@@ -13,12 +13,14 @@ from functools import wraps
 from typing import Any
 
 import click
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import temperance
-from temperance.cli.spelling import in_words
+from temperance.cli.options import as_option
+from temperance.errors import InputWarning
 from temperance.errors import on_one_line as on_one_line
 from temperance.progress import Report
 
@@ -59,12 +61,27 @@ class Output:
         click.echo(f"temperance: warning: {words}", err=True)
 
     @contextmanager
-    def telling_warnings(self) -> Iterator[None]:
-        """Print the warnings of the library, once each, when the context ends."""
+    def recording_warnings(self) -> Iterator[list[str]]:
+        """Yield a list that has the warnings of the library when the context ends, once each.
+
+        They name options instead of arguments.
+        """
+        told: list[str] = []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            yield told
+        messages = [warning.message for warning in caught]
+        told += dict.fromkeys(
+            message.worded(as_option) if isinstance(message, InputWarning) else str(message)
+            for message in messages
+        )
+
+    @contextmanager
+    def telling_warnings(self) -> Iterator[None]:
+        """Print the warnings of the library when the context ends."""
+        with self.recording_warnings() as told:
             yield
-        for sentence in in_words(caught):
+        for sentence in told:
             self.warn(sentence)
 
     def show(self, heading: str, table: Table) -> None:
@@ -101,6 +118,15 @@ class Output:
             yield lambda what, share: progress.update(
                 task, description=f"{title}: {what}" if what else title, completed=share
             )
+
+
+def new_table(first: str, *numbers: str) -> Table:
+    """Return an empty table of at most 80 columns: a column of names, and columns of numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
 
 
 def _finite(value: Any) -> Any:

@@ -15,21 +15,20 @@ from types import FrameType
 from typing import NoReturn
 
 import click
-from click.shell_completion import shell_complete
+from click.shell_completion import get_completion_class, shell_complete
 
 import temperance
 from temperance.cli.adapt import adapt
 from temperance.cli.apply import apply
 from temperance.cli.check import check
 from temperance.cli.compare import compare
-from temperance.cli.completion import COMPLETE, completion
 from temperance.cli.demo import demo
 from temperance.cli.evaluate import evaluate
 from temperance.cli.export import export
 from temperance.cli.fit import fit
-from temperance.cli.output import on_one_line
-from temperance.cli.spelling import as_option
+from temperance.cli.options import as_option
 from temperance.cli.study import study
+from temperance.errors import InputError, OutputExistsError, on_one_line
 
 EXAMPLES = """\b
 Examples:
@@ -48,9 +47,28 @@ Files: .npz with logits (or probs) and labels; also .npy, .csv, .tsv,
 Exit codes: 0 done, 2 bad usage or input, 1 failed; check also 3, act.
 """
 
+COMPLETE = "_TEMPERANCE_COMPLETE"  # the variable in which the shell asks
+
+COMPLETION_EXAMPLES = """\b
+Examples:
+  temperance completion bash >> ~/.bashrc
+  temperance completion zsh >> ~/.zshrc
+  temperance completion fish > ~/.config/fish/completions/temperance.fish
+"""
+
 # Errors of the operating system about a path that the user chose.
 USAGE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 USAGE_ERROR_NUMBERS = (errno.ENAMETOOLONG, errno.EROFS)
+
+
+@click.command(epilog=COMPLETION_EXAMPLES, short_help="Print the script for shell completion.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that completes commands, options and methods in a shell."""
+    kind = get_completion_class(shell)
+    assert kind is not None  # every choice is a shell that click supports
+    click.echo(kind(context.find_root().command, {}, "temperance", COMPLETE).source())
 
 
 class _InOrder(click.Group):
@@ -125,8 +143,6 @@ def _usage(error: click.ClickException) -> str:
 
 def _explain(error: Exception) -> tuple[str, int]:
     """Return the message of an error. Input errors are sentences already; bugs show their type."""
-    from temperance.errors import InputError, OutputExistsError
-
     if isinstance(error, (InputError, OutputExistsError)):
         return error.worded(as_option), 2
     if isinstance(error, ImportError):

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from temperance.cli.inputs import FILE, force_option, method_names_option
-from temperance.cli.output import Output, on_one_line, quiet_option
+from temperance.cli.options import FILE, force_option, method_names_option
+from temperance.cli.output import Output, quiet_option
+from temperance.errors import InputError, on_one_line
 
 EXAMPLES = """\b
 Examples:
@@ -51,7 +52,6 @@ NAMES = (
 @quiet_option("study figure")
 def figure(folder: Path, name: str, out: Path | None, force: bool, output: Output, **choices: Any) -> None:
     """Draw figure NAME of the study in DIR."""
-    from temperance.inputs.validation import InputError
     from temperance.study import Results
     from temperance.study.figures import ON_A_TASK, OPTIONS, figure_task, save_figure
 

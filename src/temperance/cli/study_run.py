@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.table import Table
 
-from temperance.cli.inputs import FILE, length_option, method_names_option, seed_option, split_names
-from temperance.cli.output import Output, on_one_line, output_options
+from temperance.cli.options import FILE, method_names_option, read_options, seed_option, split_names
+from temperance.cli.output import Output, new_table, output_options
+from temperance.data.read_options import ReadOptions
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from temperance.study import Results
 
 EXAMPLES = """\b
@@ -52,7 +56,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
     callback=split_names,
     help="Additional metrics: functions of (probs, labels) as package.module:name, separated by commas.",
 )
-@length_option
+@read_options("length_normalised")
 @click.option("--sizes", callback=_numbers, default="200,500,1000,5000", help="Numbers of rows to fit to.")
 @click.option("--draws", type=click.IntRange(min=1), default=50, help="Subsamples of each size.")
 @seed_option
@@ -64,7 +68,7 @@ def run(
     out: Path,
     methods: list[str] | None,
     metrics: list[str] | None,
-    length_normalised: bool,
+    options: ReadOptions,
     sizes: list[int],
     draws: int,
     seed: int,
@@ -80,7 +84,7 @@ def run(
     from temperance.study import find_tasks, run_study
 
     with output.telling_warnings():
-        files = find_tasks(tasks, length_normalised=length_normalised)
+        files = find_tasks(tasks, length_normalised=options.length_normalised)
     began = time.monotonic()
     with _countdown(output) as progress:
         results = run_study(
@@ -122,15 +126,14 @@ def _duration(seconds: float) -> str:
 
 
 def _finish(output: Output, results: Results) -> None:
-    from temperance.cli.tables import times_table
-
     times = results.times()
-    output.show(*times_table(results, times))
-    if failures := results.failures():
+    output.show(*_times_table(results, times))
+    failures = results.failures()[["task", "n", "draw", "method", "message"]].to_dict("records")
+    if failures:
         first = failures[0]
         output.warn(
-            f"{len(failures)} fits failed. The first: {first.fit.method} on {first.fit.task} with "
-            f"{first.fit.n} rows: {first.message}"
+            f"{len(failures)} fits failed. The first: {first['method']} on {first['task']} with "
+            f"{first['n']} rows: {first['message']}"
         )
     output.say(
         f"Next: temperance study table {on_one_line(results.folder)} --metric nll --n {results.sizes[0]}"
@@ -140,6 +143,24 @@ def _finish(output: Output, results: Results) -> None:
         tasks=[task.name for task in results.tasks],
         sizes=results.sizes,
         seed=results.seed,
-        methods=[asdict(time) for time in times],
-        failures=[{**score.fit._asdict(), "message": score.message} for score in failures],
+        methods=times.reset_index(names="method").to_dict("records"),
+        failures=failures,
     )
+
+
+def _times_table(results: Results, times: DataFrame) -> tuple[str, Table]:
+    """Return a heading, and a table of methods: fits, failures and times."""
+    tasks = f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}"
+    heading = f"{tasks}, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
+    table = new_table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min")
+    for spent in times.itertuples():
+        table.add_row(
+            spent.Index,
+            str(spent.fits),
+            str(spent.failed),
+            str(spent.unconverged),
+            f"{1000 * spent.fit_seconds / spent.fits:.1f}",
+            f"{1000 * spent.apply_seconds / spent.fits:.1f}",
+            f"{(spent.fit_seconds + spent.apply_seconds) / 60:.1f}",
+        )
+    return heading, table

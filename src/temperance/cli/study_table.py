@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from temperance.cli.inputs import FILE, method_names_option
+from temperance.cli.options import FILE, method_names_option
+from temperance.errors import InputError
 
 if TYPE_CHECKING:
     from temperance.study import Results
@@ -98,8 +99,6 @@ def table(
 
 
 def _check_options(kind: str, given: dict[str, Any]) -> None:
-    from temperance.inputs.validation import InputError
-
     for name in given:
         if kind not in _ONLY_FOR[name]:
             raise InputError(

@@ -36,7 +36,7 @@ from temperance.comparison.rows import (
 from temperance.comparison.verdict import Outcome, Verdict
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
-from temperance.inputs.frames import check_column_names, column_names
+from temperance.inputs.containers import check_column_names, column_names
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.evaluation import MetricFunction, Metrics, Scorer, add_metrics, named_metrics

@@ -41,7 +41,7 @@ from temperance.core.fisher import lbfgs
 from temperance.core.fit_data import FitData
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
-from temperance.core.objective import Derive, Objective, Prior, RowObjective
+from temperance.core.objective import Objective, ObjectivePoint, Prior, RowObjective
 from temperance.core.solution import Solution, Solver
 
 # Up to so many classes, a bias may depend on all probabilities: the parameters grow with its square.
@@ -78,30 +78,30 @@ class ClassBiasLikelihood(RowObjective):
         self.interacting = interacting
         self._dtype = np.dtype(np.float64) if interacting else rows.dtype
         self._width = 1 + rows.n_classes if interacting else 1
+        self._block_numbers = rows.n_classes * self._dtype.itemsize  # in bytes, so that it stays in the cache
         self.n_parameters = 1 + rows.n_classes * self._width
 
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, weights, self.prior, interacting=self.interacting)
 
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return the value, and the function that gives the derivatives, both without the prior."""
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
+        """Return the value and the derivatives, without the prior."""
         offsets = Offsets.of(theta, self.rows.n_classes)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector, Matrix]:
             block, share = self._block(z, i, j, offsets), self.share[i:j]
-            of_temperature = share @ (self._label_l(i, j) - _dots(block.p, block.log_probs))
+            of_label = self.rows.label_gap[i:j] + self.rows.peak[i:j]
+            of_temperature = share @ (of_label - _dots(block.p, block.log_probs))
             self._subtract_label(block.p, i, j)
             of_offsets = (block.x * share[:, None].astype(self._dtype)).T @ block.p
             value = np.array([share @ block.loss])
             return value, np.array([offsets.beta * of_temperature]), of_offsets.astype(np.float64)
 
-        value, own, of_offsets = self.rows.sum(work, self._numbers_per_row)
+        value, own, of_offsets = self.rows.sum(work, self._block_numbers)
         gradient = np.concatenate([own, of_offsets.ravel()])
-        return float(value[0]), lambda with_fisher: (gradient, self._fisher(offsets) if with_fisher else None)
-
-    @property
-    def _numbers_per_row(self) -> int:
-        return self.rows.n_classes * self._dtype.itemsize  # in bytes, so that a block stays in the cache
+        return ObjectivePoint(
+            float(value[0]), lambda with_fisher: (gradient, self._fisher(offsets) if with_fisher else None)
+        )
 
     def diagonal(self, theta: Vector) -> Vector:
         """Return the diagonal of the Fisher matrix, plus that of the prior, without forming the matrix."""
@@ -114,7 +114,7 @@ class ClassBiasLikelihood(RowObjective):
             of_offsets = (block.x**2 * share[:, None].astype(self._dtype)).T @ block.p
             return np.array([offsets.beta**2 * of_temperature]), of_offsets.astype(np.float64)
 
-        own, of_offsets = self.rows.sum(work, self._numbers_per_row)
+        own, of_offsets = self.rows.sum(work, self._block_numbers)
         diagonal = np.concatenate([own, of_offsets.ravel()])
         return diagonal if self.prior is None else diagonal + self.prior.diagonal
 
@@ -148,9 +148,6 @@ class ClassBiasLikelihood(RowObjective):
     def _labels(self, i: int, j: int) -> NDArray[np.intp]:
         assert self.rows.labels is not None
         return self.rows.labels[i:j]
-
-    def _label_l(self, i: int, j: int) -> Vector:
-        return self.rows.label_gap[i:j] + self.rows.peak[i:j]
 
     def _subtract_label(self, p: Floats, i: int, j: int) -> None:
         p[np.arange(j - i), self._labels(i, j)] -= 1
@@ -277,7 +274,10 @@ def fit_class_bias(data: FitData, *, auto: bool, widths: Widths | None = None) -
     interacting = K <= MAX_INTERACTING
     build = partial(ClassBiasLikelihood, interacting=interacting)
     posterior = _posterior(data, build, widths, interacting=interacting)
-    weight = _best_weight(data, build, posterior) if auto else 1.0
+    weight = 1.0
+    if auto:
+        (gains,) = data.total(partial(_gains, build, posterior.mode, posterior.covariance))
+        weight = float(WEIGHTS[np.argmax(gains + PENALTY * np.log1p(-WEIGHTS))])
     offsets = Offsets.of(posterior.mode, K)
     taus, effective = (
         np.array(list(by_block.values())[1:]) for by_block in (posterior.taus, posterior.effective)
@@ -332,11 +332,6 @@ def _fit_by_diagonal(
 def _diagonal(build: Build, theta: Vector, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
     objective = build(rows, weights)
     return (objective.diagonal(theta) * objective.total_weight,)
-
-
-def _best_weight(data: FitData, build: Build, fitted: Posterior) -> float:
-    (gains,) = data.total(partial(_gains, build, fitted.mode, fitted.covariance))
-    return float(WEIGHTS[np.argmax(gains + PENALTY * np.log1p(-WEIGHTS))])
 
 
 def _gains(

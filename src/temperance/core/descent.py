@@ -26,7 +26,7 @@ from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
 from temperance.core.solution import Solution, Solver, Status
 
-LEARNING_RATE, LOWEST_RATE = 1e-4, 1e-7
+LEARNING_RATE, MIN_RATE = 1e-4, 1e-7
 MOMENTUM = 0.9
 BATCH = 1000
 PATIENCE, COOLDOWN, IMPROVEMENT = 100, 50, 1e-4
@@ -40,7 +40,7 @@ def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0
     momentum = np.zeros_like(theta)
     plateau = _Plateau(LEARNING_RATE)
     epochs = 0
-    while plateau.rate > LOWEST_RATE * (1 + 1e-6):
+    while plateau.rate > MIN_RATE * (1 + 1e-6):
         total = 0.0
         for batch in _batches(objective, rng):
             here = batch(theta)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.objective import Derivatives, Derive, LogLikelihood, PartialSums
+from temperance.core.objective import Derivatives, LogLikelihood, ObjectivePoint, PartialSums
 
 BINS = 10  # as in the authors' code
 
@@ -39,7 +39,7 @@ def assign_bins(confidence: Floats, edges: Floats) -> Indices:
 class EceLoss(LogLikelihood):
     """The ECE loss of the same rows, predictor, link, weights and prior."""
 
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
         """Return the value and the derivatives; the Fisher matrix is replaced by 0."""
         group, gap, slope = self._by_bin(theta)
 
@@ -47,7 +47,7 @@ class EceLoss(LogLikelihood):
             gradient, _ = self.predictor.pull_back(theta, np.sign(gap)[group] * slope, None)
             return gradient, np.zeros((len(theta), len(theta))) if with_fisher else None
 
-        return float(np.abs(gap).sum()), derive
+        return ObjectivePoint(float(np.abs(gap).sum()), derive)
 
     def _by_bin(self, theta: Vector) -> tuple[Indices, Vector, Vector]:
         """Return each row's bin, each bin's gap, and the derivative of that gap by each row's a."""

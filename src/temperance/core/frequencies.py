@@ -13,7 +13,8 @@ The constraint sum pi = 1 fixes the constant in theta. Their EM iteration, pi <-
 always lowers the value, but is slow where classes overlap; Newton's step is fast near the optimum. Order of
 steps: (1) one pass gives value, gradient and Hessian; (2) take Newton's step, with the covariance of the
 scores for a Hessian that is not positive definite; (3) stop if the predicted decrease was below tolerance;
-(4) if it did not lower the value, go back and take EM's step.
+(4) if it did not lower the value, go back and take EM's step. The solver of `fisher` would search along a
+line instead; here a pass over the rows is the whole cost, and EM's step needs no second one to go down.
 
 The evidence (Laplace's approximation) chooses alpha: few rows that agree with the frequencies of the fit
 leave them nearly unchanged.
@@ -42,10 +43,10 @@ PSEUDO_ROWS = (1000.0, 100.0, 10.0, 1.0)
 """Bounds on the worth of the prior: at least one row, at most what thousands of rows still outweigh."""
 TOLERANCE = 1e-12  # of the predicted decrease: 1e-6 standard errors with a million rows
 NOISE = 1e-13  # relative error of a value
-MOST_PASSES = 200
-LONGEST_STEP = 2.0  # of a log frequency: beyond it, the quadratic approximation does not hold
-LEAST_COUNT = 5.0  # labels, with pseudo-rows: the relative error of a frequency is then below one half
-MOST_SMOOTHING = 1e6  # pseudo-rows of each class: equal counts are equal frequencies
+MAX_PASSES = 200
+MAX_STEP = 2.0  # of a log frequency: beyond it, the quadratic approximation does not hold
+MIN_COUNT = 5.0  # labels, with pseudo-rows: the relative error of a frequency is then below one half
+MAX_SMOOTHING = 1e6  # pseudo-rows of each class: equal counts are equal frequencies
 SUBSAMPLE_ROWS = 4096
 ROWS_PER_CLASS = 4
 BLOCK_SIZE = 1 << 20  # numbers in one matrix product
@@ -145,9 +146,9 @@ def label_frequencies(counts: Vector) -> LabelFrequencies:
         whole = gammaln(n_classes * added) - gammaln(n_classes * added + n_rows)
         return -float(whole + (gammaln(added + counts) - gammaln(added)).sum())
 
-    limits = np.log([1 / n_classes, MOST_SMOOTHING])
+    limits = np.log([1 / n_classes, MAX_SMOOTHING])
     smoothed = counts + np.exp(minimize_scalar(loss, bounds=limits, method="bounded").x)
-    return LabelFrequencies(smoothed / smoothed.sum(), smoothed >= LEAST_COUNT)
+    return LabelFrequencies(smoothed / smoothed.sum(), smoothed >= MIN_COUNT)
 
 
 def estimate_frequencies(rows: UnlabelledRows, fitted: LabelFrequencies) -> FrequencyEstimate:
@@ -313,13 +314,13 @@ class _Optimum:
 
 def _maximise(rows: UnlabelledRows, problem: _Problem, theta: Vector) -> _Optimum:
     here, passes = problem.at(rows, theta), 1
-    while passes < MOST_PASSES:
+    while passes < MAX_PASSES:
         step = here.newton_step()
         predicted_fall = -float(here.gradient @ step) / 2
         if predicted_fall <= TOLERANCE * rows.n_rows:
             theta = problem.normalised(here.theta + step)
             return _Optimum(_Point(problem, theta, here.sums), passes, converged=True)
-        step *= min(1.0, LONGEST_STEP / np.abs(step).max())
+        step *= min(1.0, MAX_STEP / np.abs(step).max())
         there, passes = problem.at(rows, here.theta + step), passes + 1
         if not there.value <= here.value + NOISE * rows.n_rows:
             there, passes = problem.at(rows, here.em_step()), passes + 1

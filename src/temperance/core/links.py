@@ -23,7 +23,7 @@ from temperance.core.ops import Array, Ops
 TEMPERATURE_MIN = 1e-6
 TEMPERATURE_MAX = 1e6
 
-_LARGEST_LOG = 50.0  # keeps exp from overflowing; far beyond the limits above
+_MAX_LOG = 50.0  # keeps exp from overflowing; far beyond the limits above
 
 
 class Beta(NamedTuple):
@@ -87,7 +87,7 @@ class Log(Link):
 
     def unlimited(self, a: Array, ops: Ops) -> Array:
         """Return T without the limits."""
-        return ops.exp(ops.clip(a, -_LARGEST_LOG, _LARGEST_LOG))
+        return ops.exp(ops.clip(a, -_MAX_LOG, _MAX_LOG))
 
     def slope(self, a: Vector, beta: Vector) -> Vector:
         """Return d beta / d a."""

@@ -38,7 +38,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.kernels import KNOTS, MapTable
 from temperance.core.links import Link
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.objective import Derive, LogLikelihood, Prior, RowObjective
+from temperance.core.objective import LogLikelihood, ObjectivePoint, Prior, RowObjective
 from temperance.core.predictors import ByClass
 
 # Chosen by leaving data sets out, see docs/bayesian.md: less calibration error at no cost in likelihood.
@@ -126,8 +126,8 @@ class MapLikelihood(RowObjective):
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, self.reference, weights, self.prior)
 
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return the value, and the function that gives the derivatives, both without the prior."""
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
+        """Return the value and the derivatives, without the prior."""
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
             m, share = _labelled_moments(self.rows, self.reference, at, sums), self.share[at]
@@ -138,7 +138,7 @@ class MapLikelihood(RowObjective):
         value, gradient, hessian = self.rows.sum_segments(
             1 / self.reference, MapTable.of(KNOTS, theta), ones, use
         )
-        return float(value[0]), lambda with_fisher: (gradient, hessian if with_fisher else None)
+        return ObjectivePoint(float(value[0]), lambda with_fisher: (gradient, hessian))
 
 
 class RowMapLikelihood(LogLikelihood):
@@ -167,8 +167,8 @@ class RowMapLikelihood(LogLikelihood):
         predictor = self.predictor.take(index, rows)
         return type(self)(rows, self.reference, predictor, self.link, self.basis, weights, self.prior)
 
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return the value, and the function that gives the derivatives, both without the prior."""
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
+        """Return the value and the derivatives, without the prior."""
         own, increments = np.split(theta, [self.predictor.n_parameters])
         beta = self.link.beta(self.predictor.predict(own))
         w, basis = slopes_of(self.basis, increments)
@@ -199,7 +199,7 @@ class RowMapLikelihood(LogLikelihood):
             mixed = self.predictor.gather(crossed)
             return gradient, np.block([[fisher, mixed], [mixed.T, map_fisher]])
 
-        return float(value[0]), derive
+        return ObjectivePoint(float(value[0]), derive)
 
 
 def _with_top_label(

@@ -25,7 +25,7 @@ import numpy as np
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.features import ALMOST_ZERO
 from temperance.core.logit_rows import Index, LogitRows, Moments
-from temperance.core.objective import Derive, RowObjective
+from temperance.core.objective import ObjectivePoint, RowObjective
 
 
 def mixture_weights(theta: Vector) -> Vector:
@@ -45,15 +45,17 @@ class MixtureLoss(RowObjective):
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, weights)
 
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return the value at (log T, u, q), and the function that gives the derivatives."""
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
+        """Return the value and the derivatives at (log T, u, q)."""
         _, u, q = theta
         w = mixture_weights(theta)
         beta = float(np.exp(-theta[0]))
         value, gradient, curvature = self._evaluate(beta, w, self.rows.moments(beta, variance=False))
         # d beta / d log T = -beta, and the derivatives of the weights
         jacobian = np.array([[-beta * w[0], 0, 0, 0], [0, -1, 1 - q, q], [0, 0, -u, u]])
-        return value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T)
+        return ObjectivePoint(
+            value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T)
+        )
 
     def _log_at_label(self, tempered: Moments, beta: float) -> Matrix:
         """Return log q_y of the three components, (3, N)."""

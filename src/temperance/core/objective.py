@@ -131,8 +131,8 @@ class Objective(ABC):
         """Return the objective of every `step`-th row, with the same prior."""
 
     @abstractmethod
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return the value, and the function that gives the derivatives, both without the prior."""
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
+        """Return the value and the derivatives, without the prior."""
 
     @property
     def order(self) -> int:
@@ -151,18 +151,20 @@ class Objective(ABC):
         last = self._last_point
         if not last or not np.array_equal(last[0], theta):
             last[:] = theta.copy(), self.evaluate(theta)
-        value, derive = last[1]
+        here: ObjectivePoint = last[1]
         prior = self.prior
         if prior is None:
-            return ObjectivePoint(value, derive)
+            return here
         off = theta - prior.mean
         pull = prior.pull(off)
 
-        def derive_both(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            gradient, fisher = derive(with_fisher)
-            return gradient + pull, None if fisher is None else prior.add_to(fisher)
+        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
+            if not with_fisher:
+                return here.gradient + pull, None
+            gradient, fisher = here.derivatives
+            return gradient + pull, prior.add_to(fisher)
 
-        return ObjectivePoint(value + float(off @ pull) / 2, derive_both)
+        return ObjectivePoint(here.value + float(off @ pull) / 2, derive)
 
     @cached_property
     def _last_point(self) -> list[Any]:
@@ -203,7 +205,7 @@ class RowObjective(Objective):
 
     def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
         """Return the contribution of these rows to the objective of more rows, without the prior."""
-        here = ObjectivePoint(*self.evaluate(theta))
+        here = self.evaluate(theta)
         derivatives = here.derivatives if with_fisher else (here.gradient,)
         return PartialSums((np.array(here.value), *derivatives))
 
@@ -240,8 +242,8 @@ class LogLikelihood(RowObjective):
         """Return quantiles of T over the rows."""
         return quantiles(self.temperatures(theta), self.weights, shares).values
 
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return the value, and the function that gives the derivatives, both without the prior."""
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
+        """Return the value and the derivatives, without the prior."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value)
         gap, share = self.rows.label_gap, self.share
@@ -252,4 +254,4 @@ class LogLikelihood(RowObjective):
             curvature = moments.v * beta.first**2 * share if with_fisher else None
             return self.predictor.pull_back(theta, da, curvature)
 
-        return value, derive
+        return ObjectivePoint(value, derive)

@@ -10,8 +10,8 @@ from dask.base import compute
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
+from temperance.errors import InputError
 from temperance.inputs.containers import as_numpy, framework_of
-from temperance.inputs.validation import InputError
 
 
 def as_array(collection: Any) -> da.Array:

@@ -22,12 +22,20 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
 from temperance.core.fisher import MAX_FISHER
 from temperance.core.fit_data import Build, Measure, Sample, Survey, Transform, Values
-from temperance.core.objective import THINNING, Derivatives, Derive, Objective, PartialSums, Prior
+from temperance.core.objective import (
+    THINNING,
+    Derivatives,
+    Objective,
+    ObjectivePoint,
+    PartialSums,
+    Prior,
+)
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
 from temperance.dask.blocks import align_rows, as_array, lengths_of, row_blocks
+from temperance.errors import InputError
 from temperance.inputs.labels import Names
-from temperance.inputs.validation import InputError, check_logits_shape, check_sample_weight
+from temperance.inputs.validation import check_logits_shape, check_sample_weight
 
 FAN_IN = 8  # partial results added by one task
 THIN_BYTES = 1 << 27  # of a subsample that is kept on the workers
@@ -226,7 +234,7 @@ class DaskObjective(Objective):
         """Return quantiles of T over the rows."""
         return self.sample.quantiles(partial(work.temperatures, self.build, theta), shares).values
 
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
         """Return value and derivatives in one pass: reading the rows takes most of the time."""
         value, gradient, fisher = self._derivatives(theta, len(theta) <= MAX_FISHER)
 
@@ -235,7 +243,7 @@ class DaskObjective(Objective):
                 return self._derivatives(theta, True)[1:]
             return gradient, fisher
 
-        return value, derive
+        return ObjectivePoint(value, derive)
 
     def _derivatives(self, theta: Vector, with_fisher: bool) -> Derivatives:
         terms = self.sample.terms(self.build, theta, with_fisher)

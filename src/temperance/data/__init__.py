@@ -5,13 +5,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from temperance.data.simulate import SimulatedTask, simulate
-
 if TYPE_CHECKING:
     from temperance.data.builtin import Task, demo_task
     from temperance.data.rows_file import RowFile, open_rows, parts
-    from temperance.data.writing import open_writer
+    from temperance.data.simulation import SimulatedTask, simulate
+    from temperance.data.writer import open_writer
 
+# Imported on first use: the simulator needs no files, and the help of a command needs no NumPy.
+_PLACES = {
+    "RowFile": "rows_file",
+    "SimulatedTask": "simulation",
+    "Task": "builtin",
+    "demo_task": "builtin",
+    "open_rows": "rows_file",
+    "open_writer": "writer",
+    "parts": "rows_file",
+    "simulate": "simulation",
+}
 __all__ = [
     "RowFile",
     "SimulatedTask",
@@ -23,15 +33,11 @@ __all__ = [
     "simulate",
 ]
 
-# The simulator needs no files, so the readers are imported on first use. A name that is not listed here is in
-# rows_file.
-_PLACES = {"Task": "builtin", "demo_task": "builtin", "open_writer": "writing"}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _PLACES:
         raise AttributeError(f"module 'temperance.data' has no attribute {name!r}")
-    return getattr(import_module(f"temperance.data.{_PLACES.get(name, 'rows_file')}"), name)
+    return getattr(import_module(f"temperance.data.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,11 +16,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.errors import InputError, Remedy
+from temperance.errors import InputError, Remedy, reason_of
 from temperance.files import filled_array
 from temperance.inputs.validation import check_number
 
 FILL_BYTES = 1 << 24  # read at a time if the whole array is needed
+TEXT_ROWS = 1 << 16  # of a column of text, at a time
+TEXT = np.dtype("U")
+"""The type of an array of text whose width is not known before it is read."""
 
 
 def file_error(path: Path, sentence: str, key: str = "", remedy: Remedy | None = None) -> InputError:
@@ -29,16 +32,23 @@ def file_error(path: Path, sentence: str, key: str = "", remedy: Remedy | None =
 
 
 @contextmanager
-def damage_explained(
-    path: Path, explain: Callable[[Exception], str], key: str = "", *, of: Any = Exception
+def library_errors(
+    path: Path,
+    sentence: str,
+    key: str = "",
+    *,
+    of: type[Exception] | tuple[type[Exception], ...] = Exception,
 ) -> Iterator[None]:
-    """Turn errors of a reader into one about the file: damage can make it fail anywhere, with any error."""
+    """Turn errors of a library into one about the file, whose sentence has {} for the library's reason.
+
+    A damaged file can make a library fail anywhere, with any error.
+    """
     try:
         yield
     except InputError:
         raise
     except of as error:
-        raise file_error(path, explain(error), key) from error
+        raise file_error(path, sentence.format(reason_of(error)), key) from error
 
 
 def _place(path: Path, key: str) -> str:
@@ -110,6 +120,8 @@ class LazyArray(ABC):
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]: ...
 
     def _array(self) -> NDArray[Any]:
+        if self.dtype == TEXT:  # its width is known only at the end
+            return np.concatenate([np.empty(0, "U1"), *self._blocks(TEXT_ROWS)])
         row_bytes = max(1, self.dtype.itemsize * math.prod(self.shape[1:]))
         return filled_array(self.shape, self.dtype, self._blocks(max(1, FILL_BYTES // row_bytes)))
 
@@ -133,7 +145,7 @@ class UnreadableArray(LazyArray):
         raise self._error
 
 
-class Held(LazyArray):
+class ArrayInMemory(LazyArray):
     """An array that is already in memory, for formats that are read as a whole."""
 
     def __init__(self, path: Path, key: str, array: NDArray[Any]) -> None:
@@ -147,7 +159,7 @@ class Held(LazyArray):
         return (self._held[start : start + rows] for start in range(0, len(self._held), rows))
 
 
-class Mapped(LazyArray):
+class MappedArray(LazyArray):
     """An array whose bytes are the same in the file as in memory, from `offset` on."""
 
     def __init__(

@@ -1,10 +1,13 @@
 """A file of logits or probabilities, with its labels: what the commands read.
 
-keys.py defines its keys.
+A file has the keys `logits` or `probs`, and `labels`. A task file has two sets of rows: `logits_val` or
+`probs_val`, `labels_val`, and the same with `_test`. An array with another name, or without one, is used if
+the caller says what it is.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,24 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats import ARRAYS, KINDS, check_file, format_of, open_members
-from temperance.data.formats.columns import ColumnChoice, check_number_of_classes, listed
-from temperance.data.keys import (
-    PARTS,
-    choose_labels,
-    choose_part,
-    choose_scores,
-    class_names,
-    mark,
-    parts_of,
-)
+from temperance.data.formats import ARRAYS, check_file, format_of, open_members
+from temperance.data.formats.columns import check_number_of_classes
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
-from temperance.errors import InputError, Remedy, rows_from
+from temperance.data.read_options import KINDS, PARTS, ReadOptions
+from temperance.errors import InputError, Remedy, listed, rows_from
 from temperance.files import filled_array
-from temperance.inputs.containers import logits_from_probs
 from temperance.inputs.labels import check_labels
-from temperance.inputs.probabilities import LOWEST_FLOOR, LowEnd
+from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs
 from temperance.inputs.validation import check_choice
+
+CLASS_KEYS = ("classes", "class_names")
+MARK_KEY = "calibrated_by"
+_BESIDE_SCORES = ("labels", "ids", MARK_KEY, *CLASS_KEYS)
 
 
 @dataclass(frozen=True)
@@ -49,13 +47,13 @@ class RowFile:
     kind : {"logits", "probs"}
         What the numbers are.
     labels : array of shape (N,), or None
-        Column of the right class of each row.
+        Column of the right class of each row; None if the labels were not read.
     stored : LazyArray
         The array, which is read block by block.
     class_names : tuple of str, or None
         Names of the classes, in the order of the columns; None if they are numbered.
-    label_column : str, or None
-        The column of a table that holds the labels.
+    stored_labels : LazyArray, or None
+        The labels as they are stored, whether they were read or not; None if there are none.
     stored_ids : LazyArray, or None
         The row names.
     calibrated_by : str, or None
@@ -84,7 +82,7 @@ class RowFile:
     stored: LazyArray = field(repr=False)
     class_names: tuple[str, ...] | None = None
     """The names of the classes, in the order of the columns; None if they are numbered."""
-    label_column: str | None = None
+    stored_labels: LazyArray | None = field(default=None, repr=False)
     stored_ids: LazyArray | None = field(default=None, repr=False)
     calibrated_by: str | None = None
     """The calibrator that made these probabilities, if the file says so."""
@@ -92,6 +90,50 @@ class RowFile:
     """Smaller probabilities are raised to this value; None means the floor of the rows themselves."""
     raises: bool | None = None
     """Whether there are smaller ones; None if that is not known."""
+
+    @classmethod
+    def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
+        """Open a file as the options say. Missing labels are an error only if they are needed."""
+        for name, value, choices in (("part", options.part, PARTS), ("kind", options.kind, KINDS)):
+            if value is not None:
+                check_choice(name, value, choices)
+        _check_different(options.classes)
+        # The label column is one of the file with the labels.
+        own = options if options.labels is None else replace(options, label_column=None)
+        members = open_members(path, own)
+        part = _choose_part(path, members, options)
+        kind, stored = _choose_scores(path, members, part, options.kind)
+        _check_scores(stored, kind)
+        names = _names_of(path, members, stored, options.classes)
+        labels = _find_labels(path, members, part, options, required=need_labels)
+        ids = members.get("ids")
+        if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
+            ids = None
+        calibrated_by = _mark(members, stored)
+        rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
+        return rows.with_labels() if need_labels or options.labels is not None else rows
+
+    def with_labels(self) -> RowFile:
+        """Return the rows with their labels read; raise if these are not valid."""
+        assert self.stored_labels is not None  # ask has_labels
+        # Members of a zip archive may not be aligned; compiled loops need aligned labels.
+        array = np.require(self.stored_labels.labels(), requirements="A")
+        with self.stored_labels.naming_file():
+            labels = check_labels(array, self.shape[0], self.n_classes, self.class_names)
+        return replace(self, labels=labels)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether there are labels, in this file or in another that the user has named."""
+        return self.stored_labels is not None
+
+    @property
+    def label_column(self) -> str | None:
+        """The column of this table from which the labels were read."""
+        stored = self.stored_labels
+        if self.labels is None or stored is None or stored.path != self.path or not stored.columns:
+            return None
+        return stored.columns[0]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -128,7 +170,9 @@ class RowFile:
 
     def logit_blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Yield logits in order, as `blocks` does; for probabilities their logarithms, with zeros raised."""
-        start, floor = 0, self._known_floor()
+        start, floor = 0, self.floor
+        if self.kind == "probs" and floor is None:
+            floor = self.low_end().floor
         for block in self.blocks(rows):
             with self.stored.naming_file(), rows_from(start):
                 logits = logits_from_probs(block, floor) if self.kind == "probs" else block
@@ -141,7 +185,7 @@ class RowFile:
             return self.array()
         return filled_array(self.shape, self.dtype, self.logit_blocks(self._rows_at_once()))
 
-    def low_end(self, floor: float = LOWEST_FLOOR) -> LowEnd:
+    def low_end(self, floor: float = MIN_FLOOR) -> LowEnd:
         """Return how many rows have a probability of 0, or below `floor`, in one pass over the file."""
         return LowEnd.joined(LowEnd.of(block, floor) for block in self.blocks(self._rows_at_once()))
 
@@ -152,12 +196,8 @@ class RowFile:
         """
         return replace(self, floor=floor, raises=raises)
 
-    def _known_floor(self) -> float | None:
-        return self.low_end().floor if self.kind == "probs" and self.floor is None else self.floor
-
     def _rows_at_once(self) -> int:
-        row_bytes = self.dtype.itemsize * (self.shape[1] if len(self.shape) == 2 else 1)
-        return max(1, FILL_BYTES // row_bytes)
+        return max(1, FILL_BYTES // (self.dtype.itemsize * math.prod(self.shape[1:])))
 
 
 def open_rows(
@@ -212,25 +252,18 @@ def open_rows(
     [3, 1]
     >>> folder.cleanup()
     """
-    for name, value, choices in (("part", part, PARTS), ("kind", kind, KINDS)):
-        if value is not None:
-            check_choice(name, value, choices)
-    path, names = Path(path), _split(classes)
-    choice = ColumnChoice(label_column if labels is None else None, id_column, names, length_normalised)
-    members = open_members(path, choice)
-    part = choose_part(path, members, part)
-    found, stored = choose_scores(path, members, part, kind)
-    _check_scores(stored, found)
-    columns, label = None, None
-    names = _names_of(path, members, stored, names)
-    if need_labels or labels is not None:
-        there = choose_labels(path, members, part, labels, replace(choice, label=label_column))
-        label = there.columns[0] if there.columns and labels is None else None
-        columns = _read_labels(there, stored.shape, names)
-    ids = members.get("ids")
-    if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
-        ids = None
-    return RowFile(path, stored.key, found, columns, stored, names, label, ids, mark(members, stored), floor)
+    given = classes.split(",") if isinstance(classes, str) else classes
+    options = ReadOptions(
+        part=part,
+        kind=kind,
+        labels=None if labels is None else Path(labels),
+        classes=None if given is None else tuple(str(name).strip() for name in given),
+        label_column=label_column,
+        id_column=id_column,
+        floor=floor,
+        length_normalised=length_normalised,
+    )
+    return RowFile.open(Path(path), options, need_labels=need_labels)
 
 
 def parts(path: str | Path) -> tuple[str, ...]:
@@ -253,35 +286,48 @@ def parts(path: str | Path) -> tuple[str, ...]:
     return parts_of(open_members(path)) if format_of(Path(path)) in ARRAYS else ()
 
 
-def _split(classes: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    if classes is None:
-        return None
-    given = classes.split(",") if isinstance(classes, str) else classes
-    names = tuple(str(name).strip() for name in given)
-    wrong = [name for name, times in Counter(names).items() if not name or times > 1]
-    if wrong:
-        what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
-        raise InputError(f"classes must be different names, one for each class; found {what}.")
-    return names
+def parts_of(members: dict[str, LazyArray]) -> tuple[str, ...]:
+    """Return which sets of rows a task file has."""
+    return tuple(part for part in PARTS if any(f"{kind}_{part}" in members for kind in KINDS))
 
 
-def _names_of(
-    path: Path, members: dict[str, LazyArray], stored: LazyArray, given: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    """Return the names of the classes: those of the columns, of the file, or given by the user."""
-    n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
-    names = stored.class_names or class_names(members, n_classes)
-    if names is not None:
-        check_number_of_classes(path, n_classes, names)
-    if given is None or given == names:
-        return names
-    check_number_of_classes(path, n_classes, given)
-    if names is not None:
+def _choose_part(path: Path, members: dict[str, LazyArray], options: ReadOptions) -> str | None:
+    """Return the part to read; None for a file that is not a task file."""
+    there = parts_of(members)
+    part = options.part or (options.default_part if options.default_part in there else None)
+    if part is not None and part not in there:
+        has = " and ".join(there) or f"{_listed(members)}: it is not a task file"
+        raise file_error(path, f"must have the part {part!r}; found {has}.", remedy=Remedy("part"))
+    if part is not None or not there or any(kind in members for kind in KINDS):
+        return part
+    if len(there) == 2:
+        raise file_error(path, "has two sets of rows, val and test.", remedy=Remedy("part", PARTS))
+    return there[0]
+
+
+def _choose_scores(
+    path: Path, members: dict[str, LazyArray], part: str | None, kind: str | None
+) -> tuple[str, LazyArray]:
+    """Return whether logits or probabilities, and where."""
+    suffix = f"_{part}" if part else ""
+    named = {kind: members[kind + suffix] for kind in KINDS if kind + suffix in members}
+    if kind in named:
+        return kind, named[kind]
+    if named:
+        (found, stored), *_ = named.items()  # logits first
+        if kind is None:
+            return found, stored
+        raise stored.file_error(f"must hold {kind}, as requested; found {found}.", Remedy("kind"))
+    others = [stored for key, stored in members.items() if key not in _BESIDE_SCORES]
+    if len(others) != 1:
         raise file_error(
-            path, f"classes must be those of the file: {listed(names)}; found {listed(given)}.",
-            remedy=Remedy("classes"),
-        )  # fmt: skip
-    return given
+            path, f"must have an array named logits or probs; found {_listed(members)}. Rename one."
+        )
+    others[0].check_numbers()  # arrays that cannot be read are not listed
+    if kind is None:
+        sentence = "does not say whether it holds logits or probabilities."
+        raise others[0].file_error(sentence, Remedy("kind", KINDS))
+    return kind, others[0]
 
 
 def _check_scores(stored: LazyArray, kind: str) -> None:
@@ -299,10 +345,84 @@ def _check_scores(stored: LazyArray, kind: str) -> None:
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
 
 
-def _read_labels(
-    stored: LazyArray, shape: tuple[int, ...], names: tuple[str, ...] | None
-) -> NDArray[np.intp]:
-    # Members of a zip archive may not be aligned; compiled loops need aligned labels.
-    array = np.require(stored.labels(), requirements="A")
-    with stored.naming_file():
-        return check_labels(array, shape[0], shape[1] if len(shape) == 2 else 2, names)
+def _check_different(classes: Sequence[str] | None) -> None:
+    wrong = [name for name, times in Counter(classes or ()).items() if not name or times > 1]
+    if wrong:
+        what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
+        raise InputError(f"classes must be different names, one for each class; found {what}.")
+
+
+def _names_of(
+    path: Path, members: dict[str, LazyArray], stored: LazyArray, given: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """Return the names of the classes: those of the columns, of the file, or given by the user."""
+    n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
+    names = stored.class_names or _class_names(members, n_classes)
+    if names is not None:
+        check_number_of_classes(path, n_classes, names)
+    if given is None or given == names:
+        return names
+    check_number_of_classes(path, n_classes, given)
+    if names is not None:
+        raise file_error(
+            path, f"classes must be those of the file: {listed(names)}; found {listed(given)}.",
+            remedy=Remedy("classes"),
+        )  # fmt: skip
+    return given
+
+
+def _class_names(members: dict[str, LazyArray], n_classes: int) -> tuple[str, ...] | None:
+    """Return the class names in a file of arrays.
+
+    Numbers of another shape, such as the number of classes, are not names.
+    """
+    for key in CLASS_KEYS:
+        array = members.get(key)
+        if array is not None and (array.dtype.kind in "UO" or array.shape == (n_classes,)):
+            return tuple(array.labels().astype(str).ravel().tolist())
+    return None
+
+
+def _find_labels(
+    path: Path, members: dict[str, LazyArray], part: str | None, options: ReadOptions, *, required: bool
+) -> LazyArray | None:
+    """Return where the labels are, in the file of the scores or in another; None if there are none."""
+    if options.labels is not None:
+        return _in_labels_file(Path(options.labels), part, ReadOptions(label_column=options.label_column))
+    key = f"labels_{part}" if part else "labels"
+    if key in members or not required:
+        return members.get(key)
+    if format_of(path) not in ARRAYS:
+        return _labels_of_table(path, options)  # an error, which lists the columns of the table
+    raise file_error(path, f"must have {key}; found {_listed(members)}.", remedy=Remedy("labels", ("FILE",)))
+
+
+def _in_labels_file(path: Path, part: str | None, options: ReadOptions) -> LazyArray:
+    if format_of(path) not in ARRAYS:
+        return _labels_of_table(path, options)
+    members = open_members(path, options)
+    for key in (f"labels_{part}", "labels"):
+        if key in members:
+            return members[key]
+    if len(members) == 1:
+        return next(iter(members.values()))
+    raise file_error(path, f"must have an array named labels; found {_listed(members)}. Rename it.")
+
+
+def _labels_of_table(path: Path, options: ReadOptions) -> LazyArray:
+    """Return the label column, whatever others hold; the error for a table without one lists them all.
+
+    Numbers in a table have no type, so a single column holds labels only if its name says so.
+    """
+    return open_members(path, replace(options, labels_only=True))["labels"]
+
+
+def _mark(members: dict[str, LazyArray], scores: LazyArray) -> str | None:
+    """Return the calibrator that made the probabilities, if the file names it."""
+    if MARK_KEY in members and members[MARK_KEY].dtype.kind == "U":
+        return " ".join(members[MARK_KEY].labels().ravel().tolist())
+    return scores.calibrated_by
+
+
+def _listed(members: dict[str, LazyArray]) -> str:
+    return ", ".join(key or "an array without a name" for key in members)

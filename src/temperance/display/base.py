@@ -13,7 +13,7 @@ from temperance.comparison import UNCALIBRATED, Comparison
 from temperance.core.arrays import Vector
 from temperance.display.axes import plot_chart
 from temperance.display.chart import Chart
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -91,8 +91,8 @@ class ConfidenceDisplay(Display):
         mean, accuracies = dict[str, float](), dict[str, float]()
         for name, (confidence, correct) in rows.items():
             index = assign_bins(confidence, equal_width_edges(bins, confidence.dtype))
-            right[name] = _sums(index, share * correct, bins)
-            wrong[name] = _sums(index, share * (1 - correct), bins)
+            for side, part in ((right, correct), (wrong, 1 - correct)):
+                side[name] = np.bincount(index, share * part, minlength=bins).astype(np.float64)
             mean[name], accuracies[name] = float(share @ confidence), float(share @ correct)
         return cls(edges, right, wrong, mean, accuracies, float(1 / (share @ share)))
 
@@ -168,18 +168,19 @@ class ConfidenceDisplay(Display):
     def _cut_bars(self, shown: Sequence[str], limits: tuple[float, float]) -> list[Mark]:
         """Return the height of each bar that does not fit, written in a corner where bars are low."""
         (bottom, top), step = limits, 0.1 * limits[1]
-        above = self._longer(self.right, shown, top, "\N{UPWARDS ARROW}")
-        below = self._longer(self.wrong, shown, -bottom, "\N{DOWNWARDS ARROW}")
-        marks: list[Mark] = [Text(0.02, 0.93 * top - i * step, words) for i, words in enumerate(above)]
-        return marks + [Text(0.02, bottom + (i + 0.7) * step, words) for i, words in enumerate(below)]
-
-    def _longer(self, side: dict[str, Vector], shown: Sequence[str], limit: float, arrow: str) -> list[str]:
-        return [
-            f"{100 * share:.1f} % of rows at {low:.2f} to {high:.2f} {arrow}"
-            for name in shown
-            for low, high, share in zip(self.edges[:-1], self.edges[1:], side[name], strict=True)
-            if share > limit
-        ]
+        marks: list[Mark] = []
+        for side, limit, arrow, first, down in (
+            (self.right, top, "\N{UPWARDS ARROW}", 0.93 * top, -step),
+            (self.wrong, -bottom, "\N{DOWNWARDS ARROW}", bottom + 0.7 * step, step),
+        ):
+            words = [
+                f"{100 * share:.1f} % of rows at {low:.2f} to {high:.2f} {arrow}"
+                for name in shown
+                for low, high, share in zip(self.edges[:-1], self.edges[1:], side[name], strict=True)
+                if share > limit
+            ]
+            marks += [Text(0.02, first + i * down, text) for i, text in enumerate(words)]
+        return marks
 
     def _share_limits(self, focus: Collection[str] | None) -> tuple[float, float]:
         """Return limits for the shares of the methods in focus, without bars far higher than the others."""
@@ -187,7 +188,3 @@ class ConfidenceDisplay(Display):
         keep = [0.0, -float(self._interval(wrong)[1][wrong > 0].max(initial=0.0))]
         low, high = (np.where(right > 0, end, 0.0) for end in self._interval(right))
         return robust_limits(right, low, high, rare=_MAX_CUT, keep=keep)
-
-
-def _sums(index: NDArray[Any], values: Vector, bins: int) -> Vector:
-    return np.bincount(index, values, minlength=bins).astype(np.float64)

@@ -54,7 +54,8 @@ class LearningCurveDisplay(Display):
         """Use the given methods, by default all, from `comparison.learning_curve`."""
         names = chosen(methods, curve.nll, list(curve.nll))
         mean = {name: curve.mean(name) for name in names}
-        error = {name: _error(curve, name) for name in names}
+        unknown = np.full(len(curve.sizes), np.nan)  # a single draw has no standard error
+        error = {name: curve.error(name) if curve.nll[name].shape[1] > 1 else unknown for name in names}
         return cls(
             curve.sizes,
             mean,
@@ -125,9 +126,3 @@ class LearningCurveDisplay(Display):
         if self.uncalibrated > top:
             sentence += f" The classifier itself, at {self.uncalibrated:.4f}, is above the figure."
         return sentence
-
-
-def _error(curve: LearningCurve, method: str) -> Vector:
-    if curve.nll[method].shape[1] > 1:
-        return curve.error(method)
-    return np.full(len(curve.sizes), np.nan)  # a single draw has no standard error

@@ -18,7 +18,7 @@ from temperance.core.arrays import Vector
 from temperance.display.base import Display, chosen
 from temperance.display.chart import Axis, Band, Chart, Dots, Line, Mark
 from temperance.display.labels import written
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 _MIN_BEFORE = 1e-6  # probability before the map
 _MIN_AFTER = 1e-9  # probability after the map: lower ones are left out

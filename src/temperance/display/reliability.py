@@ -15,7 +15,7 @@ from temperance.comparison.method_result import MIN_ROWS
 from temperance.display.base import Display, before_and_after, weights_of
 from temperance.display.chart import PANEL, SMALL, Axis, Band, Bars, Chart, Intervals, Line, Mark
 from temperance.display.labels import shorten
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 from temperance.metrics import Reliability, reliability
 from temperance.metrics.bins import binned, check_bins
 from temperance.metrics.predictions import check_fraction

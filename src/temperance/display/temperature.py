@@ -120,15 +120,16 @@ class TemperatureDisplay(BestTemperatures):
         cut = _equal_parts if strategy == "mass" else _equal_steps
         groups = cut(order, entropy, bins)
         optimum, low, high = best_temperatures(labelled, groups, level)
+        w = labelled.weights
         return cls(
             entropy[sample],
             {name: temperatures(cal, labelled, sample) for name, cal in fits.items()},
-            np.array([_mean(entropy, group, labelled.weights) for group in groups]),
+            np.array([np.average(entropy[g], weights=None if w is None else w[g]) for g in groups]),
             np.array([len(group) for group in groups], np.intp),
             optimum,
             low,
             high,
-            single_temperature(rows, labelled.weights),
+            single_temperature(rows, w),
             tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
         )
 
@@ -225,10 +226,6 @@ def _equal_steps(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
     parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
     return [part for part in parts if len(part) >= MIN_ROWS]
-
-
-def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> float:
-    return float(np.average(values[group], weights=None if weights is None else weights[group]))
 
 
 def _method_marks(name: str, x: Vector, values: Vector, *, faint: bool) -> list[Mark]:

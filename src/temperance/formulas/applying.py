@@ -32,7 +32,7 @@ def apply(model: Model, method: str, logits: Any, dim: int = -1) -> Any:
 
 def apply_opened(model: Model, method: str, opened: Logits) -> Any:
     """Return what `method` gives for opened logits, in the container that they came in."""
-    check_columns(model, opened.axis.shape, opened.axis.dim)
+    check_columns(model, opened.shape, opened.dim)
     result = apply_to_rows(model, method, opened.values)
     if method == "transform" and opened.binary:
         result = result[:, 1] - result[:, 0]

@@ -13,13 +13,10 @@ from typing import Any
 import numpy as np
 
 from temperance.core.arrays import Vector
-from temperance.errors import on_one_line
+from temperance.errors import listed, on_one_line
 
 BASELINE_SHARES = np.arange(21) / 20
 """Levels of the quantiles in a baseline, as shares of the weight."""
-
-MOST_LISTED = 12
-"""How many class names a summary lists."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +105,5 @@ class FitRecord:
             self.date and self.date[:10],
             self.library_version and f"temperance {self.library_version}",
         ]
-        names = f"classes: {_listed(self.class_names)}" if self.class_names else ""
+        names = f"classes: {listed(self.class_names, on_one_line)}" if self.class_names else ""
         return "\n".join(filter(None, [names, ", ".join(part for part in parts if part)]))
-
-
-def _listed(class_names: tuple[str, ...]) -> str:
-    names = [on_one_line(name) for name in class_names]
-    if len(names) <= MOST_LISTED:
-        return ", ".join(names)
-    return f"{', '.join(names[:3])}, ..., {', '.join(names[-2:])} ({len(names)} in all)"

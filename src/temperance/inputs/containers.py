@@ -1,50 +1,74 @@
-"""Containers of logits, and how they become an (N, K) array without a copy.
+"""What a caller hands over as (N, K) logits, labels and weights, and results in the container of the logits.
 
 NumPy arrays and memory maps are used directly; bfloat16 as its bits; a tensor through its shared memory; a
-DataFrame through its array. (N,) logits of a binary classifier are the columns [0, z]. Results for a tensor
-are a tensor again, otherwise an array. Dask collections stay where they are.
+DataFrame through its array. Dask collections stay where they are. Results for a tensor are a tensor again,
+otherwise an array.
+
+A calibrator sees (rows, K) whatever the shape: pixels have logits (N, K, H, W) with the classes in axis 1,
+tokens (N, T, K) with the classes last, and the (N,) logits of a binary classifier are the columns [0, z].
+Frames of pandas, polars and pyarrow are recognised by their attributes; numbered columns have no names.
 """
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance import loaders
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
-from temperance.inputs.axes import ClassAxis, class_axis
-from temperance.inputs.frames import column_names, numbers_of
+from temperance.errors import InputError, excerpt, listed
 from temperance.inputs.labels import Names, check_classes, check_labels
-from temperance.inputs.probabilities import LowEnd, raised_logarithms
-from temperance.inputs.validation import (
-    InputError,
-    check_logits_shape,
-    check_number,
-    check_probabilities,
-    check_sample_weight,
-    inspector,
-)
+from temperance.inputs.validation import check_logits_shape, check_number, check_sample_weight, inspector
 
 
 @dataclass(frozen=True)
 class Logits:
-    """Opened logits: the (N, K) values, whether they came as (N,), and how to restore their container."""
+    """Opened logits: the (N, K) values, and what results need to look like the given ones."""
 
     values: NDArray[Any] | BFloat16
-    binary: bool
-    axis: ClassAxis
-    wrap: Callable[[NDArray[Any]], Any]
+    given: Any
+    """The container."""
+    shape: tuple[int, ...]
+    """The shape of the given logits: (N,) for a binary classifier, else the classes are in axis `dim`."""
+    dim: int
+    """The axis of the classes, counted from the first."""
+
+    @property
+    def binary(self) -> bool:
+        """Whether they came as (N,), the logits of the second of two classes."""
+        return len(self.shape) == 1
 
     def close(self, result: NDArray[Any]) -> Any:
-        """Return results for the rows in the shape and the container of the logits."""
-        return self.wrap(self.axis.restored(result))
+        """Return results for rows, (rows, classes) or (rows,), in the shape and container of the logits."""
+        if not _is_table(self.shape, self.dim):
+            leading = _without(self.shape, self.dim)
+            if result.ndim == 1:
+                result = result.reshape(leading)
+            else:
+                result = np.moveaxis(result.reshape(*leading, -1), -1, self.dim)
+        return wrap_like(self.given, result)
+
+    def flat(self, values: NDArray[Any], name: str) -> NDArray[Any]:
+        """Return labels or weights, which have the shape without the classes, as one for each row."""
+        leading = _without(self.shape, self.dim)
+        if self.binary:
+            return values
+        if values.shape == leading:
+            return values.reshape(-1)
+        fitting = [dim for dim in range(len(self.shape)) if _without(self.shape, dim) == values.shape]
+        if len(leading) == 1 and not fitting:
+            return values  # their own check raises the error
+        raise InputError(
+            f"{name} must have the shape of the logits without the axis of the classes; found shape "
+            f"{values.shape} for logits of shape {self.shape} with the classes in axis {self.dim}.",
+            advice=f"Pass dim={fitting[0]}." if fitting else f"Pass {name} of shape {leading}.",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,16 +112,31 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
 
     Arrays may have more axes; `dim` is that of the classes.
     """
-    given, wrap = _unwrap(logits), partial(_wrap_like, logits)
-    axis = class_axis(given.shape, dim)
-    values = axis.rows(given)
-    check_logits_shape(values)
-    if len(values.shape) == 2:
-        return Logits(values, False, axis, wrap)
-    if isinstance(values, BFloat16):
-        columns = BFloat16(np.column_stack([np.zeros_like(values.bits), values.bits]))
-        return Logits(columns, True, axis, wrap)
-    return Logits(np.column_stack([np.zeros_like(values), values]), True, axis, wrap)
+    given = _unwrap(logits)
+    shape, n_axes = tuple(given.shape), max(1, len(given.shape))
+    if not isinstance(dim, (int, np.integer)) or not -n_axes <= dim < n_axes:
+        raise InputError(
+            f"dim must be the axis of the classes, from {-n_axes} to {n_axes - 1} for logits of shape "
+            f"{shape}; found {dim!r}."
+        )
+    dim = int(dim) % n_axes
+    array = given.bits if isinstance(given, BFloat16) else given
+    if not _is_table(shape, dim):
+        n_rows = math.prod(_without(shape, dim))
+        array = np.moveaxis(array, dim, -1).reshape(n_rows, shape[dim])
+    check_logits_shape(array)
+    if array.ndim == 1:
+        array = np.column_stack([np.zeros_like(array), array])
+    return Logits(BFloat16(array) if isinstance(given, BFloat16) else array, logits, shape, dim)
+
+
+def _is_table(shape: tuple[int, ...], dim: int) -> bool:
+    """Say whether an array is already (rows, classes), or (rows,) scores of a binary classifier."""
+    return len(shape) < 2 or (len(shape), dim) == (2, 1)
+
+
+def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    return (*shape[:dim], *shape[dim + 1 :])
 
 
 def open_labelled(
@@ -114,8 +153,8 @@ def open_labelled(
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
         raise InputError("fit needs labelled rows; found none. Pass the logits of a validation set.")
-    given = opened.axis.flat(as_numpy(labels), "labels")
-    weights = None if sample_weight is None else opened.axis.flat(as_numpy(sample_weight), "sample_weight")
+    given = opened.flat(as_numpy(labels), "labels")
+    weights = None if sample_weight is None else opened.flat(as_numpy(sample_weight), "sample_weight")
     if ignore_index is not None and len(given) == len(values):
         kept = _kept(given, ignore_index)
         if kept.size < len(values):
@@ -155,66 +194,6 @@ def open_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     return check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
 
 
-def probability_floor(probs: Any) -> float:
-    """Return the floor to which `logits_from_probs` raises smaller probabilities of these rows.
-
-    All classes of a row with probability 0 get, together, at most half of the smallest probability above 0,
-    and each at least 2.2e-16, the precision of a float. If no probability is 0, nothing is raised. Use the
-    floor of the calibration rows for all later rows, so that 0 always means the same.
-
-    Parameters
-    ----------
-    probs : array, tensor, data frame or Dask collection
-        Probabilities, (N, K).
-
-    Examples
-    --------
-    >>> floor = probability_floor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
-    >>> round(floor, 4)
-    0.0417
-    >>> logits_from_probs([[0.8, 0.2, 0.0]], floor=floor).round(2)
-    array([[-0.22, -1.61, -3.18]])
-    """
-    if framework_of(probs) == "dask":
-        return float(loaders.load("dask floor")(probs).compute())
-    array = as_numpy(numbers_of(probs))
-    return LowEnd.of(check_probabilities(array)).floor
-
-
-def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
-    """Return the logarithms of probabilities: logits whose softmax are these probabilities.
-
-    Probabilities (N,) of class 1 of two become the (N,) logits that calibrators accept for a binary
-    classifier.
-
-    Parameters
-    ----------
-    probs : (N, K) or (N,) array, tensor, DataFrame, or Dask array or frame
-    floor : float, optional
-        Smaller probabilities are raised to this value, by default `probability_floor` of these rows. For new
-        rows, pass the floor of the calibration rows. With 0, nothing is raised: 0 becomes -inf, an impossible
-        class. For a Dask collection, the default floor is found when the logits are computed, in one more
-        pass.
-
-    Examples
-    --------
-    >>> logits_from_probs([[0.5, 0.5], [1.0, 0.0]]).round(4)
-    array([[-0.6931, -0.6931],
-           [ 0.    , -2.0794]])
-    >>> logits_from_probs([[0.5, 0.5], [1.0, 0.0]], floor=0).round(4)
-    array([[-0.6931, -0.6931],
-           [ 0.    ,    -inf]])
-    """
-    if floor is not None:
-        check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
-    if framework_of(probs) == "dask":
-        return loaders.load("dask probabilities")(logits_from_probs, probs, floor)
-    array = as_numpy(numbers_of(probs))
-    checked = check_probabilities(array)
-    logs = raised_logarithms(checked, LowEnd.of(checked).floor if floor is None else float(floor))
-    return _wrap_like(probs, logs[:, 1] - logs[:, 0] if array.ndim == 1 else logs)
-
-
 def as_numpy(values: Any) -> NDArray[Any]:
     """Return labels or weights as an array; a tensor may be on any device."""
     if _is_tensor(values):
@@ -251,7 +230,10 @@ def _is_tensor(values: Any) -> bool:
 
 def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
     if _is_tensor(logits):
-        return _unwrap_tensor(logits)
+        torch, held = sys.modules["torch"], logits.detach().cpu()
+        if held.dtype == torch.bfloat16:
+            return BFloat16(held.view(torch.int16).numpy().view(np.uint16))
+        return np.asarray((held if held.is_floating_point() else held.to(torch.float64)).numpy())
     if isinstance(logits, BFloat16):
         return logits
     _refuse(logits)
@@ -268,10 +250,9 @@ def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
-        example = str(array.flat[0])[:20] if array.size else ""
+        example = f" such as {excerpt(str(array.flat[0]))}" if array.size else ""
         raise InputError(
-            f"logits must be floating point numbers; found {array.dtype} such as {example!r}. "
-            f"{_advice_on_type(array)}"
+            f"logits must be floating point numbers; found {array.dtype}{example}. {_advice_on_type(array)}"
         )
     return array
 
@@ -287,7 +268,7 @@ def _advice_on_type(array: NDArray[Any]) -> str:
     return "They can be converted: pass logits.astype(float)."
 
 
-def _wrap_like(given: Any, result: NDArray[Any]) -> Any:
+def wrap_like(given: Any, result: NDArray[Any]) -> Any:
     """Return a tensor on the same device and, if both are floating point, of the same type."""
     if not _is_tensor(given):
         return result
@@ -295,10 +276,49 @@ def _wrap_like(given: Any, result: NDArray[Any]) -> Any:
     return out.to(given.dtype) if out.is_floating_point() and given.is_floating_point() else out
 
 
-def _unwrap_tensor(tensor: Any) -> NDArray[Any] | BFloat16:
-    torch = sys.modules["torch"]
-    held = tensor.detach().cpu()
-    if held.dtype == torch.bfloat16:
-        return BFloat16(held.view(torch.int16).numpy().view(np.uint16))
-    array: NDArray[Any] = (held if held.is_floating_point() else held.to(torch.float64)).numpy()
-    return array
+def column_names(logits: Any) -> NDArray[np.object_] | None:
+    """Return the names of a data frame's columns, if they are text."""
+    given = getattr(logits, "column_names", None)  # of pyarrow, whose `columns` are the data
+    names = list(getattr(logits, "columns", ()) if given is None else given)
+    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_column_names(
+    expected: Sequence[str] | NDArray[np.object_],
+    logits: Any,
+    *,
+    argument: str = "logits",
+    names: str = "cal.get_feature_names_out()",
+) -> None:
+    """Raise if the columns of a data frame, or their order, differ from those of the fit.
+
+    The advice calls the frame by its `argument`, and names the expression that has the `names`.
+    """
+    found, wanted = column_names(logits), list(expected)
+    if found is None or found.tolist() == wanted:
+        return
+    must = f"the columns must be those of the fit, in their order: {listed(wanted)}"
+    missing = [name for name in wanted if name not in found]
+    if not missing:
+        other = "others among them" if len(found) > len(wanted) else "another order"
+        chosen = f".select(list({names}))" if hasattr(logits, "column_names") else f"[list({names})]"
+        raise InputError(f"{must}; found {other}: {listed(found.tolist())}. Pass {argument}{chosen}.")
+    raise InputError(
+        f"{must}; found {listed(found.tolist())}, without {listed(missing)}. If these are the same classes "
+        "in the same order under other names, pass "
+        f"np.asarray({argument}, float)."
+    )
+
+
+def numbers_of(frame: Any) -> Any:
+    """Return an input for NumPy: for a frame of nullable or Arrow numbers, the numbers as floats.
+
+    NumPy alone would convert these to objects. A missing number is NaN.
+    """
+    if not (hasattr(frame, "iloc") and hasattr(frame, "dtypes")):
+        return frame
+    types = list(np.atleast_1d(np.array(frame.dtypes, object)))
+    if not any(hasattr(dtype, "na_value") for dtype in types):
+        return frame
+    all_numbers = all(dtype.kind in "fiub" for dtype in types)
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan) if all_numbers else frame

@@ -13,9 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.errors import InputError, Remedy, excerpt, listed
 
-_BOOLEANS = {"true", "false"}
-"""Largest number of names in a message."""
-
 Names = Sequence[str] | Sequence[int]
 """Class names in the order of the columns: text or whole numbers."""
 
@@ -32,19 +29,25 @@ def check_labels(
     if problem := _problem_with_shape(array, n_rows):
         raise InputError(f"{wanted}; found {problem}")
     array = _without_objects(array)
+    lower = [str(name).lower() for name in names or ()]
+    if array.dtype.kind == "b" and set(lower) == {"true", "false"}:
+        array, names = np.where(array, "true", "false"), lower
     if array.dtype.kind in "UT":
-        return _named_columns(array, names, n_classes)
+        if names is None:
+            raise _nameless(array, n_classes)
+        wanted = "every label must be the name of a class"
+        advice = "Correct the names, or pass those of the columns in their order."
+        return _columns_of(array.astype(str), list(map(str, names)), wanted, advice)
     if array.dtype.kind == "f":
         raise _fractions(array, wanted)
     if array.dtype.kind not in "iub":
         raise InputError(f"{wanted}; found {array.dtype} such as {str(array.flat[0])!r}.")
-    if array.dtype.kind == "b" and names is not None and {str(name).lower() for name in names} == _BOOLEANS:
-        lower = [str(name).lower() for name in names]
-        return _named_columns(np.where(array, "true", "false"), lower, n_classes)
     numbers = whole_numbers(names)
     if numbers is None or numbers == list(range(n_classes)):
         return _checked_indices(array, n_classes, wanted)
-    return _numbered_columns(array, numbers)
+    wanted = "the class names are whole numbers, and labels must be among them"
+    advice = "If the labels are column indices, leave these names out or number them from 0."
+    return _columns_of(array, numbers, wanted, advice)
 
 
 def whole_numbers(names: Names | None) -> list[int] | None:
@@ -166,40 +169,21 @@ def _advice_on_indices(array: NDArray[Any], n_classes: int) -> str:
     return "Drop the rows without a known class, or check that labels and columns match."
 
 
-def _named_columns(array: NDArray[Any], names: Names | None, n_classes: int) -> NDArray[np.intp]:
-    different, inverse = np.unique(array.astype(str), return_inverse=True)
-    if names is None:
-        raise _nameless(different.tolist(), n_classes)
-    places = {str(name): place for place, name in enumerate(names)}
+def _columns_of(array: NDArray[Any], names: Sequence[object], wanted: str, advice: str) -> NDArray[np.intp]:
+    """Return the place of each label among the names; `wanted` and `advice` are said if there is none."""
+    places = {name: place for place, name in enumerate(names)}
+    different, inverse = np.unique(array, return_inverse=True)
     columns = np.array([places.get(label, -1) for label in different.tolist()], np.intp)[inverse]
     unknown = np.flatnonzero(columns < 0)
     if unknown.size:
-        raise InputError(
-            f"every label must be the name of a class: {listed(names)}; "
-            f"found {excerpt(array[unknown[0]].item())}",
-            rows=unknown,
-            advice="Correct the names, or pass those of the columns in their order.",
-        )
+        found = excerpt(array[unknown[0]].item())
+        raise InputError(f"{wanted}: {listed(names)}; found {found}", rows=unknown, advice=advice)
     return columns
 
 
-def _numbered_columns(array: NDArray[Any], numbers: list[int]) -> NDArray[np.intp]:
-    places = {number: place for place, number in enumerate(numbers)}
-    different, inverse = np.unique(array, return_inverse=True)
-    columns = np.array([places.get(int(label), -1) for label in different], np.intp)[inverse]
-    unknown = np.flatnonzero(columns < 0)
-    if unknown.size:
-        raise InputError(
-            f"the class names are whole numbers, and labels must be among them: {listed(numbers)}; found "
-            f"{int(array[unknown[0]])}",
-            rows=unknown,
-            advice="If the labels are column indices, leave these names out or number them from 0.",
-        )
-    return columns
-
-
-def _nameless(different: list[str], n_classes: int) -> InputError:
+def _nameless(array: NDArray[Any], n_classes: int) -> InputError:
     """Return the error for labels that are names, if the names of the columns are unknown."""
+    different = np.unique(array.astype(str)).tolist()
     if all(label.isdecimal() for label in different):
         return InputError(
             f"labels must be integer column indices or names of classes; found text such as "

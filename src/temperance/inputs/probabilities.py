@@ -1,13 +1,13 @@
-"""Probabilities of 0, whose logarithm a calibrator cannot use, and the floor to which they are raised.
+"""Probabilities: their checks, and what a probability of 0 means.
 
-A forest that says 0 means less than one vote, and a table with three digits less than 0.0005: not impossible.
-All zeros of a row together may have half of the smallest probability above 0. Below the precision of a float,
-all numbers mean the same: naive Bayes returns 1e-300 and is wrong. So
+A calibrator cannot use the logarithm of 0, so smaller probabilities are raised to a floor. A forest that says
+0 means less than one vote, and a table with three digits less than 0.0005: not impossible. All zeros of a row
+together may have half of the smallest probability above 0. Below the precision of a float, all numbers mean
+the same: naive Bayes returns 1e-300 and is wrong. So
 
     floor = max(smallest / (2 K), 2.2e-16)
 
-and smaller probabilities are raised to it. If no probability is 0, nothing has to be raised, and the smallest
-probability is the floor if it is smaller.
+If no probability is 0, nothing has to be raised, and the smallest probability is the floor if it is smaller.
 """
 
 from __future__ import annotations
@@ -19,12 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LOWEST_FLOOR = float(np.finfo(np.float64).eps)
+from temperance import loaders
+from temperance.errors import InputError, excerpt
+from temperance.inputs.containers import as_numpy, framework_of, numbers_of, wrap_like
+from temperance.inputs.validation import SUM_TOLERANCE, check_number, rows_where
+
+MIN_FLOOR = float(np.finfo(np.float64).eps)
 
 
 def floor_below(smallest: float, n_classes: int) -> float:
     """Return the value to which 0 is raised, where `smallest` is the smallest probability above 0."""
-    return max(smallest / (2 * n_classes), LOWEST_FLOOR)
+    return max(smallest / (2 * n_classes), MIN_FLOOR)
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class LowEnd:
     n_classes: int
 
     @classmethod
-    def of(cls, probs: NDArray[Any], floor: float = LOWEST_FLOOR) -> LowEnd:
+    def of(cls, probs: NDArray[Any], floor: float = MIN_FLOOR) -> LowEnd:
         """Read rows (N, K), or (N,) with the probability of the second of two classes."""
         table = probs if probs.ndim == 2 else both_columns(probs)
         with_zero, below = ((rows.any(axis=1)).sum() for rows in (table == 0, table < floor))
@@ -68,14 +73,128 @@ class LowEnd:
         return floor if self.n_rows_with_zero else min(floor, self.smallest)
 
 
+def probability_floor(probs: Any) -> float:
+    """Return the floor to which `logits_from_probs` raises smaller probabilities of these rows.
+
+    All classes of a row with probability 0 get, together, at most half of the smallest probability above 0,
+    and each at least 2.2e-16, the precision of a float. If no probability is 0, nothing is raised. Use the
+    floor of the calibration rows for all later rows, so that 0 always means the same.
+
+    Parameters
+    ----------
+    probs : array, tensor, data frame or Dask collection
+        Probabilities, (N, K).
+
+    Examples
+    --------
+    >>> floor = probability_floor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
+    >>> round(floor, 4)
+    0.0417
+    >>> logits_from_probs([[0.8, 0.2, 0.0]], floor=floor).round(2)
+    array([[-0.22, -1.61, -3.18]])
+    """
+    if framework_of(probs) == "dask":
+        return float(loaders.load("dask floor")(probs).compute())
+    return LowEnd.of(check_probabilities(probs)).floor
+
+
+def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
+    """Return the logarithms of probabilities: logits whose softmax are these probabilities.
+
+    Probabilities (N,) of class 1 of two become the (N,) logits that calibrators accept for a binary
+    classifier.
+
+    Parameters
+    ----------
+    probs : (N, K) or (N,) array, tensor, DataFrame, or Dask array or frame
+    floor : float, optional
+        Smaller probabilities are raised to this value, by default `probability_floor` of these rows. For new
+        rows, pass the floor of the calibration rows. With 0, nothing is raised: 0 becomes -inf, an impossible
+        class. For a Dask collection, the default floor is found when the logits are computed, in one more
+        pass.
+
+    Examples
+    --------
+    >>> logits_from_probs([[0.5, 0.5], [1.0, 0.0]]).round(4)
+    array([[-0.6931, -0.6931],
+           [ 0.    , -2.0794]])
+    >>> logits_from_probs([[0.5, 0.5], [1.0, 0.0]], floor=0).round(4)
+    array([[-0.6931, -0.6931],
+           [ 0.    ,    -inf]])
+    """
+    check_floor(floor)
+    if framework_of(probs) == "dask":
+        return loaders.load("dask probabilities")(logits_from_probs, probs, floor)
+    checked = check_probabilities(probs)
+    lowest = LowEnd.of(checked).floor if floor is None else float(floor)
+    with np.errstate(divide="ignore"):
+        logs = np.log(checked)
+        # The logarithm of the floor is in range even if the floor is not.
+        logs = np.maximum(logs, logs.dtype.type(np.log(lowest)))
+    return wrap_like(probs, logs[:, 1] - logs[:, 0] if np.ndim(probs) == 1 else logs)
+
+
+def check_floor(floor: float | None) -> None:
+    """Raise unless `floor` is a probability below 1 to which smaller ones can be raised, or None."""
+    if floor is not None:
+        check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
+
+
+def check_probabilities(probs: Any) -> NDArray[np.floating[Any]]:
+    """Return `probs` of any container as an (N, K) array; (N,) is the probability of class 1."""
+    given = array = as_numpy(numbers_of(probs))
+    wanted = "probabilities must be an (N, K) array of numbers from 0 to 1 whose rows sum to 1"
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{wanted}; found {array.dtype}.")
+    if array.dtype.kind != "f":
+        array = array.astype(np.float64)
+    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
+        raise InputError(f"{wanted}, or (N,) for the second of two classes; found shape {array.shape}.")
+    if len(array) == 0:
+        raise InputError(f"{wanted}; found no rows.")
+    table = array.reshape(len(array), -1)
+    outside = rows_where(table, lambda p: ~((p >= 0) & (p <= 1)).all(axis=1))
+    if outside.size:
+        raise InputError(
+            f"{wanted}; found other numbers, such as {excerpt(table[outside[0]].tolist(), _rounded)},",
+            rows=outside,
+            advice=_advice_on_numbers(array, whole=given.dtype.kind in "iu"),
+        )
+    if array.ndim == 1:
+        return both_columns(array)
+    sums = array.sum(axis=1, dtype=np.float64)
+    off = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE.get(array.dtype.itemsize, 1e-6))
+    if off.size:
+        raise InputError(
+            f"{wanted}; found other sums, such as {sums[off[0]]:.6g},",
+            rows=off,
+            advice=_advice_on_sums(array[off]),
+        )
+    return array
+
+
+def _advice_on_numbers(array: NDArray[Any], *, whole: bool) -> str:
+    if array.ndim == 1 and whole:
+        return "If these are labels, pass the probabilities first and the labels next."
+    if array.ndim == 2 and (array >= 0).all() and np.allclose(array.sum(axis=1), 100, rtol=0.01):
+        return "Each row sums to 100, like percentages: divide by 100."
+    return "If these are logits, pass them where logits are expected, or pass their softmax."
+
+
+def _advice_on_sums(rows: NDArray[Any]) -> str:
+    if ((rows > 0.5).sum(axis=1) > 1).any():
+        return (
+            "Several classes of a row are above one half. If several can be true, this is a multi-label "
+            "problem: evaluate each class as a separate binary problem, with probs[:, k] and "
+            "labels[:, k]."
+        )
+    return "Divide each row by its sum, or pass the softmax of the logits."
+
+
+def _rounded(numbers: list[float]) -> str:
+    return f"[{', '.join(f'{number:.4g}' for number in numbers)}]"
+
+
 def both_columns(probs: NDArray[Any]) -> NDArray[Any]:
     """Return the probabilities of two classes from those of the second."""
     return np.column_stack([1 - probs, probs])
-
-
-def raised_logarithms(probs: NDArray[Any], floor: float) -> NDArray[Any]:
-    """Return log max(p, floor), in the type of `probs`; -inf for 0 if the floor is 0."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(probs)
-        lowest = logs.dtype.type(np.log(floor))  # the logarithm is in range even if the floor is not
-    return np.maximum(logs, lowest)

@@ -1,4 +1,4 @@
-"""Every check of user input, and every message about it.
+"""Checks of arguments, logits and weights; those of labels and of probabilities have their own modules.
 
 A message says what must hold, what was found, and what to do. All of them are `InputError`, a `ValueError`,
 so a caller can distinguish invalid input from a bug.
@@ -6,7 +6,7 @@ so a caller can distinguish invalid input from a bug.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.core.blocks import BFloat16, read_blocks
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
-from temperance.errors import InputError as InputError
-from temperance.errors import InputWarning, Remedy, excerpt, warn_user
+from temperance.errors import InputError, InputWarning, Remedy, excerpt, guess, warn_user
 
-_LARGEST = 2.0**63  # NumPy has no larger integers, and no option needs them
-LOOKED_AT = 200  # rows that are checked for probabilities given as logits
-FEWEST_SCORES = 20  # this many (N,) scores from 0 to 1 are not by chance
-LARGEST_LOGIT = np.float64(1e100)  # of a fit: sums of its square are far from the largest float64
-_SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
+INSPECTED_ROWS = 200  # rows that are checked for probabilities given as logits
+MIN_SCORES = 20  # this many (N,) scores from 0 to 1 are not by chance
+MAX_LOGIT = np.float64(1e100)  # of a fit: sums of its square are far from the largest float64
+SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -33,24 +31,14 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise InputError(fact, advice=guess(value, choices))
 
 
-def guess(value: object, choices: Iterable[str]) -> str:
-    """Return a question about the choice that was probably meant, or nothing if none is close."""
-    if not isinstance(value, str):
-        return ""
-    from difflib import get_close_matches  # needed for an error only
-
-    by_lower_case = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(value.strip().lower().replace("_", "-"), by_lower_case, n=1)
-    return f"Did you mean {by_lower_case[close[0]]!r}?" if close else ""
-
-
 def check_number(
     name: str, value: Any, wanted: str, holds: Callable[[Any], bool], *, whole: bool = False
 ) -> None:
     """Raise unless `value` is a finite number that `holds` accepts; `wanted` describes it in words."""
+    # NumPy has no integers above 2**63, and no option needs them.
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
-    if not (is_number and -_LARGEST < value < _LARGEST and holds(value)):
+    if not (is_number and -(2.0**63) < value < 2.0**63 and holds(value)):
         raise InputError(
             f"{name} must be a {'whole number' if whole else 'number'} {wanted}; found {excerpt(value)}."
         )
@@ -110,12 +98,12 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
     first = _widened(values[:1])
     if not 0 <= first[0, 0] <= 1 or not _in_unit_interval(first):  # rules out probabilities quickly
         return False
-    rows = _widened(values[:LOOKED_AT])
+    rows = _widened(values[:INSPECTED_ROWS])
     scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())
-    if not _in_unit_interval(rows) or (scores and len(rows) < FEWEST_SCORES):
+    if not _in_unit_interval(rows) or (scores and len(rows) < MIN_SCORES):
         return False
     width = 2 if isinstance(values, BFloat16) else rows.dtype.itemsize
-    off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > _SUM_TOLERANCE.get(width, 1e-6)
+    off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > SUM_TOLERANCE.get(width, 1e-6)
     if off.any() and not scores:
         return False
     what = "numbers that are all from 0 to 1" if scores else "rows of numbers from 0 to 1 that sum to 1"
@@ -151,14 +139,14 @@ def inspector(
     """
 
     def inspect(rows: LogitRows) -> None:
-        masked_label = rows.labels is not None and not (rows.label_gap >= -LARGEST_LOGIT).all()
+        masked_label = rows.labels is not None and not (rows.label_gap >= -MAX_LOGIT).all()
         if masked_label or not np.isfinite(rows.peak).all():
             _raise_for_not_finite(values)
         if rows.labels is not None:  # a fit squares them; a prediction does not
             _check_size(values, rows.peak)
         if masked_label:
             gap = (rows if labels is None else LogitRows(values, labels)).label_gap
-            bad = np.flatnonzero(~(gap >= -LARGEST_LOGIT))
+            bad = np.flatnonzero(~(gap >= -MAX_LOGIT))
             raise InputError(
                 f"the logit of a row's own label must not be -inf or close to it; found {gap[bad[0]]:g}",
                 rows=bad,
@@ -169,11 +157,11 @@ def inspector(
 
 
 def _check_size(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]) -> None:
-    if (np.abs(peak) <= LARGEST_LOGIT).all():
+    if (np.abs(peak) <= MAX_LOGIT).all():
         return
-    bad = _rows_where(values, lambda z: ~(np.abs(z.max(axis=1)) <= LARGEST_LOGIT))
+    bad = rows_where(values, lambda z: ~(np.abs(z.max(axis=1)) <= MAX_LOGIT))
     raise InputError(
-        f"logits must lie between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g} to be fitted; found "
+        f"logits must lie between {-MAX_LOGIT:g} and {MAX_LOGIT:g} to be fitted; found "
         f"{_widened(values[bad[:1]]).max():g}",
         rows=bad,
         advice="Divide all logits by one constant: a calibrator adapts to any scale.",
@@ -187,7 +175,7 @@ def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
         ("+inf", lambda z: (z == np.inf).any(axis=1), "Drop these rows or clip the logits."),
         ("-inf in every class", lambda z: (z == -np.inf).all(axis=1), "A row needs a possible class."),
     ):
-        bad = _rows_where(values, is_bad)
+        bad = rows_where(values, is_bad)
         if bad.size:
             raise InputError(f"{wanted}; found {what}", rows=bad, advice=advice)
 
@@ -199,11 +187,11 @@ def check_unmasked(
 
     `row_numbers` are finite if the logits of the row are.
     """
-    largest = LARGEST_LOGIT if fits else np.finfo(np.float64).max
+    largest = MAX_LOGIT if fits else np.finfo(np.float64).max
     if (np.abs(row_numbers) <= largest).all():
         return
     advice = "Use a method that accepts impossible classes, such as ts or bayes."
-    bad = _rows_where(values, lambda z: np.isneginf(z).any(axis=1))
+    bad = rows_where(values, lambda z: np.isneginf(z).any(axis=1))
     if bad.size:
         fact = f"logits must be finite for {method}, which weighs every one of them; found -inf"
         raise InputError(fact, rows=bad, advice=advice)
@@ -215,7 +203,8 @@ def check_unmasked(
     )
 
 
-def _rows_where(values: NDArray[Any] | BFloat16, is_bad: Callable[[NDArray[Any]], Any]) -> NDArray[np.intp]:
+def rows_where(values: NDArray[Any] | BFloat16, is_bad: Callable[[NDArray[Any]], Any]) -> NDArray[np.intp]:
+    """Return the rows for which a function of blocks (rows, K) says so."""
     found = [start + np.flatnonzero(is_bad(block)) for block, start, _, _ in read_blocks(values)]
     return np.concatenate(found)
 
@@ -259,59 +248,3 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     if not 1e-100 < total < 1e100:
         raise InputError(f"sample_weight must have a sum from 1e-100 to 1e100; found {total:g}. Rescale it.")
     return weights
-
-
-def check_probabilities(probs: ArrayLike) -> NDArray[np.floating[Any]]:
-    """Return `probs` as an (N, K) array of probabilities; (N,) is the probability of class 1."""
-    array = np.asarray(probs)
-    wanted = "probabilities must be an (N, K) array of numbers from 0 to 1 whose rows sum to 1"
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"{wanted}; found {array.dtype}.")
-    if array.dtype.kind != "f":
-        array = array.astype(np.float64)
-    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
-        raise InputError(f"{wanted}, or (N,) for the second of two classes; found shape {array.shape}.")
-    if len(array) == 0:
-        raise InputError(f"{wanted}; found no rows.")
-    table = array.reshape(len(array), -1)
-    outside = _rows_where(table, lambda p: ~((p >= 0) & (p <= 1)).all(axis=1))
-    if outside.size:
-        raise InputError(
-            f"{wanted}; found other numbers, such as {_excerpt(array[outside[0]])},",
-            rows=outside,
-            advice=_advice_on_numbers(array, whole=np.asarray(probs).dtype.kind in "iu"),
-        )
-    if array.ndim == 1:
-        return np.column_stack([1 - array, array])
-    sums = array.sum(axis=1, dtype=np.float64)
-    off = np.flatnonzero(np.abs(sums - 1) > _SUM_TOLERANCE.get(array.dtype.itemsize, 1e-6))
-    if off.size:
-        raise InputError(
-            f"{wanted}; found other sums, such as {sums[off[0]]:.6g},",
-            rows=off,
-            advice=_advice_on_sums(array[off]),
-        )
-    return array
-
-
-def _advice_on_numbers(array: NDArray[Any], *, whole: bool) -> str:
-    if array.ndim == 1 and whole:
-        return "If these are labels, pass the probabilities first and the labels next."
-    if array.ndim == 2 and (array >= 0).all() and np.allclose(array.sum(axis=1), 100, rtol=0.01):
-        return "Each row sums to 100, like percentages: divide by 100."
-    return "If these are logits, pass them where logits are expected, or pass their softmax."
-
-
-def _advice_on_sums(rows: NDArray[Any]) -> str:
-    if ((rows > 0.5).sum(axis=1) > 1).any():
-        return (
-            "Several classes of a row are above one half. If several can be true, this is a multi-label "
-            "problem: evaluate each class as a separate binary problem, with probs[:, k] and "
-            "labels[:, k]."
-        )
-    return "Divide each row by its sum, or pass the softmax of the logits."
-
-
-def _excerpt(row: NDArray[Any]) -> str:
-    values = ", ".join(f"{value:.4g}" for value in np.atleast_1d(row)[:5])
-    return f"[{values}{', ...' if np.size(row) > 5 else ''}]"

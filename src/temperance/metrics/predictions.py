@@ -25,10 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.core.arrays import Vector
 from temperance.core.blocks import block_rows, row_slices
-from temperance.inputs.containers import as_numpy, names_of, open_weights
-from temperance.inputs.frames import numbers_of
+from temperance.inputs.containers import as_numpy, names_of, numbers_of, open_weights
 from temperance.inputs.labels import Names, check_labels
-from temperance.inputs.validation import check_number, check_probabilities
+from temperance.inputs.probabilities import check_probabilities
+from temperance.inputs.validation import check_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Linear
 from temperance.core.solution import Solver
 from temperance.files import scratch_array
-from temperance.inputs.probabilities import LOWEST_FLOOR
+from temperance.inputs.probabilities import MIN_FLOOR
 from temperance.metrics.predictions import cached_slices
 
 _LOG_TEMPERATURES = -np.log([100.0]), -np.log([0.01])  # separable rows would drive beta to infinity
@@ -73,7 +73,7 @@ def log_probabilities(probs: Floats, dtype: DTypeLike) -> Floats:
     Below that all numbers mean the same. With a logarithm of -708, one label of probability 0 would decide
     the temperature of all rows.
     """
-    lowest = 2.0**-24 if probs.dtype.itemsize == 2 else LOWEST_FLOOR
+    lowest = 2.0**-24 if probs.dtype.itemsize == 2 else MIN_FLOOR
     logs = scratch_array(probs.shape, dtype)
 
     def work(p: Floats, i: int, j: int, scratch: Scratch) -> None:

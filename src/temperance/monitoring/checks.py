@@ -248,13 +248,13 @@ def check_labelled(
     check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     limits = allowed(model, tolerance)
     opened = open_logits(logits, dim)
-    check_columns(model, opened.axis.shape, opened.axis.dim)
+    check_columns(model, opened.shape, opened.dim)
     if not len(opened.values):
         raise InputError("check needs rows; found none. Pass the logits of at least one row.")
     columns = None
     if labels is not None:
         n_rows, n_classes = opened.values.shape
-        columns = check_labels(opened.axis.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
+        columns = check_labels(opened.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
     batch = sum_rows(model, limits, opened.values, columns)
     pending = _PendingCheck(model, limits, float(alpha), batch, name)
     with nullcontext() if history is None else open_history(history) as opened_history:

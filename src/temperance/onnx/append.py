@@ -1,7 +1,8 @@
 """A calibrator at the end of a classifier: one ONNX model from its inputs to calibrated probabilities.
 
 The classifier is not changed; nodes are added, in the opset that it declares, and one of its outputs is
-replaced. External weight files stay where they are.
+replaced. External weight files stay where they are. `onnx.compose.merge_models` would give the model another
+producer, domain, version and documentation, and needs the same opset on both sides.
 """
 
 from __future__ import annotations
@@ -24,15 +25,20 @@ from onnx import (
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
-from temperance.files import check_writable
+from temperance.errors import InputError
+from temperance.files import check_regular, check_writable
 from temperance.formulas.model import Model
-from temperance.inputs.validation import InputError, check_number
-from temperance.onnx.contents import names_in, readers_in, side_files
-from temperance.onnx.damage import classifier_damage_explained
-from temperance.onnx.deciding import fitted_floor, holds_probabilities
+from temperance.inputs.probabilities import check_floor
+from temperance.onnx.classifier import (
+    explaining_damage,
+    fitted_floor,
+    holds_probabilities,
+    names_in,
+    readers_in,
+    side_files,
+)
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, write_model
-from temperance.regular_files import check_regular
 
 # What the nodes compute in, by the type of the classifier's output.
 WORKING: dict[int, Any] = {
@@ -106,10 +112,9 @@ def append_to_onnx(
     'probabilities'
     """
     check_writable(path, overwrite=overwrite)
-    if floor is not None:
-        check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
+    check_floor(floor)
     check_regular(Path(model))
-    with classifier_damage_explained(Path(model)):
+    with explaining_damage(Path(model)):
         return _append(
             model_of(calibrator),
             Path(model),

@@ -16,11 +16,10 @@ import temperance
 from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
 from temperance.core.tensor_rows import TensorRows
+from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable
 from temperance.formulas.model import Model
-from temperance.inputs.validation import InputError
-from temperance.onnx.graph import Array, Graph
-from temperance.onnx.ops import OnnxOps
+from temperance.onnx.graph import Array, Graph, OnnxOps
 
 IR_VERSION = 6  # the one that came with the oldest opset: onnxruntime reads it since 2019
 

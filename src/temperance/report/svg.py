@@ -19,6 +19,7 @@ from temperance.core.arrays import Vector
 from temperance.display.chart import (
     PANEL,
     SMALL,
+    WIDE,
     Axis,
     Band,
     Bars,
@@ -88,27 +89,12 @@ class _Size:
     class_: str
 
     @property
-    def bottom(self) -> float:
-        """Room for ticks and label below the axes."""
-        return 2.7 * self.lettering + 6
-
-    @property
     def is_wide(self) -> bool:
         """Whether the figure has the width of the page: the label of y is then above the axes."""
         return self.class_ == "wide"
 
-    def top(self, label: str) -> float:
-        """Room above the axes."""
-        return _ABOVE * self.lettering if self.is_wide and label else _TOP
 
-    def left(self, letters: int, label: str) -> float:
-        """Room for ticks of this many letters, and for a label beside them."""
-        ticks = _LETTER_WIDTH * self.lettering * letters + 14
-        return max(2.5 * self.lettering, ticks + (1.5 * self.lettering if label and not self.is_wide else 0))
-
-
-_WIDE_SIZE, _PANEL_SIZE = _Size(600, 17, "wide"), _Size(440, 15, "panel")
-_SMALL_SIZE = _Size(300, 13, "small")
+_SIZES = {WIDE: _Size(600, 17, "wide"), PANEL: _Size(440, 15, "panel"), SMALL: _Size(300, 13, "small")}
 
 
 @dataclass(frozen=True)
@@ -153,12 +139,6 @@ class _Frame:
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
 
 
-def _size_of(chart: Chart) -> _Size:
-    if chart.size[0] > PANEL:
-        return _WIDE_SIZE
-    return _PANEL_SIZE if chart.size[0] > SMALL else _SMALL_SIZE
-
-
 def _colour(mark: Mark) -> str:
     """Return the colour of a mark: without a method, the text colour."""
     return method_style(mark.method).colour if mark.method else "var(--ink)"
@@ -166,17 +146,18 @@ def _colour(mark: Mark) -> str:
 
 def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) -> Markup:
     """Draw a chart; the name is unique in the page. With `by_method`, marks name their method."""
-    size = _size_of(chart)
+    size = _SIZES[chart.size[0]]
     width, height = size.width, size.width * chart.size[1] / chart.size[0]
-    bottom = height - size.bottom
     left = max(_left(part, size) for part in (chart, chart.below) if part is not None)
+    top = _ABOVE * size.lettering if size.is_wide and chart.y.label else _TOP
+    bottom = height - 2.7 * size.lettering - 6  # room for ticks and label of x
     parts = []
     if chart.below is not None:
         split = bottom - _BELOW * height
-        below = _frame(chart.below, size, left, split, bottom)
-        parts.append(_drawn(chart.below, below, f"{name}-below", by_method))
+        frame = _Frame(Scale(chart.x, left, width - _RIGHT), Scale(chart.below.y, bottom, split), size)
+        parts.append(_drawn(chart.below, frame, f"{name}-below", by_method))
         bottom = split - 18
-    frame = _frame(chart, size, left, size.top(chart.y.label), bottom)
+    frame = _Frame(Scale(chart.x, left, width - _RIGHT), Scale(chart.y, bottom, top), size)
     parts.append(_drawn(chart, frame, name, by_method))
     return element(
         "svg",
@@ -191,13 +172,10 @@ def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) ->
 
 
 def _left(chart: Chart, size: _Size) -> float:
-    """Return the room that a chart needs left of its axes; what is below it has the same x."""
+    """Return the room left of the axes, for ticks and a label beside them."""
     letters = max((len(words) for _, words in chart.y.tick_labels()), default=0)
-    return size.left(letters, chart.y.label)
-
-
-def _frame(chart: Chart, size: _Size, left: float, top: float, bottom: float) -> _Frame:
-    return _Frame(Scale(chart.x, left, size.width - _RIGHT), Scale(chart.y, bottom, top), size)
+    label = 1.5 * size.lettering if chart.y.label and not size.is_wide else 0
+    return max(2.5 * size.lettering, _LETTER_WIDTH * size.lettering * letters + 14 + label)
 
 
 def _drawn(chart: Chart, frame: _Frame, name: str, by_method: bool) -> Markup:

@@ -21,9 +21,10 @@ from temperance.calibrators import Calibrator
 from temperance.calibrators.external_methods import find_method, fit
 from temperance.calibrators.recording import record_source
 from temperance.core.arrays import Indices, Vector
+from temperance.errors import InputError
 from temperance.formulas.fit_record import FittedOn
 from temperance.inputs.containers import as_numpy
-from temperance.inputs.validation import InputError, check_choice, check_sample_weight
+from temperance.inputs.validation import check_choice, check_sample_weight
 from temperance.sklearn.folds import check_target, make_splitter, score_fold, split_rows, weights_for
 from temperance.sklearn.scores import (
     RESPONSES,

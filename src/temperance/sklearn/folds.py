@@ -15,7 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, column_or_1d, has_fit_parameter
 
 from temperance.core.arrays import Indices, Vector
-from temperance.inputs.validation import InputError, check_number
+from temperance.errors import InputError
+from temperance.inputs.validation import check_number
 from temperance.sklearn.scores import Part, score
 
 Split = tuple[Indices, Indices]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from temperance.core.arrays import Indices, Vector
+from temperance.errors import InputError
 from temperance.inputs.probabilities import floor_below
-from temperance.inputs.validation import InputError
 
 RESPONSES = ("auto", "decision_function", "predict_proba")
 

@@ -2,26 +2,36 @@
 
     tasks -> protocol -> run -> store -> results -> tables, figures
 
-`tasks` finds the files, `protocol` plans the fits, `scoring` does those of one subsample, `workers` and
-`cluster` distribute them, `store` keeps the scores. `results` reads them for tables and figures.
+`tasks` finds the files, `protocol` plans the fits, `scoring` does those of one subsample, `workers`
+distributes them, `store` keeps the scores. `results` reads them as data frames; `comparisons`, `tables` and
+the figures are made of these. It needs the extra `study`: pandas and matplotlib.
 """
+
+# ruff: noqa: E402  the check for pandas comes first
 
 from __future__ import annotations
 
-from temperance.study.improvements import Improvements, mean_improvements
-from temperance.study.ranks import Ranks, rank_methods
-from temperance.study.results import METRICS, MeanOverDraws, Results
-from temperance.study.runner import Progress, run_study
+from temperance.loaders import import_optional
+
+import_optional("pandas", "study", "the study")
+
+from temperance.study.comparisons import (
+    Improvements,
+    Ranks,
+    WinRates,
+    mean_improvements,
+    rank_methods,
+    win_rates,
+)
+from temperance.study.results import METRICS, Results
+from temperance.study.runner import run_study
 from temperance.study.table_text import to_csv, to_latex, to_markdown
 from temperance.study.tables import make_table
 from temperance.study.tasks import TaskFile, find_tasks
-from temperance.study.wins import WinRates, win_rates
 
 __all__ = [
     "METRICS",
     "Improvements",
-    "MeanOverDraws",
-    "Progress",
     "Ranks",
     "Results",
     "TaskFile",

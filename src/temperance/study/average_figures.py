@@ -18,11 +18,9 @@ from temperance.calibrators import method_style
 from temperance.calibrators.registry import MethodStyle
 from temperance.core.arrays import Matrix
 from temperance.display.chart import tick_labels
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 from temperance.study.names import dataset_name
 from temperance.study.results import Results
-from temperance.study.selection import choose_methods, choose_size
-from temperance.study.tasks import TaskFile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,41 +78,24 @@ class Averages:
 
 def averages(results: Results, metric: str, methods: Sequence[str] | None = None) -> Averages:
     """Average a metric relative to TS over tasks, without tasks that lack results of a method or of TS."""
-    chosen = choose_methods(results, metric, choose_size(results, None), methods or results.methods)
+    chosen = results.choose_methods(metric, results.choose_size(None), methods or results.methods)
     others = tuple(key for key in chosen if key != _REFERENCE_METHOD)
     if not others or _REFERENCE_METHOD not in results.methods:
         raise InputError(
             "a figure of averages needs results of ts and of another method; found results of "
             f"{', '.join(chosen) or 'none'}. Choose more methods, or run the study with them."
         )
-    panels = tuple(
-        _panel(results, dataset_name(title), tasks, others, metric)
-        for title, tasks in results.large_datasets().items()
-    )
+    ratios = {n: results.ratios(metric, n).reindex(columns=others) for n in results.sizes}
+    panels = []
+    for title, tasks in results.large_datasets().items():
+        some = [frame.loc[[task.name for task in tasks]] for frame in ratios.values()]
+        with np.errstate(invalid="ignore"):  # an infinite mean has no error
+            mean, error, count = (
+                np.array([getattr(frame, name)() for frame in some]).T for name in ("mean", "sem", "count")
+            )
+        panels.append(Panel(dataset_name(title), len(tasks), mean, error, count))
     fewest = min(task.rows for task in results.tasks)
-    return Averages(metric, others, tuple(results.sizes), panels, fewest)
-
-
-def _panel(
-    results: Results, title: str, tasks: Sequence[TaskFile], methods: Sequence[str], metric: str
-) -> Panel:
-    ratios = np.array(
-        [[[results.ratio(task, key, n, metric) for task in tasks] for n in results.sizes] for key in methods]
-    )
-    known = ~np.isnan(ratios)
-    count = known.sum(axis=2)
-    total = np.where(known, ratios, 0.0).sum(axis=2)
-    mean = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return Panel(title, len(tasks), mean, _standard_errors(ratios, mean, count), count)
-
-
-def _standard_errors(ratios: Matrix, mean: Matrix, count: NDArray[np.intp]) -> Matrix:
-    """Return standard errors of means over the last axis, ignoring nan; nan for a single value."""
-    with np.errstate(invalid="ignore"):  # an infinite mean has no error
-        squares = np.where(np.isnan(ratios), 0.0, (ratios - mean[..., None]) ** 2).sum(axis=2)
-    known = count > 1
-    variance = np.divide(squares, (count - 1) * count, out=np.full(mean.shape, np.nan), where=known)
-    return np.sqrt(variance)
+    return Averages(metric, others, tuple(results.sizes), tuple(panels), fewest)
 
 
 # ---- drawing

@@ -17,17 +17,21 @@ from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay
 from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
 from temperance.display.chart import Chart, Mark
+from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable
-from temperance.inputs.validation import InputError, check_choice
+from temperance.inputs.validation import check_choice
 from temperance.study.average_figures import averages, draw_averages, figure_size
+from temperance.study.comparisons import Over, rank_methods
 from temperance.study.names import task_name
-from temperance.study.paired_scores import Over
 from temperance.study.rank_figures import diagram_size, draw_diagram
-from temperance.study.ranks import rank_methods
-from temperance.study.reliability_figures import reliability_display
 from temperance.study.results import Results
 from temperance.study.tables import papers_task
-from temperance.study.task_figures import class_temperatures, entropy_temperatures, two_temperatures
+from temperance.study.task_figures import (
+    class_temperatures,
+    entropy_temperatures,
+    reliability_display,
+    two_temperatures,
+)
 from temperance.study.tasks import TaskFile
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from importlib import resources
 from typing import NamedTuple
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
 
 SIZES = (200, 500, 1000, 5000)
 DRAWS = 50  # draws behind each number
 METRICS = ("ece", "nll", "brier")
-_DECIMALS = 4  # as printed; the ECE has two in percent
+DECIMALS = 4  # as printed; the ECE has two in percent
 
-BESIDE: dict[str, str] = {
+PAPER_COLUMN: dict[str, str] = {
     UNCALIBRATED: "Uncalibrated",
     "ts": "TS",
     "ets-brier": "ETS",
@@ -34,7 +34,7 @@ BESIDE: dict[str, str] = {
     "pts-ece": "PTSe",
     "pts-plain": "PTS",
 }
-BESIDE |= {f"{key}-sgd": BESIDE[key] for key in ("hts", "lts", "hnlts", "pts", "pts-ece")}
+PAPER_COLUMN |= {f"{key}-sgd": PAPER_COLUMN[key] for key in ("hts", "lts", "hnlts", "pts", "pts-ece")}
 """The paper's column for each method.
 
 The paper's ETS minimises the Brier score, as `ets-brier`; it trained by gradient descent, as `...-sgd`.
@@ -75,7 +75,7 @@ def paper_figures(task: PaperTask, n: int, metric: str) -> dict[str, float]:
     """
     check_in_paper(n, metric)
     row = _read()[n, metric, task]
-    return {key: row[column] for key, column in BESIDE.items()}
+    return {key: row[column] for key, column in PAPER_COLUMN.items()}
 
 
 def check_in_paper(n: int, metric: str) -> None:
@@ -96,13 +96,13 @@ def _read() -> dict[tuple[int, str, PaperTask], dict[str, float]]:
         name = int(row.pop("n")), row.pop("metric"), PaperTask(row.pop("dataset"), row.pop("model"))
         unit = 100 if name[1] == "ece" else 1
         # Rounded: 0.0284, not 0.02839999...
-        table[name] = {method: round(float(value) / unit, _DECIMALS) for method, value in row.items()}
+        table[name] = {method: round(float(value) / unit, DECIMALS) for method, value in row.items()}
     return table
 
 
 @cache
 def _by_uncalibrated() -> dict[tuple[str, ...], PaperTask]:
-    table, column = _read(), BESIDE[UNCALIBRATED]
+    table, column = _read(), PAPER_COLUMN[UNCALIBRATED]
     return {
         _as_printed({metric: table[SIZES[0], metric, task][column] for metric in METRICS}): task
         for _, _, task in table
@@ -110,4 +110,4 @@ def _by_uncalibrated() -> dict[tuple[str, ...], PaperTask]:
 
 
 def _as_printed(scores: Mapping[str, float]) -> tuple[str, ...]:
-    return tuple(f"{scores[metric]:.{_DECIMALS}f}" for metric in METRICS)
+    return tuple(f"{scores[metric]:.{DECIMALS}f}" for metric in METRICS)

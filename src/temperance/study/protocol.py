@@ -8,7 +8,7 @@ each draw, and deterministic methods once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -17,8 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
+from temperance.calibrators.external_methods import Methods, find_methods
+from temperance.errors import InputError
 from temperance.metrics.evaluation import MetricFunction
 from temperance.study.tasks import TaskFile
+
+PAPER_METHODS = ("ts", "ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece")
+
+METHODS: tuple[str, ...] = (*PAPER_METHODS, *(key for key in CALIBRATORS if key not in PAPER_METHODS))
+"""In the order of tables: the paper's methods, and then all others of the registry."""
 
 
 class FitKey(NamedTuple):
@@ -79,20 +86,36 @@ def plan(
     metrics: Mapping[str, MetricFunction] | None = None,
 ) -> Iterator[WorkUnit]:
     """Yield the remaining work, draw by draw: a study that is stopped has all tasks, with fewer draws."""
-    strangers = {key: method for key, method in methods.items() if CALIBRATORS.get(key) is not method}
-    outside = strangers, metrics or {}
+    external_methods = {key: method for key, method in methods.items() if CALIBRATORS.get(key) is not method}
+    external = external_methods, metrics or {}
     for task in tasks:
-        yield from _left(WorkUnit(task, 0, 0, seed, (UNCALIBRATED,), *outside), done)
+        yield from _left(WorkUnit(task, 0, 0, seed, (UNCALIBRATED,), *external), done)
     random = tuple(key for key, method in methods.items() if method.is_random)
     for draw in range(draws):
         for task in tasks:
             for n in sorted({min(size, task.rows) for size in sizes}):
                 once_is_enough = draw > 0 and n == task.rows
                 keys = random if once_is_enough else tuple(methods)
-                yield from _left(WorkUnit(task, n, draw, seed, keys, *outside), done)
+                yield from _left(WorkUnit(task, n, draw, seed, keys, *external), done)
 
 
 def _left(unit: WorkUnit, done: Collection[FitKey]) -> Iterator[WorkUnit]:
     methods = tuple(fit.method for fit in unit.fits() if fit not in done)
     if methods:
         yield replace(unit, methods=methods)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return the names of methods in the order of tables, each once."""
+    given = dict.fromkeys(names)
+    return [*(key for key in METHODS if key in given), *(key for key in given if key not in METHODS)]
+
+
+def study_methods(given: Methods | None) -> dict[str, Method]:
+    """Return the methods to study by name, by default those of the registry that are meant for it."""
+    chosen = find_methods([key for key in METHODS if CALIBRATORS[key].in_study] if given is None else given)
+    if not chosen or UNCALIBRATED in chosen:
+        raise InputError(
+            f"methods must name at least one method, and not {UNCALIBRATED!r}, which is always studied."
+        )
+    return {key: chosen[key] for key in in_order(chosen)}

@@ -11,7 +11,7 @@ import numpy as np
 
 from temperance.calibrators import method_style
 from temperance.study.average_figures import MARKER_AREAS, marker_edge
-from temperance.study.ranks import ALPHA, Ranks
+from temperance.study.comparisons import ALPHA, Ranks
 from temperance.study.tables import unit_of
 
 if TYPE_CHECKING:

@@ -1,17 +1,20 @@
-"""The results of a study, by task, method, number of rows and metric: means over draws with their errors."""
+"""The results of a study as data frames: by task, method, number of rows and metric; means over draws."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.core.arrays import Vector
-from temperance.inputs.validation import InputError, check_choice
-from temperance.study.methods import in_order
+from temperance.errors import InputError, guess
+from temperance.inputs.validation import check_choice
+from temperance.study.protocol import METHODS, FitKey, in_order
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
@@ -19,44 +22,9 @@ from temperance.study.tasks import TaskFile
 METRICS: dict[str, str] = {"nll": "nll", "ece": "ece50", "ece15": "ece15", "brier": "brier"}
 """Names of metrics on the command line, and their columns in the store; `ece` has the paper's 50 bins."""
 
-_LEAST_TASKS = 3  # of a data set with its own group
+Better = Literal["lower", "higher"]
 
-
-@dataclass(frozen=True)
-class MeanOverDraws:
-    """A mean over draws, with its standard error.
-
-    Attributes
-    ----------
-    mean : float
-        Mean over draws.
-    error : float
-        Its standard error; nan for a single draw, or if a draw is infinite.
-    draws : int
-        Number of draws.
-
-    Examples
-    --------
-    >>> score = MeanOverDraws(0.45, 0.01, 50)
-    >>> f"{score.mean} ± {score.error}"
-    '0.45 ± 0.01'
-    """
-
-    mean: float
-    error: float
-    draws: int
-
-
-@dataclass(frozen=True)
-class MethodTime:
-    """The times of a method's fits, in seconds, and how they ended."""
-
-    method: str
-    fits: int
-    failed: int
-    unconverged: int
-    fit_seconds: float
-    apply_seconds: float
+MIN_TASKS = 3  # of a data set with its own group
 
 
 class Results:
@@ -71,7 +39,7 @@ class Results:
 
     Examples
     --------
-    >>> from temperance.study.example import example_results
+    >>> from temperance.study.results import example_results
     >>> results = example_results()
     >>> results.methods, results.sizes, len(results.scores)
     (['ts'], [200], 4)
@@ -81,8 +49,9 @@ class Results:
         self.folder = Path(folder)
         store = ResultStore(folder)
         self.seed, self.version = store.seed, store.version
-        self.scores: list[Score] = store.scores()
-        done = {(score.fit.task, score.fit.n) for score in self.scores}
+        self.scores: pd.DataFrame = store.scores()
+        """A line for each fit: its key, its scores, how it ended, and the user's own metrics."""
+        done = set(zip(self.scores["task"], self.scores["n"], strict=True))
         names = {name for name, _ in done}
         self.tasks: list[TaskFile] = [task for task in store.tasks() if task.name in names]
         self.sizes: list[int] = [
@@ -92,19 +61,17 @@ class Results:
     @cached_property
     def methods(self) -> list[str]:
         """Methods with results, in the order of tables; the uncalibrated classifier is not among them."""
-        return in_order(sorted({score.fit.method for score in self.scores} - {UNCALIBRATED}))
+        return in_order(sorted({*self.scores["method"]} - {UNCALIBRATED}))
 
-    @cached_property
-    def _by_fit(self) -> dict[tuple[str, int, str], list[Score]]:
-        groups: dict[tuple[str, int, str], list[Score]] = {}
-        for score in self.scores:
-            groups.setdefault((score.fit.task, score.fit.n, score.fit.method), []).append(score)
-        return groups
+    @property
+    def own_metrics(self) -> list[str]:
+        """The user's own metrics."""
+        return [name for name in self.scores if name not in (*FitKey._fields, *Score.columns())]
 
-    @cached_property
+    @property
     def metrics(self) -> tuple[str, ...]:
         """Metrics with results: ours, and those from outside."""
-        return (*METRICS, *sorted({name for score in self.scores for name in score.metrics}))
+        return (*METRICS, *self.own_metrics)
 
     def datasets(self) -> dict[str, list[TaskFile]]:
         """Return the tasks of each data set, both by name."""
@@ -116,64 +83,109 @@ class Results:
     def large_datasets(self) -> dict[str, list[TaskFile]]:
         """Return the tasks of each data set with three or more, the others as `other`; `all` if none has."""
         datasets = self.datasets()
-        large = {name: tasks for name, tasks in datasets.items() if len(tasks) >= _LEAST_TASKS}
+        large = {name: tasks for name, tasks in datasets.items() if len(tasks) >= MIN_TASKS}
         rest = [task for name, tasks in datasets.items() if name not in large for task in tasks]
         return large | ({"other" if large else "all": rest} if rest else {})
 
-    def draws(self, task: TaskFile, method: str, n: int, metric: str) -> Vector:
-        """Return a score for each draw that succeeded."""
-        return np.array(list(self.by_draw(task, method, n, metric).values()), np.float64)
-
-    def by_draw(self, task: TaskFile, method: str, n: int, metric: str) -> dict[int, float]:
-        """Return the scores by number of the draw, without those that failed."""
+    def draws(self, metric: str, n: int) -> pd.Series:
+        """Return the scores of the fits that succeeded, by task, method and number of the draw."""
         check_choice("metric", metric, self.metrics)
         if n not in self.sizes:
             raise InputError(
                 f"the number of rows must be one of the study, {', '.join(map(str, self.sizes))}; found {n}."
             )
-        fitted = 0 if method == UNCALIBRATED else min(n, task.rows)
-        scores = self._by_fit.get((task.name, fitted, method), [])
-        values = {score.fit.draw: _value(score, metric) for score in scores}
-        return {draw: value for draw, value in values.items() if not np.isnan(value)}
+        rows = {task.name: min(n, task.rows) for task in self.tasks}
+        wanted = self.scores["task"].map(rows).where(self.scores["method"] != UNCALIBRATED, 0)
+        fits = self.scores[self.scores["n"] == wanted]
+        return fits.set_index(["task", "method", "draw"])[METRICS.get(metric, metric)].dropna().sort_index()
 
-    def summary(self, task: TaskFile, method: str, n: int, metric: str) -> MeanOverDraws | None:
-        """Return the mean of a score over draws, or None if there is none."""
-        values = self.draws(task, method, n, metric)
-        if not len(values):
-            return None
-        known = len(values) > 1 and bool(np.isfinite(values).all())
-        error = values.std(ddof=1) / np.sqrt(len(values)) if known else np.nan
-        return MeanOverDraws(float(values.mean()), float(error), len(values))
+    def summary(self, metric: str, n: int) -> pd.DataFrame:
+        """Return the mean over draws, its standard error and the number of draws, by task and method.
 
-    def ratio(self, task: TaskFile, method: str, n: int, metric: str, to: str = "ts") -> float:
-        """Return a method's mean over draws divided by that of another; nan if that is undefined."""
-        ours, its = (self.summary(task, key, n, metric) for key in (method, to))
-        if ours is None or its is None or not 0 < its.mean < np.inf:
-            return float("nan")
-        return ours.mean / its.mean
+        The error is nan for a single draw, or if a draw is infinite.
+        """
+        groups = self.draws(metric, n).groupby(level=["task", "method"])
+        count = groups.size()
+        with np.errstate(invalid="ignore"):  # an infinite draw
+            return pd.DataFrame(
+                {"mean": groups.mean(), "error": groups.std() / np.sqrt(count), "draws": count}
+            )
 
-    def times(self) -> list[MethodTime]:
-        """Return the times of each method."""
-        return [_time(key, [s for s in self.scores if s.fit.method == key]) for key in self.methods]
+    def means(self, metric: str, n: int) -> pd.DataFrame:
+        """Return the means over draws, with a row for each task and a column for each method; nan if none."""
+        means = self.summary(metric, n)["mean"].unstack("method")
+        return means.reindex([task.name for task in self.tasks])
 
-    def failures(self) -> list[Score]:
+    def ratios(self, metric: str, n: int, to: str = "ts") -> pd.DataFrame:
+        """Return the means of tasks and methods divided by those of one method; nan if undefined."""
+        means = self.means(metric, n)
+        its = means.get(to, pd.Series(np.nan, means.index))
+        return means.div(its.where((its > 0) & (its < np.inf)), axis="index")
+
+    def times(self) -> pd.DataFrame:
+        """Return, for each method, its fits, how they ended, and their times in seconds."""
+        failed = self.scores["nll"].isna()
+        frame = self.scores.assign(failed=failed, unconverged=~(self.scores["converged"] | failed))
+        groups = frame.groupby("method")
+        times = groups[["failed", "unconverged", "fit_seconds", "apply_seconds"]].sum()
+        times.insert(0, "fits", groups.size())
+        return times.reindex(self.methods)
+
+    def failures(self) -> pd.DataFrame:
         """Return the fits that failed."""
-        return [score for score in self.scores if np.isnan(score.nll)]
+        return self.scores[self.scores["nll"].isna()]
+
+    def choose_size(self, n: int | None) -> int:
+        """Return the number of rows fitted to, by default the fewest; raise if there are no results."""
+        if not self.tasks or not self.sizes:
+            raise InputError(f"the study in {self.folder} must have tasks; found none. Run it first.")
+        return self.sizes[0] if n is None else n
+
+    def choose_methods(self, metric: str, n: int, methods: Sequence[str] | None) -> tuple[str, ...]:
+        """Return methods in the order of tables, by default all that have a result with this many rows."""
+        if methods is None:
+            shown = set(self.draws(metric, n).index.get_level_values("method"))
+            return tuple(key for key in self.methods if key in shown)
+        chosen = tuple(in_order(methods))
+        for key in chosen:
+            if key not in self.methods:
+                raise InputError(
+                    "the methods must be some of the study, "
+                    f"{', '.join(self.methods) or 'which has none yet'}; found {key!r}.",
+                    advice="Run the study with it first." if key in METHODS else guess(key, self.methods),
+                )
+        return chosen
 
 
-def _value(score: Score, metric: str) -> float:
+def better_scores(metric: str, better: str | None) -> Better | None:
+    """Return whether lower or higher scores are better; None if unknown, for a metric from outside.
+
+    Examples
+    --------
+    >>> better_scores("nll", None), better_scores("accuracy", None), better_scores("accuracy", "higher")
+    ('lower', None, 'higher')
+    """
+    if better is not None:
+        check_choice("better", better, ("lower", "higher"))
     if metric in METRICS:
-        return float(getattr(score, METRICS[metric]))
-    return score.metrics.get(metric, float("nan"))
+        if better == "higher":
+            raise InputError(f"better must be 'lower' for {metric}; found 'higher'. Leave it out.")
+        return "lower"
+    return "lower" if better == "lower" else "higher" if better == "higher" else None
 
 
-def _time(method: str, scores: list[Score]) -> MethodTime:
-    failed = sum(bool(np.isnan(score.nll)) for score in scores)
-    return MethodTime(
-        method,
-        len(scores),
-        failed,
-        sum(not score.converged for score in scores) - failed,
-        sum(score.fit_seconds for score in scores),
-        sum(score.apply_seconds for score in scores),
-    )
+def example_results() -> Results:
+    """Return the results of `ts` and of the uncalibrated classifier on two tasks, as `run_study` writes them.
+
+    Examples
+    --------
+    >>> [task.name for task in example_results().tasks]
+    ['cifar10__a', 'cifar10__b']
+    """
+    folder = Path(tempfile.mkdtemp())
+    store = ResultStore.create(folder, 0)
+    scores = {"cifar10__a": 0.4, "cifar10__b": 0.2}
+    store.add_tasks([TaskFile(name, folder / name, "9f86", 500, 1000, 10) for name in scores], [200])
+    store.add([Score(FitKey(name, 0, 0, "none"), nll=0.8) for name in scores])
+    store.add([Score(FitKey(name, 200, 0, "ts"), nll=nll) for name, nll in scores.items()])
+    return Results(folder)

@@ -7,16 +7,15 @@ from contextlib import closing
 from pathlib import Path
 
 from temperance.calibrators.external_methods import Methods
-from temperance.inputs.validation import InputError, check_number
+from temperance.errors import InputError
+from temperance.inputs.validation import check_number
 from temperance.metrics.evaluation import Metrics, named_metrics
-from temperance.study.cluster import check_scheduler, run_on_cluster
-from temperance.study.methods import study_methods
 from temperance.study.paper import DRAWS, SIZES
-from temperance.study.protocol import plan
+from temperance.study.protocol import plan, study_methods
 from temperance.study.results import Results
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
-from temperance.study.workers import run_on_workers
+from temperance.study.workers import check_scheduler, run_on_cluster, run_on_workers
 
 Progress = Callable[[int, int], None]
 """Called with the number of fits done in this run so far, and the number to do."""

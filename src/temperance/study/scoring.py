@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from temperance.calibrators.external_methods import fit
@@ -35,6 +35,16 @@ class Score:
     apply_seconds: float = field(default=0.0, compare=False)
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Scores of the user's own metrics, by name."""
+
+    @classmethod
+    def columns(cls) -> list[str]:
+        """Return the columns of a result in the store, besides its key and the user's own metrics."""
+        return [column.name for column in fields(cls) if column.name not in ("fit", "metrics")]
+
+    @classmethod
+    def numbers(cls) -> list[str]:
+        """Return the columns that hold floats."""
+        return [column.name for column in fields(cls) if column.type == "float"]
 
 
 def run_work_unit(unit: WorkUnit) -> list[Score]:

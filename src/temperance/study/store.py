@@ -6,42 +6,39 @@ key, so work that was done twice is stored once.
 
 from __future__ import annotations
 
-import math
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import temperance
-from temperance.errors import excerpt
-from temperance.inputs.validation import InputError
+from temperance.data.read_options import ReadOptions
+from temperance.errors import InputError, excerpt
 from temperance.study.protocol import FitKey
 from temperance.study.scoring import Score
-from temperance.study.store_rows import FIT_KEY, METRIC, SCORE, TASK, checked_row
 from temperance.study.tasks import TaskFile
 
 FILE_NAME = "results.sqlite"
 FORMAT = "1"
-_MOST_DIGITS = 20  # of a random seed
-SCORES = tuple(column.name for column in fields(Score) if column.name not in ("fit", "metrics"))
-"""The columns of a result, besides its key."""
+MAX_SEED_DIGITS = 20
 
 # SQLite errors that are not the fault of the file; an error about invalid UTF-8 has no such name.
 _OF_THE_SYSTEM = tuple(
     f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "CANTOPEN", "FULL")
 )
-_PATIENCE = 60.0  # seconds to wait for another process that reads or writes
+TIMEOUT = 60.0  # seconds to wait for another process that reads or writes
 # In the order of the fields of TaskFile, FitKey and Score.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS size (n INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS task (
   name TEXT PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL,
-  rows INTEGER NOT NULL, test_rows INTEGER NOT NULL, classes INTEGER NOT NULL
+  rows INTEGER NOT NULL, test_rows INTEGER NOT NULL, classes INTEGER NOT NULL, options TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS length_normalised (task TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS metric (
   task TEXT NOT NULL, n INTEGER NOT NULL, draw INTEGER NOT NULL, method TEXT NOT NULL,
   name TEXT NOT NULL, value REAL, PRIMARY KEY (task, n, draw, method, name)
@@ -54,6 +51,18 @@ CREATE TABLE IF NOT EXISTS score (
   PRIMARY KEY (task, n, draw, method)
 ) WITHOUT ROWID;
 """
+
+Kinds = tuple[type | tuple[type, ...], ...]
+
+TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", type(None): "null"}
+NUMBER = (int, float)
+NUMBER_OR_NULL = (int, float, type(None))  # null stands for nan
+
+# What each column of a table must hold: SQLite does not enforce it.
+FIT_KEY: Kinds = (str, int, int, str)
+TASK: Kinds = (str, str, str, int, int, int, str)
+METRIC: Kinds = (*FIT_KEY, str, NUMBER_OR_NULL)
+SCORE: Kinds = (*FIT_KEY, *(NUMBER_OR_NULL,) * 4, int, int, str, NUMBER, NUMBER)
 
 
 class ResultStore:
@@ -114,27 +123,26 @@ class ResultStore:
                         f"{task.path} must be the file with which the study began; it has changed. "
                         "Choose another folder for the results."
                     )
-                if known.get(task.name, task).length_normalised != task.length_normalised:
+                if known.get(task.name, task).options != task.options:
+                    before, now = (excerpt(one.options.given()) for one in (known[task.name], task))
                     raise InputError(
-                        f"{task.path} must be read as when the study began, with or without normalising "
-                        "by length; found the other. Choose another folder for the results."
+                        f"{task.path} must be read as when the study began, with the options {before}; "
+                        f"found {now}. Choose another folder for the results."
                     )
                 if copies.get(task.sha256, task).name != task.name:
                     raise InputError(
                         f"{task.path} is the same as {copies[task.sha256].name}, which the study has. A task "
                         "must not count twice: leave it out, or choose another folder for the results."
                     )
-                name, path, *rest, length_normalised = astuple(task)
-                connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?)", (name, str(path), *rest))
-                connection.execute("DELETE FROM length_normalised WHERE task = ?", (name,))
-                if length_normalised:
-                    connection.execute("INSERT INTO length_normalised VALUES (?)", (name,))
+                name, path, *rest, options = vars(task).values()
+                row = (name, str(path), *rest, json.dumps(options.given()))
+                connection.execute("REPLACE INTO task VALUES (?, ?, ?, ?, ?, ?, ?)", row)
             _insert(connection, "size", [(n,) for n in sizes])
 
     def add(self, scores: Iterable[Score]) -> None:
         """Write the results of a work unit, all or none."""
         made = list(scores)
-        rows = [(*score.fit, *(getattr(score, name) for name in SCORES)) for score in made]
+        rows = [(*score.fit, *(getattr(score, name) for name in Score.columns())) for score in made]
         more = [(*score.fit, *item) for score in made for item in score.metrics.items()]
         with _connect(self.path) as connection, connection:
             _insert(connection, "score", rows)
@@ -145,28 +153,30 @@ class ResultStore:
         rows = self._select("task, n, draw, method FROM score")
         return {FitKey(*checked_row(self.path, "score", FIT_KEY, row)) for row in rows}
 
-    def scores(self) -> list[Score]:
-        """Return all results, by name."""
+    def scores(self) -> pd.DataFrame:
+        """Return all results by key, with a column for each of the user's own metrics."""
+        key = list(FitKey._fields)
         with _connect(self.path) as connection:
-            rows = connection.execute("SELECT * FROM score ORDER BY task, n, draw, method").fetchall()
-            metrics: dict[FitKey, dict[str, float]] = {}
-            if "metric" in _names(connection):  # which earlier stores have not
-                for row in connection.execute("SELECT * FROM metric"):
-                    *key, name, value = checked_row(self.path, "metric", METRIC, row)
-                    metrics.setdefault(FitKey(*key), {})[name] = math.nan if value is None else value
-        return [_score(checked_row(self.path, "score", SCORE, row), metrics) for row in rows]
+            found = connection.execute("SELECT * FROM score ORDER BY task, n, draw, method").fetchall()
+            more = connection.execute("SELECT * FROM metric").fetchall()
+        rows = [checked_row(self.path, "score", SCORE, row) for row in found]
+        scores = pd.DataFrame(rows, columns=[*key, *Score.columns()])
+        # SQLite stores nan as null, and has no boolean type.
+        scores = scores.astype(dict.fromkeys(Score.numbers(), float) | {"converged": bool})
+        own = pd.DataFrame(
+            [checked_row(self.path, "metric", METRIC, row) for row in more], columns=[*key, "name", "value"]
+        )
+        wide = own.astype({"value": float}).pivot(index=key, columns="name", values="value")
+        return scores.join(wide, on=key) if len(wide) else scores
 
     def tasks(self) -> list[TaskFile]:
         """Return the tasks, by name."""
         with _connect(self.path) as connection:
             rows = connection.execute("SELECT * FROM task ORDER BY name").fetchall()
-            normalised: set[str] = set()
-            if "length_normalised" in _names(connection):  # which earlier stores have not
-                normalised = {name for (name,) in connection.execute("SELECT task FROM length_normalised")}
         checked = [checked_row(self.path, "task", TASK, row) for row in rows]
         return [
-            TaskFile(name, Path(path), digest, val, test, classes, name in normalised)
-            for name, path, digest, val, test, classes in checked
+            TaskFile(name, Path(path), digest, val, test, classes, _read_options(self.path, options))
+            for name, path, digest, val, test, classes, options in checked
         ]
 
     def sizes(self) -> list[int]:
@@ -182,7 +192,7 @@ class ResultStore:
 @contextmanager
 def _connect(path: Path) -> Iterator[sqlite3.Connection]:
     try:
-        with closing(sqlite3.connect(path, timeout=_PATIENCE)) as connection:
+        with closing(sqlite3.connect(path, timeout=TIMEOUT)) as connection:
             yield connection
     except sqlite3.IntegrityError:
         raise  # not the fault of the file
@@ -199,7 +209,7 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 
 def _seed(path: Path, text: object) -> int:
-    if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+    if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= MAX_SEED_DIGITS):
         raise InputError(
             f"{path} must have the random seed of its study, a whole number; found {excerpt(text)}. "
             "Copy it again, or repeat the study."
@@ -207,12 +217,22 @@ def _seed(path: Path, text: object) -> int:
     return int(text)
 
 
+def _read_options(path: Path, text: str) -> ReadOptions:
+    try:
+        return ReadOptions(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):  # not JSON, or other names
+        raise InputError(
+            f"{path} must say how its tasks are read; found {excerpt(text)}. Copy it again, or repeat the "
+            "study."
+        ) from None
+
+
 def _names(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def _is_store(connection: sqlite3.Connection) -> bool:
-    return {"setting", "size", "task", "score"} <= _names(connection)
+    return {"setting", "size", "task", "score", "metric"} <= _names(connection)
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[object, ...]]) -> None:
@@ -222,10 +242,18 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[obj
         connection.execute(f"INSERT INTO {table} VALUES ({values}) ON CONFLICT DO NOTHING", row)
 
 
-def _score(row: Sequence[Any], metrics: Mapping[FitKey, Mapping[str, float]]) -> Score:
-    key = FitKey(*row[:4])
-    # SQLite stores nan as null, and has no boolean type.
-    found = (math.nan if value is None else value for value in row[4:])
-    values: dict[str, Any] = dict(zip(SCORES, found, strict=True))
-    values["converged"] = bool(values["converged"])
-    return Score(key, **values, metrics=metrics.get(key, {}))
+def checked_row(path: Path, table: str, kinds: Kinds, row: Sequence[Any]) -> Sequence[Any]:
+    """Return a row; raise if a column is missing or has the wrong type."""
+    if len(row) != len(kinds):
+        raise _damaged(path, f"{table} must have {len(kinds)} columns; found {len(row)}")
+    for value, kind in zip(row, kinds, strict=True):
+        if not isinstance(value, kind):
+            names = " or ".join(TYPE_NAMES[one] for one in (kind if isinstance(kind, tuple) else (kind,)))
+            raise _damaged(path, f"a column of {table} must hold {names}; found {excerpt(value)}")
+    return row
+
+
+def _damaged(path: Path, what: str) -> InputError:
+    return InputError(
+        f"{path} must be the store of a study; its table {what}. Copy it again, or repeat the study."
+    )

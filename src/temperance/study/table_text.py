@@ -1,24 +1,178 @@
-"""A table of a study as Markdown, as LaTeX for a paper, or as CSV for a program.
+"""Tables and summaries of a study as Markdown, as LaTeX for a paper, or as CSV for a program.
 
-Markdown and LaTeX show the best in bold, a few decimals and an ECE in percent, with notes below. CSV has all
-digits in natural units, an ECE as a fraction, and no averages. LaTeX needs booktabs, multirow and graphicx.
+Each becomes a sheet: cells and notes for people, a data frame for programs. Markdown and LaTeX show the best
+in bold, a few decimals and an ECE in percent, with notes below. CSV has all digits in natural units, an ECE
+as a fraction, and no averages. LaTeX needs booktabs, multirow and graphicx; pandas writes CSV, but its other
+writers know neither names in the margin nor notes.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import gzip
 from collections.abc import Callable, Sequence
-from itertools import compress
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import ascii_lowercase
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED, method_style
-from temperance.study.markup import LATEX, MARKDOWN, MINUS, Markup, aligned, latex_line, latex_table
+from temperance.errors import InputError
+from temperance.files import check_writable, write_atomically
+from temperance.study.comparisons import (
+    ALPHA,
+    LEVEL,
+    RESAMPLES,
+    Improvements,
+    Over,
+    PairedScores,
+    Ranks,
+    WinRates,
+)
 from temperance.study.names import dataset_name, model_name, task_name
 from temperance.study.paper import DRAWS as PAPER_DRAWS
-from temperance.study.summary_text import Summary, sheet_of
-from temperance.study.tables import Entry, Group, Row, Table, Unit
+from temperance.study.results import Results
+from temperance.study.tables import Kind, Table, Unit, unit_of
+
+MINUS, INFINITY, MISSING = "\N{MINUS SIGN}", "\N{INFINITY}", "\N{EM DASH}"
+Summary = Ranks | WinRates | Improvements
+
+
+class Markup(NamedTuple):
+    """How Markdown and LaTeX differ in the treatment of a cell."""
+
+    escapes: dict[int, str]
+    bold: str
+
+    def text(self, words: str) -> str:
+        """Return escaped text; file names may contain any character."""
+        return "".join(sign if sign.isprintable() else "?" for sign in words).translate(self.escapes)
+
+    def cell(self, cell: Cell) -> str:
+        """Return an escaped cell."""
+        best = self.bold.format(self.text(cell.best)) if cell.best else ""
+        return best + self.text(cell.words)
+
+
+MARKDOWN = Markup(
+    str.maketrans({sign: f"\\{sign}" for sign in r"\|*`<"} | {INFINITY: "inf"}),
+    "**{}**",
+)
+LATEX = Markup(
+    str.maketrans(
+        {sign: f"\\{sign}" for sign in "&%#$_{}"}
+        | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+        | {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", MINUS: "$-$", "+": "$+$", MISSING: "--"}
+        | {INFINITY: r"$\infty$"}
+    ),
+    r"\textbf{{{}}}",
+)
+
+
+class Cell(NamedTuple):
+    """A cell of a table; what is in `best` comes first, in bold."""
+
+    words: str
+    best: str = ""
+
+
+class Line(NamedTuple):
+    """A line of a table, with or without a rule above it."""
+
+    cells: list[Cell]
+    ruled: bool = False
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as text: with notes for people, caption first, and with all digits for programs.
+
+    The lines are in blocks, whose name, if any, is in the margin. The first `left` columns have text.
+    """
+
+    head: Sequence[str]
+    blocks: Sequence[tuple[str, Sequence[Line]]]
+    notes: Sequence[str]
+    data: pd.DataFrame
+    left: int = field(default=1, kw_only=True)
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table that is readable as text, with numbers aligned to the right."""
+        lines = [[MARKDOWN.text(words) for words in self.head]]
+        for name, block in self.blocks:
+            for i, line in enumerate(block):
+                margin = [MARKDOWN.text("" if i else name)] if self.left == 2 else []
+                lines.append([*margin, *map(MARKDOWN.cell, line.cells)])
+        widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
+        rule = ["-" * width if i < self.left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+        padded = [
+            [c.ljust(width) if i < self.left else c.rjust(width) for i, (c, width) in enumerate(pairs)]
+            for pairs in (zip(line, widths, strict=True) for line in lines)
+        ]
+        table = "\n".join(f"| {' | '.join(cells)} |" for cells in [padded[0], rule, *padded[1:]])
+        return "\n\n".join([table, *map(MARKDOWN.text, self.notes)]) + "\n"
+
+    def to_latex(self) -> str:
+        """Return a table for a paper, the first note as its caption, the others below."""
+        caption, *others = map(LATEX.text, self.notes)
+        columns = "l" * self.left + ("c" if self.left == 2 else "r") * (len(self.head) - self.left)
+        body = []
+        for name, block in self.blocks:
+            body.append(r"\midrule")
+            for i, line in enumerate(block):
+                if line.ruled:
+                    body.append(rf"\cmidrule{{2-{len(self.head)}}}")
+                margin = ["" if i else _latex_margin(name, len(block))] if self.left == 2 else []
+                body.append(_latex_line([*margin, *map(LATEX.cell, line.cells)]))
+        lines = [
+            r"% needs \usepackage{booktabs,multirow,graphicx}",
+            r"\begin{table}",
+            r"\centering",
+            # scaled down if it is too wide, never up
+            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            _latex_line(
+                ["" if self.left == 2 and i == 0 else LATEX.text(w) for i, w in enumerate(self.head)]
+            ),
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}}",
+            rf"\caption{{{caption}}}",
+            *(rf"\par{{\footnotesize {note}\par}}" for note in others),
+            r"\end{table}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def to_csv(self) -> str:
+        """Return the numbers with all their digits; missing ones are empty."""
+        return self.data.to_csv(index=False, lineterminator="\n")
+
+
+def _latex_line(cells: Sequence[str]) -> str:
+    return f"{' & '.join(cells)} " + r"\\"
+
+
+def _latex_margin(name: str, height: int) -> str:
+    """Return the name of a block for the margin, rotated if its lines are high enough."""
+    words = LATEX.text(name)
+    if height == 1:
+        # In braces, or a name such as [a] would be an option of the rule above it.
+        return f"{{{words}}}" if words else ""
+    if len(name) <= 2 * height:
+        words = rf"\rotatebox[origin=c]{{90}}{{{words}}}"
+    return rf"\multirow{{{height}}}{{*}}{{{words}}}"
+
+
+def sheet_of(table: Table | Summary) -> Sheet:
+    """Return a table or a summary as a sheet."""
+    if isinstance(table, Table):
+        return _table_sheet(table)
+    if isinstance(table, Ranks):
+        return _ranks_sheet(table)
+    return _wins_sheet(table) if isinstance(table, WinRates) else _improvements_sheet(table)
 
 
 def to_markdown(table: Table | Summary) -> str:
@@ -32,20 +186,11 @@ def to_markdown(table: Table | Summary) -> str:
     Examples
     --------
     >>> from temperance.study import make_table
-    >>> from temperance.study.example import example_results
+    >>> from temperance.study.results import example_results
     >>> print(to_markdown(make_table(example_results())).splitlines()[2])
     | CIFAR-10 | a             |       0.8000 | **0.4000** |
     """
-    if not isinstance(table, Table):
-        return sheet_of(table).to_markdown()
-    lines = [["Data set", "Task", *_headings(table)]]
-    for group in table.groups:
-        names = [MARKDOWN.text(dataset_name(group.dataset))] + [""] * (len(group.rows) - 1)
-        lines += [[name, *_line(MARKDOWN, table, row)] for name, row in zip(names, group.rows, strict=True)]
-    if table.overall is not None:
-        lines.append(["", *_line(MARKDOWN, table, table.overall)])
-    notes = [MARKDOWN.text(note) for note in _notes(table)]
-    return "\n\n".join([aligned(lines), *notes]) + "\n"
+    return sheet_of(table).to_markdown()
 
 
 def to_latex(table: Table | Summary) -> str:
@@ -59,17 +204,11 @@ def to_latex(table: Table | Summary) -> str:
     Examples
     --------
     >>> from temperance.study import make_table
-    >>> from temperance.study.example import example_results
+    >>> from temperance.study.results import example_results
     >>> "textbf{0.4000}" in to_latex(make_table(example_results()))
     True
     """
-    if not isinstance(table, Table):
-        return sheet_of(table).to_latex()
-    blocks = [_latex_group(table, group) for group in table.groups]
-    if table.overall is not None:
-        blocks.append([latex_line(["", *_line(LATEX, table, table.overall)])])
-    head = ["", "Task", *map(LATEX.text, _headings(table))]
-    return latex_table(f"ll{'c' * len(table.methods)}", head, blocks, list(map(LATEX.text, _notes(table))))
+    return sheet_of(table).to_latex()
 
 
 def to_csv(table: Table | Summary) -> str:
@@ -86,93 +225,103 @@ def to_csv(table: Table | Summary) -> str:
     Examples
     --------
     >>> from temperance.study import make_table
-    >>> from temperance.study.example import example_results
+    >>> from temperance.study.results import example_results
     >>> print(to_csv(make_table(example_results())), end="")
     dataset,model,rows,classes,none,ts
     cifar10,a,200,10,0.8,0.4
     cifar10,b,200,10,0.8,0.2
     """
-    if not isinstance(table, Table):
-        return sheet_of(table).to_csv()
-    columns = [name for key in table.methods for name in ([key, f"{key}_se"] if table.errors else [key])]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["dataset", "model", "rows", "classes", *columns])
-    writer.writerows(_csv_line(table, row) for row in table.rows("task", "paper"))
-    return text.getvalue()
+    return sheet_of(table).to_csv()
 
 
 WRITERS: dict[str, Callable[[Table | Summary], str]] = {"md": to_markdown, "latex": to_latex, "csv": to_csv}
 """Writers by the name of the format on the command line."""
 
 
-def _line(style: Markup, table: Table, row: Row) -> list[str]:
-    name = row.label if row.kind != "task" else model_name(row.label)
-    label = style.text(f"{name}{'*' if row.is_short else ''}")
-    return [label, *(_cell(style, table, row, entry) for entry in row.entries)]
+def export_results(results: Results, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write every result, scores with all their digits; a name that ends in .csv.gz is compressed.
+
+    A fit that failed has no scores, and its message says why. ECE is a fraction; times are in seconds, to
+    four digits, since further ones are noise, which does not compress.
+    """
+    name = Path(path).name
+    if not name.endswith((".csv", ".csv.gz")):
+        raise InputError(f"{path} must end in .csv or .csv.gz; found {''.join(Path(path).suffixes)!r}.")
+    check_writable(path, overwrite=overwrite)
+    times = {
+        column: results.scores[column].map(lambda seconds: float(f"{seconds:.4g}"))
+        for column in ("fit_seconds", "apply_seconds")
+    }
+    frame = results.scores.assign(converged=results.scores["converged"].astype(int), **times)
+    content = frame.to_csv(index=False, lineterminator="\n").encode()
+    # No time in the header, so that the same results give the same bytes.
+    packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+    write_atomically(path, packed, overwrite=overwrite)
 
 
-def _cell(style: Markup, table: Table, row: Row, entry: Entry | None) -> str:
-    if entry is None:
-        return style.missing if row.kind in ("task", "average") else ""
-    if row.kind == "difference":
-        return style.text(shown_difference(entry, table.unit))
-    if np.isinf(entry.value):
-        return style.infinite
-    value = table.unit.shown(entry.value, row.kind)
-    value = style.bold.format(value) if entry.bold else value
-    has_error = table.errors and np.isfinite(entry.error)
-    return value + (style.text(f" ± {table.unit.shown(entry.error)}") if has_error else "")
+# ---- tables of scores
 
 
-def _headings(table: Table) -> list[str]:
-    return [method_style(key).label for key in table.methods]
+def _table_sheet(table: Table) -> Sheet:
+    blocks: list[tuple[str, list[Line]]] = []
+    for i, line in table.lines.iterrows():
+        if not blocks or line["dataset"] != table.lines.at[i - 1, "dataset"]:
+            blocks.append((dataset_name(line["dataset"]), []))
+        is_task, in_group = line["kind"] == "task", line["dataset"] != ""
+        label = model_name(line["label"]) if is_task else line["label"]
+        short = "*" if is_task and line["task"].rows < table.n else ""
+        cells = [Cell(f"{label}{short}"), *_cells(table, i, line["kind"])]
+        blocks[-1][1].append(Line(cells, line["kind"] == "average" and in_group))
+    head = ["Data set", "Task", *(method_style(key).label for key in table.methods)]
+    return Sheet(head, blocks, _notes(table), _data(table), left=2)
 
 
-def shown_difference(entry: Entry, unit: Unit) -> str:
-    """Return a difference in standard errors, or in units of the metric without one; = if not visible."""
-    if not float(unit.shown(abs(entry.value))):
-        return "="
-    if np.isfinite(entry.error):
-        return f"{entry.value / entry.error:+.1f} se".replace("-", MINUS)
-    return f"{MINUS if entry.value < 0 else '+'}{unit.shown(abs(entry.value))}"
-
-
-def _latex_group(table: Table, group: Group) -> list[str]:
-    lines = []
-    for row in group.rows:
-        if row.kind == "average":
-            lines.append(rf"\cmidrule{{2-{2 + len(table.methods)}}}")
-        name = "" if row is not group.rows[0] else _latex_name(group)
-        lines.append(latex_line([name, *_line(LATEX, table, row)]))
-    return lines
-
-
-def _latex_name(group: Group) -> str:
-    """Return the name of a data set for the margin, rotated if its rows are high enough."""
-    dataset, height = dataset_name(group.dataset), len(group.rows)
-    name = LATEX.text(dataset)
-    if height == 1:
-        return f"{{{name}}}"  # in braces, or a name such as [a] would be an option of the rule above it
-    if len(dataset) <= 2 * height:
-        name = rf"\rotatebox[origin=c]{{90}}{{{name}}}"
-    return rf"\multirow{{{height}}}{{*}}{{{name}}}"
-
-
-def _csv_line(table: Table, row: Row) -> list[str]:
-    assert row.task is not None  # of these kinds
-    cells = [row.task.dataset, row.label, str(min(table.n, row.task.rows)), str(row.task.classes)]
-    for entry in row.entries:
-        cells.append("" if entry is None else repr(entry.value))
-        if table.errors:
-            cells.append("" if entry is None or np.isnan(entry.error) else repr(entry.error))
+def _cells(table: Table, line: int, kind: Kind) -> list[Cell]:
+    best, cells = table.best(line), []
+    for key in table.methods:
+        value, error = table.value.at[line, key], table.error.at[line, key]
+        if np.isnan(value):
+            cells.append(Cell(MISSING if kind in ("task", "average") else ""))
+        elif kind == "difference":
+            cells.append(Cell(shown_difference(value, error, table.unit)))
+        else:
+            number = table.unit.shown(value, kind) if np.isfinite(value) else INFINITY
+            spread = f" ± {table.unit.shown(error)}" if table.errors and np.isfinite(error) else ""
+            cells.append(Cell(spread, number) if key in best else Cell(number + spread))
     return cells
+
+
+def shown_difference(difference: float, error: float, unit: Unit) -> str:
+    """Return a difference in standard errors, or in units of the metric without one; = if not visible."""
+    if not float(unit.shown(abs(difference))):
+        return "="
+    if np.isfinite(error):
+        return f"{difference / error:+.1f} se".replace("-", MINUS)
+    return f"{MINUS if difference < 0 else '+'}{unit.shown(abs(difference))}"
+
+
+def _data(table: Table) -> pd.DataFrame:
+    """Return the scores of tasks, and the paper's, with a column for each method and its standard error."""
+    lines = table.of_kind("task", "paper")
+    tasks = lines["task"]
+    names = {
+        "dataset": lines["dataset"],
+        "model": lines["label"],
+        "rows": tasks.map(lambda task: min(table.n, task.rows)),
+        "classes": tasks.map(lambda task: task.classes),
+    }
+    numbers = {}
+    for key in table.methods:
+        numbers[key] = table.value.loc[lines.index, key]
+        if table.errors:
+            numbers[f"{key}_se"] = table.error.loc[lines.index, key]
+    return pd.DataFrame(names | numbers)
 
 
 def _notes(table: Table) -> list[str]:
     """Return the notes of a table, the caption first."""
     notes = [_caption(table)]
-    if table.overall is not None or table.rows("average"):
+    if len(table.of_kind("average")):
         notes.append(
             "Avg. relative: mean over tasks, if all have it, of a score divided by the uncalibrated one."
         )
@@ -180,7 +329,8 @@ def _notes(table: Table) -> list[str]:
             notes.append(
                 f"Not in averages, as the uncalibrated score is missing, zero or infinite: {left_out}."
             )
-    short = [row.task for row in table.rows("task") if row.is_short and row.task is not None]
+    tasks = table.of_kind("task")["task"]
+    short = [task for task in tasks if task.rows < table.n]
     if counts := "; ".join(f"{task_name(task)}: {task.rows}" for task in short):
         notes.append(f"* all rows, fewer than {table.n}: {counts}.")
     return notes + (_paper_notes(table) if table.paper else [])
@@ -188,7 +338,7 @@ def _notes(table: Table) -> list[str]:
 
 def _caption(table: Table) -> str:
     spread = ", ± its standard error" if table.errors else ""
-    whole = [row for row in table.rows("task") if row.task is not None and row.task.rows <= table.n]
+    whole = any(task.rows <= table.n for task in table.of_kind("task")["task"])
     once = "; where that is all rows, deterministic methods are fitted once" if whole else ""
     return (
         f"{table.unit.title} on test rows of methods fitted to {table.n} validation rows: "
@@ -204,30 +354,28 @@ def _direction(table: Table) -> str:
 
 def _draws(table: Table) -> str:
     """Return the number of draws, and the methods with another number, whose means are not comparable."""
-    columns = dict(
-        zip(table.methods, zip(*(row.entries for row in table.rows("task")), strict=True), strict=True)
-    )
-    del columns[UNCALIBRATED]
-    drawn = [row.task is not None and row.task.rows > table.n for row in table.rows("task")]
-    if not any(drawn):  # fits to all rows: deterministic ones are made once
-        usual, others = _range([entry for column in columns.values() for entry in column]).split(" ")[-1], ""
+    lines = table.of_kind("task")
+    draws = table.draws.loc[lines.index].drop(columns=UNCALIBRATED)
+    drawn = draws[[task.rows > table.n for task in lines["task"]]]
+    if drawn.empty:  # fits to all rows: deterministic ones are made once
+        usual, others = f"{np.nan_to_num(draws.max(axis=None)):.0f}", ""
     else:
-        shown = {key: _range(list(compress(column, drawn))) for key, column in columns.items()} or {"": "0"}
+        shown = {key: _range(drawn[key]) for key in drawn} or {"": "0"}
         usual = max(shown.values(), key=list(shown.values()).count)
         others = ", ".join(
-            f"{method_style(key).label} {draws}" for key, draws in shown.items() if draws != usual
+            f"{method_style(key).label} {number}" for key, number in shown.items() if number != usual
         )
     return f"{usual} draw{'' if usual == '1' else 's'}{f' (of {others})' if others else ''}"
 
 
-def _range(entries: Sequence[Entry | None]) -> str:
+def _range(draws: pd.Series) -> str:
     """Return the number of draws, or the fewest and the most."""
-    draws = [entry.draws for entry in entries if entry is not None] or [0]
-    return f"{min(draws)} to {max(draws)}" if min(draws) < max(draws) else str(max(draws))
+    few, many = np.nan_to_num([draws.min(), draws.max()])
+    return f"{few:.0f} to {many:.0f}" if few < many else f"{many:.0f}"
 
 
 def _paper_notes(table: Table) -> list[str]:
-    if not table.rows("paper"):
+    if table.of_kind("paper").empty:
         return ["No task of the study is one of the paper's."]
     notes = [
         "(paper: ...): the paper's results for the same classifier, recognised by its uncalibrated ECE, NLL "
@@ -240,3 +388,167 @@ def _paper_notes(table: Table) -> list[str]:
             "missing or rounds to zero: the difference itself; = if both numbers are equal as shown."
         )
     return notes
+
+
+# ---- ranks, win rates, improvements
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Line]]]:
+    """Return rows of words as one block of lines."""
+    return [("", [Line([Cell(words) for words in row]) for row in rows])]
+
+
+def _ranks_sheet(ranks: Ranks) -> Sheet:
+    letters = [
+        "".join(letter for letter, group in zip(ascii_lowercase, ranks.groups, strict=False) if key in group)
+        for key in ranks.methods
+    ]
+    test = (
+        f"Friedman test: chi-squared = {ranks.statistic:.1f} with {len(ranks.methods) - 1} degrees of "
+        f"freedom, {_p_value(ranks.p_value)}. "
+    )
+    if ranks.p_value < ALPHA:
+        test += (
+            f"Nemenyi's critical difference at {ALPHA:.0%}: {ranks.critical_difference:.2f}; methods that "
+            "share a letter differ by less."
+        )
+    else:
+        test += f"It finds no difference at {ALPHA:.0%}, so all methods share a letter."
+    caption = f"Mean rank by {_about(ranks.scores)} over {_blocks(ranks.scores, ranks.over)}; 1 is the best."
+    columns = {"method": ranks.methods, "mean_rank": ranks.mean, "groups": letters, "tasks": ranks.blocks}
+    tests = {"friedman": ranks.statistic, "p_value": ranks.p_value}
+    data = pd.DataFrame(columns | tests | {"critical_difference": ranks.critical_difference})
+    return Sheet(
+        ["Method", "Mean rank", "Group"],
+        _lines(
+            [
+                [method_style(key).label, f"{mean:.2f}", words]
+                for key, mean, words in zip(ranks.methods, ranks.mean, letters, strict=True)
+            ]
+        ),
+        [caption, test, *_dependence(ranks.scores, ranks.over), *_left_out(ranks.scores)],
+        data,
+    )
+
+
+def _wins_sheet(wins: WinRates) -> Sheet:
+    scores = wins.scores
+    order = np.argsort(-wins.overall, kind="stable")
+    labels = [method_style(scores.methods[i]).label for i in order]
+    rows = []
+    for i, label in zip(order, labels, strict=True):
+        pairs = ["" if i == j else _percent(wins.rate[i, j]) for j in order]
+        rows.append([label, _percent(wins.overall[i]), _percent(wins.overall_of_draws[i]), *pairs])
+    caption = (
+        f"Win rates by {_about(scores)} over {_blocks(scores, wins.over)}: how often, in %, the method of a "
+        "row beats that of a column, by its mean over draws. A tie counts half."
+    )
+    overall = "All: against all others. Draws: the same for single draws, each with the same rows for all."
+    columns = {
+        "won": wins.won,
+        "tied": wins.tied,
+        "win_rate": wins.rate,
+        "win_rate_of_draws": wins.of_draws,
+    }
+    data = pd.DataFrame(
+        {"method": scores.methods[i], "opponent": scores.methods[j]}
+        | {name: rates[i, j] for name, rates in columns.items()}
+        for i in order
+        for j in order
+        if i != j
+    )
+    return Sheet(
+        ["Method", "All", "Draws", *labels], _lines(rows), [caption, overall, *_left_out(scores)], data
+    )
+
+
+def _improvements_sheet(found: Improvements) -> Sheet:
+    scores, reference = found.scores, method_style(found.reference).label
+    beaten = scores.losses.lt(scores.losses[found.reference], axis="index").to_numpy(np.float64)
+    data = pd.DataFrame(
+        {
+            "method": scores.methods,
+            "reference": found.reference,
+            "ratio": found.ratio,
+            "low": found.low,
+            "high": found.high,
+            "better_on": scores.mean_over(beaten, found.over),
+        }
+    )
+    order = np.argsort(-found.improvement(found.ratio), kind="stable")
+    data = data.iloc[order][lambda frame: frame["method"] != found.reference]
+    rows = []
+    for line in data.itertuples():
+        gain, *ends = found.improvement(np.array([line.ratio, line.low, line.high]))
+        known = np.isfinite(ends).all()
+        interval = " to ".join(_signed_percent(end) for end in sorted(ends)) if known else MISSING
+        rows.append(
+            [method_style(line.method).label, _signed_percent(gain), interval, _percent(line.better_on)]
+        )
+    caption = (
+        f"Mean improvement over {reference} in %, by {_about(scores)} over {_blocks(scores, found.over)}: "
+        f"geometric mean of the ratios of scores, positive where the method is better than {reference}."
+    )
+    better_on = f"Better on: how often, in %, the method beats {reference}."
+    return Sheet(
+        ["Method", "Improvement", f"{LEVEL:.0%} interval", "Better on"],
+        _lines(rows),
+        [caption, _resampling(found), better_on, *_left_out(scores)],
+        data,
+    )
+
+
+def _resampling(found: Improvements) -> str:
+    if found.resampled is None:
+        return "Interval: none, since one task has no spread."
+    percentiles = f"Interval: percentiles of {RESAMPLES} bootstrap samples of the"
+    if found.resampled == "datasets":
+        return f"{percentiles} {found.scores.datasets} data sets, each drawn with all its tasks."
+    return (
+        f"{percentiles} {len(found.scores.tasks)} tasks, as there are too few data sets to draw from: it "
+        "speaks of further tasks on the same data sets."
+    )
+
+
+def _about(scores: PairedScores) -> str:
+    direction = "" if scores.better == "lower" else ", higher is better,"
+    return f"{unit_of(scores.metric).title.replace(' in %', '')}{direction} with {scores.n} rows"
+
+
+def _blocks(scores: PairedScores, over: Over) -> str:
+    tasks, datasets = _count(len(scores.tasks), "task"), _count(scores.datasets, "data set")
+    if over == "tasks":
+        return f"{tasks} of {datasets}"
+    return f"{datasets}, each counting once whatever its number of tasks ({tasks})"
+
+
+def _dependence(scores: PairedScores, over: Over) -> list[str]:
+    if over == "datasets" or scores.datasets == len(scores.tasks):
+        return []
+    return [
+        "The test assumes independent tasks. Tasks of one data set are not independent, so p is too small. "
+        "Count each data set once to avoid this."
+    ]
+
+
+def _left_out(scores: PairedScores) -> list[str]:
+    names = "; ".join(map(task_name, scores.left_out))
+    return [f"Left out, since a score is missing or has no ratio: {names}."] if names else []
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _p_value(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+def _signed_percent(change: float) -> str:
+    if np.isinf(change):
+        return f"{MINUS if change < 0 else '+'}{INFINITY}"
+    return MISSING if np.isnan(change) else f"{100 * change:+.1f}".replace("-", MINUS)

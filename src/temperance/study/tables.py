@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.inputs.validation import check_choice
 from temperance.metrics import METRICS
 from temperance.metrics.table import Metric
 from temperance.study import paper as _paper
-from temperance.study.results import MeanOverDraws, Results
-from temperance.study.selection import Better, better_scores, choose_methods, choose_size
+from temperance.study.results import Better, Results, better_scores
 from temperance.study.tasks import TaskFile
 
 Kind = Literal["task", "paper", "difference", "average"]
@@ -66,64 +65,63 @@ def unit_of(metric: str) -> Unit:
     return UNITS.get(metric, Unit(metric, 1.0, 4, 3))
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A number of a table. Its standard error is nan if unknown, as for one draw."""
-
-    value: float
-    error: float = float("nan")
-    draws: int = 0
-    bold: bool = False
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of a table, with an entry or None for each method.
-
-    A `difference` is ours minus the paper's, with its standard error, nan if unknown.
-    """
-
-    kind: Kind
-    label: str
-    entries: tuple[Entry | None, ...]
-    task: TaskFile | None = None
-    is_short: bool = False
-    """Whether the task has fewer rows than requested, so that methods were fitted to all of them."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """The rows of a data set."""
-
-    dataset: str
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """A table of a study: one metric, one number of rows to fit to."""
+    """A table of a study: one metric, one number of rows to fit to.
+
+    Attributes
+    ----------
+    metric, n
+        As in the study.
+    lines : data frame
+        A row for each line of the table, in its order: `dataset`, `kind`, `label`, and `task`, which is None
+        for averages. The average over all tasks comes last, without a data set.
+    value, error, draws : data frames
+        For each line and method, the number, its standard error and how many draws it is a mean of; nan
+        where there is none. A `difference` is ours minus the paper's, with its standard error.
+    left_out : tuple of TaskFile
+        Tasks that are left out of averages.
+    errors, paper : bool
+        Whether standard errors and the paper's results are shown.
+    better : "lower", "higher" or None
+        Which scores are better; None if unknown, as for a metric from outside.
+    """
 
     metric: str
     n: int
-    methods: tuple[str, ...]
-    groups: tuple[Group, ...]
-    overall: Row | None
-    """The average over all tasks, if there is more than one data set."""
+    lines: pd.DataFrame
+    value: pd.DataFrame
+    error: pd.DataFrame
+    draws: pd.DataFrame
     left_out: tuple[TaskFile, ...]
-    """Tasks that are left out of averages."""
     errors: bool
     paper: bool
     better: Better | None
-    """Which scores are better; None if unknown, as for a metric from outside."""
 
     @property
     def unit(self) -> Unit:
         """How the numbers are shown."""
         return unit_of(self.metric)
 
-    def rows(self, *kinds: Kind) -> list[Row]:
-        """Return the rows of some kinds in the groups."""
-        return [row for group in self.groups for row in group.rows if row.kind in kinds]
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The columns: keys of the methods, first the uncalibrated classifier."""
+        return tuple(self.value.columns)
+
+    def of_kind(self, *kinds: Kind) -> pd.DataFrame:
+        """Return the lines of some kinds."""
+        return self.lines[self.lines["kind"].isin(kinds)]
+
+    def best(self, line: int) -> set[str]:
+        """Return the methods with the best score of a line, and all that look equal to it."""
+        kind: Kind = self.lines.at[line, "kind"]
+        numbers = self.value.loc[line]
+        numbers = numbers[np.isfinite(numbers)]
+        if self.better is None or len(numbers) < 2 or kind not in ("task", "average"):
+            return set()
+        shown = numbers.map(lambda value: self.unit.shown(value, kind))
+        top = numbers.idxmin() if self.better == "lower" else numbers.idxmax()
+        return set(shown.index[shown == shown[top]])
 
 
 def make_table(
@@ -159,119 +157,86 @@ def make_table(
 
     Examples
     --------
-    >>> from temperance.study.example import example_results
+    >>> from temperance.study.results import example_results
     >>> table = make_table(example_results(), "nll", 200)
-    >>> [round(entry.value, 2) for entry in table.rows("task")[0].entries]
-    [0.8, 0.4]
+    >>> table.value.loc[0].to_dict()
+    {'none': 0.8, 'ts': 0.4}
     """
     check_choice("metric", metric, results.metrics)
     direction = better_scores(metric, better)
-    size = choose_size(results, n)
+    size = results.choose_size(n)
     if paper:
         _paper.check_in_paper(size, metric)
-    reader = _ScoreReader(results, metric, size, unit_of(metric), direction)
-    columns = (UNCALIBRATED, *choose_methods(results, metric, size, methods))
-    groups, every_row = [], []
+    columns = [UNCALIBRATED, *results.choose_methods(metric, size, methods)]
+    summary = results.summary(metric, size).unstack("method")
+    names = [task.name for task in results.tasks]
+    ours = [summary[part].reindex(names, columns=columns) for part in ("mean", "error", "draws")]
+    uncalibrated = ours[0][UNCALIBRATED]
+    has_ratio = (uncalibrated > 0) & (uncalibrated < np.inf)
+    ratios = ours[0].div(uncalibrated, axis="index")[has_ratio]
+    lines: list[_Line] = []
     for dataset, tasks in results.datasets().items():
-        rows = [reader.row(task, columns) for task in tasks]
-        every_row += rows
-        lines = [[row, *(_beside(reader, row, columns, errors) if paper else [])] for row in rows]
-        average = [_average("Avg. relative", rows, reader)] if len(rows) > 1 else []
-        groups.append(Group(dataset, (*chain(*lines), *average)))
-    overall = _average("All tasks, avg. relative", every_row, reader) if len(groups) > 1 else None
-    left_out = tuple(row.task for row in every_row if row.task is not None and not _has_ratio(row))
-    return Table(metric, size, columns, tuple(groups), overall, left_out, errors, paper, direction)
+        for task in tasks:
+            lines.append(_Line(dataset, "task", task.model, task, *(part.loc[task.name] for part in ours)))
+            if paper and (found := papers_task(results, task)):
+                theirs = pd.Series(_paper.paper_figures(found, size, metric)).reindex(columns)
+                gap = difference(*lines[-1][-3:], theirs, unit_of(metric))
+                lines.append(_Line(dataset, "paper", f"(paper: {found.model})", task, theirs))
+                if errors:
+                    lines.append(_Line(dataset, "difference", "(difference)", task, *gap))
+        if len(tasks) > 1:
+            lines.append(_Line(dataset, "average", "Avg. relative", None, _average(ratios, tasks)))
+    if len(results.datasets()) > 1:
+        overall = _average(ratios, results.tasks)
+        lines.append(_Line("", "average", "All tasks, avg. relative", None, overall))
+    frame = pd.DataFrame(lines)
+    value, error, draws = (
+        pd.DataFrame([pd.Series(part, columns, dtype=float) for part in frame[name]]).reset_index(drop=True)
+        for name in ("value", "error", "draws")
+    )
+    named = frame[["dataset", "kind", "label", "task"]]
+    left_out = tuple(
+        line.task for line in lines if line.kind == "task" and line.task.name not in ratios.index
+    )
+    return Table(metric, size, named, value, error, draws, left_out, errors, paper, direction)
 
 
-@dataclass(frozen=True)
-class _ScoreReader:
-    """One metric at one size of a study."""
+class _Line(NamedTuple):
+    """A line of a table while it is made: its names and, for each method, its numbers."""
 
-    results: Results
-    metric: str
-    n: int
-    unit: Unit
-    better: Better | None
-
-    def entry(self, task: TaskFile, method: str) -> Entry | None:
-        return entry_of(self.results.summary(task, method, self.n, self.metric))
-
-    def row(self, task: TaskFile, columns: Sequence[str]) -> Row:
-        entries = [self.entry(task, method) for method in columns]
-        return Row("task", task.model, self.mark(entries, "task"), task, task.rows < self.n)
-
-    def mark(self, entries: Sequence[Entry | None], kind: Kind) -> tuple[Entry | None, ...]:
-        return _with_best(entries, kind, self.unit, self.better)
+    dataset: str
+    kind: Kind
+    label: str
+    task: Any
+    value: pd.Series
+    error: pd.Series | float = math.nan
+    draws: pd.Series | float = math.nan
 
 
-def entry_of(summary: MeanOverDraws | None) -> Entry | None:
-    """Return a mean over draws as an entry of a table."""
-    return None if summary is None else Entry(summary.mean, summary.error, summary.draws)
-
-
-def _with_best(
-    entries: Sequence[Entry | None], kind: Kind, unit: Unit, better: Better | None
-) -> tuple[Entry | None, ...]:
-    """Mark the best score, and all that look equal to it. Nothing is marked if the direction is unknown."""
-    finite = [entry.value for entry in entries if entry is not None and np.isfinite(entry.value)]
-    choose = max if better == "higher" else min
-    best = unit.shown(choose(finite), kind) if len(finite) > 1 and better is not None else None
-    return tuple(entry and replace(entry, bold=unit.shown(entry.value, kind) == best) for entry in entries)
-
-
-def _has_ratio(row: Row) -> bool:
-    """Say whether scores of a task can be divided by its uncalibrated score."""
-    uncalibrated = row.entries[0]
-    return uncalibrated is not None and 0 < uncalibrated.value < np.inf
-
-
-def _average(label: str, rows: Sequence[Row], reader: _ScoreReader) -> Row:
-    ratios = [_ratios(row) for row in rows if _has_ratio(row)] or [[math.nan] * len(rows[0].entries)]
-    means = [sum(column) / len(column) for column in zip(*ratios, strict=True)]
-    entries = [None if math.isnan(mean) else Entry(mean) for mean in means]
-    return Row("average", label, reader.mark(entries, "average"))
-
-
-def _ratios(row: Row) -> list[float]:
-    """Return the scores divided by the uncalibrated one; nan, also in their mean, where one is missing."""
-    values = [math.nan if entry is None else entry.value for entry in row.entries]
-    return [value / values[0] for value in values]
-
-
-def _beside(reader: _ScoreReader, row: Row, columns: Sequence[str], errors: bool) -> list[Row]:
-    """Return the paper's results for a task and the differences, if it is one of the paper's."""
-    assert row.task is not None  # of a task's row
-    found = papers_task(reader.results, row.task)
-    if found is None:
-        return []
-    figures = _paper.paper_figures(found, reader.n, reader.metric)
-    entries = tuple(Entry(figures[key]) if key in figures else None for key in columns)
-    lines = [Row("paper", f"(paper: {found.model})", entries, row.task)]
-    if errors:
-        pairs = zip(row.entries, entries, strict=True)
-        differences = tuple(difference(ours, theirs, reader.unit) for ours, theirs in pairs)
-        lines.append(Row("difference", "(difference)", differences, row.task))
-    return lines
+def _average(ratios: pd.DataFrame, tasks: Sequence[TaskFile]) -> pd.Series:
+    """Return the means of ratios over tasks; nan for a method that a task lacks."""
+    known = [task.name for task in tasks if task.name in ratios.index]
+    return ratios.loc[known].mean(skipna=False)
 
 
 def papers_task(results: Results, task: TaskFile) -> _paper.PaperTask | None:
     """Return the paper's task with the same uncalibrated scores, or None."""
-    summaries = {
-        metric: results.summary(task, UNCALIBRATED, results.sizes[0], metric) for metric in _paper.METRICS
+    scores = {
+        metric: results.means(metric, results.sizes[0]).at[task.name, UNCALIBRATED]
+        for metric in _paper.METRICS
     }
-    scores = {metric: summary.mean for metric, summary in summaries.items() if summary is not None}
-    return _paper.recognise(scores) if len(scores) == len(summaries) else None
+    return None if np.isnan(list(scores.values())).any() else _paper.recognise(scores)
 
 
-def difference(ours: Entry | None, theirs: Entry | None, unit: Unit) -> Entry | None:
-    """Return ours minus the paper's, with its standard error.
+def difference(
+    ours: pd.Series, error: pd.Series, draws: pd.Series, paper: pd.Series, unit: Unit
+) -> tuple[pd.Series, pd.Series]:
+    """Return, for each method, ours minus the paper's, and its standard error; nan where there is none.
 
     The paper has no standard errors: its draws are assumed to vary as ours do, so with as many draws its
     error equals ours. If ours is unknown, or rounds to zero, the rounding of the paper's number dominates,
     and there is no error.
     """
-    if ours is None or theirs is None or not np.isfinite([ours.value, theirs.value]).all():
-        return None
-    known = np.isfinite(ours.error) and float(unit.shown(ours.error)) > 0
-    error = ours.error * math.sqrt(1 + ours.draws / _paper.DRAWS) if known else math.nan
-    return Entry(ours.value - theirs.value, error)
+    difference = (ours - paper).where(np.isfinite(ours) & np.isfinite(paper))
+    known = error.map(lambda value: bool(np.isfinite(value)) and float(unit.shown(value)) > 0)
+    return difference, (error * np.sqrt(1 + draws / _paper.DRAWS)).where(known)

@@ -1,36 +1,42 @@
-"""The paper's four figures of one task: the temperatures of a method, and the best ones.
+"""The figures of one task: the paper's four of temperatures, and the reliability diagram.
 
-The methods are fitted again, to all validation rows and to the study's own small subsamples. The best
-temperatures are those of TS fitted to groups of test rows.
+The store of a study has only scores, so the methods are fitted again, with the rows and the random seed of
+the study: to all validation rows, or to its own small subsamples. The best temperatures are those of TS
+fitted to groups of test rows.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from temperance.calibrators import TemperatureCalibrator, method_style
+from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.calibrators.external_methods import find_methods, fit
 from temperance.calibrators.hnlts import log_normalised_entropy
+from temperance.comparison.rows import predict
 from temperance.core.arrays import Indices, Matrix, Vector
-from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
+from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay, TemperatureDisplay
 from temperance.display.base import Display
 from temperance.display.best_temperatures import MIN_ROWS, as_rows, temperatures
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text
-from temperance.inputs.validation import InputError
+from temperance.errors import InputError
+from temperance.metrics import reliability
 from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
-from temperance.study.tasks import LoadedTask, TaskFile, load_task
+from temperance.study.tasks import TaskFile, load_task
 
-_FEW = 200  # the paper's
-_BINS = 20
-_LINES = 10  # draws of few rows, for a method whose T is a line
-_LINE_POINTS = 200
-_MOST_DOTS = 20_000
-_ROOM = 0.6  # of the range of T, for draws and whiskers beyond it
-_RARE = 0.01  # of the dots may be outside the axes: outliers would flatten everything else
+FEW_ROWS = 200  # the paper's
+BINS = 20
+LINES = 10  # draws of few rows, for a method whose T is a line
+LINE_POINTS = 200
+MAX_DOTS = 20_000
+ROOM = 0.6  # of the range of T, for draws and whiskers beyond it
+RARE = 0.01  # of the dots may be outside the axes: outliers would flatten everything else
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +78,12 @@ class EntropyTemperatures(Display):
         and whiskers may add more than half of that range at each end.
         """
         best = self.best
-        known = best.identified & (best.count >= _RARE * best.count.sum())
-        ends = np.quantile(self.by_all, [_RARE / 2, 1 - _RARE / 2])
+        known = best.identified & (best.count >= RARE * best.count.sum())
+        ends = np.quantile(self.by_all, [RARE / 2, 1 - RARE / 2])
         core = np.log([self.ts, *ends, *best.optimum[known]])
         more = np.log([*self._usual_draws(), *best.low[known], *best.high[known]])
         low, high = float(core.min()), float(core.max())
-        room = _ROOM * (high - low) + 0.05
+        room = ROOM * (high - low) + 0.05
         low, high = (max(low - room, more.min(initial=low)), min(high + room, more.max(initial=high)))
         margin = 0.06 * (high - low) + 0.02
         return float(np.exp(low - margin)), float(np.exp(high + margin))
@@ -162,7 +168,7 @@ class TwoTemperatures(Display):
     def limits(self) -> tuple[float, float]:
         """Limits for both axes, which leave out outliers."""
         both = np.concatenate([self.hts, self.pts])
-        low, high = np.quantile(both, [_RARE / 2, 1 - _RARE / 2])
+        low, high = np.quantile(both, [RARE / 2, 1 - RARE / 2])
         margin = 0.06 * (high - low) + 0.01
         return float(low - margin), float(high + margin)
 
@@ -220,16 +226,16 @@ def entropy_temperatures(results: Results, task: TaskFile, method: str) -> Entro
     test = load_task(task).test
     entropy = log_normalised_entropy(as_rows(test))
     index = _along(entropy) if method == "hts" else _many(entropy)
-    few = _FEW if _FEW in results.sizes else results.sizes[0]
-    draws = 0 if few >= task.rows else _LINES if method == "hts" else 1
+    few = FEW_ROWS if FEW_ROWS in results.sizes else results.sizes[0]
+    draws = 0 if few >= task.rows else LINES if method == "hts" else 1
     by_few = [temperatures(_fitted(results, task, method, few, i), test, index) for i in range(draws)]
     return EntropyTemperatures(
         method,
         entropy[index],
         temperatures(_fitted(results, task, method), test, index),
         np.reshape(by_few, (draws, len(index))),
-        TemperatureDisplay.from_calibrators({}, test.logits, test.labels, bins=_BINS, strategy="width"),
-        _single(_fitted(results, task, "ts"), load_task(task)),
+        TemperatureDisplay.from_calibrators({}, test.logits, test.labels, bins=BINS, strategy="width"),
+        float(temperatures(_fitted(results, task, "ts"), test, np.arange(1))[0]),
         task.rows,
         few,
     )
@@ -243,35 +249,51 @@ def two_temperatures(results: Results, task: TaskFile) -> TwoTemperatures:
     return TwoTemperatures(hts, pts, task.rows)
 
 
-def _fitted(
-    results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0
-) -> TemperatureCalibrator:
+def reliability_display(
+    results: Results, task: TaskFile, methods: Sequence[str] | None = None, n: int | None = None
+) -> ReliabilityDisplay:
+    """Bin the test rows of a task by confidence, uncalibrated and by each method.
+
+    Parameters
+    ----------
+    results : Results
+        Of the study, for its random seed.
+    task : TaskFile
+        The task to read.
+    methods : sequence of str, optional
+        By default TS and Bayes, if the study has them, or else its first method.
+    n : int, optional
+        Rows to fit to, the study's first draw of them; by default all.
+    """
+    usual = [key for key in ("ts", "bayes") if key in results.methods] or results.methods[:1]
+    test = load_task(task).test
+    probs = {UNCALIBRATED: predict(None, test.logits)}
+    for key in usual if methods is None else methods:
+        probs[key] = predict(_fitted(results, task, key, n), test.logits)
+    return ReliabilityDisplay({key: reliability(values, test.labels) for key, values in probs.items()})
+
+
+def _fitted(results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0) -> Any:
     """Fit a method as the study does: same rows, same random seed. By default all rows."""
-    unit = WorkUnit(task, task.rows if n is None else n, draw, results.seed, (method,))
-    rows = load_task(task).val.take(unit.rows())
-    calibrator = unit.calibrator(method)
-    assert isinstance(calibrator, TemperatureCalibrator)
+    size = task.rows if n is None else min(n, task.rows)
+    unit = WorkUnit(task, size, draw, results.seed, (method,), find_methods([method]))
+    rows, calibrator = load_task(task).val.take(unit.rows()), unit.calibrator(method)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # methods warn about few rows in each fit; here the figure shows it
-            return calibrator.fit(rows.logits, rows.labels)
+            # Methods warn about few rows in each fit; here the figure shows it.
+            warnings.simplefilter("ignore")
+            fit(calibrator, rows.logits, rows.labels)
     except InputError as error:
         raise InputError(
             f"{method_style(method).label} cannot be fitted to {len(rows)} rows of {task.name}: {error}"
         ) from error
-
-
-def _single(ts: TemperatureCalibrator, task: LoadedTask) -> float:
-    """Return the one temperature of TS."""
-    return float(temperatures(ts, task.test, np.arange(1))[0])
+    return calibrator
 
 
 def _along(entropy: Vector) -> Indices:
     """Return rows at about equal steps of entropy, ascending: enough for a smooth line."""
     order = np.argsort(entropy, kind="stable")
-    steps = np.linspace(entropy.min(), entropy.max(), _LINE_POINTS)
+    steps = np.linspace(entropy.min(), entropy.max(), LINE_POINTS)
     at = np.minimum(np.searchsorted(entropy[order], steps), len(order) - 1)
     return order[np.unique(at)]
 
@@ -279,4 +301,4 @@ def _along(entropy: Vector) -> Indices:
 def _many(entropy: Vector) -> Indices:
     """Return all rows, ascending, or as many as can be shown."""
     order = np.argsort(entropy, kind="stable")
-    return order[np.linspace(0, len(order) - 1, min(len(order), _MOST_DOTS)).astype(np.intp)]
+    return order[np.linspace(0, len(order) - 1, min(len(order), MAX_DOTS)).astype(np.intp)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -16,12 +16,12 @@ from pathlib import Path
 from temperance.comparison import LabelledRows
 from temperance.data.formats import FORMATS, format_of, open_members
 from temperance.data.formats.harness import are_samples
-from temperance.data.keys import PARTS, parts_of
-from temperance.data.rows_file import RowFile, open_rows
-from temperance.errors import Remedy
+from temperance.data.read_options import PARTS, ReadOptions
+from temperance.data.rows_file import RowFile, open_rows, parts_of
+from temperance.errors import InputError, Remedy
 from temperance.files import sha256
 from temperance.inputs.containers import open_logits
-from temperance.inputs.validation import LOOKED_AT, InputError, warn_of_probabilities
+from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
 
 _NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test, or as harness samples"
 _SAMPLES_NAME = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[\d.-]+")
@@ -43,8 +43,8 @@ class TaskFile:
         Validation rows and test rows.
     classes : int
         K.
-    length_normalised : bool
-        Whether log-likelihoods of harness samples are divided by the length of the answers.
+    options : ReadOptions
+        How its rows are read.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class TaskFile:
     rows: int
     test_rows: int
     classes: int
-    length_normalised: bool = False
+    options: ReadOptions = field(default_factory=ReadOptions)
 
     @property
     def dataset(self) -> str:
@@ -110,8 +110,9 @@ def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) 
     >>> folder.cleanup()
     """
     files = dict.fromkeys(file.resolve() for path in map(Path, paths) for file in _files(path))
-    tasks = sorted((_describe(file, length_normalised) for file in files), key=lambda task: task.name)
-    if length_normalised and not any(task.length_normalised for task in tasks):
+    options = ReadOptions(length_normalised=length_normalised)
+    tasks = sorted((_describe(file, options) for file in files), key=lambda task: task.name)
+    if length_normalised and not any(task.options.length_normalised for task in tasks):
         raise InputError(
             "the tasks must be samples of lm-evaluation-harness, .jsonl, to be normalised by length; "
             f"found {', '.join(str(task.path) for task in tasks[:1]) or 'none'}.",
@@ -147,10 +148,10 @@ def _is_task(path: Path) -> bool:
     return bool(parts_of(members)) or are_samples(members)
 
 
-def _describe(path: Path, length_normalised: bool) -> TaskFile:
+def _describe(path: Path, of_samples: ReadOptions) -> TaskFile:
     members = open_members(path)
     if are_samples(members):
-        return _describe_samples(path, length_normalised)
+        return _describe_samples(path, of_samples)
     missing = [name for name in ("labels_val", "labels_test") if name not in members]
     if set(parts_of(members)) != {"val", "test"} or missing:
         lacks = f"without {' and '.join(missing)}" if missing else "without logits or probs for both"
@@ -166,7 +167,7 @@ def _describe(path: Path, length_normalised: bool) -> TaskFile:
     return TaskFile(_stem(path), path, sha256(path), val.shape[0], test.shape[0], classes.pop())
 
 
-def _describe_samples(path: Path, length_normalised: bool) -> TaskFile:
+def _describe_samples(path: Path, options: ReadOptions) -> TaskFile:
     """Describe samples, named by their task and by the folder, which the harness names after the model."""
     n_rows, n_classes = open_rows(path).shape
     if n_rows < 2:
@@ -174,7 +175,7 @@ def _describe_samples(path: Path, length_normalised: bool) -> TaskFile:
     usual = _SAMPLES_NAME.fullmatch(_stem(path))
     name = f"{usual[1]}__{path.parent.name}" if usual else _stem(path)
     halves = n_rows - n_rows // 2, n_rows // 2
-    return TaskFile(name, path, sha256(path), *halves, n_classes, length_normalised)
+    return TaskFile(name, path, sha256(path), *halves, n_classes, options)
 
 
 def _stem(path: Path) -> str:
@@ -183,7 +184,7 @@ def _stem(path: Path) -> str:
 
 def _warn_of_probabilities(file: RowFile) -> None:
     """Warn once, here: the workers of a study do not warn."""
-    first = next(file.logit_blocks(LOOKED_AT), None)
+    first = next(file.logit_blocks(INSPECTED_ROWS), None)
     if first is not None and file.kind == "logits":
         warn_of_probabilities(open_logits(first).values)
 
@@ -197,7 +198,7 @@ def load_task(task: TaskFile) -> LoadedTask:
     if sha256(task.path) != task.sha256:
         raise InputError(f"{task.path} must not change during a study; it has changed. Start another study.")
     if are_samples(open_members(task.path)):
-        samples = open_rows(task.path, length_normalised=task.length_normalised)
+        samples = RowFile.open(task.path, task.options)
         return LoadedTask(*(_checked(samples, slice(start, None, 2)) for start in range(2)))
     val, test = (open_rows(task.path, part=part) for part in PARTS)
     if val.kind == "probs":  # a 0 means the same in both

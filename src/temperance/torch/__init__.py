@@ -12,8 +12,7 @@ try:
 except ImportError as error:
     raise ImportError('temperance.torch needs PyTorch: pip install "temperance[torch]"') from error
 
-from temperance.torch.applying import apply
-from temperance.torch.collecting import collect_logits
+from temperance.torch.collection import collect_logits
 from temperance.torch.module import CalibratorModule
 
-__all__ = ["CalibratorModule", "apply", "collect_logits"]
+__all__ = ["CalibratorModule", "collect_logits"]

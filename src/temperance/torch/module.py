@@ -1,8 +1,10 @@
-"""A fitted calibrator as a module: logits in, calibrated logits out."""
+"""A fitted calibrator on tensors: as a module, as a program in a file, or for a calibrator's own methods."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -12,9 +14,32 @@ from torch import Tensor, nn
 from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
 from temperance.core.tensor_rows import TensorRows
+from temperance.errors import InputError
+from temperance.files import check_writable, write_atomically
+from temperance.formulas.applying import ONE_PER_ROW, check_columns, evaluate
+from temperance.formulas.applying import apply as apply_in_memory
 from temperance.formulas.model import Model
-from temperance.torch.ops import NO_DOUBLES, TORCH
-from temperance.torch.rows import as_rows, is_binary
+from temperance.inputs.containers import open_logits
+from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
+from temperance.torch.ops import NO_DOUBLES, TORCH, working_dtype
+
+
+def is_binary(logits: Tensor, model: Model) -> bool:
+    """Say whether these are the (N,) logits of a binary classifier."""
+    return logits.ndim == 1 and model.n_classes == 2
+
+
+def as_rows(logits: Tensor, model: Model, dim: int) -> Tensor:
+    """Return (..., K) logits in the type of the computation."""
+    if logits.ndim == 0 or not -logits.ndim <= dim < logits.ndim:
+        raise InputError(
+            f"logits must have an axis {dim}, that of the classes; found shape {tuple(logits.shape)}."
+        )
+    z = logits.to(working_dtype(logits))
+    if is_binary(logits, model):
+        return torch.stack([torch.zeros_like(z), z], dim=-1)
+    check_columns(model, tuple(z.shape) if z.ndim > 1 else (1, *z.shape), dim if z.ndim > 1 else 1)
+    return z.movedim(dim, -1)
 
 
 class CalibratorModule(nn.Module):
@@ -78,3 +103,110 @@ class CalibratorModule(nn.Module):
                 # .half() is meant for the model; rounding the fitted numbers would change the calibrator.
                 self._buffers[name] = before[name].to(moved.device)
         return self
+
+
+class _Probabilities(nn.Module):
+    """Logits (batch, K) to probabilities; the largest is subtracted first, as in `temperance.onnx.model`."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.calibrator = CalibratorModule(model)
+
+    def forward(self, logits: Tensor) -> Tensor:
+        calibrated: Tensor = self.calibrator(logits - logits.amax(dim=-1, keepdim=True))
+        return calibrated.softmax(dim=-1)
+
+
+def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a program that takes float32 logits (batch, K), of any batch size, and returns probabilities.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, torch, temperance
+    >>> from temperance.data import simulate
+    >>> from temperance.torch.module import save_program
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.pt2"
+    >>> save_program(cal, path)
+    >>> torch.export.load(path).module()(torch.zeros(1, 3))
+    tensor([[0.3333, 0.3333, 0.3333]])
+    """
+    model = model_of(calibrator)
+    check_writable(path, overwrite=overwrite)
+    example = torch.zeros(2, model.n_classes)
+    shapes = {"logits": {0: torch.export.Dim("batch")}}
+    program = torch.export.export(_Probabilities(model).eval(), (example,), dynamic_shapes=shapes)
+    content = io.BytesIO()
+    torch.export.save(program, content)
+    write_atomically(path, content.getvalue(), overwrite=overwrite)
+
+
+def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
+    """Return the result of `method` for logits with classes in `dim`, on their device, in their type.
+
+    Gradients flow through it. The methods of a calibrator call it for tensors that NumPy cannot handle.
+
+    Parameters
+    ----------
+    model : Model
+        The fitted model of a calibrator, its `model_`.
+    method : {"predict_proba", "transform", "temperature", "predict"}
+        What to compute.
+    logits : Tensor
+        Of any shape.
+    dim : int
+        Axis of the classes.
+
+    Examples
+    --------
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> cal = TemperatureScaling().fit(task.logits, task.labels)
+    >>> z = torch.zeros(2, 3, requires_grad=True)
+    >>> probs = apply(cal.model_, "predict_proba", z)
+    >>> probs.shape, probs.requires_grad
+    (torch.Size([2, 3]), True)
+    """
+    dtype = working_dtype(logits)
+    arrays = {
+        name: torch.from_numpy(np.array(values, np.float64)).to(dtype).to(logits.device)
+        for name, values in model.arrays().items()
+    }
+    binary = is_binary(logits, model)
+    z = given = as_rows(logits, model, dim=-1 if binary else dim)
+    if method == "predict_proba":
+        # Subtracting the largest logit changes no result, and z / T keeps its digits.
+        z = z - torch.gather(z, -1, z.argmax(dim=-1, keepdim=True))
+    if method == "predict" and model.keeps_class:
+        result = z
+    else:
+        result = evaluate(model.with_arrays(arrays), method, TensorRows(z, model.n_classes, TORCH))
+    _check(model, method, given, result)
+    finished = _finish(method, z, result, binary=binary)
+    if finished.ndim == z.ndim and not binary:
+        finished = finished.movedim(-1, dim)
+    keep = finished.is_floating_point() and logits.is_floating_point()
+    return finished.to(logits.dtype) if keep else finished
+
+
+def _finish(method: str, z: Tensor, result: Tensor, *, binary: bool) -> Tensor:
+    if method == "predict_proba":
+        return torch.softmax(result, dim=-1)
+    if method == "predict":
+        return torch.argmax(result, dim=-1)
+    if method in ONE_PER_ROW:
+        return result.expand(*z.shape[:-1], 1).squeeze(-1)  # TS has one number for all rows
+    return result[..., 1] - result[..., 0] if binary else result
+
+
+def _check(model: Model, method: str, z: Tensor, result: Tensor) -> None:
+    """Raise for rows that the calibrator refuses, with the same message as for arrays."""
+    if z.is_meta or z.numel() == 0 or torch.compiler.is_compiling():
+        return
+    good = torch.isfinite(z.detach().amax(dim=-1)).all() & ~torch.isnan(result.detach()).any()
+    rows = z.detach().reshape(-1, z.shape[-1])
+    warn_of_probabilities(open_logits(rows[:INSPECTED_ROWS]).values)
+    if not bool(good):
+        apply_in_memory(model, method, rows.cpu())

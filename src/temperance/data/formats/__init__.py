@@ -1,6 +1,6 @@
-"""The formats that can be read: one module each, with a function `members`; FORMATS maps suffixes to modules.
+"""The formats that can be read: one module each, with a function `members`; FORMATS maps suffixes to them.
 
-To add a format, write such a module and add a line to FORMATS.
+To add a format, write such a module and add a line to ARRAYS or to TABLES.
 """
 
 from __future__ import annotations
@@ -8,40 +8,43 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, npz, parquet, safetensors, torch
-from temperance.data.formats.columns import ANY_COLUMNS, ColumnChoice
-from temperance.data.formats.inflation import without_inflated
+from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, safetensors, torch
+from temperance.data.formats.compression import unless_inflated
 from temperance.data.lazy_array import LazyArray, file_error
+from temperance.data.read_options import ReadOptions
 from temperance.errors import Remedy
-from temperance.regular_files import check_regular
+from temperance.files import check_regular
 
-FORMATS: dict[str, Callable[[Path, ColumnChoice], dict[str, LazyArray]]] = {
-    ".npz": npz.members,
+Members = Callable[[Path, ReadOptions], dict[str, LazyArray]]
+"""The arrays of a file by their keys."""
+ARRAYS: dict[str, Members] = {
+    ".npz": npy.archive_members,
     ".npy": npy.members,
+    ".safetensors": safetensors.members,
+    ".pt": torch.members,
+    ".pth": torch.members,
+    ".h5": hdf5.members,
+    ".hdf5": hdf5.members,
+}
+"""Formats with arrays by key, without columns."""
+TABLES: dict[str, Members] = {
     ".csv": csv.members,
     ".csv.gz": csv.members,
     ".tsv": csv.members,
     ".tsv.gz": csv.members,
-    ".parquet": parquet.members,
-    ".pq": parquet.members,
+    ".parquet": arrow.members,
+    ".pq": arrow.members,
     ".arrow": arrow.members,
     ".feather": arrow.members,
     ".xlsx": excel.members,
-    ".h5": hdf5.members,
-    ".hdf5": hdf5.members,
-    ".safetensors": safetensors.members,
-    ".pt": torch.members,
-    ".pth": torch.members,
     ".jsonl": json_lines.members,
     ".jsonl.gz": json_lines.members,
     ".ndjson": json_lines.members,
     ".ndjson.gz": json_lines.members,
 }
-
-KINDS = ("logits", "probs")
-"""Names of arrays of scores, and their prefixes in a task file."""
-ARRAYS = (".npz", ".npy", ".safetensors", ".pt", ".pth", ".h5", ".hdf5")
-"""Formats with arrays by key, without columns."""
+"""Formats with columns, or records."""
+FORMATS = ARRAYS | TABLES
+READ_ANY = ReadOptions()
 
 
 def format_of(path: Path) -> str:
@@ -49,14 +52,16 @@ def format_of(path: Path) -> str:
     return next((suffix for suffix in FORMATS if path.name.lower().endswith(suffix)), "")
 
 
-def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[str, LazyArray]:
+def open_members(path: str | Path, choice: ReadOptions = READ_ANY) -> dict[str, LazyArray]:
     """Return the arrays of a file by their keys, without reading them; the key of an unnamed array is empty.
 
     `choice` names columns of a table; files of arrays have no columns.
     """
     path = Path(path)
     check_file(path)
-    argument = choice.names_a_column()
+    argument = (
+        "label_column" if choice.label_column is not None else "id_column" if choice.id_column else None
+    )
     if argument is not None and format_of(path) in ARRAYS:
         raise file_error(path, "has no columns, as a table has.", remedy=Remedy(argument))
     if choice.length_normalised and FORMATS[format_of(path)] is not json_lines.members:
@@ -66,12 +71,13 @@ def open_members(path: str | Path, choice: ColumnChoice = ANY_COLUMNS) -> dict[s
             remedy=Remedy("length_normalised"),
         )
     try:
-        members = without_inflated(path, FORMATS[format_of(path)](path, choice))
+        members = FORMATS[format_of(path)](path, choice)
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
     if not members:
         raise file_error(path, "holds no arrays. It needs one of logits or of probs.")
-    return members
+    size = path.stat().st_size
+    return {key: unless_inflated(array, size) for key, array in members.items()}
 
 
 def check_file(path: Path) -> None:

@@ -1,29 +1,62 @@
-""".arrow and .feather: a table, see arrow_columns.py, as Arrow keeps it in memory.
+"""Tables that pyarrow reads: .parquet, .arrow and .feather.
 
-There are two forms: a file, which is what Feather is, and a stream, which the datasets package writes.
+A table is as in columns.py, or has lists of numbers in a column `logits` or `probs`. Of Arrow there are two
+forms: a file, which is what Feather is, and a stream, which the datasets package writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from temperance.data.formats.arrow_columns import arrays_of
-from temperance.data.formats.columns import ColumnChoice
-from temperance.data.lazy_array import LazyArray, damage_explained, file_error
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.data.formats.columns import Columns, group, not_numbers
+from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, file_error, library_errors
+from temperance.data.read_options import ReadOptions
 from temperance.loaders import import_optional
 
-_FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
+MARK = b"temperance.calibrated_by"
+"""The key of the metadata with the calibrator that made the probabilities."""
+# No read-ahead of whole row groups, and a small buffer for each column, of which there may be thousands. What
+# remains in memory is a page of each column, by default 1 MB; a column of lists needs far less.
+_PARQUET_OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
-    return arrays_of(path, choice, _opened)
+    with _opened(path) as table:
+        schema = table.schema
+        groups = group(path, list(schema.names), replace(choice, index=_index(schema)))
+        found = {key: _stored(path, key, columns, table) for key, columns in groups.items()}
+    mark = (schema.metadata or {}).get(MARK)
+    for array in found.values():
+        array.calibrated_by = None if mark is None else mark.decode(errors="replace")
+    return found
 
 
-class _ArrowFile:
+class _ParquetTable:
+    """An open .parquet: its schema, its number of rows, and its record batches."""
+
+    def __init__(self, file: Any) -> None:
+        self.schema = file.schema_arrow
+        self.n_rows = file.metadata.num_rows
+        if self.n_rows < 0:
+            raise ValueError(f"its footer says {self.n_rows} rows")
+        self._file = file
+
+    def batches(self, rows: int, names: list[str]) -> Iterator[Any]:
+        """Yield record batches of these columns, of at most `rows` rows."""
+        yield from self._file.iter_batches(rows, columns=names)
+
+
+class _ArrowTable:
+    """An open Arrow file or stream, with the same attributes."""
+
     def __init__(self, pyarrow: Any, source: Any, *, is_stream: bool) -> None:
         self._pyarrow, self._source, self._is_stream = pyarrow, source, is_stream
         self.schema = self._reader(None).schema
@@ -31,6 +64,7 @@ class _ArrowFile:
         self.n_rows = sum(batch.num_rows for batch in self._whole_batches(first)) if first else 0
 
     def batches(self, rows: int, names: list[str]) -> Iterator[Any]:
+        """Yield record batches of these columns, of at most `rows` rows."""
         for batch in self._whole_batches(names):
             batch.validate(full=True)  # damaged offsets would point outside the file
             for start in range(0, batch.num_rows, rows):
@@ -53,18 +87,159 @@ class _ArrowFile:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_ArrowFile]:
+def _opened(path: Path) -> Iterator[_ParquetTable | _ArrowTable]:
     pyarrow = import_optional("pyarrow", "io", f"{path}: a {path.suffix} file")
+    wrong = "is not {}, or is damaged ({{}}). Copy it again."
+    if path.suffix.lower() in (".parquet", ".pq"):
+        from pyarrow import parquet
+
+        with (
+            library_errors(path, wrong.format("a Parquet file")),
+            parquet.ParquetFile(path, **_PARQUET_OPTIONS) as file,
+        ):
+            yield _ParquetTable(file)
+        return
     with path.open("rb") as file:
-        start = file.read(len(_FILE))
-    if start.startswith(_FEATHER_1):
+        start = file.read(6)
+    if start.startswith(b"FEA1"):
         raise file_error(
             path, "must be Feather of version 2; found version 1. Save it again with to_feather."
         )
-    with damage_explained(path, _damage), pyarrow.OSFile(str(path)) as source:
-        yield _ArrowFile(pyarrow, source, is_stream=start != _FILE)
+    with (
+        library_errors(path, wrong.format("an Arrow or Feather file")),
+        pyarrow.OSFile(str(path)) as source,
+    ):
+        yield _ArrowTable(pyarrow, source, is_stream=start != b"ARROW1")
 
 
-def _damage(error: Exception) -> str:
-    first = str(error).partition("\n")[0][:200]
-    return f"is not an Arrow or Feather file, or is damaged ({first}). Copy it again."
+def _index(schema: Any) -> tuple[str, ...]:
+    """Return the columns that pandas has written as the index of its rows."""
+    try:
+        noted = (schema.pandas_metadata or {}).get("index_columns", ())
+    except ValueError:  # metadata that is not JSON is ignored
+        noted = ()
+    return tuple(name for name in noted if isinstance(name, str) and name in schema.names)
+
+
+def _stored(path: Path, key: str, columns: Columns, table: _ParquetTable | _ArrowTable) -> LazyArray:
+    from pyarrow import types
+
+    kinds = [_plain(types, table.schema.field(name).type) for name in columns.names]
+    width = None if columns.flat else len(kinds)
+    if key in ("labels", "ids") and _is_text(types, kinds[0]):
+        return _ArrowArray(path, key, columns, (table.n_rows,), TEXT)
+    if len(kinds) == 1 and _is_list(types, kinds[0]):
+        width = _list_width(table, columns.names[0], kinds[0], types)
+        kinds = [kinds[0].value_type]
+    others = {
+        name: kind
+        for name, kind in zip(columns.names, kinds, strict=True)
+        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+    }
+    if others:
+        kind = next(iter(others.values()))
+        return UnreadableArray(path, key, not_numbers(path, key, columns, list(others), f"{kind}"))
+    dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
+    shape = (table.n_rows,) if width is None else (table.n_rows, width)
+    return _ArrowArray(path, key, columns, shape, dtype)
+
+
+def _plain(types: Any, kind: Any) -> Any:
+    """Return the type of the values, which a column of categories keeps in a dictionary."""
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def _is_text(types: Any, kind: Any) -> bool:
+    is_view = hasattr(types, "is_string_view") and types.is_string_view(kind)
+    return types.is_string(kind) or types.is_large_string(kind) or is_view
+
+
+def _is_list(types: Any, kind: Any) -> bool:
+    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+
+
+def _list_width(table: _ParquetTable | _ArrowTable, name: str, kind: Any, types: Any) -> int:
+    if types.is_fixed_size_list(kind):
+        return int(kind.list_size)
+    first = next((batch for batch in table.batches(1, [name]) if batch.num_rows), None)
+    return 0 if first is None or first.column(0).null_count else len(first.column(0)[0])
+
+
+class _ArrowArray(LazyArray):
+    """Some columns of the table: numbers, lists of numbers, or text."""
+
+    def __init__(
+        self, path: Path, key: str, columns: Columns, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        super().__init__(path, key, shape, dtype)
+        self.class_names, self.columns = columns.class_names, columns.names
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        held = np.empty((0, *self.shape[1:]), self.dtype)
+        for batch in self._batches(rows):
+            block = self._texts(batch.column(0)) if self.dtype == TEXT else self._block(batch)
+            # A batch may end at the end of a row group.
+            held = np.concatenate([held, block]) if len(held) else block
+            if len(held) >= rows:
+                yield held[:rows]
+                held = held[rows:]
+        if len(held):
+            yield held
+
+    def _batches(self, rows: int) -> Iterator[Any]:
+        read = 0
+        with _opened(self.path) as table:
+            for batch in table.batches(rows, list(self.columns)):
+                read += batch.num_rows
+                # Counted before it is yielded: the caller has room for this many rows.
+                if read > self.shape[0]:
+                    break
+                yield batch
+        if read != self.shape[0]:
+            raise self.file_error(
+                f"is damaged: it must have {self.shape[0]} rows; found {read}. Copy it again."
+            )
+
+    def _block(self, batch: Any) -> NDArray[Any]:
+        out = np.empty((batch.num_rows, *self.shape[1:]), self.dtype)
+        if len(self.columns) == 1 and len(self.shape) == 2 and hasattr(batch.column(0), "flatten"):
+            out[:] = self._lists(batch.column(0))
+            return out
+        table = out.reshape(len(out), len(self.columns))
+        for place, name in enumerate(self.columns):
+            table[:, place] = self._numbers(batch.column(name), name)
+        return out
+
+    def _lists(self, column: Any) -> NDArray[Any]:
+        name = self.columns[0]
+        self._refuse_nulls(column, name)
+        values = self._numbers(column.flatten(), name)
+        from pyarrow import compute
+
+        lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+        if not (lengths == self.shape[1]).all():
+            raise self.file_error(
+                f"the lists in column {name!r} must have the same length, one number for each class; "
+                f"found {self.shape[1]} and {lengths[lengths != self.shape[1]][0]}."
+            )
+        return values.reshape(len(column), self.shape[1])
+
+    def _numbers(self, column: Any, name: str) -> NDArray[Any]:
+        self._refuse_nulls(column, name)
+        return np.asarray(_decoded(column).to_numpy(zero_copy_only=False))
+
+    def _texts(self, column: Any) -> NDArray[Any]:
+        self._refuse_nulls(column, self.columns[0], "the name of a class" if self.key == "labels" else "text")
+        return np.array(column.to_pylist(), dtype=str)
+
+    def _refuse_nulls(self, column: Any, name: str, what: str = "a number") -> None:
+        missing = _decoded(column).null_count
+        if missing:
+            raise self.file_error(
+                f"column {name!r} must have {what} in every row; {missing} of the "
+                f"{len(column)} read are missing. Drop these rows or fill them in."
+            )
+
+
+def _decoded(column: Any) -> Any:
+    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column

@@ -15,19 +15,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from temperance.data.lazy_array import file_error
-from temperance.errors import InputError, Remedy, excerpt
+from temperance.data.read_options import ReadOptions
+from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, listed
 
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
 """Names of a data frame's index in a file: as written, and as pandas reads it."""
-MOST_LISTED = 12
-LONGEST_LIST = 200  # characters of names that are shown in an argument
-MOST_DIGITS = 9  # digits of the number of a class; with more, it is a name
+MAX_ARGUMENT = 200  # characters of names that are shown in an argument
+MAX_INDEX = 2**53  # of a class; above it a float is not an exact integer
+MAX_DIGITS = 9  # digits of the number of a class; with more, it is a name
 
 
 @dataclass(frozen=True)
@@ -41,37 +42,22 @@ class Columns:
     may_name_rows: bool = False
     """Whether one of them may hold ids: there is no id column, and the user has not named the classes."""
 
-
-@dataclass(frozen=True)
-class ColumnChoice:
-    """The user's options for a table: the label column, the id column, and the classes.
-
-    Also whether log-likelihoods of answers are divided by the length of the answers.
-    """
-
-    label: str | None = None
-    identifier: str | None = None
-    classes: tuple[str, ...] | None = None
-    length_normalised: bool = False
-    index: tuple[str, ...] = field(default=(), kw_only=True)
-    """Columns that the file marks as the index of its rows."""
-    labels_only: bool = field(default=False, kw_only=True)
-    """Whether only the labels are read, so that other columns may hold anything."""
-
-    def names_a_column(self) -> str | None:
-        """Return the argument that names a column, if any does."""
-        return "label_column" if self.label is not None else "id_column" if self.identifier else None
+    def places_in(self, names: list[str]) -> list[int]:
+        """Return where the columns are among all; of those without a name, the first holds ids."""
+        places: dict[str, int] = {}
+        for place, name in enumerate(names):
+            places.setdefault(name, place)
+        return [places[name] for name in self.names]
 
 
-ANY_COLUMNS = ColumnChoice()
-
-
-def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Columns]:
+def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Columns]:
     """Return the columns of each array by its key."""
-    _check_once(path, names)
+    twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
+    if twice:
+        raise file_error(path, f"must name each column once; found {listed(twice)} more than once.")
     label = _label(path, names, choice)
     if choice.labels_only:
-        return {"labels": Columns((_present(path, names, label),), flat=True)}
+        return {"labels": Columns((_required(path, names, label, "label_column"),), flat=True)}
     identifier = _identifier(path, names, choice)
     if label is not None and label == identifier:
         raise file_error(path, f"labels and ids must be two columns; found {excerpt(label)} for both.")
@@ -86,21 +72,14 @@ def group(path: Path, names: list[str], choice: ColumnChoice) -> dict[str, Colum
         if columns := _scores(path, stem, free, choice):
             found[key] = _chosen(path, columns, choice.classes)
     if not found.keys() & STEMS.keys() and free:
-        _check_named(path, names, free, identifier, choice)
-        found[""] = _plain(path, free, identifier, choice)
+        found[""] = _unnamed_scores(path, names, free, identifier, choice)
     return found
 
 
-def _check_once(path: Path, names: list[str]) -> None:
-    twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
-    if twice:
-        raise file_error(path, f"must name each column once; found {listed(twice)} more than once.")
-
-
-def _label(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
-    if choice.label is not None:
-        return _named(path, names, choice.label, "label_column")
-    labels = [name for name in names if name.lower() in LABEL_NAMES and name != choice.identifier]
+def _label(path: Path, names: list[str], choice: ReadOptions) -> str | None:
+    if choice.label_column is not None:
+        return _required(path, names, choice.label_column, "label_column")
+    labels = [name for name in names if name.lower() in LABEL_NAMES and name != choice.id_column]
     if len(labels) > 1:
         raise file_error(
             path,
@@ -110,32 +89,31 @@ def _label(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
     return labels[0] if labels else None
 
 
-def _present(path: Path, names: list[str], label: str | None) -> str:
-    if label is None:
-        what = f"must have a column of labels; found {listed(names)}."
-        raise file_error(path, what, remedy=Remedy("label_column", ("NAME",)))
-    return label
-
-
-def _identifier(path: Path, names: list[str], choice: ColumnChoice) -> str | None:
-    if choice.identifier is not None:
-        return _named(path, names, choice.identifier, "id_column")
+def _identifier(path: Path, names: list[str], choice: ReadOptions) -> str | None:
+    if choice.id_column is not None:
+        return _required(path, names, choice.id_column, "id_column")
     if len(choice.index) == 1:
         return choice.index[0]
     return names[0] if names and names[0] in NAMELESS and not choice.index else None
 
 
-def _named(path: Path, names: list[str], name: str, argument: str) -> str:
-    if name not in names:
-        what = f"must have the column {name!r}; found {listed(names)}."
-        raise file_error(path, what, remedy=Remedy(argument, ("NAME",)))
+def _required(path: Path, names: list[str], name: str | None, argument: str) -> str:
+    """Return the name of a column that must be there; None stands for a column of labels of any name."""
+    if name is None or name not in names:
+        what = "a column of labels" if name is None else f"the column {name!r}"
+        raise file_error(
+            path, f"must have {what}; found {listed(names)}.", remedy=Remedy(argument, ("NAME",))
+        )
     return name
 
 
-def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Columns | None:
+def _scores(path: Path, stem: str, names: list[str], choice: ReadOptions) -> Columns | None:
     """Return the columns named as scores: by number, else by class, else a single column."""
-    by_class = _by_what_follows(path, names, rf"{stem}s?_(.+)")
-    numbers = [one for one in by_class if one.isascii() and one.isdigit() and len(one) <= MOST_DIGITS]
+    by_class: dict[str, str] = {}
+    for name in names:
+        if match := re.fullmatch(rf"{stem}s?_(.+)", name):
+            _check_other(path, by_class.setdefault(match[1], name), name)
+    numbers = [one for one in by_class if one.isascii() and one.isdigit() and len(one) <= MAX_DIGITS]
     if len(numbers) == len(by_class) and any(int(one) == 0 for one in numbers):
         return _numbered(path, stem, by_class)
     if 0 < len(numbers) < len(by_class) and choice.classes is None:
@@ -153,20 +131,6 @@ def _scores(path: Path, stem: str, names: list[str], choice: ColumnChoice) -> Co
     return Columns((single[0],), flat=True) if single else None
 
 
-def _by_what_follows(path: Path, names: list[str], pattern: str) -> dict[str, str]:
-    """Return the columns that match a pattern, by the matched name."""
-    found: dict[str, str] = {}
-    for name in names:
-        if match := re.fullmatch(pattern, name):
-            _check_other(path, found.setdefault(match[1], name), name)
-    return found
-
-
-def _check_other(path: Path, before: str, name: str) -> None:
-    if before != name:
-        raise file_error(path, f"columns {before!r} and {name!r} are the same. Drop one.")
-
-
 def _numbered(path: Path, stem: str, by_number: dict[str, str]) -> Columns:
     numbered: dict[int, str] = {}
     for number, name in by_number.items():
@@ -181,37 +145,32 @@ def _numbered(path: Path, stem: str, by_number: dict[str, str]) -> Columns:
     return Columns(tuple(numbered[number] for number in sorted(numbered)), flat=False)
 
 
-def _plain(path: Path, free: list[str], identifier: str | None, choice: ColumnChoice) -> Columns:
+def _check_other(path: Path, before: str, name: str) -> None:
+    if before != name:
+        raise file_error(path, f"columns {before!r} and {name!r} are the same. Drop one.")
+
+
+def _unnamed_scores(
+    path: Path, names: list[str], free: list[str], identifier: str | None, choice: ReadOptions
+) -> Columns:
     """Return the class columns of a table without logit or prob columns: all that are left."""
-    if choice.classes is None:
-        _refuse_doubtful(path, free)
-    may_name_rows = identifier is None and choice.classes is None
-    several = len(free) > 1
-    columns = Columns(tuple(free), not several, tuple(free) if several else None, may_name_rows)
-    return _chosen(path, columns, choice.classes)
-
-
-def _check_named(
-    path: Path, names: list[str], free: list[str], identifier: str | None, choice: ColumnChoice
-) -> None:
-    """Raise for a column without a name, unless it holds the ids or the user names the classes."""
     first = 1 if identifier == "" else 0  # ids without a name are in the first column
     if "" in names[first:] and not set(choice.classes or [""]) <= set(free) - {""}:
         at, named = names.index("", first) + 1, [name for name in free if name]
         what = f"every class column must have a name; found none for column {at}. Name it, or drop it."
         raise file_error(path, what, remedy=Remedy("classes", (joined(named),)) if len(named) > 1 else None)
-
-
-def _refuse_doubtful(path: Path, free: list[str]) -> None:
-    """Raise if a column may be either a class or another label column."""
     doubtful = [name for name in free if name.lower() in LABEL_NAMES]
-    if doubtful:
+    if doubtful and choice.classes is None:
         rest = [name for name in free if name not in doubtful]
         raise file_error(
             path,
             f"column {doubtful[0]!r} may be a class, or labels that are not asked for.",
             remedy=Remedy("classes", (joined(rest), joined(free))),
         )
+    several = len(free) > 1
+    may_name_rows = identifier is None and choice.classes is None
+    columns = Columns(tuple(free), not several, tuple(free) if several else None, may_name_rows)
+    return _chosen(path, columns, choice.classes)
 
 
 def _chosen(path: Path, columns: Columns, classes: tuple[str, ...] | None) -> Columns:
@@ -263,14 +222,13 @@ def joined(names: Sequence[str]) -> str:
 
     The placeholder is used for many names, and for a name that contains a comma.
     """
-    plain = len(names) <= MOST_LISTED and not any("," in name for name in names)
+    plain = len(names) <= MAX_LISTED and not any("," in name for name in names)
     together = ",".join(names)
-    return together if plain and len(together) <= LONGEST_LIST else "NAMES"
+    return together if plain and len(together) <= MAX_ARGUMENT else "NAMES"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names for a sentence; of many, the first and the last few."""
-    shown = [excerpt(name) for name in names]
-    if len(shown) <= MOST_LISTED:
-        return ", ".join(shown)
-    return f"{', '.join(shown[:3])}, ..., {', '.join(shown[-2:])} ({len(shown)} in all)"
+def whole_number(value: object) -> int | None:
+    """Return an integral number as an integer, 3.0 as 3; None for anything else, such as True."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value) if abs(value) < MAX_INDEX and value == value // 1 else None

@@ -1,30 +1,48 @@
 """.csv and .tsv: a line that names the columns (see columns.py), then a line for each row.
 
-Needs no other package. How the text is read is in csv_text.py.
+Spreadsheets and languages write the same table in many ways. The dialect is read from the first bytes (a byte
+order mark) and the first two lines; nothing else is guessed.
+
+Read by NumPy and the standard library, which every installation has. pyarrow's streaming reader, which the
+readers of other formats use, is an extra. Its errors name no line, and it reads neither UTF-16, nor row names
+without a header as R writes them, nor a quoted cell after a space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
-from temperance.data.formats.csv_text import EXAMPLE, TableText, as_numbers, is_number, read_table_text
-from temperance.data.formats.label_cells import label_values
-from temperance.data.lazy_array import FILL_BYTES, LazyArray, UnreadableArray
-from temperance.errors import InputError
+from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
+from temperance.data.formats.compression import open_bytes
+from temperance.data.lazy_array import (
+    TEXT,
+    TEXT_ROWS,
+    LazyArray,
+    UnreadableArray,
+    file_error,
+    library_errors,
+)
+from temperance.data.read_options import ReadOptions
+from temperance.errors import InputError, excerpt
 
-_TEXT_ROWS = FILL_BYTES >> 8  # of one column, at a time
+_EXAMPLE = "logit_0,logit_1,label"
+_SEPARATORS = (",", ";", "\t", "|")
+_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # as Excel's "Unicode text" has one
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table. Its lines are counted, not parsed."""
-    text = read_table_text(path)
+    text = _read_dialect(path)
     with text.lines() as lines:
         first = next(lines, (0, ""))[1]
         n_rows = bool(first) + sum(1 for _ in lines)
@@ -44,31 +62,127 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
     return found
 
 
-def _fault_in_first(text: TableText, key: str, columns: Columns, cells: list[str]) -> InputError | None:
+def _fault_in_first(text: _Table, key: str, columns: Columns, cells: list[str]) -> InputError | None:
     """Return the error for columns that hold text in the first row: they do so in all rows."""
     if columns.names != columns.class_names or len(cells) != len(text.names):
         return None  # the error is raised when the line is read
     cell_of = dict(zip(text.names, cells, strict=True))
     held = {name: cell_of[name].strip() for name in columns.names}
-    words = [name for name, cell in held.items() if cell and not _is_any_number(cell, text.separator)]
-    return not_numbers(text.path, key, columns, words, f"{held[words[0]][:40]!r}") if words else None
+    has_commas = text.separator != ","  # which may be decimal commas
+    words = [
+        name
+        for name, cell in held.items()
+        if cell and not _is_number(cell.replace(",", ".") if has_commas else cell)
+    ]
+    return not_numbers(text.path, key, columns, words, excerpt(held[words[0]])) if words else None
 
 
-def _is_any_number(cell: str, separator: str) -> bool:
-    return is_number(cell.replace(",", ".") if separator != "," else cell)
+@dataclass(frozen=True)
+class _Table:
+    """How the text of a table is read."""
+
+    path: Path
+    encoding: str
+    separator: str
+    names: list[str]
+
+    @contextmanager
+    def lines(self) -> Iterator[Iterator[tuple[int, str]]]:
+        """Open the table after its first line: the lines that hold cells, numbered as in an editor."""
+        with _open_text(self.path, self.encoding) as file:
+            file.readline()
+            yield ((number, line) for number, line in enumerate(file, 2) if not _is_blank(line))
+
+    def cells(self, line: str) -> list[str] | None:
+        """Return the cells of a line; None if a quoted cell does not end on it."""
+        return _cells(line, self.separator)
+
+
+def _read_dialect(path: Path) -> _Table:
+    """Return how a table is to be read."""
+    encoding = _encoding(path)
+    with _open_text(path, encoding) as file:
+        first = file.readline()
+        second = next((line for line in file if not _is_blank(line)), "")
+    if _is_blank(first):
+        raise file_error(path, f"the first line must name the columns, as {_EXAMPLE}; found an empty line.")
+    separator = _separator(first, second)
+    names = [name.strip() for name in _cells(first, separator) or [first]]
+    _check_names(path, first, names)
+    cells = _cells(second, separator) or []
+    # R's write.table writes no header for the row names. An empty last cell is another case: lines that end
+    # in a separator.
+    if len(cells) == len(names) + 1 and cells[-1].strip():
+        names.insert(0, "")
+    return _Table(path, encoding, separator, names)
+
+
+@contextmanager
+def _open_text(path: Path, encoding: str) -> Iterator[TextIO]:
+    """Open a file of text, which may be compressed."""
+    decoding = library_errors(path, "is not text in UTF-8 ({}). Save it as CSV in UTF-8.", of=UnicodeError)
+    with decoding, open_bytes(path) as file, TextIOWrapper(file, encoding=encoding) as text:
+        yield text
+
+
+def _encoding(path: Path) -> str:
+    with open_bytes(path) as file:
+        return _MARKS.get(file.read(2), "utf-8-sig")  # -sig: a byte order mark is not part of the first name
+
+
+def _is_blank(line: str) -> bool:
+    return not line.strip(" \r\n")  # tabs separate cells, even empty ones
+
+
+def _cells(line: str, separator: str) -> list[str] | None:
+    try:
+        found = csv.reader([line], delimiter=separator, strict=True, skipinitialspace=separator != "\t")
+        return next(found, [])
+    except csv.Error:
+        return None
+
+
+def _separator(first: str, second: str) -> str:
+    """Return the separator with the most cells in the first line; if tied, one that fits the second line."""
+
+    def fitness(separator: str) -> tuple[int, bool]:
+        names, cells = (len(_cells(line, separator) or ()) for line in (first, second))
+        return names, cells in (names, names + 1)
+
+    return max(_SEPARATORS, key=fitness)
+
+
+def _check_names(path: Path, line: str, names: list[str]) -> None:
+    wanted = f"the first line must name the columns, as {_EXAMPLE}"
+    if not any(names):
+        raise file_error(path, f"{wanted}; found an empty line.")
+    if len(names) == 1 and len(line.split()) > 1:
+        raise file_error(
+            path,
+            f"columns must be separated by a comma, a semicolon, a tab or |; found {excerpt(line.strip())}.",
+        )
+    if all(map(_is_number, names)) and not _are_columns_of_an_array(names):
+        raise file_error(path, f"{wanted}; found only numbers. Add such a line.")
+    measured = [name for name in names if _is_number(name) and not name.isalnum()]
+    if measured:
+        raise file_error(path, f"{wanted}; found {excerpt(measured[0])} among the names. Add such a line.")
+
+
+def _are_columns_of_an_array(names: list[str]) -> bool:
+    """Say whether the names are 0, 1, ..., as pandas calls the columns of an array."""
+    return len(names) > 1 and names == [str(number) for number in range(len(names))]
 
 
 class _Columns(LazyArray):
     """Some columns of the table."""
 
     def __init__(
-        self, text: TableText, key: str, columns: Columns, shape: tuple[int, ...], dtype: np.dtype[Any]
+        self, text: _Table, key: str, columns: Columns, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         super().__init__(text.path, key, shape, dtype)
         self.class_names, self.columns = columns.class_names, columns.names
         self._text = text
-        places = {name: place for place, name in enumerate(text.names)}
-        self._where = [places[name] for name in columns.names]
+        self._where = columns.places_in(text.names)
 
     def _line_blocks(self, rows: int) -> Iterator[dict[int, str]]:
         with self._text.lines() as numbered:
@@ -96,7 +210,7 @@ class _Columns(LazyArray):
     def _load(self, lines: dict[int, str], dtype: Any) -> NDArray[Any]:
         if any('"' in line for line in lines.values()):  # NumPy does not accept quotes after a space
             rows = [self._cells(number, line) for number, line in lines.items()]
-            return np.array(rows if dtype is np.str_ else [as_numbers(row) for row in rows], dtype)
+            return np.array(rows if dtype is np.str_ else [_as_numbers(row) for row in rows], dtype)
         return np.loadtxt(
             list(lines.values()),
             dtype,
@@ -108,8 +222,8 @@ class _Columns(LazyArray):
         )
 
     def _not(self, line: int, name: str, wanted: str, found: str, advice: str = "") -> InputError:
-        what = repr(found[:40]) if found else "an empty cell"
-        usual = f"Correct it, or name the columns of the scores, as {EXAMPLE}, so that others are ignored."
+        what = excerpt(found) if found else "an empty cell"
+        usual = f"Correct it, or name the columns of the scores, as {_EXAMPLE}, so that others are ignored."
         return self.file_error(
             f"line {line}, column {name!r} must hold {wanted}; found {what}. {advice or usual}"
         )
@@ -118,7 +232,7 @@ class _Columns(LazyArray):
 class _NumberColumns(_Columns):
     """Columns of scores."""
 
-    def __init__(self, text: TableText, key: str, columns: Columns, n_rows: int) -> None:
+    def __init__(self, text: _Table, key: str, columns: Columns, n_rows: int) -> None:
         shape = (n_rows,) if columns.flat else (n_rows, len(columns.names))
         super().__init__(text, key, columns, shape, np.dtype(np.float64))
 
@@ -177,11 +291,11 @@ class _NumberColumns(_Columns):
     def _parsed(self, number: int, cells: list[str]) -> list[float]:
         """Return the numbers of a line; raise for the first cell that is not a number."""
         try:
-            return as_numbers(cells)
+            return _as_numbers(cells)
         except ValueError:
             pairs = zip(self.columns, cells, strict=True)
-            name, cell = next((name, cell) for name, cell in pairs if not is_number(cell))
-        decimal = self._text.separator == "," and is_number(cell.replace(",", "."))
+            name, cell = next((name, cell) for name, cell in pairs if not _is_number(cell))
+        decimal = self._text.separator == "," and _is_number(cell.replace(",", "."))
         advice = "With decimal commas, separate columns by semicolons." * decimal
         raise self._not(number, name, "a number", cell, advice)
 
@@ -189,38 +303,67 @@ class _NumberColumns(_Columns):
 class _TextColumn(_Columns):
     """A column of text cells, without spaces at their ends."""
 
-    def __init__(self, text: TableText, key: str, columns: Columns, n_rows: int) -> None:
-        super().__init__(text, key, columns, (n_rows,), np.dtype("U"))
+    def __init__(self, text: _Table, key: str, columns: Columns, n_rows: int) -> None:
+        super().__init__(text, key, columns, (n_rows,), TEXT)
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         for lines in self._line_blocks(rows):
             yield np.char.strip(self._load(lines, np.str_)[:, 0])
 
-    def _array(self) -> NDArray[Any]:
-        return np.concatenate([np.empty(0, "U1"), *self._blocks(_TEXT_ROWS)])
-
 
 class _LabelColumn(_TextColumn):
     """The column of the labels: whole numbers or class names."""
 
-    def __init__(self, text: TableText, key: str, columns: Columns, n_rows: int, named: bool) -> None:
+    def __init__(self, text: _Table, key: str, columns: Columns, n_rows: int, named: bool) -> None:
         super().__init__(text, key, columns, n_rows)
         self._named = named
 
     def _array(self) -> NDArray[Any]:
         codes, places = [np.empty(0, np.intp)], dict[str, int]()
-        for block in self._blocks(_TEXT_ROWS):
+        for block in self._blocks(TEXT_ROWS):
             different, inverse = np.unique(block, return_inverse=True)
             held = [places.setdefault(cell, len(places)) for cell in different.tolist()]
             codes.append(np.array(held, np.intp)[inverse])
-        values = label_values(list(places), self._named)
+        values = _label_values(list(places), self._named)
         whole = np.concatenate(codes)
         if isinstance(values, str):
             wanted = "a label" if self._named else "a whole number"
             row = int(np.flatnonzero(whole == places[values])[0])
-            raise self._not(self._line_of(row), self.columns[0], wanted, values, "Correct it.")
+            with self._text.lines() as numbered:
+                line = next(islice(numbered, row, None))[0]
+            raise self._not(line, self.columns[0], wanted, values, "Correct it.")
         return values[whole]
 
-    def _line_of(self, row: int) -> int:
-        with self._text.lines() as numbered:
-            return next(islice(numbered, row, None))[0]
+
+def _label_values(cells: Sequence[str], named: bool) -> NDArray[Any] | str:
+    """Return the labels that these distinct cells mean, integers or text; or the invalid cell.
+
+    `named` says whether the columns have class names. Without them, text among numbers is invalid.
+    """
+    if "" in cells:
+        return ""
+    # Text has no types, so 3.0 is the label 3. But 01 is a name, if there are names.
+    numbers = [whole_number(float(cell)) if _is_number(cell) else None for cell in cells]
+    is_padded = any(len(cell) > 1 and cell.isdigit() and cell.startswith("0") for cell in cells)
+    if None not in numbers and not (named and is_padded):
+        return np.array(numbers, np.int64)
+    odd = [cell for cell, number in zip(cells, numbers, strict=True) if number is None]
+    if not named and (len(odd) < len(cells) or any(map(_is_number, odd))):
+        return odd[0]
+    return np.array(cells, np.str_)
+
+
+def _as_numbers(cells: list[str]) -> list[float]:
+    """Return the numbers in some cells."""
+    if "_" in "".join(cells):  # Python also accepts 1_000
+        raise ValueError("_")
+    return list(map(float, cells))
+
+
+def _is_number(cell: str) -> bool:
+    """Say whether a cell holds a number."""
+    try:
+        _as_numbers([cell])
+    except ValueError:
+        return False
+    return True

@@ -6,7 +6,6 @@ the file is used.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -15,22 +14,21 @@ from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
-from temperance.data.formats.inflation import is_inflated
-from temperance.data.formats.label_cells import whole_number
-from temperance.data.lazy_array import Held, LazyArray, UnreadableArray, damage_explained, file_error
-from temperance.errors import InputError
+from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
+from temperance.data.formats.compression import is_inflated
+from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray, file_error, library_errors
+from temperance.data.read_options import ReadOptions
+from temperance.errors import InputError, excerpt
 from temperance.loaders import import_optional
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the first sheet."""
     with _sheet(path) as sheet, closing(_rows(sheet)) as rows:  # the file stays open until all rows are read
         names = _names(path, next(rows, ()))
         groups = group(path, names, choice)
-        readers = {key: _reader(path, key, columns, names) for key, columns in groups.items()}
+        readers = {key: _Reader(path, key, columns, names) for key, columns in groups.items()}
         for number, cells in enumerate(rows, 2):
             if any(cell is not None for cell in cells):
                 for reader in readers.values():
@@ -41,8 +39,13 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 @contextmanager
 def _sheet(path: Path) -> Iterator[Any]:
     openpyxl = import_optional("openpyxl", "excel", f"{path}: an {path.suffix} file")
-    with damage_explained(path, _damage):
-        _check_not_inflated(path)
+    with library_errors(path, "is not an Excel workbook, or is damaged ({}). Save it again as .xlsx."):
+        # Some parts are read as a whole.
+        with ZipFile(path) as archive:
+            if any(is_inflated(part.file_size, part.compress_size) for part in archive.infolist()):
+                raise file_error(
+                    path, "must not decompress to hundreds of times its size. Save the table as .csv."
+                )
         book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
         try:
             if not book.worksheets:
@@ -52,22 +55,8 @@ def _sheet(path: Path) -> Iterator[Any]:
             book.close()
 
 
-def _check_not_inflated(path: Path) -> None:
-    """Raise for a workbook whose parts decompress to far more than their size: some are read as a whole."""
-    with ZipFile(path) as archive:
-        if any(is_inflated(part.file_size, part.compress_size) for part in archive.infolist()):
-            raise file_error(
-                path, "must not decompress to hundreds of times its size. Save the table as .csv."
-            )
-
-
 def _rows(sheet: Any) -> Generator[tuple[Any, ...], None, None]:
     yield from sheet.iter_rows(values_only=True)
-
-
-def _damage(error: Exception) -> str:
-    first = str(error).partition("\n")[0][:200]
-    return f"is not an Excel workbook, or is damaged ({first}). Save it again as .xlsx."
 
 
 def _names(path: Path, cells: tuple[Any, ...]) -> list[str]:
@@ -84,94 +73,63 @@ def _names(path: Path, cells: tuple[Any, ...]) -> list[str]:
     return names
 
 
-class _Reader(ABC):
-    """Takes the cells of some columns, row by row."""
-
-    wanted = "a number"
+class _Reader:
+    """Takes the cells of some columns, row by row: numbers, or labels and ids."""
 
     def __init__(self, path: Path, key: str, columns: Columns, names: list[str]) -> None:
         self._path, self._key, self._columns, self._names = path, key, columns, names
-        places = {name: place for place, name in enumerate(names)}
-        self._where = [places[name] for name in columns.names]
+        self._where = columns.places_in(names)
+        self._are_scores = key not in ("labels", "ids")
+        self._values: array[float] | list[Any] = array("d") if self._are_scores else []
         self._fault: InputError | None = None
 
     def take(self, number: int, cells: tuple[Any, ...]) -> None:
         """Keep the cells of a row; the first invalid cell becomes an error when the array is needed."""
         for place in self._where if self._fault is None else ():
             cell = cells[place] if place < len(cells) else None
-            if not self._keep(cell):
+            value = self._value(cell)
+            if value is None:
                 self._fault = self._fault_in(number, cells, self._names[place], cell)
+                return
+            self._values.append(value)
+
+    def _value(self, cell: Any) -> Any:
+        """Return the number or the label in a cell; None if it is not valid."""
+        if self._are_scores:
+            return cell if isinstance(cell, (int, float)) and not isinstance(cell, bool) else None
+        # Excel has one kind of number: 3.0 is the label 3.
+        label = cell if isinstance(cell, (str, bool)) else whole_number(cell)
+        is_like_first = not self._values or type(label) is type(self._values[0])
+        return label if is_like_first else None
 
     def _fault_in(self, number: int, cells: tuple[Any, ...], name: str, cell: Any) -> InputError:
-        found = "an empty cell" if cell is None else repr(cell)[:40]
+        wanted = (
+            "the index of a class, a whole number, or in all rows the name of one, or in all True or False"
+        )
+        if self._are_scores:
+            wanted = "a number"
+            held = {self._names[place]: cells[place] for place in self._where if place < len(cells)}
+            words = [other for other, value in held.items() if isinstance(value, str)]
+            # A column with text in the first row has text everywhere.
+            is_first = len(self._values) < len(self._where)
+            if is_first and name in words and self._columns.names == self._columns.class_names:
+                found = f"{excerpt(held[words[0]])} in row {number}"
+                return not_numbers(self._path, self._key, self._columns, words, found)
         return file_error(
             self._path,
-            f"row {number}, column {name!r} must hold {self.wanted}; found {found}. "
+            f"row {number}, column {name!r} must hold {wanted}; found "
+            f"{'an empty cell' if cell is None else excerpt(cell)}. "
             "Correct it, or name the columns of the scores, as logit_0, logit_1.",
             self._key,
         )
 
-    @abstractmethod
-    def _keep(self, cell: Any) -> bool:
-        """Keep a cell, or return what was found instead."""
-
     def result(self) -> LazyArray:
-        """Return the array, or raise its error."""
+        """Return the array; one that raises the error of its first invalid cell, if there is one."""
         if self._fault is not None:
             return UnreadableArray(self._path, self._key, self._fault)
-        held = Held(self._path, self._key, self._values())
+        values = np.array(self._values) if self._values else np.empty(0, np.int64)
+        if self._are_scores and not self._columns.flat:
+            values = values.reshape(-1, len(self._where))
+        held = ArrayInMemory(self._path, self._key, values)
         held.class_names, held.columns = self._columns.class_names, self._columns.names
         return held
-
-    @abstractmethod
-    def _values(self) -> NDArray[Any]: ...
-
-
-class _Scores(_Reader):
-    def __init__(self, *where: Any) -> None:
-        super().__init__(*where)
-        self._numbers = array("d")
-
-    def _keep(self, cell: Any) -> bool:
-        if not isinstance(cell, (int, float)) or isinstance(cell, bool):
-            return False
-        self._numbers.append(cell)
-        return True
-
-    def _fault_in(self, number: int, cells: tuple[Any, ...], name: str, cell: Any) -> InputError:
-        held = {self._names[place]: cells[place] for place in self._where if place < len(cells)}
-        words = [other for other, value in held.items() if isinstance(value, str)]
-        is_first = len(self._numbers) < len(
-            self._where
-        )  # a column with text in the first row has text everywhere
-        if is_first and name in words and self._columns.names == self._columns.class_names:
-            found = f"{held[words[0]][:40]!r} in row {number}"
-            return not_numbers(self._path, self._key, self._columns, words, found)
-        return super()._fault_in(number, cells, name, cell)
-
-    def _values(self) -> NDArray[Any]:
-        flat = np.array(self._numbers)
-        return flat if self._columns.flat else flat.reshape(-1, len(self._where))
-
-
-class _Labels(_Reader):
-    wanted = "the index of a class, a whole number, or in all rows the name of one, or in all True or False"
-
-    def __init__(self, *where: Any) -> None:
-        super().__init__(*where)
-        self._labels: list[Any] = []
-
-    def _keep(self, cell: Any) -> bool:
-        # Excel has one kind of number: 3.0 is the label 3.
-        label = cell if isinstance(cell, (str, bool)) else whole_number(cell)
-        if label is None or (self._labels and type(label) is not type(self._labels[0])):
-            return False
-        self._labels.append(label)
-        return True
-
-    def _values(self) -> NDArray[Any]:
-        return np.array(self._labels) if self._labels else np.empty(0, np.int64)
-
-
-def _reader(path: Path, key: str, columns: Columns, names: list[str]) -> _Reader:
-    return (_Labels if key in ("labels", "ids") else _Scores)(path, key, columns, names)

@@ -14,16 +14,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
-from temperance.data.formats.json_records import Record, records, shown
+from temperance.data.formats.json_records import Record, RecordArray, records, shown
 from temperance.data.lazy_array import LazyArray, UnreadableArray
+from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy
 
 _RESPONSES = ("filtered_resps", "resps")
@@ -38,17 +38,17 @@ def is_sample(record: Record) -> bool:
 
 def are_samples(members: dict[str, LazyArray]) -> bool:
     """Say whether the arrays of a file come from valid samples."""
-    return isinstance(members.get("labels"), RightAnswers)
+    return isinstance(members.get("labels"), _RightAnswers)
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return log-likelihoods as logits, right answers as labels. All lines are read to find the widest."""
     n_rows = width = 0
     filters = set()
     try:
         for record in records(path):
             n_rows += 1
-            width = max(width, len(log_likelihoods(record)))
+            width = max(width, len(_log_likelihoods(record)))
             filters.add(shown(record.fields.get("filter")))
             if len(filters) > 1:
                 raise record.error(
@@ -57,11 +57,14 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
                 )
     except InputError as error:  # so that other files of a folder can still be read
         return {key: UnreadableArray(path, key, error) for key in ("logits", "labels")}
-    logits = _LogLikelihoods(path, (n_rows, width), length_normalised=choice.length_normalised)
-    return {"logits": logits, "labels": RightAnswers(path, n_rows)}
+    read = partial(_row, width=width, length_normalised=choice.length_normalised)
+    return {
+        "logits": RecordArray(path, "logits", (n_rows, width), np.float64, read),
+        "labels": _RightAnswers(path, "labels", (n_rows,), np.int64, _right_answer),
+    }
 
 
-def log_likelihoods(record: Record) -> list[float]:
+def _log_likelihoods(record: Record) -> list[float]:
     """Return the log-likelihood of each answer."""
     name = next((name for name in _RESPONSES if name in record.fields), _RESPONSES[0])
     responses = record.field(name)
@@ -118,25 +121,14 @@ def _arguments(record: Record) -> list[str] | None:
     return texts
 
 
-class _LogLikelihoods(LazyArray):
-    """A row for each question, a column for each position of an answer."""
-
-    def __init__(self, path: Path, shape: tuple[int, int], *, length_normalised: bool) -> None:
-        super().__init__(path, "logits", shape, np.dtype(np.float64))
-        self._length_normalised = length_normalised
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        every = (self._row(record) for record in records(self.path))
-        while block := list(islice(every, rows)):
-            yield np.stack(block)
-
-    def _row(self, record: Record) -> NDArray[np.float64]:
-        scores = np.array(log_likelihoods(record))
-        if self._length_normalised:
-            scores /= _lengths(record, len(scores))
-        row = np.full(self.shape[1], -np.inf)
-        row[: len(scores)] = scores
-        return row
+def _row(record: Record, width: int, *, length_normalised: bool) -> NDArray[np.float64]:
+    """Return the log-likelihood of each answer to a question, in the order of the answers."""
+    scores = np.array(_log_likelihoods(record))
+    if length_normalised:
+        scores /= _lengths(record, len(scores))
+    row = np.full(width, -np.inf)
+    row[: len(scores)] = scores
+    return row
 
 
 def _lengths(record: Record, n_answers: int) -> list[int]:
@@ -157,20 +149,12 @@ def _lengths(record: Record, n_answers: int) -> list[int]:
     return lengths
 
 
-class RightAnswers(LazyArray):
+class _RightAnswers(RecordArray):
     """The position of the right answer to each question."""
-
-    def __init__(self, path: Path, n_rows: int) -> None:
-        super().__init__(path, "labels", (n_rows,), np.dtype(np.int64))
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        every = (_right_answer(record) for record in records(self.path))
-        while block := list(islice(every, rows)):
-            yield np.array(block, self.dtype)
 
 
 def _right_answer(record: Record) -> int:
-    scores = log_likelihoods(record)
+    scores = _log_likelihoods(record)
     target = record.field("target")
     meant = _meant(record, target, len(scores))
     likeliest = int(np.argmax(scores))

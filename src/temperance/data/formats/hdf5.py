@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
-from temperance.data.lazy_array import LazyArray, UnreadableArray, damage_explained
+from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, library_errors
+from temperance.data.read_options import ReadOptions
 from temperance.loaders import import_optional
 
-_PARTS = ("val", "test")
 # HDF5 cannot compress more than this into a byte; a dataset that claims more was never written.
-_MOST_PER_BYTE = 1100
+_MAX_PER_BYTE = 1100
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the datasets of the file by their keys."""
     with _opened(path) as file:
         found = {name: name for name in file}
-        for part in _PARTS:
+        for part in ("val", "test"):
             if _is_group(file, part):
                 del found[part]
                 found |= {f"{name}_{part}": f"{part}/{name}" for name in file[part]}
@@ -37,14 +36,10 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     h5py = import_optional("h5py", "io", f"{path}: a {path.suffix} file")
+    wrong = "is not an HDF5 file, or is damaged ({}). Copy it again."
     # No lock: the file may be in a read-only folder.
-    with damage_explained(path, _damage), h5py.File(path, "r", locking=False) as file:
+    with library_errors(path, wrong), h5py.File(path, "r", locking=False) as file:
         yield file
-
-
-def _damage(error: Exception) -> str:
-    first = str(error).partition("\n")[0][:200]
-    return f"is not an HDF5 file, or is damaged ({first}). Copy it again."
 
 
 def _is_group(file: Any, name: str) -> bool:
@@ -70,24 +65,19 @@ def _stored(path: Path, key: str, file: Any, place: str) -> LazyArray:
         )
     claimed = math.prod(dataset.shape) * dataset.dtype.itemsize
     # Without chunks nothing is compressed: HDF5 would fill what is missing with whatever is in memory.
-    most = _MOST_PER_BYTE if dataset.chunks else 1
+    most = _MAX_PER_BYTE if dataset.chunks else 1
     if claimed > most * max(1, dataset.id.get_storage_size()):
         return UnreadableArray(
             path, key, f"has the shape {dataset.shape}, and not all of its numbers are there. Save it again."
         )
-    if _is_text(dataset):
-        return _Texts(path, key, place, dataset.shape)
-    return _Dataset(path, key, place, dataset.shape, dataset.dtype)
-
-
-def _is_text(dataset: Any) -> bool:
     from h5py import check_string_dtype
 
-    return check_string_dtype(dataset.dtype) is not None
+    is_text = check_string_dtype(dataset.dtype) is not None
+    return _Dataset(path, key, place, dataset.shape, TEXT if is_text else dataset.dtype)
 
 
 class _Dataset(LazyArray):
-    """A dataset of numbers."""
+    """A dataset of numbers, or of text: labels or class names."""
 
     def __init__(
         self, path: Path, key: str, place: str, shape: tuple[int, ...], dtype: np.dtype[Any]
@@ -95,25 +85,14 @@ class _Dataset(LazyArray):
         super().__init__(path, key, shape, dtype)
         self._place = place
 
+    def _array(self) -> NDArray[Any]:
+        if self.dtype != TEXT:
+            return super()._array()
+        with _opened(self.path) as file:  # which may be a single text, without rows
+            return np.asarray(file[self._place].asstr()[...]).astype(str)
+
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         with _opened(self.path) as file:
             dataset = file[self._place]
             for start in range(0, self.shape[0], rows):
                 yield np.asarray(dataset[start : start + rows]).astype(self.dtype, copy=False)
-
-
-class _Texts(LazyArray):
-    """A dataset of text: labels or class names."""
-
-    def __init__(self, path: Path, key: str, place: str, shape: tuple[int, ...]) -> None:
-        super().__init__(path, key, shape, np.dtype("U1"))
-        self._place = place
-
-    def labels(self) -> NDArray[Any]:
-        """Return all texts; their width is known only at the end."""
-        with _opened(self.path) as file:
-            return np.asarray(file[self._place].asstr()[...]).astype(str)
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        texts = self.labels()
-        return (texts[start : start + rows] for start in range(0, len(texts), rows))

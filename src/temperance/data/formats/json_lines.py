@@ -10,26 +10,25 @@ The first record says which it is; every other one must be like it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.data.formats import harness
-from temperance.data.formats.columns import ColumnChoice, Columns, group, not_numbers
-from temperance.data.formats.json_records import Record, count, records, shown
-from temperance.data.formats.label_cells import whole_number
-from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error
-from temperance.errors import InputError, Remedy
+from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
+from temperance.data.formats.json_records import Record, RecordArray, count, records, shown
+from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, file_error
+from temperance.data.read_options import ReadOptions
+from temperance.errors import InputError, Remedy, listed
 
 _OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
 """Labels that are not numbers, by their type: a file has only one."""
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays that the records form."""
     first = next(records(path), None)
     if first is None:
@@ -40,7 +39,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
         raise file_error(
             path,
             "must be samples of lm-evaluation-harness to be normalised by the length of the answers; "
-            f"found records with {', '.join(list(first.fields)[:8])}.",
+            f"found records with {listed(first.fields, str)}.",
             remedy=Remedy("length_normalised"),
         )
     n_rows = count(path)
@@ -49,21 +48,27 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 
 
 def _stored(path: Path, key: str, columns: Columns, first: Record, n_rows: int) -> LazyArray:
-    names = columns.names
+    names, class_names = columns.names, columns.class_names
     values = [first.fields[name] for name in names]
+    shape: tuple[int, ...] = (n_rows,) if columns.flat else (n_rows, len(names))
+    read: Callable[[Record], Any] = partial(_row, key=key, names=names)
+    dtype: Any = np.float64
     if key in ("labels", "ids"):
-        return _Labels(path, names[0], n_rows, type(values[0]), key=key)
-    if len(names) == 1 and isinstance(values[0], dict):
-        return _Scores(path, key, (n_rows, len(values[0])), names, tuple(values[0]), by_class=True)
-    if len(names) == 1 and isinstance(values[0], list):
-        return _Scores(path, key, (n_rows, len(values[0])), names, None)
-    wrong = [name for name in names if not _are_numbers([first.fields[name]])]
-    if wrong:
+        kind = type(values[0]) if type(values[0]) in _OTHER_LABELS else int
+        read = partial(_label, name=names[0], kind=kind)
+        dtype = {str: TEXT, bool: np.bool_, int: np.int64}[kind]
+    elif len(names) == 1 and isinstance(values[0], dict):
+        shape, class_names = (n_rows, len(values[0])), tuple(values[0])
+        read = partial(_row_by_class, key=key, name=names[0], class_names=class_names)
+    elif len(names) == 1 and isinstance(values[0], list):
+        shape, class_names = (n_rows, len(values[0])), None
+        read = partial(_row_in_list, key=key, name=names[0], length=len(values[0]))
+    elif wrong := [name for name in names if not _are_numbers([first.fields[name]])]:
         return UnreadableArray(path, key, _fault_in_first(path, key, columns, first, wrong))
-    shape = (n_rows,) if columns.flat else (n_rows, len(names))
-    scores = _Scores(path, key, shape, names, columns.class_names)
-    scores.columns = names
-    return scores
+    array = RecordArray(path, key, shape, dtype, read)
+    array.class_names = class_names
+    array.columns = () if isinstance(values[0], (dict, list)) else names
+    return array
 
 
 def _fault_in_first(path: Path, key: str, columns: Columns, first: Record, wrong: list[str]) -> InputError:
@@ -84,91 +89,49 @@ def _are_numbers(values: list[Any]) -> bool:
         return False
 
 
-class _Scores(LazyArray):
-    """The scores of each record: some of its fields, or one field with a list or with an object."""
-
-    def __init__(
-        self,
-        path: Path,
-        key: str,
-        shape: tuple[int, ...],
-        names: tuple[str, ...],
-        class_names: tuple[str, ...] | None,
-        *,
-        by_class: bool = False,
-    ) -> None:
-        super().__init__(path, key, shape, np.dtype(np.float64))
-        self.class_names = class_names
-        self._names = names
-        self._by_class = by_class
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        # Only the numbers of a block are kept: a record may have many other fields.
-        every = (self._row(record) for record in records(self.path))
-        while block := list(islice(every, rows)):
-            yield np.array(block, self.dtype).reshape(len(block), *self.shape[1:])
-
-    def _row(self, record: Record) -> list[Any]:
-        values = [record.field(name) for name in self._names]
-        if self._by_class:
-            values = self._in_order(record, values[0])
-        elif len(self._names) == 1 and len(self.shape) == 2:
-            values = self._listed(record, values[0])
-        if not _are_numbers(values):
-            bad = next(value for value in values if not _are_numbers([value]))
-            what = self.key or "every field except the label"
-            raise record.error(f"{what} must hold numbers in the range of floats; found {shown(bad)}.")
-        return values
-
-    def _in_order(self, record: Record, scores: Any) -> list[Any]:
-        assert self.class_names is not None  # an object has them
-        if not isinstance(scores, dict) or scores.keys() != set(self.class_names):
-            raise record.error(
-                f"{self._names[0]!r} must have a number for each class that the first record names, "
-                f"{', '.join(map(repr, self.class_names[:6]))}; found {shown(scores)}."
-            )
-        return [scores[name] for name in self.class_names]
-
-    def _listed(self, record: Record, scores: Any) -> list[Any]:
-        if not isinstance(scores, list) or len(scores) != self.shape[1]:
-            found = f"{len(scores)}" if isinstance(scores, list) else shown(scores)
-            raise record.error(
-                f"{self._names[0]!r} must be a list of {self.shape[1]} numbers, as in the first record; "
-                f"found {found}. Write one number for each class, and -Infinity for an impossible class."
-            )
-        return scores
+def _row(record: Record, key: str, names: Sequence[str]) -> list[Any]:
+    """Return the scores in some fields of a record."""
+    return _numbers(record, key, [record.field(name) for name in names])
 
 
-class _Labels(LazyArray):
-    """The label of each record: the index of a class, its name, or whether it is the second of two."""
-
-    def __init__(self, path: Path, name: str, n_rows: int, first: type, *, key: str) -> None:
-        kind = first if first in _OTHER_LABELS else int
-        super().__init__(
-            path, key, (n_rows,), np.dtype("U1" if kind is str else "?" if kind is bool else "i8")
+def _row_by_class(record: Record, key: str, name: str, class_names: tuple[str, ...]) -> list[Any]:
+    """Return the scores in an object with a number for each class."""
+    scores = record.field(name)
+    if not isinstance(scores, dict) or scores.keys() != set(class_names):
+        raise record.error(
+            f"{name!r} must have a number for each class that the first record names, "
+            f"{listed(class_names)}; found {shown(scores)}."
         )
-        self.columns = (name,)
-        self._name = name
-        self._kind = kind
+    return _numbers(record, key, [scores[one] for one in class_names])
 
-    def labels(self) -> NDArray[Any]:
-        """Return all labels; the width of text is known only at the end."""
-        if self._kind is not str:
-            return self.array()
-        return np.array([self._label(record) for record in records(self.path)], dtype=str)
 
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        every = (self._label(record) for record in records(self.path))
-        while block := list(islice(every, rows)):
-            yield np.array(block, self.dtype)
+def _row_in_list(record: Record, key: str, name: str, length: int) -> list[Any]:
+    scores = record.field(name)
+    if not isinstance(scores, list) or len(scores) != length:
+        found = f"{len(scores)}" if isinstance(scores, list) else shown(scores)
+        raise record.error(
+            f"{name!r} must be a list of {length} numbers, as in the first record; found {found}. "
+            "Write one number for each class, and -Infinity for an impossible class."
+        )
+    return _numbers(record, key, scores)
 
-    def _label(self, record: Record) -> Any:
-        label = record.field(self._name)
-        if self._kind in _OTHER_LABELS and type(label) is self._kind:
-            return label
-        # JSON has one kind of number: 3.0 is the label 3.
-        number = whole_number(label) if self._kind is int else None
-        if number is not None:
-            return number
-        wanted = _OTHER_LABELS.get(self._kind, "the index of a class, a whole number")
-        raise record.error(f"{self._name!r} must be {wanted}, as in the first record; found {shown(label)}.")
+
+def _numbers(record: Record, key: str, values: list[Any]) -> list[Any]:
+    if not _are_numbers(values):
+        bad = next(value for value in values if not _are_numbers([value]))
+        what = key or "every field except the label"
+        raise record.error(f"{what} must hold numbers in the range of floats; found {shown(bad)}.")
+    return values
+
+
+def _label(record: Record, name: str, kind: type) -> Any:
+    """Return the label of a record: the index of a class, its name, or whether it is the second of two."""
+    label = record.field(name)
+    if kind in _OTHER_LABELS and type(label) is kind:
+        return label
+    # JSON has one kind of number: 3.0 is the label 3.
+    number = whole_number(label) if kind is int else None
+    if number is not None:
+        return number
+    wanted = _OTHER_LABELS.get(kind, "the index of a class, a whole number")
+    raise record.error(f"{name!r} must be {wanted}, as in the first record; found {shown(label)}.")

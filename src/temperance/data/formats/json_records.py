@@ -1,18 +1,26 @@
-"""JSON Lines: one object on each line, read line by line; every error has its line number."""
+"""JSON Lines: one object on each line, read line by line; every error has its line number.
+
+Read by the standard library, which every installation has. pyarrow's streaming reader, which the readers of
+other formats use, is an extra. It names a row of a block instead of a line, fails when a field that nobody
+needs changes its type, and accepts two objects on a line.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from temperance.data.formats.packed import open_bytes
-from temperance.data.lazy_array import file_error
-from temperance.errors import InputError, Remedy
+import numpy as np
+from numpy.typing import NDArray
 
-_SHOWN = 40  # characters of a line or a text in a message
+from temperance.data.formats.compression import open_bytes
+from temperance.data.lazy_array import LazyArray, file_error
+from temperance.errors import InputError, Remedy, excerpt, listed
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class Record:
         """Return the value of a field that every line must have."""
         value = self.fields.get(name)
         if value is None:
-            found = "null" if name in self.fields else f"only {', '.join(list(self.fields)[:8]) or 'nothing'}"
+            found = "null" if name in self.fields else f"only {listed(self.fields, str) or 'nothing'}"
             raise self.error(f"{name!r} must be on every line; found {found}. Complete or drop this line.")
         return value
 
@@ -57,15 +65,30 @@ def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
         content = None
     if isinstance(content, dict):
         return content
-    start = line.decode("utf-8", "replace").strip()[:_SHOWN]
+    start = excerpt(line.decode("utf-8", "replace").strip())
     raise file_error(
         path,
-        f"line {number} must be a JSON object, as every line of JSON Lines; found {start!r}. "
+        f"line {number} must be a JSON object, as every line of JSON Lines; found {start}. "
         "Write one object on each line, as pandas does with to_json(path, orient='records', lines=True).",
     )
 
 
 def shown(value: Any) -> str:
     """Return the beginning of a value as JSON, for a message."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return excerpt(value, partial(json.dumps, ensure_ascii=False))
+
+
+class RecordArray(LazyArray):
+    """An array with a row for each record: what `read` returns for it."""
+
+    def __init__(
+        self, path: Path, key: str, shape: tuple[int, ...], dtype: Any, read: Callable[[Record], Any]
+    ) -> None:
+        super().__init__(path, key, shape, np.dtype(dtype))
+        self._read = read
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        # Only the numbers of a block are kept: a record may have many other fields.
+        every = map(self._read, records(self.path))
+        while block := list(islice(every, rows)):
+            yield np.array(block, self.dtype).reshape(len(block), *self.shape[1:])

@@ -1,22 +1,50 @@
-""".npy: one array without a name, in NumPy's own format."""
+"""NumPy's formats: a .npy has one array, without a name; a .npz is a zip archive with a .npy for each key.
+
+A member of an archive that is stored uncompressed, as by np.savez, is memory-mapped within the archive. A
+compressed one, as by np.savez_compressed, is decompressed while reading. Either way its checksum is verified,
+as by np.load.
+"""
 
 from __future__ import annotations
 
 import math
+import struct
 import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
-from temperance.data.lazy_array import LazyArray, Mapped, damage_explained, file_error
+from temperance.data.lazy_array import FILL_BYTES, LazyArray, MappedArray, file_error, library_errors
+from temperance.data.read_options import ReadOptions
+from temperance.files import filled_array
+
+# Size of the header before each member; the lengths of the name and the extra field are at its end.
+_LOCAL_HEADER = struct.Struct("<4s22sHH")
+# All errors that damaged archives were seen to raise in the standard library.
+_ARCHIVE_ERRORS = (
+    BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,  # an unknown method of compression
+    RuntimeError,  # encrypted
+    OSError,
+    ValueError,
+    OverflowError,
+    struct.error,
+    IndexError,
+)
 
 
 @dataclass(frozen=True)
-class Header:
+class _Header:
     """The header of a .npy, and its size in bytes."""
 
     shape: tuple[int, ...]
@@ -24,38 +52,34 @@ class Header:
     dtype: np.dtype[Any]
     size: int
 
-    @property
-    def data_bytes(self) -> int:
-        """Size of the array in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
 
-
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the array of a .npy, under the empty key."""
     total = path.stat().st_size
     with path.open("rb") as file:
-        header = read_header(path, "", file, total)
-    return {"": Mapped(path, "", header.shape, header.dtype, header.size, fortran=header.fortran)}
+        header = _read_header(path, "", file, total)
+    return {"": MappedArray(path, "", header.shape, header.dtype, header.size, fortran=header.fortran)}
 
 
-def read_header(path: Path, key: str, file: IO[bytes], total: int) -> Header:
+def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:
     """Read the header of a .npy of `total` bytes; `file` is then at its first number."""
     wrong = "is not a .npy array, or is damaged ({}). Copy or save it again."
-    with damage_explained(path, wrong.format, key), warnings.catch_warnings():
+    with library_errors(path, wrong, key), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about files of Python 2, which can be read too
         header = _parse(file)
+    data_bytes = math.prod(header.shape) * header.dtype.itemsize
     # For objects the type is the error, and their pickle may have any size.
-    if not header.dtype.hasobject and header.size + header.data_bytes != total:
+    if not header.dtype.hasobject and header.size + data_bytes != total:
         raise file_error(
             path,
             f"is damaged: an array of shape {header.shape} and type {header.dtype} must have "
-            f"{header.data_bytes} bytes; found {total - header.size}. Copy or save it again.",
+            f"{data_bytes} bytes; found {total - header.size}. Copy or save it again.",
             key,
         )
     return header
 
 
-def _parse(file: IO[bytes]) -> Header:
+def _parse(file: IO[bytes]) -> _Header:
     version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
@@ -63,4 +87,88 @@ def _parse(file: IO[bytes]) -> Header:
     shape, fortran, dtype = read(file)
     if any(length < 0 for length in shape):
         raise ValueError(f"shape {shape}")
-    return Header(shape, fortran, dtype, file.tell())
+    return _Header(shape, fortran, dtype, file.tell())
+
+
+def archive_members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
+    """Return the arrays of a .npz by their keys."""
+    found: dict[str, LazyArray] = {}
+    with _archive_errors(path, ""), ZipFile(path) as archive:
+        for info in archive.infolist():
+            if not info.filename.endswith(".npy"):
+                continue
+            key = info.filename.removesuffix(".npy")
+            with _archive_errors(path, key), archive.open(info) as stream:
+                header = _read_header(path, key, stream, info.file_size)
+            found[key] = _Member(path, key, info, header)
+    return found
+
+
+def _archive_errors(path: Path, key: str) -> AbstractContextManager[None]:
+    what = "is damaged" if key else "is not a zip archive, as a .npz is, or is damaged"
+    wrong = f"{what} ({{}}). Copy it again, or save it by np.savez."
+    return library_errors(path, wrong, key, of=_ARCHIVE_ERRORS)
+
+
+class _Member(LazyArray):
+    """One array of the archive."""
+
+    def __init__(self, path: Path, key: str, info: ZipInfo, header: _Header) -> None:
+        super().__init__(path, key, header.shape, header.dtype)
+        self._info = info
+        self._header = header
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        n_rows, *inner = self.shape
+        if not (self._header.fortran and inner):
+            for block in self._in_order(max(1, rows * math.prod(inner))):
+                yield block.reshape(-1, *inner)
+        elif self._is_mapped():
+            yield from self._mapped().blocks(rows)
+        else:  # a compressed stream cannot be read column by column
+            whole = self._array()
+            for start in range(0, n_rows, rows):
+                yield whole[start : start + rows]
+
+    def _array(self) -> NDArray[Any]:
+        if self._is_mapped():
+            return self._mapped()._array()  # of text as well
+        numbers = self._in_order(FILL_BYTES // self.dtype.itemsize)
+        flat = filled_array((math.prod(self.shape),), self.dtype, numbers)
+        return flat.reshape(self.shape, order="F" if self._header.fortran else "C")
+
+    def _in_order(self, count: int) -> Iterator[NDArray[Any]]:
+        """Yield the numbers in the order of the file, `count` of them at a time."""
+        total = math.prod(self.shape)
+        with self._data() as stream:
+            for start in range(0, total, count):
+                size = min(count, total - start) * self.dtype.itemsize
+                data = stream.read(size)
+                if len(data) < size:
+                    raise self.file_error(
+                        "the archive must hold the whole array; it ends too early. Copy it again."
+                    )
+                yield np.frombuffer(data, self._header.dtype).astype(self.dtype, copy=False)
+            stream.read()  # the checksum is verified at the end
+
+    @contextmanager
+    def _data(self) -> Iterator[IO[bytes]]:
+        named = _archive_errors(self.path, self.key)
+        with named, ZipFile(self.path) as archive, archive.open(self._info) as stream:
+            stream.read(self._header.size)
+            yield stream
+
+    def _is_mapped(self) -> bool:
+        return self._info.compress_type == ZIP_STORED
+
+    def _mapped(self) -> MappedArray:
+        # A memory map verifies no checksum. This pass does, and leaves the file in the page cache.
+        with self._data() as stream:
+            while stream.read(FILL_BYTES):
+                pass
+        with self.path.open("rb") as file:
+            file.seek(self._info.header_offset)
+            _, _, name, extra = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+        start = self._info.header_offset + _LOCAL_HEADER.size + name + extra + self._header.size
+        fortran = self._header.fortran
+        return MappedArray(self.path, self.key, self.shape, self._header.dtype, start, fortran=fortran)

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.blocks import BFloat16
-from temperance.data.formats.columns import ColumnChoice
-from temperance.data.lazy_array import LazyArray, Mapped, UnreadableArray, damage_explained, file_error
+from temperance.data.lazy_array import LazyArray, MappedArray, UnreadableArray, file_error, library_errors
+from temperance.data.read_options import ReadOptions
 
 _NUMBERS = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
 _TYPES = {name: f"<{name[0].lower()}{int(name[1:]) // 8}" for name in _NUMBERS}
 _TYPES |= {"BOOL": "|b1", "BF16": "<u2"}  # bfloat16 as bits, widened while reading
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the tensors of the file by their keys."""
     total = path.stat().st_size
     with path.open("rb") as file:
@@ -42,7 +42,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 def _header(path: Path, text: bytes) -> dict[str, Any]:
     wrong = "has a damaged header ({}). Copy or save the file again."
     # RecursionError: damage can look like deeply nested brackets.
-    with damage_explained(path, wrong.format, of=(ValueError, RecursionError)):
+    with library_errors(path, wrong, of=(ValueError, RecursionError)):
         header = json.loads(text)
     if not isinstance(header, dict):
         raise file_error(path, "has a header that is not a JSON object. Copy or save the file again.")
@@ -63,7 +63,7 @@ def _tensor(path: Path, key: str, entry: Any, start: int, total: int) -> LazyArr
             f"to {end} of the {total - start} that there are. Copy or save the file again.",
             key,
         )
-    kind = _Widened if name == "BF16" else Mapped
+    kind = _Widened if name == "BF16" else MappedArray
     return kind(path, key, shape, held, start + begin)
 
 
@@ -82,7 +82,7 @@ def _entry(path: Path, key: str, entry: Any) -> tuple[tuple[int, ...], str, tupl
     )
 
 
-class _Widened(Mapped):
+class _Widened(MappedArray):
     """bfloat16, which NumPy lacks, as the float32 whose upper half it is."""
 
     def __init__(self, *where: Any) -> None:

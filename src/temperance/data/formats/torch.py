@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import ColumnChoice
-from temperance.data.lazy_array import Held, LazyArray, UnreadableArray, damage_explained, file_error
+from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray, file_error
+from temperance.data.read_options import ReadOptions
+from temperance.errors import reason_of
 from temperance.loaders import import_optional
 
 _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
@@ -27,7 +28,7 @@ _CLASSES = ("classes", "class_names")
 _STRETCH_BYTES = 1 << 26  # bytes read through one map
 
 
-def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the tensors of the file: of a dict by its keys, a single one without, a pair with labels.
 
     Labels and the names of classes may be lists.
@@ -37,7 +38,7 @@ def members(path: Path, choice: ColumnChoice) -> dict[str, LazyArray]:
 
 def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
     if _is_plain_list(tensor):
-        return Held(path, key, np.array(tensor))
+        return ArrayInMemory(path, key, np.array(tensor))
     if not hasattr(tensor, "layout"):
         wanted = "must be a tensor, or a list of whole numbers or of text"
         return UnreadableArray(path, key, f"{wanted}; found {_described(tensor)}. {_HOW}")
@@ -53,9 +54,12 @@ def _values(path: Path) -> dict[str, Any]:
     torch = import_optional("torch", "torch", f"{path}: a {path.suffix} file")
     # Files of PyTorch before 1.6 are not zip archives and cannot be mapped.
     mapped = _is_zip(path)
-    with damage_explained(path, _why), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about how the file was pickled
-        content = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped)
+        try:
+            content = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped)
+        except Exception as error:
+            raise file_error(path, _why(error)) from error
     if isinstance(content, torch.Tensor):
         return {"": content}
     if isinstance(content, (list, tuple)) and len(content) == 2:
@@ -120,10 +124,9 @@ def _why(error: Exception) -> str:
             f"holds a pickled {refused[1]}; unpickling it could run code, so it is not read. {_HOW} "
             "NumPy arrays become tensors by torch.from_numpy."
         )
-    first = str(error).strip().partition("\n")[0][:200]
     if type(error).__name__ == "UnpicklingError":
         return f"must hold only tensors; it holds other objects, which could run code, or is damaged. {_HOW}"
-    return f"cannot be read as a PyTorch file; it may be damaged ({first}). Copy it again. {_HOW}"
+    return f"cannot be read as a PyTorch file; it may be damaged ({reason_of(error)}). Copy it again. {_HOW}"
 
 
 class _Tensor(LazyArray):

@@ -1,0 +1,179 @@
+"""Options and arguments that several commands share, and how they are written.
+
+The options for reading rows are the fields of `ReadOptions`.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import Field, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from temperance.data.read_options import ReadOptions
+from temperance.errors import InputError, Remedy
+
+FILE = click.Path(path_type=Path)
+MAX_CLASS_LIST_BYTES = 1 << 26  # of a file with class names
+_CLASSES_AS_GIVEN = "temperance.classes"  # in the context of a command
+# Options whose names differ from the library arguments that they set.
+_OPTIONS = {"kind": "--input", "overwrite": "--force"}
+
+
+def as_option(argument: str, value: object) -> str:
+    """Write an argument of the library as the option that sets it."""
+    option = _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+    if (argument, value) == ("classes", "NAMES"):  # which are too many for a line, or contain commas
+        return "--classes @FILE, a file with one name on each line"
+    if value is False:
+        return option.replace("--", "--no-", 1)
+    if isinstance(value, list):
+        return f"{option} {shlex.quote(','.join(map(str, value)))}"
+    return option if value in (None, True) else f"{option} {shlex.quote(str(value))}"
+
+
+@contextmanager
+def advising(**arguments: str) -> Iterator[None]:
+    """Make errors advise to change another argument, such as labels="test_labels"."""
+    try:
+        yield
+    except InputError as error:
+        if error.remedy is not None and error.remedy.argument in arguments:
+            error.remedy = Remedy(arguments[error.remedy.argument], error.remedy.values)
+        raise
+
+
+def _read_classes(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[str, ...] | None:
+    """Return names separated by commas, or the lines of a file whose name follows an @."""
+    if value is None:
+        return None
+    context.meta[_CLASSES_AS_GIVEN] = value
+    if not value.startswith("@"):
+        return tuple(name.strip() for name in value.split(","))
+    from temperance.files import read_regular_file
+
+    try:
+        text = read_regular_file(value[1:], most=MAX_CLASS_LIST_BYTES).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"the file {value[1:]!r} cannot be read as text: {error}") from None
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def read_options(
+    *only: str, without: Sequence[str] = (), default_part: str | None = None, **helps: str
+) -> Callable[..., Any]:
+    """Add options for reading rows to a command, which takes them as its `options`.
+
+    They are all fields of `ReadOptions` that have help, or only some. `default_part` is the part of a task
+    file that is read by default; `helps` replaces the help of a field.
+    """
+    described = [one for one in ReadOptions.described() if one.name not in without]
+    chosen = [one for one in described if not only or one.name in only]
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_options(*, options: ReadOptions | None = None, **values: Any) -> Any:
+            read = {one.name: values.pop(one.name) for one in chosen}
+            options = replace(options or ReadOptions(default_part=default_part), **read)
+            return command(options=options, **values)
+
+        for one in reversed(chosen):
+            help = helps.get(one.name, one.metadata["help"])
+            if one.name == "part":
+                help += f"  [default: {default_part}]"
+            with_options = _option_of(one, help)(with_options)
+        return with_options
+
+    return add
+
+
+def _option_of(one: Field[Any], help: str) -> Callable[..., Any]:
+    settings: dict[str, Any] = {"help": help}
+    if "choices" in one.metadata:
+        settings["type"] = click.Choice(one.metadata["choices"])
+    if "file" in one.metadata:
+        settings["type"] = FILE
+    if "metavar" in one.metadata:
+        settings["metavar"] = one.metadata["metavar"]
+    if one.name == "classes":
+        settings["callback"] = _read_classes
+    if one.default is False:
+        settings["is_flag"] = True
+    return click.option(as_option(one.name, None), one.name, **settings)
+
+
+def as_words(options: ReadOptions, **others: object) -> list[str]:
+    """Return the options with which rows were read as words of a command, and others; None leaves one out."""
+    given = options.given() | others
+    if "classes" in given:
+        given["classes"] = click.get_current_context().meta[_CLASSES_AS_GIVEN]  # a file stays a file
+    return [as_option(name, value) for name, value in given.items() if value not in (None, False)]
+
+
+from_probs_option = click.option(
+    "--from-probs",
+    is_flag=True,
+    help="The file holds the classifier's own probabilities: calibrate their logarithms.",
+)
+force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the output if it exists.")
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+draws_option = click.option(
+    "--draws",
+    type=click.IntRange(min=1),
+    default=1000,  # metrics.resamples.DRAWS, which would be slow to import here
+    help="Bootstrap resamples.",
+)
+bins_option = click.option(
+    "--bins", type=click.IntRange(1, 10_000), default=15, help="Number of bins of the calibration errors."
+)
+confidence_option = click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    help="Level of the intervals.",
+)
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from temperance.calibrators import CALIBRATORS
+
+    *before, last = incomplete.split(",")
+    return [",".join([*before, key]) for key in CALIBRATORS if key.startswith(last)]
+
+
+def methods_option(name: str, **settings: Any) -> Callable[..., Any]:
+    """Add -m, completed from the registry."""
+    return click.option("-m", name, shell_complete=_complete, **settings)
+
+
+def split_names(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
+    """Return names separated by commas. They may refer to modules in the current folder."""
+    if value is None:
+        return None
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    if not names:
+        raise click.BadParameter(f"must have at least one name; found {value!r}")
+    if ":" in value and "" not in sys.path:
+        sys.path.insert(0, "")
+    return names
+
+
+def method_names_option(default: str) -> Callable[..., Any]:
+    """Add -m/--methods: names separated by commas become a list."""
+    words = f"Keys, or package.module:Class for your own method, separated by commas.  [default: {default}]"
+    return methods_option("--methods", callback=split_names, metavar="METHODS", help=words)
+
+
+def check_output_is_not_input(out: Path, *inputs: Path | None) -> None:
+    """Raise if an output would overwrite its input: --force does not allow this."""
+    for path in inputs:
+        if path is not None and path.exists() and out.exists() and path.samefile(out):
+            raise InputError(f"the output must not be an input file; found {out} for both.")

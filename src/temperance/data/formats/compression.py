@@ -1,0 +1,78 @@
+"""Compressed files: the bytes of a .gz, and files that claim far more than they hold.
+
+Memory and time must stay in proportion to the size of the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error, library_errors
+
+ALWAYS_FINE = 1 << 28  # bytes: small enough, whatever the size of the file
+MAX_PER_BYTE = 200  # the outputs of a classifier compress to about half; only constants come close to this
+
+
+def is_inflated(unpacked: int, packed: int) -> bool:
+    """Say whether a file claims implausibly many bytes for its size."""
+    return unpacked > max(ALWAYS_FINE, MAX_PER_BYTE * packed)
+
+
+def unless_inflated(array: LazyArray, size: int) -> LazyArray:
+    """Return an array of a file of `size` bytes; one that cannot be read if it claims too much."""
+    claimed = math.prod(array.shape) * max(1, array.dtype.itemsize)  # text has no size yet
+    if not is_inflated(claimed, size):
+        return array
+    reason = (
+        f"must not claim more than {MAX_PER_BYTE} times the bytes of its file; found shape {array.shape}, "
+        f"{claimed / 1e9:.2g} GB, in a file of {size / 1e6:.2g} MB. Save it uncompressed, with np.savez."
+    )
+    return UnreadableArray(array.path, array.key, reason)
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to read its bytes, those of a .gz decompressed."""
+    wrong = "is not a gzip file, or is damaged ({}). Copy it again."
+    with library_errors(path, wrong, of=(EOFError, gzip.BadGzipFile, zlib.error)), _opened(path) as file:
+        yield file
+
+
+def _opened(path: Path) -> BinaryIO:
+    if path.suffix.lower() != ".gz":
+        return path.open("rb")
+    return cast(BinaryIO, io.BufferedReader(_Unpacked(path), 1 << 17))
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, as long as it stays in proportion to the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._size, self._read = path, path.stat().st_size, 0
+        self._file = gzip.open(path)  # noqa: SIM115  closed with this one
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        self._read += len(content)
+        if is_inflated(self._read, self._size):
+            raise file_error(
+                self._path,
+                f"must not decompress to more than {MAX_PER_BYTE} times its size; found "
+                f"{self._read / 1e9:.2g} GB or more. Decompress it first.",
+            )
+        return len(content)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

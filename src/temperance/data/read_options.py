@@ -1,0 +1,79 @@
+"""How the rows of a file are read: what a user says about a file, from the command line to its format.
+
+To add an option, add a field with its help here and an argument to `open_rows`, and read it in the format
+that it is for. The command line makes an option of every field with help; errors, commands to paste and the
+store of a study write the fields by their names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+KINDS = ("logits", "probs")
+"""Names of arrays of scores, and their prefixes in a task file."""
+PARTS = ("val", "test")
+"""The sets of rows in a task file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """What the user says about a file of rows. `open_rows` describes the fields.
+
+    A field's metadata is its help on the command line, with the choices or the kind of its value.
+    """
+
+    kind: str | None = field(
+        default=None, metadata={"help": "What the numbers are, if the file does not say.", "choices": KINDS}
+    )
+    labels: Path | None = field(
+        default=None,
+        metadata={"help": "File with the labels, if they are not in the file of logits.", "file": True},
+    )
+    part: str | None = field(
+        default=None,
+        metadata={"help": "Which rows of a task file (logits_val or logits_test).", "choices": PARTS},
+    )
+    length_normalised: bool = field(
+        default=False,
+        metadata={
+            "help": "Divide log-likelihoods of lm-evaluation-harness by the length of the answers, as "
+            "acc_norm does."
+        },
+    )
+    label_column: str | None = field(
+        default=None,
+        metadata={"help": "Column of a table with the labels, if it has another name.", "metavar": "NAME"},
+    )
+    id_column: str | None = field(
+        default=None, metadata={"help": "Column of a table with the row names.", "metavar": "NAME"}
+    )
+    classes: tuple[str, ...] | None = field(
+        default=None,
+        metadata={
+            "help": "Class names, separated by commas, or @FILE with one on each line.",
+            "metavar": "NAMES",
+        },
+    )
+    floor: float | None = None
+    default_part: str | None = None
+    """The part of a task file that is read if `part` is None; other files have no parts."""
+    index: tuple[str, ...] = ()
+    """Columns that the file marks as the index of its rows. Formats set it."""
+    labels_only: bool = False
+    """Whether only the labels are read, so that other columns may hold anything. The reader sets it."""
+
+    @classmethod
+    def described(cls) -> list[Field[Any]]:
+        """Return the fields that a user of the command line may set."""
+        return [one for one in fields(cls) if one.metadata]
+
+    def given(self) -> dict[str, Any]:
+        """Return the values that the user has set, by field."""
+        values = {one.name: getattr(self, one.name) for one in self.described()}
+        return {name: value for name, value in values.items() if value not in (None, False)}
+
+    def names_labels(self) -> bool:
+        """Return whether the user says where the labels are."""
+        return self.labels is not None or self.label_column is not None

@@ -1,0 +1,265 @@
+"""Writing rows block by block, to a file that appears only when it is complete."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+from zipfile import ZIP_STORED, ZipFile
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from temperance.data.formats.arrow import MARK
+from temperance.data.formats.columns import NAMELESS, STEMS
+from temperance.data.lazy_array import file_error
+from temperance.data.rows_file import MARK_KEY
+from temperance.files import atomic_file, check_writable
+from temperance.inputs.validation import check_choice
+from temperance.loaders import import_optional
+
+Put = Callable[..., Any]
+"""Writes the next rows, with ids and labels: a list of one array each, or of none."""
+_GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each row group needs an entry for every column
+
+
+@dataclass(frozen=True)
+class _TableLayout:
+    """What is written; `labels` and `ids` hold one array each, or none."""
+
+    key: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    labels: list[NDArray[np.int64]]
+    class_names: tuple[str, ...] | None = None
+    ids: list[NDArray[Any]] = field(default_factory=list)
+    id_column: str = "id"
+    mark: str | None = None
+
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        stem = STEMS[self.key]
+        classes = self.class_names or [str(k) for k in range(self.shape[-1])]
+        scores = [stem] if len(self.shape) == 1 else [f"{stem}_{name}" for name in classes]
+        return [self.id_column] * len(self.ids) + scores + ["label"] * len(self.labels)
+
+    def label_cells(self, labels: NDArray[np.int64]) -> NDArray[Any]:
+        """Labels as written to a table: class names, if there are any."""
+        return labels if self.class_names is None else np.array(self.class_names)[labels]
+
+    def beside(self) -> dict[str, NDArray[Any]]:
+        """Arrays that are written with the scores to a file of arrays."""
+        held = {"labels": [self.label_cells(labels) for labels in self.labels], "ids": self.ids}
+        found = {key: arrays[0] for key, arrays in held.items() if arrays}
+        if self.class_names is not None:
+            found["classes"] = np.array(self.class_names)
+        if self.mark is not None:
+            found[MARK_KEY] = np.array([self.mark])
+        return found
+
+
+class Writer:
+    """Writes blocks of rows, in order."""
+
+    def __init__(self, put: Put, table: _TableLayout) -> None:
+        self._put, self._table, self._written = put, table, 0
+
+    def write(self, block: ArrayLike) -> None:
+        """Write the next rows."""
+        shape, rows = self._table.shape, np.ascontiguousarray(block, self._table.dtype)
+        end = self._written + len(rows)
+        if rows.shape[1:] != shape[1:] or end > shape[0]:
+            raise ValueError(
+                f"blocks must make up an array of shape {shape}; found one of shape {rows.shape} "
+                f"after {self._written} rows."
+            )
+        if len(rows):
+            part = slice(self._written, end)
+            ids = [ids[part] for ids in self._table.ids]
+            self._put(rows, ids, [self._table.label_cells(labels[part]) for labels in self._table.labels])
+        self._written = end
+
+    def finish(self) -> None:
+        """Raise unless all rows have been written."""
+        if self._written != self._table.shape[0]:
+            raise ValueError(f"{self._table.shape[0]} rows must be written; found {self._written}.")
+
+
+@contextmanager
+def open_writer(
+    path: str | Path,
+    *,
+    key: str = "probs",
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    labels: ArrayLike | None = None,
+    class_names: Sequence[str] | None = None,
+    ids: ArrayLike | None = None,
+    id_column: str | None = None,
+    mark: str | None = None,
+    overwrite: bool = False,
+) -> Iterator[Writer]:
+    """Open `path` (.npz, .npy, .csv or .parquet) for rows that come block by block.
+
+    The file appears when the context ends, with all rows, or not at all. A .npy holds only the numbers; a
+    .csv has no mark.
+
+    Parameters
+    ----------
+    path : path
+        The file to write.
+    key : {"probs", "logits"}
+        What the numbers are.
+    shape : tuple of int
+        (N, K) of all rows together.
+    dtype : dtype
+        Type of the numbers.
+    labels : array-like of shape (N,), optional
+        Columns of the right classes.
+    class_names : sequence of str, optional
+        Names of the columns of a table, and of its labels.
+    ids : array-like of shape (N,), optional
+        Names of the rows.
+    id_column : str, optional
+        The column for `ids`.
+    mark : str, optional
+        Which calibrator made the probabilities.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with open_writer(f"{folder.name}/probs.npz", shape=(4, 2), dtype=float) as out:
+    ...     out.write([[0.5, 0.5], [0.9, 0.1]])
+    ...     out.write([[0.2, 0.8], [0.3, 0.7]])
+    >>> np.load(f"{folder.name}/probs.npz")["probs"].shape
+    (4, 2)
+    >>> folder.cleanup()
+    """
+    path = Path(path)
+    check_output(path, labels=labels is not None, overwrite=overwrite)
+    check_choice("key", key, tuple(STEMS))
+    held = _one_for_each_row("labels", None if labels is None else np.asarray(labels, np.int64), shape)
+    names = _one_for_each_row("ids", None if ids is None else np.asarray(ids), shape)
+    classes = None if class_names is None else tuple(class_names)
+    column = "id" if id_column is None or id_column in NAMELESS else id_column
+    table = _TableLayout(key, shape, np.dtype(dtype), held, classes, names, column, mark)
+    with atomic_file(path, overwrite=overwrite) as file, WRITERS[path.suffix.lower()](file, table) as put:
+        writer = Writer(put, table)
+        yield writer
+        writer.finish()
+
+
+def _one_for_each_row(what: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> list[NDArray[Any]]:
+    if array is not None and array.shape != shape[:1]:
+        raise ValueError(f"{what} must be one for each of the {shape[0]} rows; found shape {array.shape}.")
+    return [] if array is None else [array]
+
+
+def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = False) -> None:
+    """Raise unless `open_writer` can write `path`: to call before the work begins."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in WRITERS:
+        raise file_error(path, f"must be one of {', '.join(WRITERS)} to be written; found {path.suffix!r}.")
+    if labels and suffix == ".npy":
+        raise file_error(path, "a .npy holds one array and cannot hold the labels too. Write a .npz.")
+    if suffix in (".parquet", ".pq"):
+        import_optional("pyarrow.parquet", "io", f"{path}: a {path.suffix} file")
+    check_writable(path, overwrite=overwrite)
+
+
+@contextmanager
+def _npy(file: IO[bytes], table: _TableLayout) -> Iterator[Put]:
+    header = {"descr": npy.dtype_to_descr(table.dtype), "fortran_order": False, "shape": table.shape}
+    npy.write_array_header_1_0(file, header)
+    yield lambda rows, ids, labels: file.write(rows.reshape(-1).view(np.uint8).data)
+
+
+@contextmanager
+def _npz(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
+    # Not compressed, so that it can be memory-mapped. zipfile does not know the sizes; force_zip64 leaves
+    # room.
+    with ZipFile(file, "w", ZIP_STORED) as archive:
+        with archive.open(f"{table.key}.npy", "w", force_zip64=True) as member, _npy(member, table) as put:
+            yield put
+        for key, array in table.beside().items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, array, allow_pickle=False)
+
+
+@contextmanager
+def _csv(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
+    text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns())
+
+    def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
+        before, behind = ([array.tolist() for array in arrays] for arrays in (ids, labels))
+        # Python writes floats with enough digits to read back the same number.
+        for at, row in enumerate(rows.reshape(len(rows), -1)):
+            writer.writerow(
+                [column[at] for column in before] + row.tolist() + [column[at] for column in behind]
+            )
+
+    yield put
+    text.flush()
+    text.detach()  # the caller closes the file
+
+
+@contextmanager
+def _parquet(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    schema = _parquet_schema(arrow, table)
+    group_rows = max(1, _GROUP_BYTES // (table.dtype.itemsize * math.prod(table.shape[1:])))
+    held: list[tuple[NDArray[Any], ...]] = []
+
+    # No dictionary and no statistics: probabilities hardly repeat, and are not searched.
+    options = {"use_dictionary": False, "write_statistics": False, "write_page_checksum": True}
+    with parquet.ParquetWriter(file, schema, **options) as writer:
+
+        def flush() -> None:
+            rows, *beside = map(np.concatenate, zip(*held, strict=True))
+            scores = np.asfortranarray(rows.reshape(len(rows), -1)).T
+            n_ids = len(table.ids)
+            columns = [*beside[:n_ids], *scores, *beside[n_ids:]]
+            filled = [arrow.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+            writer.write_table(arrow.table(filled, schema=schema))
+            held.clear()
+
+        def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
+            held.append((np.array(rows), *ids, *labels))  # the caller may use its memory again
+            if sum(len(rows) for rows, *_ in held) >= group_rows:
+                flush()
+
+        yield put
+        if held:
+            flush()
+
+
+def _parquet_schema(arrow: Any, table: _TableLayout) -> Any:
+    text = arrow.string()
+    kinds = [text if ids.dtype.kind == "U" else arrow.from_numpy_dtype(ids.dtype) for ids in table.ids]
+    kinds += [arrow.from_numpy_dtype(table.dtype)] * math.prod(table.shape[1:])
+    kinds += [arrow.int64() if table.class_names is None else text] * len(table.labels)
+    note = None if table.mark is None else {MARK: table.mark.encode()}
+    return arrow.schema(list(zip(table.columns(), kinds, strict=True)), metadata=note)
+
+
+WRITERS: dict[str, Callable[[BinaryIO, _TableLayout], AbstractContextManager[Put]]] = {
+    ".npz": _npz,
+    ".npy": _npy,
+    ".csv": _csv,
+    ".parquet": _parquet,
+    ".pq": _parquet,
+}

@@ -1,0 +1,230 @@
+"""What a classifier's graph holds: names, weight files, logits or probabilities; and damage, in one sentence.
+
+Calibrating probabilities as if they were logits gives numbers that look right and are not. So the graph and
+the calibrator must agree, or the user must say what the output holds. scikit-learn's converter also calls raw
+scores `probabilities`, so a name counts only if the node that makes the output says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from google.protobuf.message import DecodeError, EncodeError
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    checker,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
+
+from temperance.errors import InputError, Remedy
+from temperance.formulas.model import Model
+
+
+def names_in(graph: GraphProto) -> Iterator[str]:
+    """Yield every name that a new node or value must not have."""
+    for part in _graphs(graph):
+        for value in (*part.input, *part.output, *part.value_info, *part.initializer):
+            yield value.name
+        for sparse in part.sparse_initializer:
+            yield sparse.values.name
+        for node in part.node:
+            yield node.name
+            yield from node.input
+            yield from node.output
+
+
+def readers_in(graph: GraphProto) -> set[str]:
+    """Return the names of the values that some node reads."""
+    return {name for part in _graphs(graph) for node in part.node for name in node.input}
+
+
+def side_files(graph: GraphProto) -> set[str]:
+    """Return the files in which the graph keeps its weights."""
+    return {
+        entry.value
+        for tensor in _tensors(graph)
+        if tensor.data_location == TensorProto.EXTERNAL
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+
+
+def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    yield graph
+    for attribute in _attributes(graph):
+        for part in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            yield from _graphs(part)
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    for part in _graphs(graph):
+        yield from part.initializer
+        for attribute in _attributes(part):
+            yield from attribute.tensors
+            if attribute.HasField("t"):
+                yield attribute.t
+
+
+def _attributes(graph: GraphProto) -> Iterator[AttributeProto]:
+    for node in graph.node:
+        yield from node.attribute
+
+
+PASS_ON = ("Identity", "Cast")
+PROBABILITY_TRANSFORMS = ("LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an output holds: "probabilities", "logits", or None if unknown; and the reason."""
+
+    kind: str | None
+    reason: str = ""
+
+
+def maker_of(model: ModelProto, output: str) -> NodeProto | None:
+    """Return the node that makes an output, looking through those that pass numbers on."""
+    for node in reversed(model.graph.node):  # nodes are in the order of their use
+        if output in node.output:
+            if node.op_type not in PASS_ON:
+                return node
+            output = node.input[0]
+    return None
+
+
+def evidence_for(model: ModelProto, output: str) -> Evidence:
+    """Return what is known about an output."""
+    node = maker_of(model, output)
+    found = None if node is None else _kind_by_node(node)
+    if node is not None and found is not None:
+        return Evidence(found, f"the node {node.op_type} makes it")
+    if "prob" in output.lower():
+        return Evidence("probabilities", "its name says so")
+    return Evidence(None)
+
+
+def _kind_by_node(node: NodeProto) -> str | None:
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    if node.op_type in ("Softmax", "Sigmoid"):
+        return "probabilities"
+    if node.op_type == "LogSoftmax":
+        return "logits"
+    if node.op_type == "Normalizer":
+        return "probabilities" if _text(attributes.get("norm"), "MAX") == "L1" else None
+    if node.op_type in ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"):
+        return _kind_of_classifier(node.op_type, attributes)
+    return None
+
+
+def _kind_of_classifier(operator: str, attributes: dict[str, AttributeProto]) -> str:
+    if _text(attributes.get("post_transform"), "NONE") in PROBABILITY_TRANSFORMS:
+        return "probabilities"
+    if operator == "SVMClassifier":
+        return "probabilities" if _numbers(attributes, "prob_a") else "logits"
+    if operator == "LinearClassifier":
+        return "logits"
+    # The leaves of a forest hold shares; those of boosted trees hold positive and negative steps.
+    steps = [*_numbers(attributes, "class_weights"), *_numbers(attributes, "base_values")]
+    return "logits" if min(steps, default=0.0) < 0 else "probabilities"
+
+
+def _text(attribute: AttributeProto | None, default: str) -> str:
+    return default if attribute is None else attribute.s.decode()
+
+
+def _numbers(attributes: dict[str, AttributeProto], name: str) -> list[float]:
+    if name in attributes:
+        return [float(value) for value in helper.get_attribute_value(attributes[name])]
+    tensor = attributes.get(f"{name}_as_tensor")
+    return [] if tensor is None else numpy_helper.to_array(tensor.t).ravel().tolist()
+
+
+def fitted_floor(fitted: Model) -> float:
+    """Return the floor of probabilities at the fit; 0 if there was none, or if it is unknown."""
+    fitted_on = fitted.record.fitted_on
+    return 0.0 if fitted_on is None else fitted_on.floor or 0.0
+
+
+def holds_probabilities(fitted: Model, classifier: ModelProto, output: str, said: bool | None) -> bool:
+    """Say whether an output holds probabilities; raise if unknown, or if the calibrator disagrees."""
+    found = evidence_for(classifier, output)
+    on_probabilities = fitted.record.fitted_on is not None and fitted.record.fitted_on.kind != "logits"
+    if said and found.kind == "logits":
+        raise InputError(
+            f"with from_probs the output must hold probabilities; {output!r} holds logits ({found.reason}). "
+            "Leave it out."
+        )
+    if said is not None:
+        return said
+    if found.kind == "probabilities" and not on_probabilities:
+        raise _refusal(classifier, output, found.reason)
+    if found.kind is None and on_probabilities:
+        raise InputError(
+            f"the calibrator was fitted on probabilities, and nothing in the classifier shows whether "
+            f"{output!r} holds probabilities or logits.",
+            remedy=Remedy("from_probs", (True, False)),
+        )
+    return found.kind == "probabilities"
+
+
+def _refusal(classifier: ModelProto, output: str, reason: str) -> InputError:
+    fact = (
+        f"the calibrator was fitted on logits, and {output!r} must hold the same; it holds probabilities "
+        f"({reason})."
+    )
+    others = [
+        other.name
+        for other in classifier.graph.output
+        if other.name != output
+        and _is_table(other)
+        and evidence_for(classifier, other.name).kind != "probabilities"
+    ]
+    if others:
+        return InputError(fact, remedy=Remedy("output", (others[0],)))
+    advice = "If it was fitted on their logarithms, as logits_from_probs gives them, say so."
+    return InputError(fact, advice=advice, remedy=Remedy("from_probs", (True,)))
+
+
+def _is_table(output: ValueInfoProto) -> bool:
+    return len(output.type.tensor_type.shape.dim) == 2
+
+
+_DAMAGE = (
+    DecodeError,
+    EncodeError,
+    checker.ValidationError,
+    shape_inference.InferenceError,
+    UnicodeError,  # text that is not UTF-8
+    AttributeError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+    RecursionError,
+)
+
+
+@contextmanager
+def explaining_damage(path: Path) -> Iterator[None]:
+    """Turn errors of reading a classifier into one about its file."""
+    try:
+        yield
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        reason = lines[0][:200].rstrip(".")
+        raise InputError(
+            f"{path} must be a valid ONNX model; ONNX says: {reason}. Export it again."
+        ) from error

@@ -1,0 +1,496 @@
+"""Methods compared over the tasks of a study: mean ranks, win rates, and improvements over a reference.
+
+All use the scores of the tasks on which every method has one. On each of N tasks the k methods are ranked, 1
+is the best, and tied methods share the mean of their ranks. With mean ranks R_j, Friedman's statistic,
+corrected for ties, is
+
+    12 N sum_j (R_j - (k + 1) / 2)^2 / (k (k + 1)) / (1 - sum(t^3 - t) / (N k (k^2 - 1)))
+
+where t are the sizes of tied groups. Under the null hypothesis of no difference it follows a chi-squared
+distribution with k - 1 degrees of freedom. Two methods differ at level alpha if their mean ranks differ by
+more than
+
+    q sqrt(k (k + 1) / (6 N)),
+
+with q the 1 - alpha quantile of the studentized range of k means, divided by sqrt(2): J. Demsar, Statistical
+comparisons of classifiers over multiple data sets, JMLR 7, 2006.
+
+An improvement is a geometric mean over tasks of ratios to a reference, which treats a halved and a doubled
+score alike. The tasks of one data set share rows and often models, so the bootstrap draws whole data sets,
+each with all its tasks. With fewer than five data sets it draws tasks, and the interval is then for further
+tasks on the same data sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, studentized_range
+
+from temperance.calibrators import UNCALIBRATED
+from temperance.core.arrays import Indices, Matrix, Vector
+from temperance.errors import InputError, Remedy
+from temperance.inputs.validation import check_choice
+from temperance.study.results import Better, Results, better_scores
+from temperance.study.tasks import TaskFile
+
+ALPHA = 0.05  # of the tests
+LEVEL = 0.95  # of intervals
+RESAMPLES = 10_000
+MIN_DATASETS = 5  # data sets to draw from: with fewer, intervals are far too short
+MIN_TASKS = 2  # tasks with a spread
+
+Over = Literal["tasks", "datasets"]
+"""What means are taken over: tasks, or data sets, whose tasks then share one weight."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairedScores:
+    """Scores of one metric at one size, on the tasks where every method has one.
+
+    Attributes
+    ----------
+    metric, n
+        As in the study.
+    better : "lower" or "higher"
+        Which scores are better.
+    tasks : tuple of TaskFile
+        Tasks with a score of every method.
+    left_out : tuple of TaskFile
+        The others.
+    means : data frame
+        Means over draws: a row for each task, a column for each method, first the uncalibrated classifier.
+    draws : mapping of data frames
+        By the name of the task, the scores of the draws that all methods have.
+    """
+
+    metric: str
+    n: int
+    better: Better
+    tasks: tuple[TaskFile, ...]
+    left_out: tuple[TaskFile, ...]
+    means: pd.DataFrame
+    draws: dict[str, pd.DataFrame]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Keys of the methods; the uncalibrated classifier, `none`, is the first."""
+        return tuple(self.means.columns)
+
+    @property
+    def losses(self) -> pd.DataFrame:
+        """The means with the sign that makes the lowest the best."""
+        return self.means if self.better == "lower" else -self.means
+
+    @property
+    def dataset_of(self) -> Indices:
+        """For each task, the number of its data set."""
+        return pd.factorize(np.array([task.dataset for task in self.tasks], object), sort=True)[0]
+
+    @property
+    def datasets(self) -> int:
+        """The number of data sets."""
+        return int(self.dataset_of.max()) + 1
+
+    def mean_over(self, values: Matrix, over: Over) -> Matrix:
+        """Average an array over tasks, its first axis, with equal weights of tasks or of data sets."""
+        return self.by_block(values, over).mean(axis=0)
+
+    def by_block(self, values: Matrix, over: Over) -> Matrix:
+        """Return the values of tasks, or their means in each data set."""
+        if over == "tasks":
+            return values
+        return np.stack([values[self.dataset_of == i].mean(axis=0) for i in range(self.datasets)])
+
+
+def pair_scores(
+    results: Results,
+    metric: str = "nll",
+    n: int | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    better: str | None = None,
+    over: Over = "tasks",
+) -> PairedScores:
+    """Collect the scores of methods on the tasks that have them all; options as for `rank_methods`."""
+    check_choice("over", over, ("tasks", "datasets"))
+    check_choice("metric", metric, results.metrics)
+    direction = better_scores(metric, better)
+    if direction is None:
+        raise InputError(
+            f"a comparison by {metric} must know which scores are better; found no direction.",
+            remedy=Remedy("better", ("lower", "higher")),
+        )
+    size = results.choose_size(n)
+    columns = [UNCALIBRATED, *results.choose_methods(metric, size, methods)]
+    means = results.means(metric, size).reindex(columns=columns).dropna()
+    if means.empty or len(columns) < 2:
+        raise InputError(
+            f"a comparison needs a task on which {', '.join(columns)} all have results with {size} rows; "
+            "found none.",
+            remedy=Remedy("methods", (columns[1:2] or ["ts"],)),
+        )
+    draws = results.draws(metric, size).unstack("method").reindex(columns=columns)
+    return PairedScores(
+        metric,
+        size,
+        direction,
+        tuple(task for task in results.tasks if task.name in means.index),
+        tuple(task for task in results.tasks if task.name not in means.index),
+        means,
+        {name: _paired_draws(draws.loc[name]) for name in means.index},
+    )
+
+
+def _paired_draws(draws: pd.DataFrame) -> pd.DataFrame:
+    """Return the draws that all methods have; a method fitted once has the same score in each."""
+    once = draws.columns[draws.drop(index=0, errors="ignore").isna().all()]
+    if len(once) == draws.shape[1]:
+        return draws.loc[[0]]
+    return draws.fillna(dict(draws.loc[0, once])).dropna()
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Mean ranks of methods, best first, and which of them are distinguishable.
+
+    Attributes
+    ----------
+    scores : PairedScores
+        The ranked scores.
+    over : "tasks" or "datasets"
+        What means are taken over.
+    blocks : int
+        Number of tasks or data sets.
+    methods : tuple of str
+        Methods by mean rank, the best first.
+    mean : array
+        The mean ranks.
+    statistic, p_value : float
+        Friedman's test of the hypothesis that all methods are equal.
+    critical_difference : float
+        Nemenyi's critical difference at 5 %.
+    groups : tuple of tuples of str
+        Methods whose mean ranks differ by no more than that, as many as possible in each group. All methods
+        are in one group if the Friedman test does not reject at 5 %.
+
+    Examples
+    --------
+    >>> from temperance.study.results import example_results
+    >>> ranks = rank_methods(example_results())
+    >>> dict(zip(ranks.methods, ranks.mean.tolist()))
+    {'ts': 1.0, 'none': 2.0}
+    """
+
+    scores: PairedScores
+    over: Over
+    blocks: int
+    methods: tuple[str, ...]
+    mean: Vector
+    statistic: float
+    p_value: float
+    critical_difference: float
+    groups: tuple[tuple[str, ...], ...]
+
+
+def rank_methods(
+    results: Results,
+    metric: str = "nll",
+    n: int | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    better: str | None = None,
+    over: Over = "tasks",
+) -> Ranks:
+    """Rank methods over the tasks of a study.
+
+    Parameters
+    ----------
+    results : Results
+        Of a study, finished or not.
+    metric, n, methods
+        As for `make_table`. The uncalibrated classifier is always ranked.
+    better : "lower" or "higher", optional
+        Which scores are better. Needed for a metric from outside.
+    over : "tasks" or "datasets"
+        What means are taken over. The test assumes independent tasks; tasks of one data set are not. With
+        "datasets" the mean ranks of each data set are ranked again.
+
+    Examples
+    --------
+    >>> from temperance.study.results import example_results
+    >>> ranks = rank_methods(example_results())
+    >>> ranks.methods, ranks.mean, round(ranks.p_value, 3)
+    (('ts', 'none'), array([1., 2.]), 0.157)
+    """
+    scores = pair_scores(results, metric, n, methods=methods, better=better, over=over)
+    ranks = scores.losses.rank(axis="columns").to_numpy()
+    if over == "datasets":
+        ranks = pd.DataFrame(scores.by_block(ranks, over)).rank(axis="columns").to_numpy()
+    blocks, k = ranks.shape
+    order = np.argsort(ranks.mean(axis=0), kind="stable")
+    names, mean = tuple(scores.methods[i] for i in order), ranks.mean(axis=0)[order]
+    statistic, p_value = friedman(ranks)
+    difference = critical_difference(k, blocks)
+    groups = _groups(names, mean, difference) if p_value < ALPHA else (names,)
+    return Ranks(scores, over, blocks, names, mean, statistic, p_value, difference, groups)
+
+
+def friedman(ranks: Matrix) -> tuple[float, float]:
+    """Return Friedman's statistic of ranks, a row for each task, and its p-value.
+
+    `scipy.stats.friedmanchisquare` needs three methods; a study may compare two.
+
+    Examples
+    --------
+    >>> friedman(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [2.0, 1.0, 3.0]]))[0].round(3)
+    np.float64(4.667)
+    """
+    blocks, k = ranks.shape
+    sizes = [np.unique(row, return_counts=True)[1] for row in ranks]
+    ties = sum(int((t**3 - t).sum()) for t in sizes)
+    spread = 1 - ties / (blocks * k * (k * k - 1))
+    if spread == 0:  # all methods are tied on all tasks
+        return 0.0, 1.0
+    squares = ((ranks.mean(axis=0) - (k + 1) / 2) ** 2).sum()
+    statistic = 12 * blocks * squares / (k * (k + 1)) / spread
+    return statistic, float(chi2.sf(statistic, k - 1))
+
+
+def critical_difference(methods: int, blocks: int, alpha: float = ALPHA) -> float:
+    """Return Nemenyi's critical difference of mean ranks.
+
+    Examples
+    --------
+    >>> round(critical_difference(4, 14, alpha=0.05), 2)  # as in Demsar's paper
+    1.25
+    """
+    quantile = studentized_range.ppf(1 - alpha, methods, np.inf) / np.sqrt(2)
+    return float(quantile * np.sqrt(methods * (methods + 1) / (6 * blocks)))
+
+
+def _groups(names: Sequence[str], mean: Vector, difference: float) -> tuple[tuple[str, ...], ...]:
+    """Return the longest runs of methods within the critical difference, in the order of ranks."""
+    ends = np.searchsorted(mean, mean + difference, side="right")
+    firsts = [i for i, end in enumerate(ends) if i == 0 or end > ends[i - 1]]
+    return tuple(tuple(names[i : ends[i]]) for i in firsts)
+
+
+@dataclass(frozen=True, eq=False)
+class WinRates:
+    """Shares of tasks on which the method of a row beats that of a column. A tie counts half.
+
+    Attributes
+    ----------
+    scores : PairedScores
+        The compared scores.
+    over : "tasks" or "datasets"
+        What means are taken over.
+    won, tied : arrays of shape (methods, methods)
+        Shares of tasks, by means over draws.
+    of_draws : array of shape (methods, methods)
+        The win rate of single draws, each with the same rows for all methods. The weight of a task does not
+        depend on its number of draws.
+
+    Examples
+    --------
+    >>> from temperance.study.results import example_results
+    >>> rates = win_rates(example_results())
+    >>> rates.rate
+    array([[0.5, 0. ],
+           [1. , 0.5]])
+    >>> rates.overall
+    array([0., 1.])
+    """
+
+    scores: PairedScores
+    over: Over
+    won: Matrix
+    tied: Matrix
+    of_draws: Matrix
+
+    @property
+    def rate(self) -> Matrix:
+        """The win rate: won, plus half of those tied. A method against itself has 1/2."""
+        return self.won + self.tied / 2
+
+    @property
+    def overall(self) -> Vector:
+        """The mean win rate of a method against all others."""
+        return _against_others(self.rate)
+
+    @property
+    def overall_of_draws(self) -> Vector:
+        """The same for single draws."""
+        return _against_others(self.of_draws)
+
+
+def win_rates(
+    results: Results,
+    metric: str = "nll",
+    n: int | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    better: str | None = None,
+    over: Over = "tasks",
+) -> WinRates:
+    """Compare methods in pairs over the tasks of a study.
+
+    Parameters
+    ----------
+    results, metric, n, methods, better, over
+        As for `rank_methods`.
+
+    Examples
+    --------
+    >>> from temperance.study.results import example_results
+    >>> rates = win_rates(example_results())
+    >>> rates.scores.methods, rates.overall
+    (('none', 'ts'), array([0., 1.]))
+    """
+    scores = pair_scores(results, metric, n, methods=methods, better=better, over=over)
+    sign = 1 if scores.better == "lower" else -1
+    won, tied = _won_and_tied(scores.losses.to_numpy())
+    by_draw = [_won_and_tied(sign * draws.to_numpy()) for draws in scores.draws.values()]
+    of_draws = np.array([won.mean(axis=0) + tied.mean(axis=0) / 2 for won, tied in by_draw])
+    return WinRates(scores, over, *(scores.mean_over(values, over) for values in (won, tied, of_draws)))
+
+
+def _won_and_tied(losses: Matrix) -> tuple[Matrix, Matrix]:
+    """Return, for each row, which methods beat and which tie with each other."""
+    ours, theirs = losses[:, :, None], losses[:, None, :]
+    return (ours < theirs).astype(np.float64), (ours == theirs).astype(np.float64)
+
+
+def _against_others(rates: Matrix) -> Vector:
+    k = len(rates)
+    overall: Vector = (rates.sum(axis=1) - np.diag(rates)) / (k - 1)
+    return overall
+
+
+@dataclass(frozen=True, eq=False)
+class Improvements:
+    """Geometric means of ratios to a reference method.
+
+    Attributes
+    ----------
+    scores : PairedScores
+        The compared scores, on tasks whose reference score is positive and finite.
+    over : "tasks" or "datasets"
+        What means are taken over.
+    reference : str
+        The method that scores are divided by.
+    resampled : "tasks", "datasets" or None
+        What the bootstrap draws; None for a single task, which has no interval.
+    ratio, low, high : arrays
+        For each method, the ratio and its 95 % interval; nan where there is none.
+
+    Examples
+    --------
+    >>> from temperance.study.results import example_results
+    >>> found = mean_improvements(example_results(), to="none")
+    >>> found.improvement(found.ratio).round(2)
+    array([0.  , 0.65])
+    """
+
+    scores: PairedScores
+    over: Over
+    reference: str
+    resampled: Literal["tasks", "datasets"] | None
+    ratio: Vector
+    low: Vector
+    high: Vector
+
+    def improvement(self, ratio: Vector) -> Vector:
+        """Return a ratio as an improvement: positive if the method is better than the reference."""
+        return 1 - ratio if self.scores.better == "lower" else ratio - 1
+
+
+def mean_improvements(
+    results: Results,
+    metric: str = "nll",
+    n: int | None = None,
+    *,
+    to: str | None = None,
+    methods: Sequence[str] | None = None,
+    better: str | None = None,
+    over: Over = "tasks",
+    random_state: int = 0,
+) -> Improvements:
+    """Average the improvements of methods over a reference.
+
+    Parameters
+    ----------
+    results, metric, n, methods, better, over
+        As for `rank_methods`.
+    to : str, optional
+        The reference: a method, or "none" for the uncalibrated classifier. By default "ts" if available.
+    random_state : int
+        Random seed of the bootstrap.
+
+    Examples
+    --------
+    >>> from temperance.study.results import example_results
+    >>> found = mean_improvements(example_results(), to="none")
+    >>> found.scores.methods, found.ratio.round(3)
+    (('none', 'ts'), array([1.   , 0.354]))
+    """
+    if to is not None and to != UNCALIBRATED and methods is not None and to not in methods:
+        methods = [*methods, to]
+    scores = pair_scores(results, metric, n, methods=methods, better=better, over=over)
+    reference = to or ("ts" if "ts" in scores.methods else UNCALIBRATED)
+    check_choice("to", reference, scores.methods)
+    scores = _with_ratios(scores, reference)
+    with np.errstate(divide="ignore", invalid="ignore"):  # scores of 0 have ratios of 0, infinite ones inf
+        logs = np.log(scores.means.div(scores.means[reference], axis="index").to_numpy())
+        ratio = np.exp(scores.mean_over(logs, over))
+    drawn: Literal["tasks", "datasets"] = "datasets" if scores.datasets >= MIN_DATASETS else "tasks"
+    clusters = scores.dataset_of if drawn == "datasets" else np.arange(len(scores.tasks))
+    weights = 1 / np.bincount(scores.dataset_of)[scores.dataset_of] if over == "datasets" else None
+    has_interval = len(scores.tasks) >= MIN_TASKS
+    low, high = _interval(logs, clusters, weights, random_state) if has_interval else [logs[0] * np.nan] * 2
+    resampled = drawn if has_interval else None
+    return Improvements(scores, over, reference, resampled, ratio, np.exp(low), np.exp(high))
+
+
+def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:
+    """Keep the tasks on which scores can be divided by the reference score."""
+    if (scores.means < 0).any(axis=None):
+        raise InputError(
+            f"ratios need scores that are not negative; found {scores.means.min(axis=None):.4g} for "
+            f"{scores.metric}. Use ranks or win rates."
+        )
+    its = scores.means[reference]
+    kept = scores.means[(its > 0) & (its < np.inf)]
+    if kept.empty:
+        raise InputError(
+            f"ratios need a task on which {reference} has a positive, finite {scores.metric}; found none."
+        )
+    dropped = tuple(task for task in scores.tasks if task.name not in kept.index)
+    return replace(
+        scores,
+        tasks=tuple(task for task in scores.tasks if task not in dropped),
+        left_out=scores.left_out + dropped,
+        means=kept,
+        draws={name: scores.draws[name] for name in kept.index},
+    )
+
+
+def _interval(
+    logs: Matrix, clusters: Indices, weights: Vector | None, random_state: int
+) -> tuple[Vector, Vector]:
+    """Return percentiles of weighted means over resampled clusters; nan where a ratio is 0 or infinite."""
+    weight = np.ones(len(logs)) if weights is None else weights
+    finite = np.isfinite(logs).all(axis=0)
+    summed = np.zeros((clusters.max() + 1, logs.shape[1]))
+    np.add.at(summed, clusters, weight[:, None] * np.where(finite, logs, 0.0))
+    total = np.bincount(clusters, weight)
+    rng = np.random.default_rng(random_state)
+    counts = rng.multinomial(len(total), np.full(len(total), 1 / len(total)), size=RESAMPLES)
+    means = (counts @ summed) / (counts @ total)[:, None]
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return np.where(finite, low, np.nan), np.where(finite, high, np.nan)

@@ -1,0 +1,124 @@
+"""Samples of lm-evaluation-harness as tasks of a study, and in the commands."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from temperance import InputError
+from temperance.data import open_rows
+from temperance.study import Results, find_tasks
+from temperance.study.tasks import load_task
+
+SMALL = ["-m", "ts", "--sizes", "20", "--draws", "1", "-j", "1"]
+
+
+def sample(rng, number, n_answers):
+    scores = rng.normal(-10, 3, n_answers).round(3)
+    weights = np.exp((scores - scores.max()) / 3)
+    right = int(rng.choice(n_answers, p=weights / weights.sum()))
+    answers = [f" answer {k * 'x'}" for k in range(n_answers)]
+    return {
+        "doc_id": number,
+        "doc": {"question": "?"},
+        "target": str(right),
+        "arguments": {f"gen_args_{k}": {"arg_0": "?", "arg_1": text} for k, text in enumerate(answers)},
+        "filtered_resps": [[str(score), "False"] for score in scores],
+        "acc": float(right == np.argmax(scores)),
+    }
+
+
+@pytest.fixture
+def model_folder(tmp_path):
+    """Return the folder of a model as the harness leaves it, with a task that generates text in it."""
+    model_folder = tmp_path / "org__model"
+    model_folder.mkdir()
+    rng = np.random.default_rng(0)
+    lines = [json.dumps(sample(rng, number, 3 + (number % 3 > 0))) for number in range(101)]
+    (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").write_text("\n".join(lines))
+    generated = {"doc_id": 0, "target": "4", "resps": [["It is 4."]], "filtered_resps": ["4"]}
+    (model_folder / "samples_sums_2026-01-01T00-00-00.123.jsonl").write_text(json.dumps(generated))
+    (model_folder / "results_2026-01-01T00-00-00.123.json").write_text("{}")
+    return model_folder
+
+
+def test_a_folder_of_the_harness_is_a_folder_of_tasks(model_folder):
+    (task,) = find_tasks([model_folder])
+    assert (task.name, task.dataset, task.model) == ("quiz__org__model", "quiz", "org__model")
+    assert (task.rows, task.test_rows, task.classes) == (51, 50, 4)
+    whole = open_rows(task.path)
+    loaded = load_task(task)
+    for rows, start in ((loaded.val, 0), (loaded.test, 1)):
+        np.testing.assert_array_equal(rows.labels, whole.labels[start::2])
+        assert rows.has_masks()
+
+
+def test_a_file_that_generates_is_refused_by_name(model_folder):
+    with pytest.raises(InputError, match="must be a task file"):
+        find_tasks([model_folder / "samples_sums_2026-01-01T00-00-00.123.jsonl"])
+
+
+def test_a_name_of_the_users_own_is_kept(model_folder):
+    (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").rename(model_folder / "mine__gpt.jsonl")
+    assert [task.name for task in find_tasks([model_folder])] == ["mine__gpt"]
+
+
+def test_a_study_of_samples_runs(run, model_folder, tmp_path):
+    done = run("study", "run", model_folder, "--out", tmp_path / "s", *SMALL, "--json")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    assert result["tasks"] == ["quiz__org__model"]
+    assert result["failures"] == []
+
+
+def test_a_study_of_samples_by_length(run, model_folder, tmp_path):
+    (task,) = find_tasks([model_folder], length_normalised=True)
+    whole = open_rows(task.path, length_normalised=True)
+    np.testing.assert_array_equal(load_task(task).val.logits, whole.logits()[::2])
+    assert not np.array_equal(load_task(task).val.logits, open_rows(task.path).logits()[::2])
+    words = ("study", "run", model_folder, "--out", tmp_path / "s", *SMALL)
+    assert run(*words, "--length-normalised").code == 0
+    assert Results(tmp_path / "s").tasks == [task]
+    assert run(*words, "--length-normalised").code == 0  # the run continues
+    refused = run(*words)
+    assert refused.code == 2
+    assert "must be read as when the study began" in refused.err
+
+
+def test_a_study_without_samples_is_not_normalised_by_length(run, tmp_path):
+    rows = {"logits_val": np.zeros((4, 3)), "labels_val": [0, 1, 2, 0]}
+    rows |= {name.replace("val", "test"): array for name, array in rows.items()}
+    np.savez(tmp_path / "a__b.npz", **rows)
+    words = ("study", "run", tmp_path / "a__b.npz", "--out", tmp_path / "s", "--length-normalised")
+    assert "Leave --length-normalised out" in run(*words).err
+    assert not (tmp_path / "s").exists()
+
+
+def test_the_commands_read_harness_samples_directly(run, model_folder, tmp_path):
+    path = model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
+    assert run("fit", path, "-m", "ts", "-o", tmp_path / "cal.json").code == 0
+    plain = json.loads(run("evaluate", path, "--json").out)
+    by_length = json.loads(run("evaluate", path, "--length-normalised", "--json").out)
+    assert plain != by_length
+    done = run("compare", path, "-m", "ts,hts", "--length-normalised", "--json")
+    assert done.code == 0, done.err
+    refused = run("evaluate", model_folder / "samples_sums_2026-01-01T00-00-00.123.jsonl")
+    assert refused.code == 2
+    assert "line 1: 'filtered_resps' must have a log-likelihood" in refused.err
+    np.savez(tmp_path / "val.npz", logits=np.zeros((4, 3)), labels=[0, 1, 2, 0])
+    refused = run("evaluate", tmp_path / "val.npz", "--length-normalised")
+    assert "Leave --length-normalised out" in refused.err
+
+
+def test_the_page_has_commands_that_run(run, model_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
+    (tmp_path / "samples_quiz.jsonl").write_bytes(path.read_bytes())
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    section = page.partition("## Language models")[2].partition("\n## ")[0]
+    commands = [line.split()[1:] for line in section.splitlines() if line.startswith("    temperance ")]
+    assert [command[0] for command in commands] == ["compare", "fit", "study"]
+    for command in commands[:2]:
+        done = run(*command, *(["-m", "ts"] if command[0] == "compare" else []))
+        assert done.code == 0, done.err

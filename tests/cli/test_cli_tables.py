@@ -1,0 +1,265 @@
+"""From a table with names to calibrated probabilities and a report; nothing is calibrated twice."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from temperance import TemperatureScaling, compare, load
+from temperance.data import demo_task, open_rows, simulate
+from temperance.display import ClassTemperatureDisplay
+
+NAMES = ["cat", "dog", "owl", "eel"]
+
+
+@pytest.fixture
+def run(run):
+    """Run a command in a new folder, which must end with `code`; return its output, or its error."""
+
+    def told(*words, code=0):
+        done = run(*words)
+        assert done.code == code, done
+        return done.err if code else done.out
+
+    return told
+
+
+@pytest.fixture
+def frame(run):
+    """Write a table with names of classes and rows; return it."""
+    task = simulate(n_rows=200, n_classes=4, random_state=7)
+    made = pandas.DataFrame(task.logits, columns=NAMES, index=[f"row {i}" for i in range(200)])
+    made["label"] = np.array(NAMES)[task.labels]
+    made.to_csv("val.csv")
+    return made
+
+
+def fit(run, *options, method="ts"):
+    return run("fit", "val.csv", "--input", "logits", "-m", method, "-o", "cal.json", *options)
+
+
+def test_names_are_kept_from_the_file_to_the_report(run, frame):
+    out = fit(run, method="lts")
+    assert (
+        "val.csv: columns of classes: 'cat', 'dog', 'owl', 'eel'; labels: 'label'; ids: the first"
+        in " ".join(out.split())
+    )
+    assert "classes: cat, dog, owl, eel" in out
+    assert "class cat:" in out or "class dog:" in out
+    fitted = load("cal.json")
+    assert fitted.classes_.tolist() == NAMES
+    for suffix in (".csv", ".parquet", ".npz"):
+        run("apply", "cal.json", "val.csv", "--input", "logits", "-o", f"probs{suffix}")
+    for made in (pandas.read_csv("probs.csv"), pandas.read_parquet("probs.parquet")):
+        assert list(made) == ["id", *(f"prob_{name}" for name in NAMES), "label"]
+        assert made["id"].tolist() == list(frame.index)
+        assert made["label"].tolist() == frame["label"].tolist()
+        np.testing.assert_allclose(made.iloc[:, 1:5], fitted.predict_proba(frame[NAMES].to_numpy()))
+    with np.load("probs.npz") as held:
+        assert held["classes"].tolist() == NAMES
+        assert held["ids"].tolist() == list(frame.index)
+    for suffix in (".csv", ".parquet", ".npz"):
+        rows = open_rows(f"probs{suffix}")
+        assert rows.class_names == tuple(NAMES)
+        assert [NAMES[label] for label in rows.labels] == frame["label"].tolist()
+        run("evaluate", f"probs{suffix}", "--draws", 5)
+
+
+def test_the_report_has_names(run, frame):
+    run("compare", "val.csv", "--input", "logits", "-m", "ts", "--folds", 2, "--report", "report.html")
+    page = Path("report.html").read_text()
+    assert "class owl, " in page
+    assert "Class cat needs" in page or any(f"Class {name} needs" in page for name in NAMES)
+
+
+def test_json_says_which_columns(run, frame):
+    told = json.loads(fit(run, "--json"))["file"]
+    assert told["columns"] == {"scores": NAMES, "label": "label", "id": ""}
+    assert told["class_names"] == NAMES
+    told = json.loads(run("compare", "val.csv", "--input", "logits", "-m", "ts", "--folds", 2, "--json"))[
+        "files"
+    ]
+    assert told[0]["columns"]["label"] == "label"
+
+
+def test_names_of_classes_from_the_command_line(run, frame):
+    logits, labels = frame[NAMES].to_numpy(), frame["label"].to_numpy(str)
+    np.savez("val.npz", logits=logits, labels=labels)
+    said = run("fit", "val.npz", "-o", "cal.json", code=2)
+    assert "labels that are names, 'cat', 'dog', 'eel', 'owl', need" in said
+    assert "Pass --classes FIRST,SECOND,..." in said
+    Path("names.txt").write_text("\n".join(NAMES) + "\n")
+    run("fit", "val.npz", "-m", "ts", "-o", "cal.json", "--classes", "@names.txt")
+    assert load("cal.json").class_names_ == tuple(NAMES)
+    run("fit", "val.npz", "-m", "ts", "-o", "other.json", "--classes", ",".join(NAMES))
+    assert load("other.json").temperature_ == load("cal.json").temperature_
+    assert "cannot be read" in run("fit", "val.npz", "-o", "x.json", "--classes", "@nowhere", code=2)
+
+
+def test_columns_in_another_order_are_refused_and_the_advice_works(run, frame):
+    fit(run)
+    frame[["owl", "cat", "dog", "eel"]].to_csv("new.csv")
+    words = ("apply", "cal.json", "new.csv", "--input", "logits", "-o", "probs.csv")
+    said = run(*words, code=2)
+    assert "must be in the order of the calibrator: 'cat', 'dog', 'owl', 'eel'" in said
+    assert said.strip().endswith("Pass --classes cat,dog,owl,eel.")
+    run(*words, "--classes", "cat,dog,owl,eel")
+    run("apply", "cal.json", "val.csv", "--input", "logits", "-o", "straight.csv")
+    assert (
+        pandas.read_csv("probs.csv")["prob_owl"].tolist()
+        == pandas.read_csv("straight.csv")["prob_owl"].tolist()
+    )
+    np.savez("new.npz", logits=frame[NAMES], classes=NAMES[::-1])
+    assert "Reorder the columns" in run("apply", "cal.json", "new.npz", "-o", "new.csv", "-f", code=2)
+
+
+def test_a_file_of_fewer_classes_is_that_of_another_classifier(run, frame):
+    fit(run)
+    frame[["cat", "dog", "owl"]].to_csv("new.csv")
+    said = run("apply", "cal.json", "new.csv", "--input", "logits", "-o", "probs.csv", code=2)
+    assert said.strip().endswith("Choose the file or the calibrator of the same classifier.")
+
+
+def test_files_of_a_comparison_have_the_same_classes(run, frame):
+    frame[[*NAMES[::-1], "label"]].to_csv("test.csv")
+    said = run("compare", "val.csv", "test.csv", "--input", "logits", "-m", "ts", code=2)
+    assert "in the order of the validation file" in said
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_nothing_is_calibrated_twice(run, frame, suffix):
+    fit(run)
+    made = f"probs{suffix}"
+    run("apply", "cal.json", "val.csv", "--input", "logits", "-o", made)
+    for words in (
+        ("apply", "cal.json", made, "--from-probs", "-o", "twice.npz"),
+        ("evaluate", made, "-c", "cal.json"),
+        ("adapt", "cal.json", made, "-o", "adapted.json"),
+        ("fit", made, "-o", "again.json"),
+        ("compare", made, "-m", "ts"),
+    ):
+        assert "already calibrated by ts (temperance " in run(*words, code=2), words
+    run("evaluate", made, "--draws", 5)
+
+
+def test_probabilities_for_a_calibrator_of_logits(run, frame):
+    fit(run)
+    logits = frame[NAMES].to_numpy()
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = [NAMES.index(name) for name in frame["label"]]
+    np.savez("probs.npz", probs=probs, labels=labels)
+    np.save("probs.npy", probs)
+    for words in (
+        ("apply", "cal.json", "probs.npz", "-o", "out.npz"),
+        ("evaluate", "probs.npz", "-c", "cal.json", "--draws", "5"),
+    ):
+        assert "must hold logits, which the calibrator was fitted to; found prob" in run(*words, code=2)
+        assert "Pass --from-probs." in run(*words, code=2)
+        run(*words, "--from-probs")
+    run("apply", "cal.json", "probs.npy", "--from-probs", "-o", "same.npz")
+    assert np.array_equal(np.load("same.npz")["probs"], np.load("out.npz")["probs"])
+    assert "exclude each other" in run(
+        "apply", "cal.json", "probs.npy", "--from-probs", "--input", "logits", "-o", "x.npz", code=2
+    )
+    run("fit", "probs.npz", "-m", "ts", "-o", "of-probs.json")
+    said = run("apply", "of-probs.json", "val.csv", "--input", "logits", "-o", "x.npz", code=2)
+    assert "must hold probabilities, which the calibrator was fitted to; found logits" in said
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_no_output_overwrites_an_input(run, frame, link):
+    fit(run)
+    np.savez("new.npz", logits=frame[NAMES])
+    link(Path("new.npz").resolve(), "link.npz")
+    link(Path("cal.json").resolve(), "cal.npz")
+    before = Path("new.npz").read_bytes(), Path("cal.json").read_bytes()
+    for out in ("new.npz", "link.npz", "cal.npz"):
+        assert "the output must not be an input file" in run(
+            "apply", "cal.json", "new.npz", "-o", out, "-f", code=2
+        )
+    assert (Path("new.npz").read_bytes(), Path("cal.json").read_bytes()) == before
+
+
+def test_classes_of_a_calibrator():
+    task = simulate(n_rows=60, n_classes=3, random_state=0)
+    plain = TemperatureScaling().fit(task.logits, task.labels)
+    assert plain.classes_.tolist() == [0, 1, 2]
+    named = TemperatureScaling().fit(pandas.DataFrame(task.logits, columns=list("abc")), task.labels)
+    assert named.classes_.tolist() == ["a", "b", "c"]
+    assert not hasattr(TemperatureScaling(), "classes_")
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        named.classes_ = [1]
+
+
+def test_a_comparison_of_data_frames_has_names():
+    task = simulate(n_rows=200, n_classes=3, random_state=0)
+    result = compare(pandas.DataFrame(task.logits, columns=list("abc")), task.labels, methods=["ts"], folds=2)
+    assert result.class_names == ("a", "b", "c")
+    assert result.results["ts"].calibrator.class_names_ == ("a", "b", "c")
+    shown = ClassTemperatureDisplay.from_comparison(result)
+    assert [shown.name(k) for k in range(3)] == ["a", "b", "c"]
+
+
+def test_the_class_names_of_the_built_in_task_reach_the_report(run):
+    task = demo_task()
+    for name, logits, labels in (
+        ("val.npz", task.val_logits[:400], task.val_labels[:400]),
+        ("test.npz", task.test_logits[:400], task.test_labels[:400]),
+    ):
+        np.savez(name, logits=logits, labels=np.array(task.class_names)[labels], classes=task.class_names)
+    run("fit", "val.npz", "-m", "hts", "-o", "cal.json")
+    run("apply", "cal.json", "test.npz", "-o", "probs.csv")
+    head, *rows = Path("probs.csv").read_text().splitlines()
+    assert head.split(",")[3] == "prob_cat"
+    assert head.endswith(",label")
+    assert {row.rpartition(",")[2] for row in rows} == set(task.class_names)
+    run("compare", "val.npz", "test.npz", "-m", "ts,hts", "--report", "report.html")
+    assert "cat" in Path("report.html").read_text()
+
+
+def test_classes_named_by_numbers_keep_their_labels_in_every_file(run):
+    task = simulate(n_rows=300, n_classes=3, random_state=1)
+    made = pandas.DataFrame(task.logits, columns=[f"logit_{k}" for k in (1, 2, 3)]).assign(
+        label=task.labels + 1
+    )
+    made[:150].to_csv("val.csv", index=False)
+    made[150:].query("label > 1").to_csv("test.csv", index=False)
+    run("fit", "val.csv", "-m", "ts", "-o", "cal.json")
+    found = set()
+    for suffix in (".csv", ".npz", ".parquet"):
+        run("apply", "cal.json", "test.csv", "-o", f"probs{suffix}")
+        found.add(json.loads(run("evaluate", f"probs{suffix}", "--json"))["metrics"]["nll"]["value"])
+    assert max(found) == pytest.approx(min(found), rel=1e-12)
+    run("compare", "val.csv", "test.csv", "-m", "ts")
+
+
+def test_a_comparison_needs_the_same_kind_of_outputs_in_both_files(run):
+    task = simulate(n_rows=200, n_classes=3, random_state=1)
+    np.savez("val.npz", probs=task.probabilities[:100], labels=task.labels[:100])
+    np.savez("test.npz", logits=task.logits[100:], labels=task.labels[100:])
+    said = run("compare", "val.npz", "test.npz", "-m", "ts", code=2)
+    assert "must hold probabilities, as val.npz does; found logits" in " ".join(said.split())
+
+
+def test_ids_with_the_name_of_a_label_column_are_read_back(run, frame):
+    frame.rename(columns={"label": "truth"}).assign(y=range(len(frame))).to_csv("named.csv", index=False)
+    fit(run)
+    columns = ("--input", "logits", "--id-column", "y", "--label-column", "truth")
+    run("apply", "cal.json", "named.csv", *columns, "-o", "probs.csv")
+    rows = open_rows("probs.csv", id_column="id")
+    assert rows.ids.astype(int).tolist() == list(range(len(frame)))
+    run("evaluate", "probs.csv", "--id-column", "id")
+
+
+def test_an_option_that_was_not_given_is_not_advised_to_be_left_out(run, frame):
+    fit(run)
+    frame.rename(columns={name: f"logit_{name}" for name in NAMES}).to_csv("named.csv", index=False)
+    said = " ".join(run("evaluate", "named.csv", "-c", "cal.json", "--from-probs", code=2).split())
+    assert "Leave --from-probs out" in said
+    np.save("labels.npy", np.zeros(len(frame), int))
+    options = ("--labels", "labels.npy", "--label-column", "y")
+    said = " ".join(run("evaluate", "named.csv", *options, code=2).split())
+    assert "labels.npy: has no columns, as a table has. Leave --label-column out" in said

@@ -1,0 +1,154 @@
+"""Bins and the errors that they give: edges, hand computations, bias."""
+
+import numpy as np
+import pytest
+
+from temperance import metrics
+from temperance.metrics import bins as metric_bins
+from temperance.metrics.bins import assign_bins, equal_width_edges
+from temperance.metrics.predictions import check_rows
+
+# Confidences 0.9 right, 0.8 wrong, 0.6 right, 0.7 wrong.
+PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]])
+LABELS = np.array([0, 1, 1, 1])
+
+
+def bin_of(confidence, bins):
+    confidence = np.atleast_1d(confidence)
+    return assign_bins(confidence, equal_width_edges(bins, confidence.dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_confidence_of_i_over_m_belongs_to_bin_i_for_all_m_to_100(dtype):
+    for bins in range(1, 101):
+        quotients = np.arange(1, bins + 1).astype(dtype) / dtype(bins)  # as the caller would compute it
+        assert quotients.dtype == dtype
+        np.testing.assert_array_equal(bin_of(quotients, bins), np.arange(bins))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_next_number_after_an_edge_belongs_to_the_next_bin(dtype):
+    for bins in range(2, 101):
+        above = np.nextafter((np.arange(1, bins) / bins).astype(dtype), dtype(1))
+        np.testing.assert_array_equal(bin_of(above, bins), np.arange(1, bins))
+
+
+def test_long_double_is_binned_as_float64():
+    p = np.arange(8, 16) / 15
+    expected = metrics.reliability(p, [1] * 8).count
+    np.testing.assert_array_equal(metrics.reliability(p.astype(np.longdouble), [1] * 8).count, expected)
+
+
+def test_zero_belongs_to_the_first_bin_and_one_to_the_last():
+    np.testing.assert_array_equal(bin_of(np.array([0.0, 1.0]), 15), [0, 14])
+
+
+def test_the_public_function_respects_the_edges_in_float32():
+    # 0.7 of float32 is below 0.7 of float64, and 0.6 above: widening first would move the second.
+    probs = np.array([[0.7, 0.3], [0.6, 0.4]], dtype=np.float32)
+    np.testing.assert_array_equal(metrics.reliability(probs, [0, 0], bins=10).count[5:7], [1, 1])
+
+
+def test_ece_and_mce_match_a_hand_computation():
+    # Bins (0.5, 0.75] with 0.6 right, 0.7 wrong; (0.75, 1] with 0.9 right, 0.8 wrong.
+    assert metrics.ece(PROBS, LABELS, bins=4) == pytest.approx(0.5 * 0.15 + 0.5 * 0.35)
+    assert metrics.mce(PROBS, LABELS, bins=4) == pytest.approx(0.35)
+
+
+def test_one_bin_gives_the_absolute_overconfidence(simulate):
+    probs, labels, _ = simulate(200, 3, sharpen=2.0)
+    expected = abs(metrics.overconfidence(probs, labels))
+    assert metrics.ece(probs, labels, bins=1) == pytest.approx(expected, rel=1e-12)
+
+
+def test_classwise_ece_matches_a_hand_computation():
+    # Class 1 in two bins: 0.1, 0.2, 0.3 with outcomes 0, 1, 1 and 0.6 with 1; class 0 mirrors it.
+    by_class = (abs(2 - 0.6) + abs(1 - 0.6)) / 4
+    assert metrics.classwise_ece(PROBS, LABELS, bins=2) == pytest.approx(by_class)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_classwise_ece_is_the_mean_of_direct_sums_over_each_class(simulate, dtype):
+    probs, labels, _ = simulate(400, 6, sharpen=1.7)
+    probs = probs.astype(dtype)
+    probs[:10] = np.array([[0.1, 0.1, 0.2, 0.3, 0.3, 0.0]], dtype=dtype)  # on edges
+    direct = []
+    for k in range(6):
+        residual = (labels == k) - probs[:, k].astype(np.float64)
+        sums = np.bincount(bin_of(probs[:, k], 10), weights=residual, minlength=10)
+        direct.append(np.abs(sums).sum() / 400)
+    assert metrics.classwise_ece(probs, labels, bins=10) == pytest.approx(np.mean(direct), rel=1e-10)
+
+
+def test_mass_bins_hold_equal_numbers_of_distinct_confidences(simulate):
+    probs, labels, _ = simulate(150, 4)
+    diagram = metrics.reliability(probs, labels, bins=15, strategy="mass")
+    np.testing.assert_array_equal(diagram.count, np.full(15, 10))
+
+
+def test_mass_bins_never_split_equal_confidences():
+    probs = np.array([[0.6, 0.4]] * 5 + [[0.7, 0.3]] + [[0.9, 0.1]] * 2)
+    diagram = metrics.reliability(probs, [0] * 8, bins=4, strategy="mass")
+    filled = diagram.count > 0
+    np.testing.assert_array_equal(diagram.count[filled], [5, 1, 2])
+    np.testing.assert_allclose(diagram.confidence[filled], [0.6, 0.7, 0.9])
+
+
+def test_classwise_ece_with_mass_bins_accepts_many_zeros():
+    probs = np.array([[1.0, 0.0, 0.0]] * 6 + [[0.5, 0.5, 0.0]] * 2)
+    labels = np.array([0] * 6 + [0, 1])
+    assert metrics.classwise_ece(probs, labels, bins=3, strategy="mass") == 0
+
+
+def test_debiased_ece_subtracts_the_bias_of_a_folded_normal():
+    # One bin of 4 rows, half right, confidence 0.7: simulate |N(gap, 0.25 / 4)|.
+    gap, deviation = 0.2, 0.25
+    simulated = np.abs(np.random.default_rng(0).normal(gap, deviation, 10**6)).mean()
+    value = metrics.debiased_ece([[0.7, 0.3]] * 4, [0, 0, 1, 1])
+    assert value == pytest.approx(gap - (simulated - gap), abs=1e-3)
+
+
+def test_debiased_ece_equals_ece_if_no_bin_has_noise():
+    probs, labels = [[0.9, 0.1], [0.6, 0.4]], [0, 1]
+    assert metrics.debiased_ece(probs, labels) == pytest.approx(metrics.ece(probs, labels))
+
+
+def test_debiasing_removes_a_good_part_of_the_error_of_a_calibrated_classifier(simulate):
+    plain, corrected = [], []
+    for seed in range(20):
+        probs, labels, _ = simulate(500, 3, seed=seed)
+        plain.append(metrics.ece(probs, labels))
+        corrected.append(metrics.debiased_ece(probs, labels))
+    assert np.mean(corrected) < 0.7 * np.mean(plain)
+
+
+def test_debiasing_keeps_a_large_error(simulate):
+    probs, labels, _ = simulate(20_000, 3, sharpen=3.0)
+    assert metrics.debiased_ece(probs, labels) == pytest.approx(metrics.ece(probs, labels), rel=0.01)
+
+
+def test_reliability_accounts_for_every_row_and_the_ece(simulate):
+    probs, labels, _ = simulate(300, 4)
+    diagram = metrics.reliability(probs, labels, bins=9)
+    assert diagram.count.sum() == 300
+    assert diagram.edges.shape == (10,)
+    np.testing.assert_array_equal(np.isnan(diagram.low), diagram.count == 0)
+    assert diagram.share @ np.abs(diagram.gap) == metrics.ece(probs, labels, bins=9)
+
+
+def test_wilson_interval_solves_its_quadratic_equation():
+    # 7 of 10 right: the interval is the pair of rates p with (0.7 - p)^2 = z^2 p (1 - p) / 10.
+    diagram = metrics.reliability([[0.7, 0.3]] * 10, [0] * 7 + [1] * 3, bins=1)
+    roots = np.roots([1 + 0.384145882, -(1.4 + 0.384145882), 0.49])  # z^2 / 10 = 0.3841...
+    np.testing.assert_allclose([diagram.low[0], diagram.high[0]], np.sort(roots), rtol=1e-7)
+
+
+def test_classes_that_do_not_occur_are_one_residual_and_the_error_is_the_same(simulate):
+    probs, _, _ = simulate(50, 30, sharpen=1.5)
+    labels = np.arange(50) % 4
+    rows = check_rows(probs, labels)
+    assert len(metric_bins._residuals(rows, 15)) == 4 * 15 + 1
+    residual = np.eye(30)[labels] - probs
+    index = np.clip(np.ceil(probs * 15).astype(int) - 1, 0, 14)
+    direct = sum(np.abs(np.bincount(index[:, k], residual[:, k])).sum() for k in range(30)) / (50 * 30)
+    assert metric_bins.classwise_error(rows, 15) == pytest.approx(direct, rel=1e-10)

@@ -1,0 +1,175 @@
+"""Intervals of norms by their definition, their noise, and the resamples behind them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from temperance.metrics import bootstrap as module
+from temperance.metrics.bootstrap import (
+    Resamples,
+    Residuals,
+    binomial_deviation,
+    bootstrap,
+    expected_noise,
+    kept_scales,
+    norm_interval,
+    plausible_shapes,
+)
+
+
+def test_resamples_are_random_factors_of_their_seed_and_are_drawn_again_alike(monkeypatch):
+    kept = np.hstack(list(Resamples(50, 600, 7).blocks()))
+    assert kept.shape == (50, 600)
+    for power, moment in enumerate((0, 1, 1), start=1):
+        assert np.mean(kept.astype(float) ** power) == pytest.approx(moment, abs=0.05)
+    assert len(np.unique(kept)) == 2
+    monkeypatch.setattr(module, "_MAX_KEPT", 0)
+    again = Resamples(50, 600, 7)
+    assert max(block.shape[1] for block in again.blocks()) <= 256
+    np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
+    np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
+    assert (np.hstack(list(Resamples(50, 600, 8).blocks())) != kept).any()
+
+
+def test_draws_are_those_of_weighted_residuals():
+    rng = np.random.default_rng(0)
+    residual, weight = rng.normal(size=(3, 40)), rng.uniform(0.5, 2, 40)
+    resamples = Resamples(40, 20, 1)
+    mean = residual @ weight / weight.sum()
+    noise = bootstrap(weight, {"x": Residuals(mean, lambda w: residual @ w, mean)}, resamples)
+    factors = np.hstack(list(resamples.blocks()))
+    direct = ((residual - mean[:, None]) * weight) @ factors / weight.sum()
+    np.testing.assert_allclose(noise["x"], direct, atol=1e-6)
+
+
+def test_the_expected_noise_of_bins_is_that_of_simulated_labels():
+    rng = np.random.default_rng(0)
+    stated, true = np.array([0.02, 0.3, 0.6]), np.array([0.02, 0.3, 0.5])
+    shares, n_rows, n = np.array([0.7, 0.299, 0.001]), 300, 20_000
+    counts = rng.multinomial(n_rows, shares, size=n)
+    residual = rng.binomial(counts, true) - counts * stated
+    direct = np.abs(residual - n_rows * shares * (true - stated)).mean(axis=0) / n_rows
+    count = n_rows * shares
+    found = expected_noise(count, count * stated, count * (true - stated), np.ones(n_rows))
+    np.testing.assert_allclose(found[:2], direct[:2], rtol=0.02)
+    doubled = expected_noise(2 * count, 2 * count * stated, 2 * count * (true - stated), np.full(n_rows, 2.0))
+    np.testing.assert_allclose(doubled, found, rtol=1e-9)
+
+
+def test_noise_that_is_too_small_is_scaled_to_what_is_expected():
+    noise = np.array([[1.0, -1.0], [3.0, 3.0], [5.0, 5.0]], np.float32)
+    for expected, factor in (([4.0, 4.0, 0.0], 2.0), ([1.0, 1.0, 0.0], 1.0)):
+        residuals = Residuals(np.zeros(3), lambda w: w, np.zeros(3), expected=np.array(expected))
+        np.testing.assert_allclose(residuals.scaled(noise), factor * noise)
+
+
+def test_binomial_deviations_are_sums_over_counts():
+    count, rate = np.array([1.0, 7.0, 50.0, 400.0]), np.array([0.2, 0.3, 0.01, 0.5])
+    direct = [
+        (np.abs(np.arange(n + 1) - n * p) * stats.binom.pmf(np.arange(n + 1), n, p)).sum()
+        for n, p in zip(count.astype(int), rate, strict=True)
+    ]
+    np.testing.assert_allclose(binomial_deviation(count, rate), direct, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_true", [1, 6])
+@pytest.mark.parametrize("truth", [0.0, 3.0, 12.0, 60.0])
+@pytest.mark.parametrize("seen", [True, False])
+def test_kept_scales_cover_the_norm_of_a_normal_vector(truth, n_true, seen):
+    rng = np.random.default_rng(2)
+    hits, n = 0, 300
+    noise = rng.normal(size=(6, 400)).astype(np.float32)
+    true = truth / n_true * (np.arange(6) < n_true)
+    for _ in range(n):
+        mean = true + rng.normal(size=6)
+        size = np.abs(mean).sum()
+        shapes = plausible_shapes(mean, true if seen else np.zeros(6), noise)
+        low, high = kept_scales(size, mean, shapes, noise, 0.95)
+        hits += low * size <= truth <= max(high, 1.0) * size
+    # One large residual that no recalibrator sees: noise of the others looks like residuals.
+    assert (0.92 if seen or n_true > 1 else 0.82) <= hits / n <= 0.99, hits / n
+
+
+def test_where_noise_dominates_the_interval_still_misses_at_its_level():
+    # 40 residuals, each far below its noise: the observed norm is always above the truth.
+    rng, n, missed = np.random.default_rng(5), 400, 0
+    noise, true = rng.normal(size=(40, 400)).astype(np.float32), np.full(40, 0.2)
+    for mean in true + rng.normal(size=(n, 40)):
+        size = np.abs(mean).sum()
+        assert size > true.sum()
+        low, high = kept_scales(size, mean, plausible_shapes(mean, true, noise), noise, 0.95)
+        missed += not low * size <= true.sum() <= max(high, 1.0) * size
+    assert 0.02 <= missed / n <= 0.08
+
+
+ALPHA = 0.1
+
+
+def keeps(t, direction, residuals, noise):
+    """Say whether the two tails at t, of residuals in a direction of length 1, are wide enough."""
+    observed = np.abs(residuals).sum()
+    norms = np.array([np.abs(t * observed * direction + e).sum() for e in noise.T])
+    a = min(ALPHA / 2, np.mean(norms < t * observed))
+    return np.mean(norms >= observed) >= ALPHA - a, np.mean(norms <= observed) >= a
+
+
+@pytest.mark.parametrize("size", [0.3, 1.0, 3.0])
+def test_the_ends_of_an_interval_of_a_norm_are_where_the_test_begins_to_reject(size):
+    rng = np.random.default_rng(1)
+    residuals = size * np.array([0.6, -0.3, 0.05, 0.4])
+    noise = (0.3 * rng.exponential(size=(4, 1000)) - 0.2).astype(np.float32)  # skewed: its sign matters
+    direction = np.array([0.5, -0.3, 0.0, 0.2])
+    observed, shape = float(np.abs(residuals).sum()), direction[:, None].astype(np.float32)
+    low, high = kept_scales(observed, residuals, (shape, shape), noise, 1 - ALPHA)
+    assert keeps(high * 0.99, direction, residuals, noise)[1]
+    assert not keeps(high * 1.01, direction, residuals, noise)[1]
+    if low == 0:
+        assert keeps(0.0, direction, residuals, noise)[0]
+    else:
+        assert keeps(low * 1.01, direction, residuals, noise)[0]
+        assert not keeps(low * 0.99, direction, residuals, noise)[0]
+
+
+def test_without_noise_an_interval_is_its_estimate():
+    mean, none = np.array([0.1, -0.2]), np.zeros((2, 50), np.float32)
+    found = norm_interval(0.3, Residuals(mean, lambda weights: none, np.zeros(2)), none, 0.9)
+    assert (found.low, found.high) == (0.3, 0.3)
+    noise = np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32)
+    shapes = plausible_shapes(np.zeros(2), np.zeros(2), noise)
+    assert kept_scales(0.0, np.zeros(2), shapes, noise, 0.9) == (1.0, 1.0)
+
+
+def test_plausible_residuals_are_the_fitted_ones_and_what_noise_does_not_explain():
+    noise = np.random.default_rng(0).normal(size=(5, 400)).astype(np.float32)
+    fitted = np.array([1.0, 0.0, -3.0, 0.0, 0.0])
+    for near in plausible_shapes(fitted + 0.5, fitted, noise):
+        np.testing.assert_allclose(near[:, 0], fitted / 4, rtol=1e-6)
+    mean = np.array([1.5, 0.0, -3.0, 300.0, 100.0])
+    sparse, dense = plausible_shapes(mean, fitted, noise)
+    np.testing.assert_allclose(sparse[:, 0], np.array([1.0, 0.0, -3.0, 300.0, 100.0]) / 404, atol=1e-4)
+    np.testing.assert_allclose(dense.mean(axis=1), mean / 405, atol=3e-3)
+    assert (dense.std(axis=1) > 0.2 / 405).all()
+    for no_fit in plausible_shapes(np.full(5, 0.5), np.zeros(5), noise):
+        np.testing.assert_allclose(no_fit[:, 1], noise[:, 0] / np.abs(noise[:, 0]).sum(), rtol=1e-5)
+    np.testing.assert_allclose(np.abs(dense).sum(axis=0), 1, rtol=1e-5)
+
+
+def test_a_block_of_resamples_holds_a_limited_number_of_factors(monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK_SIZE", 200)
+    blocks = list(Resamples(50, 11, seed=3).blocks())
+    assert [block.shape[1] for block in blocks] == [4, 4, 3]
+
+
+def test_for_the_lower_end_a_residual_is_shrunk_by_the_variance_of_its_noise():
+    noise = 0.1 * np.random.default_rng(2).normal(size=(3, 4000)).astype(np.float32)
+    mean, fitted = np.array([0.5, 0.2, 0.02]), np.array([0.1, 0.0, 0.0])
+    sparse, _ = plausible_shapes(mean, fitted, noise)
+    shape = np.array([0.1 + 0.4 - 0.01 / 0.4, 0.2 - 0.01 / 0.2, 0.0])
+    np.testing.assert_allclose(sparse[:, 0], shape / shape.sum(), atol=0.01)
+
+
+@pytest.mark.parametrize(("room", "kept"), [(50 * 20, True), (50 * 20 - 1, False)])
+def test_as_many_factors_as_there_is_room_for_are_kept(monkeypatch, room, kept):
+    monkeypatch.setattr(module, "_MAX_KEPT", room)
+    drawn = Resamples(50, 20, 1)
+    assert (next(drawn.blocks()) is next(drawn.blocks())) == kept

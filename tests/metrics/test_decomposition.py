@@ -1,0 +1,381 @@
+"""The two parts of a loss: recalibrators, divergences, and the intervals of likelihood ratios."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import approx_fprime
+from scipy.special import log_softmax, softmax
+
+from temperance import metrics
+from temperance.core.logit_rows import LogitRows
+from temperance.metrics import evaluate
+from temperance.metrics import recalibration as recalibration
+from temperance.metrics.decomposition import (
+    FittedLosses,
+    Recalibrations,
+    fitted_losses,
+    noncentral_interval,
+    random_folds,
+)
+from temperance.metrics.intervals import mean_interval
+from temperance.metrics.predictions import check_rows
+from temperance.metrics.recalibration import Recalibration, Recalibrator, fit_temperature
+
+
+@pytest.mark.parametrize("n_classes", [3, 30])
+def test_the_recalibrated_confidence_is_that_of_the_shrunk_model(simulate, n_classes):
+    probs, labels, _ = simulate(300, n_classes, sharpen=2.0)
+    rows = check_rows(probs, labels % 3, np.random.default_rng(3).uniform(1, 2, 300))
+    recalibrations = Recalibrations(rows)
+    model, precision = recalibrations._of_all_rows
+    theta = np.concatenate([[-np.log(model.beta)], model.bias])
+    log_temperature, *bias = theta * np.maximum(1 - 1 / (precision * theta**2), 0)
+    of_classes = np.zeros(n_classes)  # with 30 classes, those without labels have no bias
+    of_classes[getattr(recalibrations._family, "own", np.arange(n_classes))] = bias
+    q = softmax(np.exp(-log_temperature) * np.log(np.asarray(probs, np.float64)) + of_classes, axis=1)
+    found = recalibrations.confidence()
+    np.testing.assert_allclose(found, q[np.arange(300), rows.top], atol=1e-6)
+    assert np.abs(found - rows.confidence).max() > 0.01
+
+
+def divergence(truth, probs):
+    """Return the mean Kullback-Leibler divergence of `probs` from `truth`."""
+    return float((truth * np.log(truth / probs)).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize("loss", ["nll", "brier"])
+@pytest.mark.parametrize("sharpen", [1.0, 2.0])
+def test_the_parts_add_up_and_the_total_is_the_metric(simulate, loss, sharpen):
+    probs, labels, _ = simulate(400, 4, sharpen=sharpen)
+    parts = metrics.decompose(probs, labels, loss=loss)
+    assert parts.total == pytest.approx(getattr(metrics, loss)(probs, labels), rel=1e-12)
+    assert parts.calibration + parts.refinement == pytest.approx(parts.total, rel=1e-12)
+    assert parts.calibration >= 0
+
+
+def test_a_calibrated_classifier_has_no_calibration_part(simulate):
+    probs, labels, _ = simulate(5000, 5)
+    assert metrics.decompose(probs, labels).calibration < 1e-3
+    assert metrics.decompose(probs, labels, loss="brier").calibration < 1e-3
+
+
+def test_the_calibration_part_of_sharpened_probabilities_is_their_divergence(simulate):
+    probs, labels, truth = simulate(10_000, 5, sharpen=2.0)
+    assert metrics.decompose(probs, labels).calibration == pytest.approx(divergence(truth, probs), rel=0.05)
+    squares = ((truth - probs) ** 2).sum(axis=1).mean()
+    assert metrics.decompose(probs, labels, loss="brier").calibration == pytest.approx(squares, rel=0.1)
+
+
+@pytest.mark.parametrize("loss", ["nll", "brier"])
+def test_the_refinement_part_of_sharpened_probabilities_is_the_loss_of_the_truth(simulate, loss):
+    probs, labels, truth = simulate(10_000, 5, sharpen=2.0)
+    parts = metrics.decompose(probs, labels, loss=loss)
+    assert parts.refinement == pytest.approx(getattr(metrics, loss)(truth, labels), rel=1e-3)
+
+
+def test_a_bias_of_the_classes_is_found(simulate):
+    truth, labels, _ = simulate(10_000, 4)
+    probs = truth * np.array([3.0, 1.0, 1.0, 0.5])
+    probs /= probs.sum(axis=1, keepdims=True)
+    assert metrics.decompose(probs, labels).calibration == pytest.approx(divergence(truth, probs), rel=0.05)
+
+
+def test_one_seed_gives_one_answer_and_another_seed_another(simulate):
+    probs, labels, _ = simulate(300, 3, sharpen=2.0)
+    first, again, other = (metrics.decompose(probs, labels, random_state=seed) for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
+
+
+def test_equal_weights_change_nothing_and_weight_zero_removes_a_row(simulate):
+    probs, labels, _ = simulate(300, 3, sharpen=2.0)
+    weight = np.ones(300)
+    assert metrics.decompose(probs, labels, sample_weight=weight) == metrics.decompose(probs, labels)
+    weight[250:] = 0
+    assert metrics.decompose(probs, labels, sample_weight=weight) == metrics.decompose(
+        probs[:250], labels[:250]
+    )
+
+
+def test_zero_probabilities_leave_a_finite_refinement():
+    probs = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)
+    labels = np.array([0, 1] * 19 + [1, 0])
+    parts = metrics.decompose(probs, labels)
+    assert parts.total == parts.calibration == np.inf
+    assert 0 < parts.refinement < np.log(2)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+def test_few_rows_are_not_an_error(n_rows):
+    parts = metrics.decompose([[0.6, 0.4]] * n_rows, [0] * n_rows)
+    assert parts.calibration >= 0
+
+
+def test_rows_of_float16_and_float32_give_the_parts_of_float64(simulate):
+    probs, labels, _ = simulate(500, 4, sharpen=2.0)
+    exact = metrics.decompose(probs, labels)
+    assert metrics.decompose(probs.astype(np.float32), labels).refinement == pytest.approx(
+        exact.refinement, rel=1e-5
+    )
+    assert metrics.decompose(probs.astype(np.float16), labels).refinement == pytest.approx(
+        exact.refinement, rel=1e-2
+    )
+
+
+def weighted_rows(simulate):
+    rows = check_rows(*simulate(300, 4, sharpen=2.0)[:2], np.random.default_rng(0).uniform(0.5, 2, 300))
+    logs = recalibration.log_probabilities(rows.probs, np.float64)
+    return LogitRows(logs, rows.labels), rows.weight
+
+
+def penalised_loss(rows, weight, log_t, bias):
+    """Return the mean loss of softmax(beta l + b) with a unit normal prior on each bias, as defined."""
+    log_q = log_softmax(np.exp(-log_t) * rows.values + bias, axis=1)
+    nll = -log_q[np.arange(rows.n_rows), rows.labels]
+    return (weight @ nll + bias @ bias / 2) / weight.sum()
+
+
+def test_the_objective_is_the_penalised_loss_of_its_definition_and_the_gradient_its_derivative(simulate):
+    rows, weight = weighted_rows(simulate)
+    theta = np.array([0.4, 0.3, -0.2, 0.1, 0.4])
+    here = recalibration.bias_objective(rows, weight)(theta)
+
+    def loss(at):
+        return penalised_loss(rows, weight, at[0], at[1:])
+
+    assert here.value == pytest.approx(loss(theta), rel=1e-12)
+    np.testing.assert_allclose(here.gradient, approx_fprime(theta, loss, 1e-7), rtol=1e-4, atol=1e-6)
+
+
+def test_the_objective_in_float32_is_that_in_float64(simulate):
+    rows, weight = weighted_rows(simulate)
+    theta = np.array([0.4, 0.3, -0.2, 0.1, 0.4])
+    exact = recalibration.bias_objective(rows, weight)(theta)
+    single = LogitRows(rows.values.astype(np.float32), rows.labels)
+    rough = recalibration.bias_objective(single, weight)(theta)
+    assert rough.value == pytest.approx(exact.value, rel=1e-6)
+    np.testing.assert_allclose(rough.gradient, exact.gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_the_preconditioner_is_the_diagonal_of_the_fisher_matrix(simulate):
+    rows, weight = weighted_rows(simulate)
+    theta = np.array([0.4, 0.3, -0.2, 0.1, 0.4])
+    objective = recalibration.bias_objective(rows, weight)
+    _, fisher = objective(theta).derivatives
+    np.testing.assert_allclose(objective.diagonal(theta), fisher.diagonal(), rtol=1e-10)
+
+
+def test_biases_so_far_apart_that_their_exponentials_underflow_are_evaluated(simulate):
+    rows, weight = weighted_rows(simulate)
+    bias = np.array([0.0, -2000.0, 0.0, 0.0])
+    value = recalibration.bias_objective(rows, weight)(np.append(-7.0, bias)).value
+    assert value == pytest.approx(penalised_loss(rows, weight, -7.0, bias), rel=1e-12)
+
+
+def test_the_fits_reach_stationary_points(simulate):
+    rows, weight = weighted_rows(simulate)
+    beta = recalibration.fit_temperature(rows, weight)
+    model = recalibration.fit_bias(rows, weight, recalibration.Recalibrator(beta, np.zeros(4)))
+    theta = np.concatenate([[-np.log(model.beta)], model.bias])
+    gradient, fisher = recalibration.bias_objective(rows, weight)(theta).derivatives
+    assert np.abs(gradient / np.sqrt(fisher.diagonal() / weight.sum())).max() < 0.05
+
+
+def test_a_temperature_far_from_one_is_found_and_separable_rows_stop_at_the_bound(simulate):
+    probs, labels, _ = simulate(3000, 4, sharpen=0.05)
+    logs = recalibration.log_probabilities(probs, np.float64)
+    rows = LogitRows(logs, labels)
+    assert recalibration.fit_temperature(rows, np.ones(3000)) == pytest.approx(20, rel=0.1)
+    separable = LogitRows(logs, probs.argmax(axis=1))
+    assert recalibration.fit_temperature(separable, np.ones(3000)) == pytest.approx(100, rel=1e-3)
+    start = recalibration.Recalibrator(1.0, np.zeros(4))
+    assert 1 < recalibration.fit_bias(separable, np.ones(3000), start).beta <= 100 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("observed", [1.5, 3.0, 200.0])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_ends_have_the_tails_of_a_noncentral_chi_squared_variable(observed, confidence):
+    low, high = noncentral_interval(observed, 0.3, 0.1, confidence)
+    assert stats.ncx2.cdf(observed / 0.1, 3, high / 0.1) == pytest.approx((1 - confidence) / 2, abs=1e-6)
+    assert stats.ncx2.cdf(observed / 0.1, 3, low / 0.1) == pytest.approx((1 + confidence) / 2, abs=1e-6)
+
+
+def test_noise_of_the_fit_alone_has_a_lower_end_of_0():
+    assert noncentral_interval(0.02, 0.02, 0.004, 0.95)[0] == 0
+    usual = noncentral_interval(0.02, 0.02, 0.004, 0.95)
+    assert usual[1] > 0.01
+    assert noncentral_interval(-0.001, 0.02, 0.004, 0.95) == usual
+
+
+def test_many_rows_give_the_normal_interval():
+    n_rows, gain = 1_000_000, 0.2
+    low, high = noncentral_interval(gain, 5 / n_rows, 1 / (2 * n_rows), 0.95)
+    half = 1.96 * np.sqrt(2 * gain / n_rows)
+    assert (gain - low, high - gain) == pytest.approx((half, half), rel=0.03)
+
+
+def problem(n_rows, n_classes, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = softmax(2 * rng.normal(size=(n_rows, n_classes)), axis=1)
+    labels = (truth.cumsum(axis=1) < rng.uniform(size=(n_rows, 1))).sum(axis=1)
+    return truth, np.minimum(labels, n_classes - 1)
+
+
+def family(rows):
+    return Recalibration(recalibration.log_probabilities(rows.probs, np.float64), rows.labels)
+
+
+def test_effective_parameters_are_the_trace_that_theory_asks_for():
+    rows = check_rows(*problem(400, 4))
+    fitted = family(rows)
+    model = fitted.fit(rows.weight, (Recalibrator(1.0, np.zeros(4)),) * 2)[1]
+    theta = np.concatenate([[-np.log(model.beta)], model.bias])
+    _, fisher = recalibration.bias_objective(fitted.rows, rows.weight)(theta).derivatives
+    prior = np.diag([0.0, 1.0, 1.0, 1.0, 1.0])
+    expected = np.trace(np.linalg.solve(400 * fisher, 400 * fisher - prior))
+    found = recalibration.effective_parameters(fitted.precision(rows.weight, model))
+    assert found == pytest.approx(expected, abs=0.3)
+
+
+def test_few_rows_determine_few_parameters():
+    identity = Recalibrator(1.0, np.zeros(20))
+    found = []
+    for n_rows in (40, 4000):
+        rows = check_rows(*problem(n_rows, 20))
+        precision = family(rows).precision(rows.weight, identity)
+        found.append(recalibration.effective_parameters(precision))
+    assert 8 < found[0] < 16
+    assert found[1] == pytest.approx(20, abs=0.3)
+
+
+def test_the_losses_after_a_fit_are_those_of_its_definition():
+    truth, labels = problem(300, 3)
+    probs = softmax(1.8 * np.log(truth), axis=1)
+    rows = check_rows(probs, labels)
+    after, _ = Recalibrations(rows).in_sample()
+    model = family(rows).fit(rows.weight, (Recalibrator(1.0, np.zeros(3)),) * 2)[1]
+    log_q = log_softmax(model.beta * np.log(probs) + model.bias, axis=1)
+    np.testing.assert_allclose(after["nll"], -log_q[np.arange(300), labels], rtol=2e-2, atol=2e-3)
+    np.testing.assert_allclose(
+        after["brier"], ((np.exp(log_q) - np.eye(3)[labels]) ** 2).sum(axis=1), rtol=3e-2, atol=3e-3
+    )
+
+
+def test_likelihood_ratios_of_calibrated_rows_are_chi_squared():
+    # The fit of K = 4 classes has 4 free parameters, and 2 N D a mean of 4.
+    ratios, added = [], []
+    for seed in range(40):
+        rows = check_rows(*problem(200, 4, seed))
+        after, parameters = Recalibrations(rows).in_sample()
+        before = {"nll": rows.nll, "brier": rows.brier}
+        losses = fitted_losses(before, after, before, rows.weight, parameters)
+        ratios.append(400 * losses["nll"].gain)
+        added.append(400 * losses["nll"].added)
+    assert np.mean(added) == pytest.approx(4, abs=0.3)
+    assert np.mean(ratios) == pytest.approx(4, abs=1.4)  # three standard errors
+
+
+def test_a_single_row_has_no_interval():
+    result = metrics.evaluate([[0.6, 0.4]], [0], draws=10)
+    for name in ("nll_calibration", "brier_calibration", "nll_refinement"):
+        assert np.isnan([result[name].low, result[name].high]).all(), name
+
+
+def test_a_bias_of_one_class_of_many_is_inside_the_interval():
+    # Out of fold no recalibrator is seen to help, so that the value is 0; the interval knows better.
+    missed = 0
+    for seed in range(8):
+        truth, labels = problem(200, 20, seed)
+        probs = softmax(np.log(truth) + np.eye(20)[0], axis=1)
+        estimate = metrics.evaluate(probs, labels, draws=2)["nll_calibration"]
+        divergence = (truth * np.log(truth / probs)).sum(axis=1).mean()
+        missed += not estimate.low <= divergence <= estimate.high
+    assert missed <= 2
+
+
+def test_what_a_fit_adds_goes_from_refinement_to_calibration():
+    rng = np.random.default_rng(1)
+    before = {"nll": rng.exponential(size=100), "brier": rng.uniform(size=100)}
+    after = {name: 0.8 * rows for name, rows in before.items()}
+    out_of_fold = {"nll": after["nll"] + 0.06, "brier": after["brier"] + 0.02}
+    losses = fitted_losses(before, after, out_of_fold, np.ones(100), 6.0)
+    assert losses["nll"].added == pytest.approx(6 / 200)
+    ratio = 1 / 3
+    assert losses["brier"].added == pytest.approx(ratio * 6 / 200)
+    moved, plain = losses["nll"].refinement(0.8, 0.95), mean_interval(after["nll"], np.ones(100), 0.95)
+    assert (moved.low, moved.high) == pytest.approx((plain.low + 0.03, plain.high + 0.03))
+    gain = 0.2 * before["nll"].mean()
+    calibration = losses["nll"].calibration(0.0, 0.95)
+    assert calibration.low == 0  # the value is inside
+    assert gain - 0.03 < calibration.high < 2 * gain
+
+
+def test_what_a_fit_adds_to_the_brier_score_is_seen_out_of_fold():
+    # Labels of half of the rows are noisy: the fit gains less from the Brier score than from the likelihood,
+    # and what it adds by chance is half of what it adds to the likelihood all the same.
+    added, gains = [], []
+    for seed in range(40):
+        truth, _ = problem(300, 4, seed)
+        rng = np.random.default_rng([seed, 1])
+        noisy = np.where(rng.uniform(size=(300, 1)) < 0.5, 0.9 * truth + 0.1 / 4, truth)
+        labels = np.minimum((noisy.cumsum(axis=1) < rng.uniform(size=(300, 1))).sum(axis=1), 3)
+        rows = check_rows(truth, labels)
+        recalibrations, before = Recalibrations(rows), {"nll": rows.nll, "brier": rows.brier}
+        after, parameters = recalibrations.in_sample()
+        out_of_fold = recalibrations.out_of_fold(random_folds(300, 5, rng))
+        of_biases = {name: found[-1] for name, found in out_of_fold.items()}
+        losses = fitted_losses(before, after, of_biases, rows.weight, parameters)
+        added.append(losses["brier"].added / losses["nll"].added)
+        gains.append(losses["brier"].gain / losses["nll"].gain)
+    assert np.mean(added) == pytest.approx(0.5, abs=0.06)
+    assert np.mean(gains) < 0.4
+
+
+def test_a_shrunk_model_keeps_what_is_far_from_0_and_drops_noise():
+    model, precision = Recalibrator(np.exp(0.5), np.array([0.1, -2.0, 0.0])), np.full(4, 25.0)
+    found = recalibration.shrunk(model, precision)
+    assert np.log(found.beta) == pytest.approx(0.5 * (1 - 0.04 / 0.25))
+    np.testing.assert_allclose(found.bias, [0.0, -2.0 * (1 - 0.04 / 4), 0.0])
+
+
+def test_far_from_0_the_interval_is_that_of_a_mean():
+    gains = np.random.default_rng(0).normal(1.0, 0.5, size=400)
+    rows = FittedLosses(2.0 + gains, np.full(400, 2.0), np.ones(400), added=1e-4)
+    found = rows.calibration(gains.mean(), 0.95)
+    width = 2 * 1.96 * gains.std() / 20
+    assert found.high - found.low == pytest.approx(width, rel=0.03)
+    assert (found.high + found.low) / 2 == pytest.approx(gains.mean(), abs=0.05 * width)
+
+
+@pytest.mark.parametrize("lowest", [0.0, 1e-300])
+def test_one_certain_row_that_is_wrong_does_not_spoil_the_parts(lowest):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.5, 0.95, 200)
+    p[:40] = 1.0
+    labels = (rng.uniform(size=200) > p).astype(int)
+    labels[0] = 1
+    probs = np.column_stack([p, np.maximum(1 - p, lowest)])
+    found = metrics.evaluate(probs, labels, draws=20, progress=False)
+    assert found["nll_refinement"].value < np.log(2)
+    assert found["brier_calibration"].high <= found["brier"].high
+
+
+@pytest.mark.parametrize(("kind", "beta"), [("argmax", 100.0), ("argmin", 0.01)])
+def test_rows_that_are_all_right_or_all_wrong_are_recalibrated_up_to_a_hundredfold(kind, beta):
+    logs = log_softmax(np.random.default_rng(0).normal(size=(50, 3)), axis=1) / 100
+    rows = LogitRows(logs, getattr(np, kind)(logs, axis=1))
+    assert fit_temperature(rows, np.ones(50)) == pytest.approx(beta, rel=1e-9)
+
+
+@pytest.mark.parametrize("row", [[0.7, 0.3], [0.7, 0.2, 0.1]])  # the last has more classes than biases
+def test_a_single_row_has_nothing_to_fit_a_recalibrator_to(row):
+    found = evaluate([row], [0], draws=10, progress=False)
+    assert found["nll_refinement"].value == pytest.approx(-np.log(0.7), rel=1e-6)
+    assert found["nll_calibration"].value == pytest.approx(0.0, abs=1e-6)
+
+
+def test_an_impossible_label_leaves_the_calibration_part_open():
+    probs, labels = np.tile([[1.0, 0.0], [0.4, 0.6]], (20, 1)), np.tile([0, 1], 20)
+    labels[0] = 1
+    found = evaluate(probs, labels, draws=10, progress=False)["nll_calibration"]
+    assert (found.low, found.high) == (0.0, np.inf)
