@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 # Names are imported on first use, so that `temperance --help` and shell completion need not wait for
-# scikit-learn. A name that is not listed here is a calibrator.
+# scikit-learn. A name that is not listed here is a calibrator: the class of a method in the table.
 _PLACES = {
     "CalibratedClassifier": "sklearn",
     "InputError": "errors",
@@ -73,7 +73,7 @@ _MODULES = ("data", "display", "metrics", "monitoring", "serving")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in __all__ and not name.endswith("Scaling"):
         raise AttributeError(f"module 'temperance' has no attribute {name!r}")
     if name in _MODULES:
         return import_module(f"temperance.{name}")

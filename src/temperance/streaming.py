@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import Calibrator
-from temperance.core.backend import kernels_of_size
 from temperance.core.blocks import BFloat16, block_rows
-from temperance.core.logit_rows import LogitRows
+from temperance.core.row_block import kernels_of_size, map_rows
 from temperance.data import RowFile
 from temperance.errors import rows_from
 from temperance.files import scratch_array
 from temperance.inputs.containers import open_logits
-from temperance.inputs.validation import inspector, warn_of_probabilities
+from temperance.inputs.validation import check_peaks, warn_of_probabilities
 
 PART_BYTES = 1 << 25  # bytes of one part in float64
 
@@ -71,7 +70,7 @@ def predict_file(
 
 def _widened(logits: Any) -> NDArray[np.float64]:
     values = open_logits(logits).values
-    return np.asarray(LogitRows(values).scaled(1.0) if isinstance(values, BFloat16) else values, np.float64)
+    return np.asarray(values.widened() if isinstance(values, BFloat16) else values, np.float64)
 
 
 def _predict(calibrator: Calibrator | None, logits: NDArray[Any], size: int) -> NDArray[Any]:
@@ -79,4 +78,6 @@ def _predict(calibrator: Calibrator | None, logits: NDArray[Any], size: int) -> 
         if calibrator is not None:
             return np.asarray(calibrator.predict_proba(logits))
         values = open_logits(logits).values
-        return LogitRows(values, inspect=inspector(values)).softmax(1.0)
+        mapped = map_rows(values, lambda rows: rows.divide(1.0))
+        check_peaks(values, mapped.peak)
+        return mapped.result

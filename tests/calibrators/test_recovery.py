@@ -158,7 +158,7 @@ def test_bts_puts_equal_numbers_of_rows_into_the_bins_below_the_top_one():
 def test_a_confidence_equal_to_an_edge_belongs_to_the_bin_below_it():
     task = simulate(500, 5)
     cal = make_calibrator("bts", bins=6).fit(task.logits, task.labels)
-    log_confidence = LogitRows(task.logits).uncertainty().log_confidence
+    log_confidence = LogitRows(task.logits).log_confidence()[:, 0]
     row = int(np.argsort(log_confidence)[250])
     edge = np.exp(log_confidence[row])
     edge = edge if np.log(edge) >= log_confidence[row] else np.nextafter(edge, 1)  # equal up to rounding

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from temperance.core import backend
+from temperance.core import row_block
 
 
 @pytest.fixture(params=["numpy", "compiled"])
@@ -12,5 +12,5 @@ def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the test once with each set of kernels."""
     if request.param == "compiled":
         pytest.importorskip("numba")
-    with backend.kernel(request.param):
+    with row_block.kernel(request.param):
         yield request.param

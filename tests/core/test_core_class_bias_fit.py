@@ -15,8 +15,8 @@ from temperance.core.fisher import fisher_scoring
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
+from temperance.core.row_block import RowBlock
 from temperance.core.tensor_rows import TensorRows
-from temperance.formulas.numpy_rows import NumpyRows
 
 
 def log_probs_of(n_rows, n_classes, seed=0, scale=2.0):
@@ -52,7 +52,7 @@ def fit(log_probs, labels, weights=None, *, auto=True):
 
 
 def apply(fitted: ClassBias, log_probs, weight=None, *, log=True):
-    rows = NumpyRows(LogitRows(np.asarray(log_probs)), "test", log=log)
+    rows = RowBlock(np.asarray(log_probs), log=log)
     output = np.array(log_probs if log else np.exp(log_probs))
     weight = fitted.weight if weight is None else weight
     return rows.class_bias(output, fitted.beta, fitted.bias, fitted.interactions, weight)
@@ -262,7 +262,7 @@ def test_onnx_agrees(n_classes):
 
 
 def logarithms(rows: LogitRows):
-    return NumpyRows(rows, "test", log=True).mixture([1.0], np.ones(1))
+    return rows.map(lambda block: block.mixture([1.0], np.ones(1)), log=True)
 
 
 @pytest.mark.parametrize("n_classes", [4, 40])

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from core_models import quadratic
 from core_reference import draw
-from scipy.special import log_softmax
 
 from temperance.core import descent, evidence, fisher, frequencies, logit_rows
-from temperance.core.biased_rows import Offsets, add_class_bias, exponentiate
+from temperance.core.biased_rows import exponentiate
 from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.kernels import mixed
@@ -15,8 +14,8 @@ from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
+from temperance.core.row_block import RowBlock
 from temperance.core.solution import Status
-from temperance.core.tensor_rows import TensorRows
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -43,10 +42,9 @@ def test_a_probability_of_exp_minus_20000_is_that_of_an_impossible_class_to_a_cl
 
 
 def test_a_class_bias_of_weight_0_changes_no_logarithm():
-    rows = LogitRows(np.array([[0.0, -1.0, -np.inf]]))
-    output = np.array([[-0.3, -1.3, -np.inf]])
-    offsets = Offsets(1.1, np.array([0.2, 0.1, 0.0]), None)
-    assert add_class_bias(output.copy(), rows, offsets, 0.0, log=True).tolist() == output.tolist()
+    rows = RowBlock(np.array([[0.0, -1.0, -np.inf]]), log=True)
+    output, bias = np.array([[-0.3, -1.3, -np.inf]]), np.array([0.2, 0.1, 0.0])
+    assert rows.class_bias(output.copy(), 1.1, bias, None, 0.0).tolist() == output.tolist()
 
 
 def test_blocks_whose_products_are_summed_have_a_limited_size(monkeypatch):
@@ -107,15 +105,6 @@ def test_widths_that_do_not_settle_give_the_optimum_under_them_and_say_so(monkey
     assert found.solution.status is Status.WIDTHS_UNSETTLED
     fitted = objective.with_prior(evidence._prior(blocks, np.array([found.taus["all"]]), 200.0))
     assert np.abs(fitted(found.mode).gradient).max() < 1e-4
-
-
-def test_a_bias_without_interactions_is_added_to_the_tempered_logits():
-    torch = pytest.importorskip("torch")
-    from temperance.torch.ops import TORCH
-
-    z, bias = torch.tensor([[1.0, 0.5, -2.0]]), torch.tensor([0.3, -0.2, 0.1])
-    found = TensorRows(z, 3, TORCH).mixture([torch.tensor([[0.7]])], torch.ones(1), bias, None)
-    np.testing.assert_allclose(found.numpy(), log_softmax(0.7 * z.numpy() + bias.numpy(), axis=1), rtol=1e-5)
 
 
 def test_secants_correct_a_matrix_that_misjudges_the_curvature_but_not_within_bounds():

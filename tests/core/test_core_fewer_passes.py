@@ -8,10 +8,11 @@ from core_reference import draw
 from temperance.core import blocks, fisher
 from temperance.core.fisher import fisher_scoring, solve_from_each
 from temperance.core.links import Log
-from temperance.core.logit_rows import LogitRows
+from temperance.core.logit_rows import LogitRows, new_gap_cache
 from temperance.core.mixture import LogMixture
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Constant, Linear
+from temperance.core.threads import threads
 
 
 @pytest.mark.parametrize("n_classes", [3, 40])
@@ -23,9 +24,9 @@ def test_kept_gaps_have_the_bits_of_gaps_computed_at_each_pass(n_classes, monkey
     beta = np.linspace(0.2, 2, len(z))
     found = []
     for most_bytes in (1 << 23, 0):
-        monkeypatch.setattr(blocks, "MOST_KEPT_BYTES", most_bytes)
+        monkeypatch.setattr(blocks, "MAX_KEPT_BYTES", most_bytes)
         rows = LogitRows(z, y)
-        with blocks.threads(2):
+        with threads(2):
             rows.moments(1.0)
             found.append(rows.moments(beta))
     kept, computed = found
@@ -35,10 +36,10 @@ def test_kept_gaps_have_the_bits_of_gaps_computed_at_each_pass(n_classes, monkey
 
 def test_many_numbers_are_not_kept(monkeypatch):
     z = np.zeros((10, 4), np.float32)
-    monkeypatch.setattr(blocks, "MOST_KEPT_BYTES", z.nbytes)
-    assert blocks.room_for_gaps(z) == {}
-    assert blocks.room_for_gaps(z.astype(np.float64)) is None
-    assert blocks.room_for_gaps(z.astype(np.float16)) == {}  # computed in single precision
+    monkeypatch.setattr(blocks, "MAX_KEPT_BYTES", z.nbytes)
+    assert new_gap_cache(z) == {}
+    assert new_gap_cache(z.astype(np.float64)) is None
+    assert new_gap_cache(z.astype(np.float16)) == {}  # computed in single precision
 
 
 def test_moments_without_the_variance_are_the_same():

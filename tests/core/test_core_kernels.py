@@ -1,6 +1,5 @@
 """One block of rows: both kernels against the definitions, and against each other."""
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ from core_reference import softmax as reference_softmax
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from temperance.core import backend, kernels
-from temperance.core.blocks import FEW_CLASSES, Scratch
+from temperance.core.blocks import FEW_CLASSES
+from temperance.core.row_block import RowBlock, block_type, kernels_of_size
 
 TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 CLASSES = [2, 3, 10, FEW_CLASSES - 1, FEW_CLASSES, FEW_CLASSES + 1, 100, 1000]
@@ -21,9 +20,9 @@ N_ROWS = 40
 
 
 @pytest.fixture
-def module(kernel: str) -> ModuleType:
-    """Return each of the two modules of kernels."""
-    return backend.kernels_for(1)
+def rows(kernel: str) -> type[RowBlock]:
+    """Return each of the two types of blocks."""
+    return block_type(1)
 
 
 def block(n_classes: int, dtype: Any, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -35,19 +34,14 @@ def block(n_classes: int, dtype: Any, seed: int = 0) -> tuple[np.ndarray, np.nda
     return z.astype(dtype), np.geomspace(0.2, 5, N_ROWS)[::-1].astype(dtype)
 
 
-def run_moments(module: ModuleType, z: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, ...]:
-    top, peak = np.empty(len(z), np.intp), np.empty(len(z), z.dtype)
-    r, mu, v = np.empty((3, len(z)), z.dtype)
-    module.locate(z, top, peak)
-    module.moments(z, top, peak, beta, r, mu, v, Scratch(*z.shape, z.dtype))
-    return r, mu, v
+def run_moments(rows: type[RowBlock], z: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, ...]:
+    with np.errstate(all="ignore"):
+        return tuple(np.ravel(x) for x in rows(z).moments(beta[:, None], variance=True))
 
 
-def run_softmax(module: ModuleType, z: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    top, peak, out = np.empty(len(z), np.intp), np.empty(len(z), z.dtype), np.empty_like(z)
-    module.locate(z, top, peak)
-    module.softmax(z, top, peak, beta, out, Scratch(*z.shape, z.dtype))
-    return out
+def run_softmax(rows: type[RowBlock], z: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return rows(z).mixture([beta[:, None]], np.ones(1))
 
 
 def largest_errors(
@@ -61,25 +55,25 @@ def largest_errors(
 
 @TYPES
 @pytest.mark.parametrize("n_classes", CLASSES)
-def test_moments_are_those_of_the_definition(module, dtype, n_classes):
+def test_moments_are_those_of_the_definition(rows, dtype, n_classes):
     z, beta = block(n_classes, dtype)
-    errors = largest_errors(run_moments(module, z, beta), reference_moments(z, beta)[:3])
+    errors = largest_errors(run_moments(rows, z, beta), reference_moments(z, beta)[:3])
     assert np.all(errors < ACCURACY[dtype]), errors
 
 
-def test_r_mu_and_v_keep_their_digits_on_confident_rows(module):
+def test_r_mu_and_v_keep_their_digits_on_confident_rows(rows):
     gaps = np.array([20.0, 100.0, 300.0, 600.0])
     z = np.column_stack([np.zeros(4), -gaps, -gaps - 1, -gaps - 2])
     want = reference_moments(z, 1.0)
-    for got, expected in zip(run_moments(module, z, np.ones(4)), want, strict=False):
+    for got, expected in zip(run_moments(rows, z, np.ones(4)), want, strict=False):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
 @TYPES
 @pytest.mark.parametrize("n_classes", CLASSES)
-def test_softmax_is_that_of_the_definition(module, dtype, n_classes):
+def test_softmax_is_that_of_the_definition(rows, dtype, n_classes):
     z, beta = block(n_classes, dtype)
-    got = run_softmax(module, z, beta)
+    got = run_softmax(rows, z, beta)
     np.testing.assert_allclose(got, reference_softmax(z, beta), rtol=0, atol=ACCURACY[dtype])
     np.testing.assert_allclose(got.sum(axis=1, dtype=np.float64), 1, rtol=0, atol=ACCURACY[dtype])
 
@@ -87,29 +81,29 @@ def test_softmax_is_that_of_the_definition(module, dtype, n_classes):
 @TYPES
 @pytest.mark.parametrize("n_classes", CLASSES)
 def test_both_kernels_agree(dtype, n_classes):
-    compiled = pytest.importorskip("temperance.core.compiled")
+    compiled = pytest.importorskip("temperance.core.compiled").CompiledBlock
     z, beta = block(n_classes, dtype, seed=1)
-    errors = largest_errors(run_moments(compiled, z, beta), run_moments(kernels, z, beta))
+    errors = largest_errors(run_moments(compiled, z, beta), run_moments(RowBlock, z, beta))
     assert np.all(errors < AGREEMENT[dtype]), errors
     np.testing.assert_allclose(
-        run_softmax(compiled, z, beta), run_softmax(kernels, z, beta), rtol=0, atol=AGREEMENT[dtype]
+        run_softmax(compiled, z, beta), run_softmax(RowBlock, z, beta), rtol=0, atol=AGREEMENT[dtype]
     )
 
 
 @TYPES
 @pytest.mark.parametrize("n_classes", [3, FEW_CLASSES + 8])
-def test_a_masked_class_is_equivalent_to_an_absent_class(module, dtype, n_classes):
+def test_a_masked_class_is_equivalent_to_an_absent_class(rows, dtype, n_classes):
     z, beta = block(n_classes, dtype, seed=2)
     masked = np.random.default_rng(3).permutation(n_classes)[: n_classes // 3]
     z[:, masked] = -np.inf
     kept = np.ascontiguousarray(np.delete(z, masked, axis=1))
-    errors = largest_errors(run_moments(module, z, beta), run_moments(module, kept, beta))
+    errors = largest_errors(run_moments(rows, z, beta), run_moments(rows, kept, beta))
     assert np.all(errors < AGREEMENT[dtype]), errors
-    probabilities = run_softmax(module, z, beta)
+    probabilities = run_softmax(rows, z, beta)
     assert np.all(probabilities[:, masked] == 0)
     np.testing.assert_allclose(
         np.delete(probabilities, masked, axis=1),
-        run_softmax(module, kept, beta),
+        run_softmax(rows, kept, beta),
         rtol=0,
         atol=AGREEMENT[dtype],
     )
@@ -117,59 +111,58 @@ def test_a_masked_class_is_equivalent_to_an_absent_class(module, dtype, n_classe
 
 @TYPES
 @pytest.mark.parametrize("beta", [1e-6, 1.0, 1e6])
-def test_a_masked_class_adds_nothing_at_any_temperature(module, dtype, beta):
+def test_a_masked_class_adds_nothing_at_any_temperature(rows, dtype, beta):
     z = np.array([[0.5, -np.inf, 0.5], [-np.inf, 2.0, -np.inf]], dtype)
     betas = np.full(2, beta, dtype)
-    r, mu, v = run_moments(module, z, betas)
+    r, mu, v = run_moments(rows, z, betas)
     assert r.tolist() == [1, 0]  # a tie of two, a single possible class
     assert mu.tolist() == [0, 0]
     assert v.tolist() == [0, 0]
-    assert run_softmax(module, z, betas).tolist() == [[0.5, 0, 0.5], [0, 1, 0]]
+    assert run_softmax(rows, z, betas).tolist() == [[0.5, 0, 0.5], [0, 1, 0]]
 
 
 @TYPES
-def test_ties_at_the_top_share_the_probability(module, dtype):
+def test_ties_at_the_top_share_the_probability(rows, dtype):
     z = np.array([[7, 7, -1e4, 7], [7, 7, 7, 7]], dtype)
-    r, mu, v = run_moments(module, z, np.ones(2, dtype))
+    r, mu, v = run_moments(rows, z, np.ones(2, dtype))
     assert r.tolist() == [2, 3]
     assert mu.tolist() == [0, 0]
     assert v.tolist() == [0, 0]
     np.testing.assert_allclose(
-        run_softmax(module, z, np.ones(2, dtype)), [[1 / 3, 1 / 3, 0, 1 / 3], [0.25] * 4], rtol=1e-6
+        run_softmax(rows, z, np.ones(2, dtype)), [[1 / 3, 1 / 3, 0, 1 / 3], [0.25] * 4], rtol=1e-6
     )
 
 
 @TYPES
-def test_a_constant_added_to_a_row_changes_nothing(module, dtype):
+def test_a_constant_added_to_a_row_changes_nothing(rows, dtype):
     rng = np.random.default_rng(4)
     z = rng.integers(-64, 64, size=(20, 12)).astype(dtype) / 8  # sums with 4096 are exact
     beta = np.ones(20, dtype)
-    for got, want in zip(run_moments(module, z + 4096, beta), run_moments(module, z, beta), strict=True):
+    for got, want in zip(run_moments(rows, z + 4096, beta), run_moments(rows, z, beta), strict=True):
         assert np.array_equal(got, want)
 
 
-def test_locate_finds_the_first_of_equal_tops_and_any_nan():
+def test_the_top_is_the_first_of_equal_ones_or_any_nan():
     z = np.array([[1.0, 2.0, 2.0], [3.0, np.nan, 5.0], [-np.inf, -np.inf, -np.inf]])
-    top, peak = np.empty(3, np.intp), np.empty(3)
-    kernels.locate(z, top, peak)
-    assert top.tolist() == [1, 1, 0]
-    np.testing.assert_equal(peak, [2.0, np.nan, -np.inf])
+    rows = RowBlock(z)
+    assert rows.tops.tolist() == [1, 1, 0]
+    np.testing.assert_equal(rows.peak[:, 0], [2.0, np.nan, -np.inf])
 
 
 @settings(
     deadline=None,
     max_examples=60,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # it only names the module
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # it only names the type
 )
 @given(
     st.lists(st.floats(-1e6, 0), min_size=1, max_size=12),
     st.floats(1e-6, 1e6),
     st.floats(-1e3, 1e3),
 )
-def test_moments_of_any_row_at_any_temperature_are_close_and_finite(module, gaps, beta, level):
+def test_moments_of_any_row_at_any_temperature_are_close_and_finite(rows, gaps, beta, level):
     z = np.array([[level, *(level + g for g in gaps)]])
-    got = run_moments(module, z, np.array([beta]))
+    got = run_moments(rows, z, np.array([beta]))
     want = reference_moments(z, beta)
     # A rounding error of d is one of beta d in its exponential.
     rtol = 1e-12 + 4 * np.finfo(float).eps * beta * min(np.abs(z).max(), 750 / beta)
@@ -185,8 +178,8 @@ def test_parts_of_a_large_array_use_its_kernels_even_if_a_pass_costs_more():
         (1 << 21, 8, True),
         (1 << 20, 8, False),
     ):
-        whole = backend.kernels_for(size, cost)
-        with backend.kernels_of_size(size):
-            part = backend.kernels_for(10, cost)
+        whole = block_type(size, cost)
+        with kernels_of_size(size):
+            part = block_type(10, cost)
         assert part is whole
-        assert whole.__name__.endswith("compiled") == compiled
+        assert (whole.__name__ == "CompiledBlock") == compiled

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from operations import CONSTANTS, OPERATIONS, X
 
-from temperance.core.numpy_ops import NumpyOps
+from temperance.core.ops import NumpyOps
 
 
 class Reference(NumpyOps):

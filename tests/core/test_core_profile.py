@@ -7,7 +7,7 @@ from scipy.stats import entropy
 
 from temperance.calibrators.bayes_design import ADDED_SPREAD, build_design, shape_features_of
 from temperance.core import blocks
-from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES
+from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES, RowShape
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
 from temperance.population import shipped_population
@@ -42,13 +42,18 @@ def naive(z, beta):
     return np.array(result).T
 
 
+def shape_of(z, beta):
+    """Return the shape of each row, as vectors."""
+    return RowShape(*(column[:, 0] for column in vars(LogitRows(z).shape_at(beta)).values()))
+
+
 @TYPES
 @CLASSES
 @pytest.mark.parametrize("masked", [0.0, 0.6])
 @pytest.mark.parametrize("beta", [0.3, 1.0, 2.5])
 def test_a_row_shape_matches_its_definition(kernel, dtype, n_classes, masked, beta):
     z = logits(n_classes, dtype, masked)
-    got = LogitRows(z).shape_at(beta)
+    got = shape_of(z, beta)
     log_h, third, mean = naive(z, beta)
     exact = log_h > -60
     assert exact.sum() >= N_ROWS / 3
@@ -63,7 +68,7 @@ def test_a_row_shape_matches_its_definition(kernel, dtype, n_classes, masked, be
 def test_the_entropy_of_ordinary_rows_is_that_of_scipy():
     z = logits(5, np.float64)[:30]
     p = np.exp(z - z.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(np.exp(LogitRows(z).shape_at(1.0).log_entropy), entropy(p, axis=1), rtol=1e-10)
+    np.testing.assert_allclose(np.exp(shape_of(z, 1.0).log_entropy), entropy(p, axis=1), rtol=1e-10)
 
 
 def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
@@ -71,10 +76,10 @@ def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
     z = np.array(
         [[1.0, 4.0, 2.0], [4.0, 4.0, 4.0], [hidden, 3.0, 1.0], [hidden, 5.0, hidden], [0.0, 7.0, 7.0]]
     )
-    got = LogitRows(z).shape_at(2.0)
+    got = shape_of(z, 2.0)
     np.testing.assert_allclose(got.gap_to_third, [6, 0, 4, 0, 14])
     np.testing.assert_allclose(got.gap_to_mean, [2 * (4 - 7 / 3), 0, 2, 0, 2 * (7 - 14 / 3)], atol=1e-12)
-    pair = LogitRows(np.array([[1.0, 4.0], [2.0, 2.0]])).shape_at(1.0)
+    pair = shape_of(np.array([[1.0, 4.0], [2.0, 2.0]]), 1.0)
     np.testing.assert_allclose(pair.gap_to_third, [3, 0])  # the second, where there is no third
 
 

@@ -1,11 +1,11 @@
 """Each pass over the rows against the definitions; what is counted, kept and shared."""
 
 import numpy as np
-import pytest
 from core_reference import draw, softmax
 from core_reference import moments as reference_moments
 
 from temperance.core.logit_rows import LogitRows
+from temperance.core.row_block import block_type
 
 Z, Y = draw(101, 9, spread=3.0)
 BETA = np.geomspace(0.1, 10, len(Z))
@@ -31,58 +31,59 @@ def test_mean_and_largest_are_exact_for_logits_far_from_zero():
     np.testing.assert_allclose(LogitRows(far).mean(), far.mean(axis=1), rtol=1e-15)
     want = np.sort(X, axis=1)[:, ::-1]
     for count in (1, 4, 9):
-        np.testing.assert_allclose(LogitRows(far).largest(count), want[:, :count], atol=1e-9)
+        np.testing.assert_allclose(LogitRows(far).topk(count), want[:, :count], atol=1e-9)
 
 
 def test_project_and_gram_use_the_logits_minus_their_mean():
     weights, share = np.arange(9.0) ** 2, np.linspace(0, 1, len(Z))
     others = np.column_stack([BETA, -BETA])
-    np.testing.assert_allclose(LogitRows(Z).project(weights), X @ weights, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(LogitRows(Z).project(weights)[:, 0], X @ weights, rtol=1e-11, atol=1e-11)
     gram, cross = LogitRows(Z).gram(share, others)
     np.testing.assert_allclose(gram, X.T @ (share[:, None] * X), rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(cross, X.T @ others, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(LogitRows(Z).cross(others), cross, rtol=1e-13)
 
 
-def test_softmax_and_scaled_take_one_temperature_or_one_for_each_row(kernel):
-    for beta in (0.7, BETA):
-        np.testing.assert_allclose(LogitRows(Z).softmax(beta), softmax(Z, beta), rtol=1e-12, atol=1e-300)
-        np.testing.assert_allclose(LogitRows(Z).scaled(beta), Z * np.broadcast_to(beta, len(Z))[:, None])
+def test_an_output_takes_one_temperature_or_one_for_each_row(kernel):
+    rows = block_type(1)
+    for T, beta in ((1 / 0.7, 0.7), (1 / BETA[:, None], BETA)):
+        np.testing.assert_allclose(rows(Z).divide(T), softmax(Z, beta), rtol=1e-12, atol=1e-300)
+        np.testing.assert_allclose(rows(Z, log=True).divide(T), Z * np.broadcast_to(beta, len(Z))[:, None])
+    np.testing.assert_allclose(LogitRows(Z).softmax(0.7), softmax(Z, 0.7), rtol=1e-12, atol=1e-300)
 
 
-def test_mixture_is_the_weighted_mean_of_softmaxes_and_log_mixture_its_logarithm(kernel):
-    unused = np.full(len(Z), np.nan)
-    betas, weights = np.column_stack([BETA, unused, 1 / BETA]), np.array([0.2, 0.0, 0.8])
+def test_a_mixture_is_the_weighted_mean_of_softmaxes_or_its_logarithm(kernel):
+    rows, column = block_type(1), BETA[:, None]
+    betas, weights = [column, np.full_like(column, np.nan), 1 / column], np.array([0.2, 0.0, 0.8])
     want = 0.2 * softmax(Z, BETA) + 0.8 * softmax(Z, 1 / BETA)
-    np.testing.assert_allclose(LogitRows(Z).mixture(betas, weights), want, rtol=1e-11)
-    np.testing.assert_allclose(LogitRows(Z).log_mixture(betas, weights), np.log(want), rtol=1e-11)
+    np.testing.assert_allclose(rows(Z).mixture(betas, weights), want, rtol=1e-11)
+    np.testing.assert_allclose(rows(Z, log=True).mixture(betas, weights), np.log(want), rtol=1e-11)
 
 
-def test_log_mixture_is_finite_where_the_mixture_underflows(kernel):
+def test_the_logarithm_of_a_mixture_is_finite_where_the_mixture_underflows(kernel):
     z = np.array([[0.0, -5000.0], [-9000.0, 1.0]])
-    got = LogitRows(z).log_mixture(np.array([[1.0, 0.5], [1.0, 0.5]]), np.array([0.5, 0.5]))
+    got = block_type(1)(z, log=True).mixture([1.0, 0.5], np.array([0.5, 0.5]))
     np.testing.assert_allclose(got, [[0, np.log(0.5) - 2500], [np.log(0.5) - 4500.5, 0]], rtol=1e-13)
 
 
-def test_the_first_call_is_one_pass_and_each_further_one_too():
+def test_the_tops_are_found_by_one_pass_and_each_further_call_is_one_too():
     rows = LogitRows(Z, Y)
     assert rows.passes == 0
     rows.moments(1.0)
-    assert rows.passes == 1  # the same pass found the tops
+    assert rows.passes == 2  # the first found the tops
     _ = rows.top, rows.peak, rows.label_gap
-    assert rows.passes == 1
+    assert rows.passes == 2
     rows.moments(2.0)
     rows.softmax(1.0)
     rows.project(np.ones(9))
-    assert rows.passes == 4
-    rows.gram(BETA, BETA[:, None])
     assert rows.passes == 5
-
-
-def test_reading_the_top_first_needs_a_separate_pass():
-    rows = LogitRows(Z)
-    _ = rows.top, rows.peak
-    assert rows.passes == 1
+    rows.gram(BETA, BETA[:, None])
+    assert rows.passes == 6
+    for _ in range(2):  # features are kept
+        rows.log_entropy()
+        rows.topk(3)
+        rows.log_sum_at(rows.shape_at(0.5) and 0.5)
+    assert rows.passes == 9
 
 
 def test_passes_counts_how_often_each_number_is_read():
@@ -98,7 +99,7 @@ def test_passes_counts_how_often_each_number_is_read():
     rows = LogitRows(Z.view(Watched), Y)
     rows.moments(1.0)
     rows.moments(BETA)
-    assert Watched.read == rows.passes * Z.size == 2 * Z.size
+    assert Watched.read == rows.passes * Z.size == 3 * Z.size
 
 
 def test_every_is_a_view_of_every_nth_row_and_its_label(kernel):
@@ -106,21 +107,17 @@ def test_every_is_a_view_of_every_nth_row_and_its_label(kernel):
     thinned = rows.every(7)
     assert np.shares_memory(thinned.values, Z)
     assert np.shares_memory(thinned.labels, Y)
-    assert thinned._kernels is rows._kernels
+    assert thinned._block is rows._block
     np.testing.assert_allclose(thinned.moments(0.5).mu, rows.moments(0.5).mu[::7], rtol=1e-13)
     assert np.array_equal(thinned.label_gap, rows.label_gap[::7])
     assert LogitRows(Z).every(3).labels is None
 
 
-def test_inspect_is_called_once_after_the_first_pass_and_may_raise():
-    seen = []
-    rows = LogitRows(Z, inspect=lambda r: seen.append(r.peak.max()))
-    rows.moments(1.0)
-    rows.moments(2.0)
-    assert seen == [Z.max()]
-
-    def refuse(rows: LogitRows) -> None:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        LogitRows(Z, inspect=refuse).softmax(1.0)
+def test_some_rows_know_the_tops_that_the_whole_has_found():
+    rows = LogitRows(Z, Y)
+    index = np.array([3, 50, 7])
+    expected = rows.take(index)
+    rows.locate()
+    for found, want in zip(rows.take(index).locate(), expected.locate(), strict=True):
+        np.testing.assert_array_equal(found, want)
+    assert rows.take(index).passes == 0

@@ -19,7 +19,7 @@ WEIGHTS = np.random.default_rng(2).uniform(0, 3, N)
 
 
 def features(rows):
-    return np.column_stack([np.ones(rows.n_rows), np.maximum(rows.uncertainty().log_entropy, -20)])
+    return np.column_stack([np.ones(rows.n_rows), np.maximum(rows.log_entropy()[:, 0], -20)])
 
 
 def linear(rows, weights):
@@ -31,11 +31,11 @@ def grouped(rows, weights):
 
 
 def network(rows, weights):
-    return LogLikelihood(rows, Network(rows.largest(3), (3,)), Softplus(), weights)
+    return LogLikelihood(rows, Network(rows.topk(3), (3,)), Softplus(), weights)
 
 
 def ece(rows, weights):
-    return EceLoss(rows, Network(rows.largest(3), (3,)), Softplus(), weights)
+    return EceLoss(rows, Network(rows.topk(3), (3,)), Softplus(), weights)
 
 
 def biased(rows, weights):

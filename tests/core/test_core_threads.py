@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from core_reference import draw
 
-from temperance.core import backend, blocks, logit_rows
+from temperance.core import blocks, logit_rows, row_block
+from temperance.core import threads as core_threads
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError
 
@@ -21,22 +22,23 @@ PAIRS = np.column_stack([BETA, SHARE])
 
 PASSES: dict[str, Callable[[LogitRows], tuple[np.ndarray, ...]]] = {
     "moments": lambda x: tuple(vars(x.moments(BETA)).values()),
-    "uncertainty": lambda x: tuple(vars(x.uncertainty()).values()),
+    "entropy": lambda x: (x.log_entropy(), x.log_confidence()),
+    "shape": lambda x: tuple(vars(x.shape_at(0.5)).values()),
     "mean": lambda x: (x.mean(),),
-    "largest": lambda x: (x.largest(3),),
+    "largest": lambda x: (x.topk(3),),
     "project": lambda x: (x.project(np.linspace(-1, 2, x.n_classes) ** 2),),
     "gram": lambda x: x.gram(SHARE, PAIRS),
     "cross": lambda x: (x.cross(PAIRS),),
-    "softmax": lambda x: (x.softmax(BETA),),
-    "mixture": lambda x: (x.mixture(PAIRS, np.array([0.3, 0.7])),),
-    "log_mixture": lambda x: (x.log_mixture(PAIRS, np.array([0.3, 0.7])),),
-    "scaled": lambda x: (x.scaled(BETA),),
+    "softmax": lambda x: (x.softmax(0.7),),
+    "mixture": lambda x: (x.map(lambda rows: rows.mixture([0.4, 1.3], np.array([0.3, 0.7]))),),
+    "log_mixture": lambda x: (x.map(lambda rows: rows.mixture([0.4, 1.3], np.array([0.3, 0.7])), log=True),),
+    "scaled": lambda x: (x.map(lambda rows: rows.divide(3.0), log=True),),
 }
 EACH_PASS = pytest.mark.parametrize("name", PASSES)
 
 
 def run(name: str, z: np.ndarray, n_threads: int) -> tuple[np.ndarray, ...]:
-    with blocks.threads(n_threads):
+    with core_threads.threads(n_threads):
         return PASSES[name](LogitRows(z))
 
 
@@ -67,7 +69,7 @@ def test_the_size_of_a_block_does_not_matter(kernel, monkeypatch, name, size, gr
 
 def test_more_threads_than_blocks_are_allowed():
     z = draw(2, 3)[0]
-    with blocks.threads(16):
+    with core_threads.threads(16):
         assert LogitRows(z).cross(np.ones((2, 1))).shape == (3, 1)
         assert LogitRows(z).moments(1.0).mu.shape == (2,)
 
@@ -88,7 +90,7 @@ def test_no_more_blocks_are_worked_on_at_once_than_there_are_threads(n_threads, 
         return (np.array([float(j - i)]),)
 
     z = np.zeros((36, 3))
-    with blocks.threads(n_threads):
+    with core_threads.threads(n_threads):
         blocks.for_each_block(z, work)
         assert most == n_threads
         most = 0
@@ -113,24 +115,24 @@ def test_an_error_in_a_block_reaches_the_caller():
         raise ZeroDivisionError
 
     z = np.zeros((8, 3))
-    with blocks.threads(2), pytest.raises(ZeroDivisionError):
+    with core_threads.threads(2), pytest.raises(ZeroDivisionError):
         blocks.sum_blocks(z, fail, 2)
-    with blocks.threads(1), pytest.raises(ZeroDivisionError):
+    with core_threads.threads(1), pytest.raises(ZeroDivisionError):
         blocks.for_each_block(z, fail)
 
 
 def test_number_of_threads_is_the_context_then_the_environment_then_the_cores(monkeypatch):
     monkeypatch.setenv("TEMPERANCE_THREADS", "3")
-    assert blocks.number_of_threads() == 3
-    with blocks.threads(5):
-        assert blocks.number_of_threads() == 5
-    assert blocks.number_of_threads() == 3
+    assert core_threads.number_of_threads() == 3
+    with core_threads.threads(5):
+        assert core_threads.number_of_threads() == 5
+    assert core_threads.number_of_threads() == 3
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(7)), raising=False)
     monkeypatch.setenv("TEMPERANCE_THREADS", "")
-    assert blocks.number_of_threads() == 7
+    assert core_threads.number_of_threads() == 7
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert blocks.number_of_threads() == 1
+    assert core_threads.number_of_threads() == 1
 
 
 def test_kernels_are_chosen_by_size_by_default(monkeypatch):
@@ -138,20 +140,20 @@ def test_kernels_are_chosen_by_size_by_default(monkeypatch):
     monkeypatch.delenv("TEMPERANCE_KERNEL", raising=False)
 
     def name(size: int) -> str:
-        return backend.kernels_for(size).__name__.rpartition(".")[2]
+        return row_block.block_type(size).__name__
 
-    assert name(backend.COMPILED_FROM - 1) == "kernels"
-    assert name(backend.COMPILED_FROM) == "compiled"
+    assert name(row_block.COMPILED_FROM - 1) == "RowBlock"
+    assert name(row_block.COMPILED_FROM) == "CompiledBlock"
     monkeypatch.setenv("TEMPERANCE_KERNEL", "compiled")
-    assert name(1) == "compiled"
-    with backend.kernel("numpy"):
-        assert name(backend.COMPILED_FROM) == "kernels"
+    assert name(1) == "CompiledBlock"
+    with row_block.kernel("numpy"):
+        assert name(row_block.COMPILED_FROM) == "RowBlock"
 
 
 def test_without_numba_all_sizes_use_numpy(monkeypatch):
     monkeypatch.delenv("TEMPERANCE_KERNEL", raising=False)
-    monkeypatch.setattr(backend, "find_spec", lambda name: None)
-    assert backend.kernels_for(1 << 40).__name__ == "temperance.core.kernels"
+    monkeypatch.setattr(row_block, "find_spec", lambda name: None)
+    assert row_block.block_type(1 << 40) is row_block.RowBlock
 
 
 @pytest.mark.parametrize("n_classes", [2, 5, 31, 32, 40, 600])
@@ -164,8 +166,8 @@ def test_the_bits_of_a_row_do_not_depend_on_the_other_rows(kernel, n_classes, dt
     def results(rows):
         moments, shape = rows.moments(0.7), rows.shape_at(0.5)
         weights = np.arange(n_classes, dtype=float)
-        found = [moments.log_s, moments.mu, moments.v, rows.uncertainty().log_entropy, shape.gap_to_mean]
-        return [*found, rows.mean(), rows.project(weights), rows.largest(2), rows.softmax(0.3)]
+        found = [moments.log_s, moments.mu, moments.v, rows.log_entropy(), shape.gap_to_mean]
+        return [*found, rows.mean(), rows.project(weights), rows.topk(2), rows.softmax(0.3)]
 
     whole = results(LogitRows(z))
     for _ in range(5):
@@ -179,4 +181,4 @@ def test_the_bits_of_a_row_do_not_depend_on_the_other_rows(kernel, n_classes, dt
 def test_a_number_of_threads_that_is_none_is_refused(text, monkeypatch):
     monkeypatch.setenv("TEMPERANCE_THREADS", text)
     with pytest.raises(InputError, match=r"TEMPERANCE_THREADS must be a whole number from 1 to \d+; found"):
-        blocks.number_of_threads()
+        core_threads.number_of_threads()

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance.core import blocks, small_rows
+from temperance.core import blocks, threads
 from temperance.data import simulate
+from temperance.formulas import applying
 
-METHODS = ["ts", "lts", "hts", "hnlts", "pts", "bts", "ets", "mono", "bayes", "bayes-bias"]
+METHODS = [key for key in temperance.CALIBRATORS if not key.endswith("-sgd")]
 OUTPUTS = ["predict_proba", "transform", "predict", "temperature"]
 
 
 def fitted(key, n_classes, dtype):
     task = simulate(300, n_classes, random_state=1)
     logits = task.logits.astype(dtype)
-    options = {"class_bias": True} if key == "bayes-bias" else {}
-    return temperance.make_calibrator(key, **options).fit(logits, task.labels), logits
+    return temperance.make_calibrator(key).fit(logits, task.labels), logits
 
 
 def outputs(calibrator, logits):
@@ -36,7 +36,7 @@ def test_few_rows_are_bit_identical_to_many(key, n_classes, dtype, monkeypatch):
     calibrator, logits = fitted(key, n_classes, dtype)
     pairs = [outputs(calibrator, logits[i : i + 2]) for i in range(0, 30, 2)]
     single = [outputs(calibrator, logits[i : i + 1]) for i in range(30)]
-    monkeypatch.setattr(small_rows, "MOST_NUMBERS", 0)
+    monkeypatch.setattr(applying, "MAX_FEW_NUMBERS", 0)
     long = outputs(calibrator, logits)
     for name, whole in long.items():
         for short in (pairs, single):
@@ -54,12 +54,13 @@ def test_one_unusual_row_is_bit_identical_to_many(key, dtype, monkeypatch):
     masked = np.array([[3, 3, -np.inf, 0], [2, 1, 0, -1e9]], dtype)
     unusual = np.concatenate([logits[:1] * factors, logits[:1] + dtype(1e6), masked])
     single = [outputs(calibrator, row[None]) for row in unusual]
-    monkeypatch.setattr(small_rows, "MOST_NUMBERS", 0)
+    monkeypatch.setattr(applying, "MAX_FEW_NUMBERS", 0)
     for name, whole in outputs(calibrator, unusual).items():
         assert np.concatenate([part[name] for part in single]).tobytes() == whole.tobytes(), name
 
 
-@pytest.mark.parametrize("key", ["ts", "lts", "hts", "hnlts", "pts", "bts", "mono", "bayes"])
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("key", METHODS)
 @pytest.mark.parametrize("n_rows", [1, 3])
 def test_the_fast_path_is_used(key, n_rows, monkeypatch):
     calibrator, logits = fitted(key, 4, np.float32)
@@ -110,7 +111,7 @@ def test_prediction_sets_no_threads_of_the_process(monkeypatch):
     def refuse(self):
         raise AssertionError("the linear algebra library was limited")
 
-    monkeypatch.setattr(blocks._OneBlasThread, "__enter__", refuse)
+    monkeypatch.setattr(threads._OneBlasThread, "__enter__", refuse)
     assert calibrator.predict_proba(np.tile(logits, (40, 1))).shape == (12000, 5)
 
 
@@ -119,12 +120,5 @@ def test_adapted_calibrators_use_the_fast_path_too(output, monkeypatch):
     calibrator, logits = fitted("bayes-bias", 4, np.float32)
     adapted = calibrator.adapt(priors=[0.7, 0.1, 0.1, 0.1])
     short = getattr(adapted, output)(logits[:3])
-    monkeypatch.setattr(small_rows, "MOST_NUMBERS", 0)
+    monkeypatch.setattr(applying, "MAX_FEW_NUMBERS", 0)
     assert short.tobytes() == getattr(adapted, output)(logits)[:3].tobytes()
-
-
-def test_a_class_bias_is_computed_once(monkeypatch):
-    calibrator, logits = fitted("bayes-bias", 4, np.float32)
-    monkeypatch.setattr(small_rows.FewRows, "mixture", None)
-    monkeypatch.setattr("temperance.formulas.applying.LogitRows", None)  # the general path
-    assert calibrator.predict_proba(logits[:2]).shape == (2, 4)

@@ -46,7 +46,7 @@ def test_rows_that_are_judged_in_parts_are_read_as_often(monkeypatch):
     task = simulate(400, 5, random_state=0)
     passes = []
     for at_once in (2000, 500):
-        monkeypatch.setattr(recording, "JUDGED_LOGITS", at_once)
+        monkeypatch.setattr(recording, "EVALUATED_LOGITS", at_once)
         passes.append(temperance.TemperatureScaling().fit(task.logits, task.labels).solution_.passes)
     assert passes[0] == passes[1]
 

@@ -42,7 +42,6 @@ from temperance.core.objective import Objective
 from temperance.errors import InputError, excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.population import Population, read_population, shipped_population, weak_population
 
 MAX_LOG_TEMPERATURE = 100.0  # far beyond the limits of T
@@ -258,7 +257,7 @@ def _given_the_map(posterior: Posterior, design: Design) -> Matrix:
 
 def _log_probabilities(formula: BayesianFormula, rows: LogitRows) -> Floats:
     """Return the calibrated log-probabilities that a class bias is added to."""
-    output: Floats = formula.calibrate(NumpyRows(rows, "", log=True))
+    output: Floats = rows.map(formula.calibrate, log=True)
     return output
 
 

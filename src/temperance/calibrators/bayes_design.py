@@ -24,7 +24,6 @@ from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood, increments_basis, slope_weights
 from temperance.core.predictors import ByClass
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.population import Population
 
 # At most so many classes have their own temperature: their Fisher matrix is dense.
@@ -130,7 +129,7 @@ def build_design(data: FitData, population: Population) -> Design:
 
 def shape_features_of(rows: LogitRows, reference: float) -> Matrix:
     """Return the features of each row, (N, 4), at the reference temperature."""
-    features: Matrix = shape_features(NumpyRows(rows, ""), reference)
+    features: Matrix = shape_features(rows, reference)
     return features
 
 
@@ -138,7 +137,7 @@ def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], 
     """Return the counts of right and wrong rows, the sum of log entropies, and counts by predicted class."""
     top = rows.top if weights is None else rows.top[weights > 0]
     predicted = np.bincount(top, minlength=rows.n_classes)
-    log_entropy = np.maximum(rows.uncertainty().log_entropy, LOG_ENTROPY_FLOOR)
+    log_entropy = np.maximum(rows.log_entropy()[:, 0], LOG_ENTROPY_FLOOR)
     return *right_and_wrong(rows, weights), weighted_sum(log_entropy, weights), predicted
 
 

@@ -19,7 +19,6 @@ from temperance.core.ops import Array
 from temperance.core.predictors import Grouped
 from temperance.formulas.bts import BinwiseFormula, bin_of
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import check_number
 
 MAX_BINS = 10_000
@@ -37,12 +36,12 @@ def _just_above(confidence: Array, following: Array | float = 1.0) -> Array:
 
 
 def _bins_of(edges: Vector, rows: LogitRows) -> Indices:
-    bins: Indices = bin_of(edges, NumpyRows(rows, ""))[:, 0]
+    bins: Indices = bin_of(edges, rows)[:, 0]
     return bins
 
 
 def _confidence_below(top: float, rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vector | None]:
-    confidence = np.exp(rows.uncertainty().log_confidence)
+    confidence = np.exp(rows.log_confidence()[:, 0])
     below = confidence <= top
     return confidence[below], None if weights is None else weights[below]
 

@@ -30,8 +30,8 @@ from temperance.core.fisher import solve
 from temperance.core.fit_data import FitData
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.numpy_ops import NUMPY
 from temperance.core.objective import LogLikelihood, Objective
+from temperance.core.ops import NUMPY
 from temperance.core.predictors import Linear
 from temperance.core.solution import Solution
 from temperance.errors import on_one_line
@@ -70,7 +70,7 @@ class _Terms:
 
 def log_normalised_entropy(rows: LogitRows) -> Vector:
     """Return log(H / log K) of each row, not below the floor."""
-    h: Vector = normalised_log_entropy(rows.uncertainty().log_entropy, rows.n_classes, NUMPY)
+    h: Vector = normalised_log_entropy(rows.log_entropy()[:, 0], rows.n_classes, NUMPY)
     return h
 
 

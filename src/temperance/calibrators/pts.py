@@ -22,9 +22,8 @@ from temperance.core.predictors import Network
 from temperance.core.solution import Solution, Solver
 from temperance.errors import InputError, excerpt
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.formulas.pts import NetworkFormula
-from temperance.inputs.validation import check_choice, check_number, check_seed
+from temperance.inputs.validation import check_choice, check_number, check_seed, check_unmasked
 
 # At the kinks of ReLUs the predicted decrease is too high: a step that lowers the mean loss by less ends the
 # fit.
@@ -35,7 +34,10 @@ ECE_STALL = 1e-5
 
 
 def _largest(rows: LogitRows, count: int) -> Matrix:
-    return NumpyRows(rows, ParametrizedTemperatureScaling.__name__).topk(count)
+    largest = rows.topk(count)
+    name = ParametrizedTemperatureScaling.__name__
+    check_unmasked(rows.values, np.abs(largest).max(axis=1), name, fits=True)
+    return largest
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,20 +22,23 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.quantiles import SLACK
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.validation import warn_of_probabilities
 
+# Rows that the digest and the baseline are computed from, and how many logits they may have.
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
-BASELINE_ROWS, FEWEST_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
-JUDGED_LOGITS = 1 << 18  # at a time: two arrays of 2 MB in float64
+BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
+EVALUATED_LOGITS = 1 << 18  # at a time: two arrays of 2 MB in float64
 
 
 def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -> Model:
     """Return the model of a fit with the record of the rows it was fitted to."""
-    judge = partial(_judge, model)
-    hashed = Sample(_step(data.n_rows, min(HASHED_ROWS, HASHED_LOGITS // data.n_classes)), _labelled)
-    judged = Sample(_step(data.n_rows, _baseline_rows(data.n_classes)), judge)
-    (counts, class_counts), (content, predictions) = data.survey(_label_counts, [hashed, judged])
+    hashed = max(1, min(HASHED_ROWS, HASHED_LOGITS // data.n_classes))
+    described = min(BASELINE_ROWS, max(MIN_BASELINE_ROWS, BASELINE_LOGITS // data.n_classes))
+    samples = [
+        Sample(-(-data.n_rows // hashed), _labelled),
+        Sample(-(-data.n_rows // described), partial(_evaluate, model)),
+    ]
+    (counts, class_counts), (content, predictions) = data.survey(_label_counts, samples)
     if not isinstance(data, InMemoryFitData):  # whose rows were read before the fit
         warn_of_probabilities(content[1])
     record = FitRecord(
@@ -49,23 +52,11 @@ def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -
     return replace(model, class_counts=class_counts, record=record)
 
 
-def record_names(model: Model, class_names: Sequence[str]) -> Model:
-    """Return the model with the names of its classes."""
-    return replace(model, record=replace(model.record, class_names=tuple(class_names)))
-
-
-def record_source(model: Model, fitted_on: FittedOn, class_names: Sequence[str] | None) -> Model:
+def record_source(model: Model, fitted_on: FittedOn | None, class_names: Sequence[str] | None) -> Model:
     """Return the model with what the caller knows about the rows and the fit itself could not see."""
-    names = model.record.class_names if class_names is None else tuple(class_names)
-    return replace(model, record=replace(model.record, fitted_on=fitted_on, class_names=names))
-
-
-def _step(n_rows: int, most: int) -> int:
-    return -(-n_rows // max(1, most))
-
-
-def _baseline_rows(n_classes: int) -> int:
-    return min(BASELINE_ROWS, max(FEWEST_BASELINE_ROWS, BASELINE_LOGITS // n_classes))
+    record = model.record
+    names = record.class_names if class_names is None else tuple(class_names)
+    return replace(model, record=replace(record, fitted_on=fitted_on or record.fitted_on, class_names=names))
 
 
 def _label_counts(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
@@ -93,30 +84,23 @@ def _digest(n_rows: int, counts: AnyArray, labels: AnyArray, logits: AnyArray) -
     return f"sha256:{digest.hexdigest()}"
 
 
-def _judge(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
+def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
     """Return confidence, entropy, predicted class, whether it is right, and the weight of each row.
 
     Before them comes the weighted sum of the probabilities, (1, K): the parts of a sample are stacked.
     """
     weight = np.ones(rows.n_rows) if weights is None else weights
-    slices = row_slices(rows.n_rows, max(1, JUDGED_LOGITS // rows.n_classes))
-    sums, judged, passes = np.zeros((1, rows.n_classes)), [], 0
+    slices = row_slices(rows.n_rows, max(1, EVALUATED_LOGITS // rows.n_classes))
+    sums, columns, passes = np.zeros((1, rows.n_classes)), [], 0
     for part in slices:
         block = rows if len(slices) == 1 else rows.take(part)
-        block_sums, *columns = _judge_block(model, block, weight[part])
-        sums += block_sums
-        judged.append(columns)
+        probs = block.map(model.formula.calibrate)
+        predicted = block.top if model.formula.keeps_class else probs.argmax(axis=1)
+        sums += np.einsum("i,ij->j", weight[part], probs)  # without a float64 copy
+        columns.append((*confidence_and_entropy(probs), predicted, predicted == _labels(block)))
         passes = 0 if block is rows else block.passes  # which are parts of one pass
     rows.passes += passes
-    return sums, *(np.concatenate(column) for column in zip(*judged, strict=True)), weight
-
-
-def _judge_block(model: Model, rows: LogitRows, weights: Vector) -> tuple[AnyArray, ...]:
-    probs = np.asarray(model.formula.calibrate(NumpyRows(rows, model.name)))
-    predicted = rows.top if model.formula.keeps_class else probs.argmax(axis=1)
-    confidence, entropy = confidence_and_entropy(probs)
-    sums = np.einsum("i,ij->j", weights, probs)  # without a float64 copy
-    return sums, confidence, entropy, predicted, predicted == _labels(rows)
+    return sums, *(np.concatenate(column) for column in zip(*columns, strict=True)), weight
 
 
 def confidence_and_entropy(probs: Floats) -> tuple[Vector, Vector]:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
 from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import Methods, find_methods
-from temperance.calibrators.recording import record_names
+from temperance.calibrators.recording import record_source
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.method_result import Difference, MethodResult, class_reliability
 from temperance.comparison.recommendation import DEFAULT_METHODS, Recommendation, recommend
@@ -253,7 +253,7 @@ class _Evaluation:
             calibrator = None if method is None else fit_method(method, self.val)
             seconds = time.perf_counter() - began
             if isinstance(calibrator, Calibrator) and self.val.class_names is not None:
-                calibrator.model_ = record_names(calibrator.model_, self.val.class_names)
+                calibrator.model_ = record_source(calibrator.model_, None, self.val.class_names)
             if self.fold is None:
                 probs = predict(calibrator, self.test.logits, self.buffer)
             else:

@@ -22,7 +22,7 @@ from temperance.core.blocks import BFloat16, block_rows, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, warn_user
 from temperance.inputs.containers import open_labelled
-from temperance.inputs.validation import check_number, inspector, random_generator
+from temperance.inputs.validation import check_labelled_rows, check_number, random_generator
 
 BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
 MAX_SHARED = 0.1  # share of test rows that may be among the validation rows without a warning
@@ -75,7 +75,8 @@ class LabelledRows:
 
     def has_masks(self) -> bool:
         """Say whether any logit is -inf; raise if one is not allowed at all."""
-        rows = LogitRows(self.logits, self.labels, inspect=inspector(self.logits, self.labels))
+        rows = LogitRows(self.logits, self.labels)
+        check_labelled_rows(rows)
         return not bool(np.isfinite(rows.mean()).all())
 
 
@@ -107,8 +108,8 @@ def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matri
     return out
 
 
-def _widened(logits: Values) -> NDArray[Any]:
-    return LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
+def _widened(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:
+    return logits.widened() if isinstance(logits, BFloat16) else logits
 
 
 def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | None = None) -> Any:

@@ -1,7 +1,11 @@
-"""A bias for each class, applied to rows: shared by predictions and by the likelihood of a bias.
+"""What changes the outputs of rows class by class: a bias for each class, and new class frequencies.
 
-`offset_mixture` adds it to tempered logits, softmax(z / T + W x); `add_class_bias` to calibrated
-log-probabilities, softmax(l / T + W x), and mixes the two. This module needs NumPy only.
+`add_class_bias` adds a bias to calibrated log-probabilities, softmax(l / T + W x), and mixes the two. With
+r_k = log(frequency of class k at use / frequency at fit), `shift_outputs` applies Bayes' rule:
+
+    p_k exp(r_k) / sum_j p_j exp(r_j)
+
+Both replace the outputs of a block of rows. This module needs NumPy only.
 """
 
 from __future__ import annotations
@@ -12,37 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Matrix, Vector
-from temperance.core.blocks import Scratch, row_products
-from temperance.core.features import LOG_PROB_FLOOR
-from temperance.core.logit_rows import IMPOSSIBLE, LogitRows
+from temperance.core.blocks import row_products
+from temperance.core.features import IMPOSSIBLE, LOG_PROB_FLOOR
 
 LARGE = 1e6
-LARGEST_LOG = 50.0  # of a temperature: no fit comes near it
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What the offsets depend on: a constant and, given a `scale`, (logits - their mean) / scale."""
-
-    n_classes: int
-    scale: float | None
-
-    @property
-    def width(self) -> int:
-        """The length of x."""
-        return 1 if self.scale is None else 1 + self.n_classes
-
-    @property
-    def n_offsets(self) -> int:
-        """The number of parameters of the offsets."""
-        return self.n_classes * self.width
-
-    def of(self, d: Floats) -> Floats:
-        """Return x for rows with the gaps `d`."""
-        one = np.ones((len(d), 1), d.dtype)
-        if self.scale is None:
-            return one
-        return np.hstack([one, (d - d.mean(axis=1, keepdims=True)) / self.scale])
+MIN_RATIO = 1e-300  # of class frequencies: times the largest probability of a row, this is still above 0
+MAX_LOG = 50.0  # of a temperature: no fit comes near it
 
 
 @dataclass(frozen=True)
@@ -57,7 +36,7 @@ class Offsets:
     def of(cls, theta: Vector, n_classes: int) -> Offsets:
         """Unpack [log T, bias, columns of the interactions]."""
         columns = theta[1:].reshape(-1, n_classes)
-        log_beta = -np.clip(theta[0], -LARGEST_LOG, LARGEST_LOG)  # a trial step of a fit may go anywhere
+        log_beta = -np.clip(theta[0], -MAX_LOG, MAX_LOG)  # a trial step of a fit may go anywhere
         return cls(float(np.exp(log_beta)), columns[0], columns[1:].T if len(columns) > 1 else None)
 
 
@@ -70,32 +49,6 @@ def exponentiate(u: Floats) -> tuple[Vector, Vector]:
     return sums, np.log(sums) + top
 
 
-def offset_mixture(
-    rows: LogitRows, betas: Matrix, weights: Vector, inputs: Inputs, W: Matrix, *, log: bool
-) -> Floats:
-    """Return sum_q weights[q] softmax(betas[i, q] z_i + W x_i) for each row i, or its logarithm.
-
-    The logarithm is accurate even where the probability underflows.
-    """
-    result = np.empty((rows.n_rows, rows.n_classes), rows.dtype)
-    add, nothing = (np.logaddexp, -np.inf) if log else (np.add, 0.0)
-
-    def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
-        d = z.astype(np.float64) - rows.peak[i:j, None]
-        offset = inputs.of(d) @ W.T
-        total = np.full(d.shape, nothing)
-        for beta, weight in zip(betas[i:j].T, weights, strict=True):
-            u = beta[:, None] * d + offset
-            u -= exponentiate(u.copy())[1][:, None]
-            u += np.log(weight)
-            add(total, u if log else np.exp(u), out=total)
-        result[i:j] = np.minimum(total, 0.0 if log else 1.0)  # rounded weights may sum to more than 1
-        return (np.zeros(0),)
-
-    rows.sum(work)
-    return result
-
-
 def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
     """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
     x = np.where(possible, np.maximum(log_probs, LOG_PROB_FLOOR), 0)
@@ -105,24 +58,12 @@ def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
     return x
 
 
-def add_class_bias(output: Floats, rows: LogitRows, offsets: Offsets, weight: float, *, log: bool) -> Floats:
+def add_class_bias(base: Floats, gaps: Floats, offsets: Offsets, weight: float, *, log: bool) -> None:
     """Replace probabilities p by (1 - weight) p + weight softmax(u), or log p by the logarithm of that.
 
-    `output` holds the calibrated probabilities of the rows, or their logarithms if `log`; `rows` holds the
-    logits, which show the possible classes.
+    `base` holds the calibrated probabilities of some rows, or their logarithms if `log`; the `gaps` of their
+    logits to the top show the possible classes, and are read only for interactions.
     """
-
-    def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
-        gaps = z if offsets.interactions is None else z - rows.peak[i:j, None]
-        bias_rows(output[i:j], gaps, offsets, weight, log=log)
-
-    if weight > 0:
-        rows.visit(work)
-    return output
-
-
-def bias_rows(base: Floats, gaps: Floats, offsets: Offsets, weight: float, *, log: bool) -> None:
-    """Do the same in place for some rows; the gaps to the top logit are read only for interactions."""
     log_probs = base if log else np.log(base)
     u = base.dtype.type(offsets.beta) * log_probs + offsets.bias.astype(base.dtype)
     if offsets.interactions is not None:
@@ -136,3 +77,20 @@ def bias_rows(base: Floats, gaps: Floats, offsets: Offsets, weight: float, *, lo
     else:
         base *= 1 - weight
         base += weight * np.exp(u)
+
+
+def shift_outputs(outputs: Floats, log_ratio: Vector, *, log: bool) -> None:
+    """Replace probabilities, or calibrated logits if `log`, by those under the new class frequencies.
+
+    An impossible class stays at probability 0, or at -inf; logits become log-probabilities.
+    """
+    if not log:
+        shifted = outputs * np.maximum(np.exp(log_ratio - log_ratio.max()), MIN_RATIO)
+        outputs[:] = shifted / shifted.sum(axis=1, keepdims=True)
+        return
+    shifted = outputs + log_ratio
+    top = shifted.argmax(axis=1)[:, None]
+    shifted -= np.take_along_axis(shifted, top, axis=1)
+    others = np.exp(shifted)
+    np.put_along_axis(others, top, 0.0, axis=1)  # nothing cancels when a row is confident
+    outputs[:] = shifted - np.log1p(others.sum(axis=1, keepdims=True))

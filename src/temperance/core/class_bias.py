@@ -37,10 +37,11 @@ from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.biased_rows import Offsets, centred, exponentiate
 from temperance.core.blocks import FEW_CLASSES, Scratch
 from temperance.core.evidence import Block, Posterior, alternate, maximise_evidence
+from temperance.core.features import IMPOSSIBLE
 from temperance.core.fisher import lbfgs
 from temperance.core.fit_data import FitData
 from temperance.core.kernels import LOWEST
-from temperance.core.logit_rows import IMPOSSIBLE, Index, LogitRows
+from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.objective import Objective, ObjectivePoint, Prior, RowObjective
 from temperance.core.solution import Solution, Solver
 

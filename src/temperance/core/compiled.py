@@ -1,4 +1,4 @@
-"""The functions of `kernels` as compiled loops over one block of rows, for large arrays.
+"""The sums of `row_block` and `kernels` as compiled loops over one block of rows, for large arrays.
 
 Numba's own exp is a call per number. Here it is a polynomial, so that the compiler can use vector
 instructions: exp(x) = 2^n exp(f) with n = round(x / ln 2) and |f| <= ln(2) / 2, for x <= 0. Adding
@@ -17,12 +17,10 @@ from numba import njit, types
 from numba.extending import overload
 
 from temperance.core.kernels import FARTHEST
-from temperance.core.kernels import locate as locate  # NumPy's argmax is a vector loop already
-from temperance.core.kernels import map_logits as map_logits
+from temperance.core.row_block import RowBlock
 
 _LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
 _LN2_LOW = 1.4286068203094172e-06
-SEGMENTS_IN_THREADS = True
 PIECE = 1024  # classes whose numbers fit in the L1 cache
 _LOG2_E = 1.4426950408889634
 
@@ -117,16 +115,6 @@ def _softmax(z: Any, peak: Any, beta: Any, out: Any) -> None:  # pragma: no cove
         _softmax_row(z[i], peak[i], beta[i], out[i])
 
 
-def moments(z: Any, top: Any, peak: Any, beta: Any, r: Any, mu: Any, v: Any, scratch: Any) -> None:
-    """Write r, mu and, unless it is None, v of each row; the scratch is not needed."""
-    _moments(z, top, peak, beta, r, mu, np.empty_like(r) if v is None else v)
-
-
-def softmax(z: Any, top: Any, peak: Any, beta: Any, out: Any, scratch: Any) -> None:
-    """Write the probabilities softmax(beta z); neither the top class nor the scratch is needed."""
-    _softmax(z, peak, beta, out)
-
-
 @njit(nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _add_beyond(
     row: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, at_top: Any, e: Any, p: Any, sums: Any
@@ -172,10 +160,6 @@ def _sums_beyond_knots(
                 _add_beyond(piece, peak[i], log_s[i], beta, table, scale[i], at_top[i], e, p, sums[:, :, i])
 
 
-def room_for_places(size: int) -> None:
-    """Return None: these loops sort no class into a segment."""
-
-
 def segment_sums(
     z: Any,
     top: Any,
@@ -186,7 +170,7 @@ def segment_sums(
     scale: Any,
     sums: Any,
     start: int,
-    kept: None,
+    cache: None,
 ) -> None:
     """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows)."""
     real = z.dtype.type
@@ -202,3 +186,32 @@ def segment_sums(
     r[:-1] -= r[1:] + closed * (2 * q[1:] + closed * p[1:])
     q[:-1] -= q[1:] + closed * p[1:]
     p[:-1] -= p[1:]
+
+
+class CompiledBlock(RowBlock):
+    """Rows whose sums over classes are compiled loops."""
+
+    segment_sums = staticmethod(segment_sums)  # type: ignore[assignment]
+    new_segment_cache = staticmethod(lambda size: None)  # these loops sort no class into a segment
+    segments_in_threads = True
+
+    def _each(self, x: Any) -> Any:
+        """Return a number of each row, (n,), in the working type."""
+        column = np.empty((self.n_rows, 1), self.z.dtype)
+        column[:] = x
+        return column[:, 0]
+
+    def moments(self, beta: Any, *, variance: bool, gap_cache: Any = None, start: int = 0) -> Any:
+        """Return r, mu and v as columns."""
+        r, mu, v = np.empty((3, self.n_rows), self.z.dtype)
+        _moments(self.z, self.tops, self._each(self.peak), self._each(beta), r, mu, v)
+        return r[:, None], mu[:, None], v[:, None]
+
+    def _sums(self, beta: Any) -> tuple[Any, Any]:
+        r, mu, _ = self.moments(beta, variance=False)
+        return (r.item(), mu.item()) if self.is_single else (r.astype(np.float64), mu.astype(np.float64))
+
+    def _softmax(self, beta: Any, out: Any) -> Any:
+        out = np.empty_like(self.z) if out is None else out
+        _softmax(self.z, self._each(self.peak), self._each(beta), out)
+        return out

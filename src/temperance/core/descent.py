@@ -66,13 +66,13 @@ class _HeldRows(LogitRows):
 
     def __init__(self, gaps: Vector, labels: NDArray[np.intp], top: NDArray[np.intp]) -> None:
         super().__init__(gaps, labels)
-        self._located, self._gaps = True, gaps
-        self._top, self._label_gap = top, gaps[np.arange(len(gaps)), labels]
+        self._located = top, np.zeros(len(gaps)), gaps[np.arange(len(gaps)), labels]
+        self._gaps = gaps
 
     def take(self, index: Index) -> _HeldRows:
         """Return some rows."""
         assert self.labels is not None
-        return _HeldRows(self._gaps[index], self.labels[index], self._top[index])
+        return _HeldRows(self._gaps[index], self.labels[index], self.top[index])
 
     def moments(self, beta: Vector | float, *, variance: bool = False) -> Moments:
         """Return the moments except the variance, which a gradient does not need."""
@@ -85,7 +85,7 @@ def _held(objective: LogLikelihood) -> LogLikelihood:
     """Return the same objective without a prior, on rows and features held in the form that steps use."""
     rows, predictor = objective.rows, objective.predictor
     assert rows.labels is not None
-    logits = np.asarray(rows.scaled(1.0), np.float64)
+    logits = rows.map(lambda block: block.z.astype(np.float64))
     if isinstance(predictor, Linear) and predictor.rows is not None:
         centred = logits - logits.mean(axis=1, keepdims=True)
         predictor = Linear(np.column_stack([predictor.features, centred]), None)

@@ -1,7 +1,7 @@
 """Named features of rows, which all formulas are written in, and the shape of a row.
 
-`RowFeatures` lists what a formula may ask of its rows. It has two implementations: passes over logits in
-NumPy (`formulas.numpy_rows`) and whole arrays in PyTorch or ONNX (`core.tensor_rows`).
+`RowFeatures` lists what a formula may ask of its rows: blocks of rows in NumPy (`core.row_block`), or whole
+arrays in PyTorch or ONNX (`core.tensor_rows`). A fit asks all its rows for features only (`core.logit_rows`).
 
 The shape of a row is comparable for any number of classes in any order. It is taken at a reference
 temperature T0, which makes classifiers of different scale comparable:
@@ -24,6 +24,9 @@ SHAPE_FEATURES = ("log entropy", "its square", "gap to third", "gap to mean")
 LOG_ENTROPY_FLOOR = -20.0
 # Below this, a log-probability has no further effect on the bias of other classes.
 LOG_PROB_FLOOR = -12.0
+# A class this far below the top, at the inverse temperature of a row shape, counts as impossible, like one
+# at -inf: masks are often written as -1e9 or as the lowest finite number, and must not enter a mean.
+IMPOSSIBLE = 2e4
 # An inverse temperature: uniform over the possible classes, while a masked one still gets exp(-inf) = 0.
 ALMOST_ZERO = 1e-15
 
@@ -37,8 +40,8 @@ class RowShape:
     gap_to_mean: Array
 
 
-class RowFeatures(Protocol):
-    """Rows of logits, as formulas see them. One number for each row has the shape (..., 1)."""
+class RowNumbers(Protocol):
+    """Numbers that describe rows of logits. One number for each row has the shape (..., 1)."""
 
     n_classes: int
 
@@ -65,17 +68,15 @@ class RowFeatures(Protocol):
     def project(self, weights: Array) -> Array:
         """Return (z - mean z) . weights."""
 
+
+class RowFeatures(RowNumbers, Protocol):
+    """Rows of logits, as formulas see them: their numbers, and outputs for all their classes."""
+
     def divide(self, temperature: Array) -> Array:
         """Return the output of softmax(z / T)."""
 
-    def mixture(
-        self,
-        betas: Sequence[Array],
-        weights: Array,
-        bias: Array | None = None,
-        interactions: Array | None = None,
-    ) -> Array:
-        """Return the output of sum_j w_j softmax(beta_j z + bias + M (z - mean z)), M the interactions."""
+    def mixture(self, betas: Sequence[Array], weights: Array) -> Array:
+        """Return the output of sum_j w_j softmax(beta_j z)."""
 
     def mapped_mixture(
         self, reference: Array, knots: Array, slopes: Array, scales: Sequence[Array], weights: Sequence[Array]
@@ -103,7 +104,7 @@ def normalised_log_entropy(log_entropy: Array, n_classes: int, ops: Ops) -> Arra
     return ops.clip(log_entropy - math.log(math.log(n_classes)), LOG_ENTROPY_FLOOR, math.inf)
 
 
-def shape_features(rows: RowFeatures, reference: Array) -> Array:
+def shape_features(rows: RowNumbers, reference: Array) -> Array:
     """Return the features of each row, (..., 4), at the reference temperature."""
     shape, ops = rows.shape_at(1.0 / reference), rows.ops
     h = normalised_log_entropy(shape.log_entropy, rows.n_classes, ops)

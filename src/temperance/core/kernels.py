@@ -1,19 +1,11 @@
-"""What the whole family needs from the logits of one block of rows, in NumPy.
+"""Maps of negative log-probabilities (`maps`), which are piecewise linear, on one block of rows.
 
-For a row z with inverse temperature beta = 1/T, its top class t, m = max z and d = z - m:
-
-    r  = sum_{k != t} exp(beta d_k)        s = 1 + r        log s = log1p(r)
-    mu = sum d exp(beta d) / s             v = sum d^2 exp(beta d) / s - mu^2
-
-The top entry is left out of r, so nothing cancels when a row is confident. A masked class (-inf) gets a
-finite d whose square does not overflow and whose exponential is 0: it adds nothing to any sum.
-
-A map of negative log-probabilities (`maps`) is piecewise linear. With e = log s - beta d, c and w the value
-of the map at the lower end of e's segment and its slope there, r the excess of e over that end:
+With the symbols of `row_block`, e = log s - beta d, c and w the value of the map at the lower end of e's
+segment and its slope there, r the excess of e over that end:
 
     u = c + w r      p = exp(scale (u_t - u))      sums of p, p r and p r^2 over each segment, without t
 
-`compiled` holds the same functions as loops; both agree to 1e-6.
+`compiled` has these sums as loops; both agree to 1e-6.
 """
 
 from __future__ import annotations
@@ -21,19 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import FEW_CLASSES, Scratch, row_slices
+from temperance.core.blocks import row_slices
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
 SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time, so that the results stay in the cache
-MOST_KEPT_PLACES = 1 << 21  # classes whose segments are kept from pass to pass: 32 MB
-FEWEST_COMPARED = 4096  # with at least this many numbers, comparisons take less time than a search
-MOST_COMPARED = 64  # knots; a number is compared with each, and their count is one byte
-SEGMENTS_IN_THREADS = False  # sorting numbers into segments holds Python's lock
+MAX_KEPT_SEGMENTS = 1 << 21  # classes whose segments are kept from pass to pass: 32 MB
+MIN_COMPARED = 4096  # with at least this many numbers, comparisons take less time than a search
+MAX_COMPARED = 64  # knots; a number is compared with each, and their count is one byte
 FARTHEST = 1e15  # stands for the negative log-probability of a masked class
 
 # Where the slope may change, in units of log-probability at T0: probabilities of 0.9, 0.5, 0.22, 0.08, ...
@@ -65,85 +56,6 @@ def _kept_table(knots: bytes, slopes: bytes) -> MapTable:
     return MapTable.of(np.frombuffer(knots), np.frombuffer(slopes))
 
 
-def locate(z: Floats, top: Indices, peak: Floats) -> None:
-    """Write each row's top class and its logit. A NaN counts as the largest, so the peak shows it."""
-    z.argmax(axis=1, out=top)
-    peak[:] = z[np.arange(len(z)), top]
-
-
-def _write_gaps(z: Floats, peak: Floats, out: Floats) -> None:
-    """Write d = z - m."""
-    np.subtract(z, peak[:, None], out=out)
-    np.maximum(out, LOWEST[out.itemsize], out=out)
-
-
-def _exponentials(d: Floats, beta: Floats, scratch: Scratch) -> Floats:
-    """Return exp(beta d), in the scratch."""
-    e = scratch.e[: len(d)]
-    np.multiply(d, beta[:, None], out=e)
-    np.exp(e, out=e)
-    return e
-
-
-def _gaps_of_others(z: Floats, top: Indices, peak: Floats, scratch: Scratch) -> Floats:
-    """Return d, with the top treated like a masked class, so that its exponential is 0 too."""
-
-    def write(d: Floats) -> None:
-        _write_gaps(z, peak, d[: len(z)])
-        d[np.arange(len(z)), top] = LOWEST[d.itemsize]
-
-    return scratch.kept_gaps(write)[: len(z)]
-
-
-def _products(e: Floats, d: Floats, scratch: Scratch) -> Floats:
-    """Return the row sums of e d; of few classes, e is overwritten by the products."""
-    if e.shape[1] >= FEW_CLASSES:
-        return np.einsum("ij,ij->i", e, d)
-    e *= d
-    return scratch.row_sums(scratch.e, len(e))
-
-
-def moments(
-    z: Floats,
-    top: Indices,
-    peak: Floats,
-    beta: Floats,
-    r: Floats,
-    mu: Floats,
-    v: Floats | None,
-    scratch: Scratch,
-) -> None:
-    """Write r, mu and, unless it is None, v of each row at its inverse temperature."""
-    d = _gaps_of_others(z, top, peak, scratch)
-    e = _exponentials(d, beta, scratch)
-    r[:] = scratch.row_sums(scratch.e, len(z))
-    s = 1 + r
-    np.divide(_products(e, d, scratch), s, out=mu)
-    if v is not None:
-        if z.shape[1] >= FEW_CLASSES:
-            e *= d
-        np.divide(_products(e, d, scratch), s, out=v)
-        v -= mu * mu
-        np.maximum(v, 0, out=v)
-
-
-def softmax(z: Floats, top: Indices, peak: Floats, beta: Floats, out: Floats, scratch: Scratch) -> None:
-    """Write the probabilities softmax(beta z)."""
-    d = scratch.d[: len(z)]
-    _write_gaps(z, peak, d)
-    e = _exponentials(d, beta, scratch)
-    np.multiply(e, (1 / scratch.row_sums(scratch.e, len(z)))[:, None], out=out)
-
-
-def mapped(z: Floats, peak: Floats | float, log_s: Vector | float, beta: float, table: MapTable) -> Matrix:
-    """Return u; `peak` and `log_s` are columns (N, 1), or numbers for all rows."""
-    segment, excess = _placed(z, peak, log_s, beta, table.knots)
-    u = table.slopes.take(segment)
-    u *= excess
-    u += table.values.take(segment)
-    return u
-
-
 def _placed(
     z: Floats, peak: Floats | float, log_s: Vector | float, beta: float, knots: Vector
 ) -> tuple[Indices, Matrix]:
@@ -160,7 +72,7 @@ def _placed(
 
 def _segments(e: Matrix, knots: Vector) -> Indices:
     """Return how many knots after the first each number has reached, by vector loops, unlike a search."""
-    if len(knots) > MOST_COMPARED or e.size < FEWEST_COMPARED:
+    if len(knots) > MAX_COMPARED or e.size < MIN_COMPARED:
         return knots[1:].searchsorted(e, side="right")
     count, reached = np.zeros(e.shape, np.uint8), np.empty(e.shape, np.bool_)
     for knot in knots[1:]:
@@ -169,7 +81,7 @@ def _segments(e: Matrix, knots: Vector) -> Indices:
     return count.astype(np.intp)
 
 
-class Places(NamedTuple):
+class SegmentIndex(NamedTuple):
     """Where the classes of some rows lie: the number of their segment and row, and the excess.
 
     They depend on the knots alone, so that they are the same in every pass of a fit. Numbers count the rows
@@ -180,13 +92,13 @@ class Places(NamedTuple):
     excess: Matrix
 
 
-KeptPlaces = dict[int, Places]
-"""Places by the first of their rows."""
+SegmentCache = dict[int, SegmentIndex]
+"""Segments by the first of their rows."""
 
 
-def room_for_places(size: int) -> KeptPlaces | None:
-    """Return where passes may keep the places of so many classes: nowhere, if they are many."""
-    return {} if size <= MOST_KEPT_PLACES else None
+def new_segment_cache(size: int) -> SegmentCache | None:
+    """Return a cache for the segments of so many classes, or None if they are too many to keep."""
+    return {} if size <= MAX_KEPT_SEGMENTS else None
 
 
 def segment_sums(
@@ -199,26 +111,26 @@ def segment_sums(
     scale: Vector,
     sums: Matrix,
     start: int,
-    kept: KeptPlaces | None,
+    cache: SegmentCache | None,
 ) -> None:
     """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows), r the excess.
 
     `start` is the number of the first row.
     """
     for at in row_slices(len(z), max(1, SEGMENT_NUMBERS // z.shape[1])):
-        places = None if kept is None else kept.get(start + at.start)
-        if places is None:
+        index = None if cache is None else cache.get(start + at.start)
+        if index is None:
             segment, excess = _placed(z[at], peak[at, None], log_s[at, None], beta, table.knots)
             segment *= len(segment)
             segment += np.arange(len(segment))[:, None]
-            places = Places(segment, excess)
-            if kept is not None:
-                kept[start + at.start] = places
-        _sum_places(places, top[at], table, scale[at], sums[:, :, at])
+            index = SegmentIndex(segment, excess)
+            if cache is not None:
+                cache[start + at.start] = index
+        _sum_segments(index, top[at], table, scale[at], sums[:, :, at])
 
 
-def _sum_places(places: Places, top: Indices, table: MapTable, scale: Vector, sums: Matrix) -> None:
-    number, excess = places
+def _sum_segments(index: SegmentIndex, top: Indices, table: MapTable, scale: Vector, sums: Matrix) -> None:
+    number, excess = index
     each, shape = np.arange(len(top)), sums.shape[1:]
     at_top = number[each, top] // len(top)
     u_top = table.values[at_top] + table.slopes[at_top] * excess[each, top]
@@ -235,12 +147,27 @@ def _sum_places(places: Places, top: Indices, table: MapTable, scale: Vector, su
 
 
 def map_logits(
-    z: Floats, top: Indices, peak: Floats, log_s: Vector, beta: float, table: MapTable, out: Floats
-) -> None:
-    """Write u_t - u of each class: at most 0, and 0 for the top class."""
-    u = mapped(z, peak[:, None], log_s[:, None], beta, table)
-    np.subtract(u[np.arange(len(z)), top][:, None], u, out=out)
-    out[z == -np.inf] = -np.inf
+    z: Floats,
+    at_top: tuple[Any, Any],
+    peak: Floats | float,
+    log_s: Vector | float,
+    beta: float,
+    table: MapTable,
+    *,
+    bounded: bool = False,
+) -> Matrix:
+    """Return u_t - u of each class: at most 0, and 0 for the top class, whose row and column are `at_top`.
+
+    `peak` and `log_s` are columns (N, 1), or numbers of a single row. No class of `bounded` rows is masked.
+    """
+    segment, excess = _placed(z, peak, log_s, beta, table.knots)
+    u: Matrix = table.slopes.take(segment)
+    u *= excess
+    u += table.values.take(segment)
+    np.subtract(u[at_top] if len(z) == 1 else u[at_top][:, None], u, out=u)
+    if not bounded:
+        u[z == -np.inf] = -np.inf
+    return u
 
 
 def stack_scales(scales: Sequence[Matrix | float], n_rows: int) -> Matrix:

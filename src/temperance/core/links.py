@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.core.arrays import Vector
-from temperance.core.numpy_ops import NUMPY
-from temperance.core.ops import Array, Ops
+from temperance.core.ops import NUMPY, Array, Ops
 
 # Wide limits: logits that are 1e4 times too large or too small need a T well inside them.
 TEMPERATURE_MIN = 1e-6

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import row_products, row_slices
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.numpy_ops import SILENT
+from temperance.core.ops import SILENT
 
 JACOBIAN_ROWS = 512  # rows of a network whose Jacobian is held at once, in the cache
 
@@ -78,7 +78,7 @@ class Linear:
         """Return a of each row."""
         a = row_products(self.features, theta[: self.n_stored])
         if self.rows is not None:
-            a += self.rows.project(theta[self.n_stored :])
+            a += self.rows.project(theta[self.n_stored :])[:, 0]
         return a
 
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:

@@ -14,8 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from temperance.core.features import LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR, RowShape
-from temperance.core.logit_rows import IMPOSSIBLE
+from temperance.core.features import IMPOSSIBLE, LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR, RowShape
 from temperance.core.maps import MAP_SEGMENTS
 from temperance.core.ops import Array, Index, Mask, TensorOps
 
@@ -125,19 +124,13 @@ class TensorRows:
         ops, possible = self.ops, self.ops.isfinite(self.z)
         return ops.where(possible, ops.where(possible, self.z, 0.0) / temperature, self.z)
 
-    def mixture(
-        self,
-        betas: Sequence[Array],
-        weights: Array,
-        bias: Array | None = None,
-        interactions: Array | None = None,
-    ) -> Array:
-        """Return log sum_j w_j softmax(beta_j z + bias + M (z - mean z)); a masked class stays at -inf."""
+    def mixture(self, betas: Sequence[Array], weights: Array | Sequence[Array]) -> Array:
+        """Return log sum_j w_j softmax(beta_j z); a masked class stays at -inf."""
         ops = self.ops
-        offsets = None if bias is None else self._offsets(bias, interactions)
         total = None
         for j, beta in enumerate(betas):
-            term = self._log_softmax(self._gaps.d * beta, offsets) + self._log_weight(weights[j])
+            scaled = self._gaps.d * beta
+            term = scaled - self._log_sum(scaled, self._gaps) + self._log_weight(weights[j])
             total = term if total is None else self._log_add(total, term)
         return ops.where(ops.isfinite(self.z), total, self.z)
 
@@ -160,7 +153,7 @@ class TensorRows:
 
     def shift_classes(self, output: Array, log_ratio: Array) -> Array:
         """Return log-probabilities under new class frequencies; a masked class stays at -inf."""
-        shifted = self._log_softmax(output, log_ratio)
+        shifted = self._log_softmax(output + log_ratio)
         return self.ops.where(self.ops.isfinite(self.z), shifted, self.z)
 
     def class_bias(
@@ -172,9 +165,8 @@ class TensorRows:
         u = base * beta + bias
         if interactions is not None:
             u = u + ops.matmul(self._floored_and_centred(base), ops.transpose(interactions))
-        gaps = _gaps_of(u, self.n_classes, ops)
-        biased = gaps.d - self._log_sum(gaps.d, gaps)
-        total = self._log_add(base + self._log_weight(1.0 - weight), biased + self._log_weight(weight))
+        biased = self._log_softmax(u) + self._log_weight(weight)
+        total = self._log_add(base + self._log_weight(1.0 - weight), biased)
         return ops.where(ops.isfinite(log_probs), total, log_probs)
 
     def _floored_and_centred(self, log_probs: Array) -> Array:
@@ -190,16 +182,8 @@ class TensorRows:
         # For a weight of 0, a logarithm so low that it adds nothing: -inf minus -inf would be NaN.
         return self.ops.clip(self.ops.log(weight), LOWEST, 0.0)
 
-    def _offsets(self, bias: Array, interactions: Array | None) -> Array:
-        x = self._centred()
-        if interactions is None:
-            return bias + x * 0.0  # NaN for a row with a masked class, where the bias is undefined
-        return bias + self.ops.matmul(x, self.ops.transpose(interactions))
-
-    def _log_softmax(self, scaled: Array, offsets: Array | None) -> Array:
-        if offsets is None:
-            return scaled - self._log_sum(scaled, self._gaps)
-        gaps = _gaps_of(scaled + offsets, self.n_classes, self.ops)
+    def _log_softmax(self, u: Array) -> Array:
+        gaps = _gaps_of(u, self.n_classes, self.ops)
         return gaps.d - self._log_sum(gaps.d, gaps)
 
     def _log_add(self, x: Array, y: Array) -> Array:

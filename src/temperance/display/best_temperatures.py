@@ -25,7 +25,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.display.base import Display
 from temperance.display.chart import Intervals, Mark, Rule
 from temperance.display.limits import outside, robust_limits
-from temperance.inputs.validation import inspector
+from temperance.inputs.validation import check_labelled_rows
 
 _COPIED_ROWS = 4096  # at a time
 _RARE = 0.01  # of the temperatures of a method may be outside the axes
@@ -42,7 +42,9 @@ smaller ratio would hide groups of 10 to 30 rows, whose intervals still separate
 
 def as_rows(rows: LabelledRows) -> LogitRows:
     """Return the rows, checked in one pass over all of them."""
-    return LogitRows(rows.logits, rows.labels, inspect=inspector(rows.logits, rows.labels))
+    found = LogitRows(rows.logits, rows.labels)
+    check_labelled_rows(found)
+    return found
 
 
 def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
@@ -90,7 +92,7 @@ def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: N
     found = []
     for part in np.array_split(index, -(-len(index) // _COPIED_ROWS)):
         logits = rows.logits[part]
-        wide = LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
+        wide = logits.widened() if isinstance(logits, BFloat16) else logits
         found.append(np.asarray(calibrator.temperature(wide)))
     return np.concatenate(found)
 

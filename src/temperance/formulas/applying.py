@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.arrays import AnyArray, Floats
+from temperance.core.arrays import AnyArray
 from temperance.core.blocks import BFloat16
 from temperance.core.features import RowFeatures
-from temperance.core.logit_rows import LogitRows
-from temperance.core.one_row import OneRow
 from temperance.core.ops import Array
-from temperance.core.small_rows import LongWayError, SmallRows, are_small
-from temperance.core.turns import turns
+from temperance.core.row_block import RowBlock, map_rows
+from temperance.core.threads import prediction_slot
 from temperance.errors import InputError
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
 from temperance.inputs.containers import Logits, open_logits
-from temperance.inputs.validation import inspector
+from temperance.inputs.validation import check_peaks, check_unmasked
 
 ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}
 """The methods that give one number for each row, and the formula of each."""
+
+MAX_FEW_NUMBERS = 1 << 12  # logits of a request whose arithmetic takes less time than a pass over blocks
+MAX_BOUNDED = 1e15  # logit whose products cannot overflow
 
 
 def apply(model: Model, method: str, logits: Any, dim: int = -1) -> Any:
@@ -39,38 +40,45 @@ def apply_opened(model: Model, method: str, opened: Logits) -> Any:
     return opened.close(result)
 
 
-def apply_to_rows(model: Model, method: str, values: NDArray[Any] | BFloat16) -> AnyArray:
-    """Return what `method` gives for an array with a row for each prediction and a column for each class."""
-    if are_small(values):
-        try:
-            return _compute_small(model, method, values)
-        except LongWayError:
-            pass
-    with turns:
-        rows = LogitRows(values, inspect=inspector(values))
-        result = _compute(model, method, rows)
-        rows.check()  # TS needs no row for its temperature, but invalid rows must still raise
-    return result
+def apply_to_rows(
+    model: Model,
+    method: str,
+    values: NDArray[Any] | BFloat16,
+    whole: NDArray[Any] | BFloat16 | None = None,
+) -> AnyArray:
+    """Return what `method` gives for an array with a row for each prediction and a column for each class.
+
+    If the rows are a part of a `whole`, messages are about all of its invalid rows.
+    """
+    log = method == "transform"
+    if _are_few_and_bounded(values):  # which are valid: with as little Python as possible, for a service
+        return _compute(model, method, RowBlock(values, log=log, bounded=True))
+    with prediction_slot(), np.errstate(all="ignore"):  # invalid rows are found after the pass
+        mapped = map_rows(values, partial(_compute, model, method), log=log)
+    whole = values if whole is None else whole
+    check_peaks(whole, mapped.peak)
+    if mapped.weighed is not None:
+        check_unmasked(whole, mapped.weighed, model.name, fits=False)
+    return mapped.result
 
 
-def _compute_small(model: Model, method: str, values: Floats) -> AnyArray:
-    rows = (OneRow if len(values) == 1 else SmallRows)(values, log=method == "transform")
+def _are_few_and_bounded(values: NDArray[Any] | BFloat16) -> TypeGuard[NDArray[Any]]:
+    """Say whether these logits are few, need no conversion, and are neither masked, huge nor NaN."""
+    if isinstance(values, BFloat16) or not 0 < values.size <= MAX_FEW_NUMBERS:
+        return False
+    if not (values.dtype.char in "fd" and values.dtype.isnative and values.flags.c_contiguous):
+        return False
+    lowest, highest = values.item(values.argmin()), values.item(values.argmax())
+    return bool(lowest > -MAX_BOUNDED and highest < MAX_BOUNDED)
+
+
+def _compute(model: Model, method: str, rows: RowBlock) -> AnyArray:
     if method == "predict" and model.keeps_class:
-        return rows.columns
-    return _result(model, method, rows, rows.n_rows)
-
-
-def _compute(model: Model, method: str, rows: LogitRows) -> AnyArray:
-    if method == "predict" and model.keeps_class:
-        return rows.top
-    return _result(model, method, NumpyRows(rows, model.name, log=method == "transform"), rows.n_rows)
-
-
-def _result(model: Model, method: str, features: RowFeatures, n_rows: int) -> AnyArray:
+        return rows.tops
     if method in ONE_PER_ROW:
-        column = np.asarray(evaluate(model, method, features), np.float64)
-        return np.broadcast_to(column.reshape(-1), n_rows).copy()
-    calibrated: AnyArray = model.calibrate(features)
+        column = np.asarray(evaluate(model, method, rows), np.float64)
+        return np.broadcast_to(column.reshape(-1), rows.n_rows).copy()
+    calibrated: AnyArray = model.calibrate(rows)
     return np.argmax(calibrated, axis=1) if method == "predict" else calibrated
 
 

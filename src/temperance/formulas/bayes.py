@@ -36,8 +36,8 @@ NODE_WEIGHTS = [
 
 SIZE = 1 + len(SHAPE_FEATURES)
 BLOCKS = 4  # of the prior, without those of a class bias
-LEAST_SPREAD = 1e-30
-LEAST_VARIANCE = 1e-30  # the square root has no derivative at 0
+MIN_SPREAD = 1e-30
+MIN_VARIANCE = 1e-30  # the square root has no derivative at 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class BayesianFormula(TemperatureFormula):
         # The last column is a class's own variance, the others its covariance with the coefficients.
         with_class, of_class = ops.split(ops.take(self.class_covariance, rows.top), SIZE)
         variance = ops.dot(ops.matmul(stored, self.covariance) + 2.0 * with_class, stored) + of_class
-        return mean, ops.sqrt(ops.clip(variance, LEAST_VARIANCE, math.inf))
+        return mean, ops.sqrt(ops.clip(variance, MIN_VARIANCE, math.inf))
 
     def _link(self) -> Log:
         return Log(self.temperature_limits[0], self.temperature_limits[1])
@@ -119,9 +119,9 @@ class BayesianFormula(TemperatureFormula):
         """Raise if the numbers cannot be those of a fit."""
         check_temperatures("reference", np.asarray(self.reference))
         check_limits(self.temperature_limits)
-        if self.spread.min() < LEAST_SPREAD:
+        if self.spread.min() < MIN_SPREAD:
             raise InputError(
-                f"spread must be at least {LEAST_SPREAD:g}; found {excerpt(self.spread.tolist())}."
+                f"spread must be at least {MIN_SPREAD:g}; found {excerpt(self.spread.tolist())}."
             )
         if min(self.class_covariance[:, SIZE].min(), self.covariance.diagonal().min()) < 0:
             raise InputError("variances must be >= 0; found one below 0 in covariance or class_covariance.")

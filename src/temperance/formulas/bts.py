@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from temperance.core.features import RowFeatures
+from temperance.core.features import RowFeatures, RowNumbers
 from temperance.core.ops import Array, Index
 from temperance.errors import InputError, excerpt
 from temperance.formulas.model import Shape, TemperatureFormula
 from temperance.inputs.validation import check_temperatures
 
 
-def bin_of(edges: Array, rows: RowFeatures) -> Index:
+def bin_of(edges: Array, rows: RowNumbers) -> Index:
     """Return the bin of each row; logarithms keep the digits of a confidence near 1."""
     return rows.ops.searchsorted(rows.ops.log(edges), rows.log_confidence())
 

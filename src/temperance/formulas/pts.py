@@ -17,7 +17,7 @@ from temperance.errors import InputError
 from temperance.formulas.model import Shape, TemperatureFormula
 from temperance.inputs.validation import check_limits
 
-LARGEST_WEIGHT = 1e30
+MAX_WEIGHT = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,8 @@ class NetworkFormula(TemperatureFormula):
         if not (self.input_scale > 1e-100).all():
             raise InputError(f"input_scale must be > 0; found {self.input_scale.min():g}.")
         largest = max(np.abs(layer).max() for layer in (*self.coefs, *self.intercepts))
-        if not largest <= LARGEST_WEIGHT:
-            raise InputError(f"weights and biases must be within {LARGEST_WEIGHT:g}; found {largest:g}.")
+        if not largest <= MAX_WEIGHT:
+            raise InputError(f"weights and biases must be within {MAX_WEIGHT:g}; found {largest:g}.")
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name; the names for a layer contain its number."""

@@ -24,7 +24,12 @@ from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, excerpt, listed
 from temperance.inputs.labels import Names, check_classes, check_labels
-from temperance.inputs.validation import check_logits_shape, check_number, check_sample_weight, inspector
+from temperance.inputs.validation import (
+    check_labelled_rows,
+    check_logits_shape,
+    check_number,
+    check_sample_weight,
+)
 
 
 @dataclass(frozen=True)
@@ -81,8 +86,10 @@ class Labelled:
     names: tuple[str, ...] | None
 
     def rows(self) -> LogitRows:
-        """Return the rows; the first pass over the logits checks them."""
-        return LogitRows(self.values, self.columns, inspect=inspector(self.values, self.columns))
+        """Return the rows, checked in one pass over the logits."""
+        rows = LogitRows(self.values, self.columns)
+        check_labelled_rows(rows)
+        return rows
 
 
 def framework_of(logits: Any) -> str | None:

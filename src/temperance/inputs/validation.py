@@ -118,42 +118,34 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
 
 
 def _widened(values: NDArray[Any] | BFloat16) -> NDArray[Any]:
-    if not isinstance(values, BFloat16):
-        return values
-    wide = np.empty(values.shape, np.float32)
-    values.read_into(wide)
-    return wide
+    return values.widened() if isinstance(values, BFloat16) else values
 
 
 def _in_unit_interval(rows: NDArray[Any]) -> bool:
     return bool(((rows >= 0) & (rows <= 1)).all())
 
 
-def inspector(
-    values: NDArray[Any] | BFloat16, labels: NDArray[np.intp] | None = None
-) -> Callable[[LogitRows], None]:
-    """Return the check of the rows' largest logits, which runs in the first pass over them.
+def check_labelled_rows(rows: LogitRows) -> None:
+    """Raise unless the logits of labelled rows can be fitted; all of them are read once, if not before."""
+    _, peak, label_gap = rows.locate()
+    masked_label = not (label_gap >= -MAX_LOGIT).all()
+    if masked_label:
+        _raise_for_not_finite(rows.values)
+    check_peaks(rows.values, peak)
+    _check_size(rows.values, peak)
+    if masked_label:
+        bad = np.flatnonzero(~(label_gap >= -MAX_LOGIT))
+        raise InputError(
+            f"the logit of a row's own label must not be -inf or close to it; found {label_gap[bad[0]]:g}",
+            rows=bad,
+            advice="A class that occurs is possible: unmask it, or correct the label.",
+        )
 
-    It costs nothing for valid input. Otherwise all `values` are read again to find the rows, because the pass
-    may have read only some of them.
-    """
 
-    def inspect(rows: LogitRows) -> None:
-        masked_label = rows.labels is not None and not (rows.label_gap >= -MAX_LOGIT).all()
-        if masked_label or not np.isfinite(rows.peak).all():
-            _raise_for_not_finite(values)
-        if rows.labels is not None:  # a fit squares them; a prediction does not
-            _check_size(values, rows.peak)
-        if masked_label:
-            gap = (rows if labels is None else LogitRows(values, labels)).label_gap
-            bad = np.flatnonzero(~(gap >= -MAX_LOGIT))
-            raise InputError(
-                f"the logit of a row's own label must not be -inf or close to it; found {gap[bad[0]]:g}",
-                rows=bad,
-                advice="A class that occurs is possible: unmask it, or correct the label.",
-            )
-
-    return inspect
+def check_peaks(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]) -> None:
+    """Raise unless the largest logits of some rows are finite; `values` are read again to find the others."""
+    if not np.isfinite(peak).all():
+        _raise_for_not_finite(values)
 
 
 def _check_size(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]) -> None:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.fisher import fisher_scoring
-from temperance.core.objective import Derive, Objective
+from temperance.core.objective import Objective, ObjectivePoint
 from temperance.errors import InputError, listed
 from temperance.inputs.containers import names_of
 from temperance.inputs.labels import Names
@@ -397,7 +397,7 @@ class _LogisticLoss(Objective):
         """Return the loss of every `step`-th row."""
         return _LogisticLoss(self.design[::step], self.outcome[::step], self.weight[::step])
 
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
         """Return the value and the derivatives."""
         odds, share = self.design @ theta, self.weight / self.total_weight
 
@@ -406,7 +406,7 @@ class _LogisticLoss(Objective):
             fisher = (self.design * (share * rate * (1 - rate))[:, None]).T @ self.design
             return self.design.T @ (share * (rate - self.outcome)), fisher
 
-        return float(share @ (np.logaddexp(0, odds) - self.outcome * odds)), derive
+        return ObjectivePoint(float(share @ (np.logaddexp(0, odds) - self.outcome * odds)), derive)
 
 
 def _separated(logit: Vector, outcome: Vector) -> bool:

@@ -164,7 +164,7 @@ class SeriesRows(LogitRows):
         values = np.ravel(beta)
         if np.ptp(values) > 0:
             return super().moments(beta, variance=variance)
-        self.check()
+        self.locate()
         own, others = self.sums_near(float(values[0]))
         s, first, second = own + others
         mu = first / s
@@ -195,7 +195,7 @@ class SeriesRows(LogitRows):
 
     def sums_of_others(self, beta: Vector) -> tuple[Vector, Vector]:
         """Return the sums of exp(beta l) and of its squares over the other classes, beta one of each row."""
-        b, sums, squares = self._column(beta), np.empty(self.n_rows), np.empty(self.n_rows)
+        b, (sums, squares) = beta.astype(self.dtype), np.empty((2, self.n_rows))
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             e = np.multiply(z, b[i:j, None], out=scratch.e[: j - i])

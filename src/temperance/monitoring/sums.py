@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from temperance.calibrators.recording import confidence_and_entropy
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
-from temperance.core.logit_rows import LogitRows
+from temperance.core.row_block import kernels_of_size
 from temperance.errors import InputError
+from temperance.formulas.applying import apply_to_rows
 from temperance.formulas.fit_record import Baseline
 from temperance.formulas.model import Model
-from temperance.formulas.numpy_rows import NumpyRows
-from temperance.inputs.validation import inspector, warn_of_probabilities
+from temperance.inputs.validation import warn_of_probabilities
 from temperance.json_fields import (
     Check,
     Field,
@@ -191,13 +191,12 @@ def sum_rows(model: Model, limits: Limits, values: NDArray[Any] | BFloat16, colu
     baseline = baseline_of(model)
     warn_of_probabilities(values)
     digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
-    rows = LogitRows(values, inspect=inspector(values))
     predictions, labelled = [], []
-    for part in row_slices(rows.n_rows, max(1, BLOCK_LOGITS // rows.n_classes)):
-        block = rows.take(part)
-        probs = np.asarray(model.calibrate(NumpyRows(block, model.name)))
-        block.check()
-        for z, *_ in read_blocks(block.values):
+    n_rows, n_classes = values.shape
+    for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes)):
+        with kernels_of_size(n_rows * n_classes):
+            probs = apply_to_rows(model, "predict_proba", values[part], whole=values)
+        for z, *_ in read_blocks(values[part]):
             digest.update((z.astype("<f8") + 0.0).tobytes())  # -0.0 + 0.0 = 0.0
         predictions.append(sum_predictions(probs, baseline))
         if columns is not None:

@@ -14,8 +14,7 @@ SIZES = {
     "formulas": 30,
     "metrics": 75,
     "data": 55,
-    "stored": 20,
-    "persistence": 10,
+    "calibrator_file": 30,
 }
 LEFT_OUT = ("compiled.py",)
 

@@ -1,0 +1,433 @@
+"""Some rows of logits as formulas see them: one block of many, the few of a request, or a single one.
+
+For a row z with inverse temperature beta = 1/T, its top class t, m = max z and d = z - m:
+
+    r  = sum_{k != t} exp(beta d_k)        s = 1 + r        log s = log1p(r)
+    mu = sum d exp(beta d) / s             v = sum d^2 exp(beta d) / s - mu^2
+
+The top entry is left out of r, so nothing cancels when a row is confident. A masked class (-inf) gets a
+finite d whose square does not overflow and whose exponential is 0: it adds nothing to any sum.
+
+At beta = 1 the entropy is H = log s - mu, a sum of two nonnegative terms. Where r underflows,
+
+    log H = logsumexp_{k != t} (d_k + log1p(-d_k)),       with relative error r
+
+since there log1p(r) = r and mu = sum d exp(d), both to first order in r.
+
+The bits of a row do not depend on the other rows: every number is computed by the same operations in the same
+order. One number of each row is a column (n, 1); of a single row, it is a float. `compiled` has the sums as
+loops; both agree to 1e-6.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from temperance.core import blocks, kernels
+from temperance.core.arrays import AnyArray, Floats, Indices, Matrix, Vector
+from temperance.core.biased_rows import Offsets, add_class_bias, shift_outputs
+from temperance.core.blocks import FEW_CLASSES, BFloat16, Scratch, new_buffer, row_products, row_slices
+from temperance.core.features import IMPOSSIBLE, RowShape
+from temperance.core.kernels import LOWEST, MapTable, mixed, stack_scales
+from temperance.core.ops import NUMPY, ONE_ROW
+from temperance.core.threads import setting
+
+# Above this size, the compiled loops save more over a few fits than loading them costs. The choice
+# depends on the size alone, so the same input gives bit-identical results in any process.
+COMPILED_FROM = 1 << 24
+# Below this, by item size, r may have lost digits or terms to underflow.
+TINY = {4: 1e-30, 8: 1e-290}
+MIXED_NUMBERS = 1 << 17  # held at a time by a mixture, nodes x rows x K: within the cache, in few calls
+MAP_ARRAYS = 6  # that a map needs for the rows it is applied to
+
+GapCache = dict[int, Floats]
+"""Gaps of blocks by their first row, for fits, which make many passes over the same rows."""
+
+_kernel: ContextVar[str | None] = ContextVar("kernel", default=None)
+_size: ContextVar[int | None] = ContextVar("size", default=None)
+
+
+class RowBlock:
+    """The features of `core.features`; outputs are probabilities, or calibrated logits if `log`.
+
+    `out` is where an output is written, else a new array. Rows are `bounded` if the caller knows that no
+    logit is masked, or so large that a product might overflow. `located` are the column of each row's largest
+    logit and that logit, if known.
+    """
+
+    segment_sums = staticmethod(kernels.segment_sums)
+    new_segment_cache = staticmethod(kernels.new_segment_cache)
+    segments_in_threads = False  # sorting numbers into segments holds Python's lock
+
+    def __init__(
+        self,
+        z: Floats,
+        scratch: Scratch | None = None,
+        *,
+        log: bool = False,
+        out: Floats | None = None,
+        bounded: bool = False,
+        located: tuple[Indices, Floats] | None = None,
+    ) -> None:
+        self.z, self.log, self.bounded, self._out = z, log, bounded, out
+        self.n_rows, self.n_classes = z.shape
+        self.is_single = self.n_rows == 1
+        self._d: Floats | None = None
+        self._log_sums: dict[float, Any] = {}
+        self.weighed: Any = None
+        """After a method that weighs every logit: numbers of the rows, not finite where one is masked."""
+        if self.is_single:
+            self.ops = ONE_ROW
+            self.top: Any = z.argmax()
+            self.peak: Any = z.item(self.top)
+            self._room_d: Floats | None = None
+            self._room_e: Floats | None = None
+        else:
+            self.ops = NUMPY
+            if located is None:
+                self.top = z.argmax(axis=1)  # a NaN counts as the largest, so the peak shows it
+                self.peak = z[self._at_top][:, None]
+            else:
+                self.top, self.peak = located[0], located[1][:, None]
+            scratch = scratch or Scratch(self.n_rows, self.n_classes, z.dtype)
+            self._room_d, self._room_e = scratch.d[: self.n_rows], scratch.e[: self.n_rows]
+
+    @property
+    def _at_top(self) -> tuple[Any, Any]:
+        """The index of each row's largest logit."""
+        return (0, self.top) if self.is_single else (np.arange(self.n_rows), self.top)
+
+    @property
+    def tops(self) -> Indices:
+        """The column of each row's largest logit, (n,)."""
+        return np.array([self.top]) if self.is_single else self.top
+
+    @property
+    def d(self) -> Floats:
+        """The gaps to the top of each row."""
+        if self._d is None:
+            self._d = np.subtract(self.z, self.peak, out=self._room_d)
+            if not self.bounded:
+                np.maximum(self._d, LOWEST[self.z.itemsize], out=self._d)
+        return self._d
+
+    def _working(self, x: Any) -> Any:
+        """Return a float, or a column, so that its products with the logits are of their type."""
+        if isinstance(x, float):
+            return float(x)  # not a number of NumPy, which would change the type
+        return x.item() if x.size == 1 else x.astype(self.z.dtype, copy=False)
+
+    def _widened(self, x: Any) -> Any:
+        return float(x) if self.is_single else x.astype(np.float64)
+
+    def _sum(self, x: Floats) -> Any:
+        """Return the row sums of a buffer, or a new array for a single row, in its own type.
+
+        The linear algebra library would be slightly faster, but its bits depend on the other rows, and its
+        threads belong to the whole process.
+        """
+        if self.n_classes >= FEW_CLASSES:
+            return np.einsum("ij->i", x)[0 if self.is_single else (slice(None), None)]
+        if self.is_single:  # in the same order: a plain sum of adjacent numbers would add them in pairs
+            return np.add.accumulate(x, axis=1)[0, -1]
+        return np.add.reduce(x, axis=1)[:, None]  # class by class, for all rows at once
+
+    def _dot(self, e: Floats, d: Floats) -> Any:
+        """Return the row sums of e d; of few classes, e is overwritten by the products."""
+        if self.n_classes < FEW_CLASSES:
+            e *= d
+            return self._sum(e)
+        products = np.einsum("ij,ij->i", e, d)
+        return products[0] if self.is_single else products[:, None]
+
+    def _exponentials(self, gaps: Floats, beta: Any) -> Floats:
+        e: Floats = np.multiply(gaps, self._working(beta), out=self._room_e)
+        return np.exp(e, out=e)
+
+    def _sums(self, beta: Any) -> tuple[Any, Any]:
+        """Return r and mu, in float64."""
+        d = self.d
+        e = self._exponentials(d, beta)
+        e[self._at_top] = 0
+        r = self._sum(e)
+        mu = self._dot(e, d) / (self.z.dtype.type(1) + r)
+        return self._widened(r), self._widened(mu)
+
+    def moments(
+        self, beta: Any, *, variance: bool, gap_cache: GapCache | None = None, start: int = 0
+    ) -> tuple[Any, Any, Any]:
+        """Return r, mu and, with `variance`, v, in the working type; gaps are kept under the row `start`."""
+        gaps = None if gap_cache is None else gap_cache.get(start)
+        if gaps is None:
+            keeps = gap_cache is not None
+            room = new_buffer(self.n_rows, self.n_classes, self.z.dtype) if keeps else self._room_d
+            gaps = np.subtract(self.z, self.peak, out=room)
+            np.maximum(gaps, LOWEST[self.z.itemsize], out=gaps)
+            # The top is treated like a masked class, so that its exponential is 0 too.
+            gaps[self._at_top] = LOWEST[self.z.itemsize]
+            if gap_cache is not None:
+                gap_cache[start] = gaps
+        e = self._exponentials(gaps, beta)
+        r = self._sum(e)
+        s = self.z.dtype.type(1) + r
+        mu = self._dot(e, gaps) / s
+        if not variance:
+            return r, mu, None
+        if self.n_classes >= FEW_CLASSES:
+            e *= gaps
+        return r, mu, np.maximum(self._dot(e, gaps) / s - mu * mu, 0)
+
+    def log_sum(self, beta: float) -> Any:
+        """Return log s, the negative log-probability of the top class."""
+        if beta not in self._log_sums:
+            self._log_sums[beta] = np.log1p(self._sums(beta)[0])
+        return self._log_sums[beta]
+
+    def log_entropy(self) -> Any:
+        """Return log H; -inf if only one class is possible."""
+        r, mu = self._sums(1.0)
+        confident = r < TINY[self.z.itemsize]
+        entropy = self.ops.log(np.log1p(r) - mu)
+        if not (confident if self.is_single else confident.any()):
+            return entropy
+        at = np.flatnonzero(confident)
+        gaps = self.z[at].astype(np.float64) - (self.peak if self.is_single else self.peak[at])
+        gaps[np.arange(len(at)), self.tops[at]] = -np.inf
+        with np.errstate(invalid="ignore"):
+            terms = gaps + np.log1p(-gaps)  # -inf + inf for the top and for masked classes
+        np.nan_to_num(terms, copy=False, nan=-np.inf, neginf=-np.inf)
+        exact = np.logaddexp.reduce(terms, axis=1)
+        if self.is_single:
+            return float(exact[0])
+        entropy[at, 0] = exact
+        return entropy
+
+    def log_confidence(self) -> Any:
+        """Return the logarithm of the largest probability."""
+        return -np.log1p(self._sums(1.0)[0])
+
+    def shape_at(self, beta: float) -> RowShape:
+        """Return the shape of beta z."""
+        beta = float(beta)
+        r, mu = self._sums(beta)
+        log_s = self._log_sums[beta] = np.log1p(r)
+        third, mean = self._gaps_to_third_and_mean(IMPOSSIBLE / beta)
+        return RowShape(self.ops.log(log_s - beta * mu), beta * third, beta * mean)
+
+    def _gaps_to_third_and_mean(self, limit: float) -> tuple[Any, Any]:
+        """Return the gaps from each row's largest logit to the third and to the mean of the possible classes.
+
+        Without a third class, use the second; without a second, use 0.
+        """
+        d = self.d
+        total = self._sum(d)
+        mean = self._widened(total / self.z.dtype.type(self.n_classes))
+        all_possible = bool((total >= -limit).all())  # no gap is larger than the sum of all
+        if not all_possible:
+            some = np.flatnonzero(~(total >= -limit))
+            possible = d[some] >= -limit
+            sums = np.ascontiguousarray(np.where(possible, d[some], 0)).sum(axis=1, keepdims=True)
+            means = (sums / np.maximum(possible.sum(axis=1, keepdims=True), 1)).astype(self.z.dtype)
+            if self.is_single:
+                mean = means.item()
+            else:
+                mean[some] = means
+        gaps = np.add(d, 0, out=self._room_e)  # a copy
+        third: Any = np.zeros((self.n_rows, 1))
+        at = self._at_top
+        for _ in range(min(2, self.n_classes - 1)):
+            gaps[at] = -np.inf
+            at = (0, gaps.argmax()) if self.is_single else (at[0], gaps.argmax(axis=1))
+            found = gaps[at]
+            gap = -float(found) if self.is_single else -found.astype(np.float64)[:, None]
+            third = gap if all_possible else np.where(gap <= limit, gap, third)
+        return third.item() if self.is_single and not all_possible else third, -mean
+
+    def _unclamped(self) -> Floats:
+        return self.d if self.bounded else self.z - self.peak
+
+    def mean(self) -> Any:
+        """Return the mean logit; it is not finite where a class is masked."""
+        # Relative to the top, so that a constant added to the row loses no digits.
+        gaps = self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
+        return self._widened(self._sum(gaps) / self.z.dtype.type(self.n_classes)) + self.peak
+
+    def topk(self, k: int) -> Matrix:
+        """Return the k largest logits minus the row's mean, in descending order."""
+        gaps = self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
+        mean = self._sum(gaps) / self.z.dtype.type(self.n_classes)
+        part = np.partition(gaps, self.n_classes - k, axis=1)[:, self.n_classes - k :]
+        part.sort(axis=1)
+        largest = (part[:, ::-1] - mean).astype(np.float64)
+        self.weighed = np.abs(largest).max(axis=1)
+        return largest
+
+    def project(self, weights: Vector) -> Any:
+        """Return (z - mean z) . weights."""
+        # (z - mean z) . w = (z - max z) . (w - mean w): no mean is needed, and an offset loses no digits.
+        centred = (weights - np.add.reduce(weights) / len(weights)).astype(self.z.dtype)
+        projected = row_products(self._unclamped(), centred).astype(np.float64)
+        self.weighed = projected
+        return projected.item() if self.is_single else projected[:, None]
+
+    def _softmax(self, beta: Any, out: Floats | None) -> Floats:
+        e = self._exponentials(self.d, beta)
+        scale = self.z.dtype.type(1) / self._sum(e)
+        return np.multiply(e, scale, out=e if out is None else out)
+
+    def _output(self) -> Floats:
+        return np.empty(self.z.shape, self.z.dtype) if self._out is None else self._out
+
+    def divide(self, temperature: Matrix | float) -> Floats:
+        """Return softmax(z / T), or z / T."""
+        beta = 1 / temperature
+        if self.log:
+            return np.multiply(self.z, self._working(beta), out=self._out)
+        # The exponentials of a single row are in a new array, and of several in a buffer.
+        return self._softmax(beta, self._out if self.is_single else self._output())
+
+    def mixture(self, betas: Sequence[Matrix | float], weights: Vector) -> Floats:
+        """Return sum_j w_j softmax(beta_j z), or its logarithm."""
+        result, number = self._output(), self.z.dtype.type
+        result[:] = -np.inf if self.log else 0
+        if self.log:  # accurate even where the probabilities underflow
+            gaps = self._unclamped()
+            for beta, weight in zip(betas, weights, strict=True):
+                if weight > 0:
+                    shift = np.log(weight) - np.log1p(self._sums(beta)[0])
+                    np.logaddexp(result, gaps * self._working(beta) + self._working(shift), out=result)
+            return result
+        part = np.empty_like(result)
+        for beta, weight in zip(betas, weights, strict=True):
+            if weight > 0:
+                self._softmax(beta, part)
+                part *= number(weight)
+                result += part
+        return np.minimum(result, 1, out=result)  # rounded weights may sum to more than 1
+
+    def mapped_mixture(
+        self,
+        reference: float,
+        knots: Vector,
+        slopes: Vector,
+        scales: Sequence[Matrix | float],
+        weights: Sequence[float],
+    ) -> Floats:
+        """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), or its logarithm."""
+        beta, table, shares = 1 / float(reference), MapTable.kept(knots, slopes), np.array(weights)
+        log_s = self.log_sum(beta)
+        size = max(1, MIXED_NUMBERS // (max(len(shares), MAP_ARRAYS) * self.n_classes))
+        stacked = np.array(scales)[:, None] if self.is_single else stack_scales(scales, self.n_rows)
+        if self.n_rows <= size:
+            u = kernels.map_logits(self.z, self._at_top, self.peak, log_s, beta, table, bounded=self.bounded)
+            return mixed(u, stacked, shares, log=self.log).astype(self.z.dtype, copy=False)
+        result, room = self._output(), np.empty(len(shares) * size * self.n_classes)
+        for at in row_slices(self.n_rows, size):
+            top = np.arange(at.stop - at.start), self.top[at]
+            u = kernels.map_logits(self.z[at], top, self.peak[at], log_s[at], beta, table)
+            result[at] = mixed(u, stacked[:, at], shares, room, log=self.log)
+        return result
+
+    def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
+        """Return probabilities, or log-probabilities, under new class frequencies, in place."""
+        shift_outputs(output, log_ratio, log=self.log)
+        return output
+
+    def class_bias(
+        self, output: Floats, beta: float, bias: Vector, interactions: Matrix | None, weight: float
+    ) -> Floats:
+        """Return (1 - weight) p + weight softmax(beta l + bias + M x), or its logarithm, in place."""
+        if weight > 0:
+            gaps = self.z if interactions is None else self.d
+            with np.errstate(all="ignore"):
+                add_class_bias(output, gaps, Offsets(beta, bias, interactions), float(weight), log=self.log)
+        return output
+
+
+def kernel(name: str) -> AbstractContextManager[None]:
+    """Use the kernels "numpy" or "compiled" inside the context, whatever the size of the array."""
+    return setting(_kernel, name)
+
+
+def kernels_of_size(size: int) -> AbstractContextManager[None]:
+    """Use the kernels of an array of `size` numbers inside the context, to read parts of that array."""
+    return setting(_size, size)
+
+
+def block_type(size: int, cost: int = 1) -> type[RowBlock]:
+    """Return the blocks for an array of `size` numbers; TEMPERANCE_KERNEL overrides the choice.
+
+    They compute with NumPy, or with the compiled loops of the extra `fast`. `cost` is the cost of a pass,
+    relative to a usual one.
+    """
+    chosen = _kernel.get() or os.environ.get("TEMPERANCE_KERNEL")
+    if chosen is None:
+        large = cost * (_size.get() or size) >= COMPILED_FROM
+        chosen = "compiled" if large and find_spec("numba") else "numpy"
+    if chosen != "compiled":
+        return RowBlock
+    from temperance.core.compiled import CompiledBlock  # which imports Numba
+
+    return CompiledBlock
+
+
+class MappedRows(NamedTuple):
+    """What a function gives for all rows, and what shows whether they are valid."""
+
+    result: AnyArray
+    peak: Floats
+    """Each row's largest logit: NaN if the row has a NaN, -inf if all its classes are masked."""
+    weighed: Vector | None
+    """If every logit was weighed: a number for each row, not finite where a class is masked."""
+
+
+def map_rows(
+    values: Floats | BFloat16,
+    function: Callable[[RowBlock], Any],
+    *,
+    log: bool = False,
+    block: type[RowBlock] | None = None,
+    located: tuple[Indices, Floats] | None = None,
+) -> MappedRows:
+    """Apply a function of rows to each block, in one pass; it gives numbers, or an array, for each row."""
+    n_rows, n_classes = values.shape
+    block = block or block_type(n_rows * n_classes)
+    peak = np.empty(n_rows, blocks.working_dtype(values))
+    weighed: Vector | None = None
+    result: AnyArray | None = None
+    lock = Lock()
+
+    def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+        nonlocal result, weighed
+        out = None if result is None or result.shape != values.shape else result[i:j]
+        known = None if located is None else (located[0][i:j], located[1][i:j])
+        rows = block(z, scratch, log=log, out=out, located=known)
+        found = np.asarray(function(rows), order="C")
+        if found.ndim == 0:
+            found = found.reshape(1, 1)
+        with lock:
+            if result is None:
+                whole = len(z) == n_rows
+                result = found if whole else np.empty((n_rows, *found.shape[1:]), found.dtype)
+            if weighed is None and rows.weighed is not None:
+                weighed = np.zeros(n_rows)
+        if result is not found and found is not out:
+            result[i:j] = found
+        peak[i:j] = rows.peak if rows.is_single else rows.peak[:, 0]
+        if weighed is not None:
+            weighed[i:j] = rows.weighed
+
+    if n_rows:
+        blocks.for_each_block(values, work)
+    else:
+        work(np.empty(values.shape, peak.dtype), 0, 0, Scratch(0, n_classes, peak.dtype))
+    assert result is not None
+    return MappedRows(result, peak, weighed)
