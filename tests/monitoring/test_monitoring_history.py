@@ -103,6 +103,40 @@ def test_the_same_rows_are_counted_once_and_labels_may_come_later(world, path):
     assert len(path.read_bytes().splitlines()) == 2
 
 
+ROW = [[3.0, 0.0, 0.0]]
+
+
+def test_equal_rows_of_several_checks_are_counted(world, path):
+    for _ in range(40):
+        found = monitoring.check(world[0], ROW, [1], history=path)
+    assert found.labelled_rows == 40
+    assert found.alarm
+
+
+def test_a_file_that_is_checked_twice_is_counted_once_however_few_its_rows(world, path):
+    for _ in range(2):
+        found = monitoring.check(world[0], ROW, [1], history=path, name="monday.npz")
+    assert found.labelled_rows == 1
+    assert found.counted_before is not None
+
+
+def test_many_equal_rows_are_counted_once_under_any_name(world, path):
+    for name in ("a", "b"):
+        found = monitoring.check(world[0], world[1][:20], world[2][:20], history=path, name=name)
+    assert found.labelled_rows == 20
+
+
+def test_an_alarm_of_earlier_checks_is_reported_as_such(world, path):
+    calibrator, logits, labels = world
+    monitoring.check(calibrator, logits[:200], (labels[:200] + 1) % 3, history=path)
+    for day in range(9):
+        rows = slice(200 + 300 * day, 500 + 300 * day)
+        found = monitoring.check(calibrator, logits[rows], labels[rows], history=path)
+    assert found.alarm
+    assert found.log_e < np.log(20)
+    assert found.sentences[0].startswith("Act: an earlier check raised the alarm, which remains.")
+
+
 def test_another_calibrator_tolerance_or_alpha_is_refused(world, path):
     _, logits, labels = world
     daily(world, path, 1)

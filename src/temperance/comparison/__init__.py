@@ -181,12 +181,13 @@ def _choose_methods(given: Methods | str | None) -> tuple[dict[str, Method], set
     """Return the methods to compare, and which of them the user has named."""
     if given is None:
         return find_methods(DEFAULT_METHODS), set()
-    given = [ALL] if isinstance(given, str) and given == ALL else given
-    others = given
-    if not isinstance(given, str | Mapping):
-        others = [one for one in given if not (isinstance(one, str) and one == ALL)]
+    if isinstance(given, str | Mapping) and given != ALL:
+        named = find_methods(given)  # which refuses a string
+        return named, set(named)
+    listed = [ALL] if isinstance(given, str) else list(given)
+    others = [one for one in listed if not (isinstance(one, str) and one == ALL)]
     named = find_methods(others)
-    if len(others) == len(given):
+    if len(others) == len(listed):
         return named, set(named)
     every = [key for key, method in CALIBRATORS.items() if method.in_comparison]
     return find_methods(every) | named, set(named)

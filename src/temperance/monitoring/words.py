@@ -13,7 +13,6 @@ from temperance.monitoring.shift import ShiftTest
 if TYPE_CHECKING:
     from temperance.monitoring.checks import Check
 
-CANNOT_TELL = "A change in accuracy cannot be seen without labels."
 CHANGED = {
     "confidence": "the confidence is no longer right",
     "both": "confidence and class frequencies have changed",
@@ -157,7 +156,7 @@ def _of_predictions(check: Check) -> Iterator[str]:
     elif not check.labelled:
         yield "Confidence, entropy and predicted classes look as they did at the fit."
     if not check.labelled:
-        yield CANNOT_TELL
+        yield "A change in accuracy cannot be seen without labels."
 
 
 def _difference(check: Check, test: ShiftTest) -> str:

@@ -1,10 +1,11 @@
-"""The explanation of a change: confidence, class frequencies or both, on simulated changes of known kind."""
+"""A change is explained by confidence, class frequencies or both; a factor is told if it is small."""
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 
 from temperance import TemperatureScaling, monitoring
+from temperance.data import simulate
 
 
 def draw(rng, n_rows, frequencies):
@@ -48,3 +49,21 @@ def test_a_change_of_frequencies_alone_is_called_that():
 
 def test_both_changes_are_called_both():
     assert explanations(2.0, 10, fewer=True) == ["both"] * 4
+
+
+@pytest.mark.parametrize("scale", [3.0, 10.0])
+def test_no_factor_is_reported_for_a_large_change(world, scale):
+    found = monitoring.check(world[0], scale * world[1], world[2])
+    assert "It is overconfident." in found.sentences
+    assert not any("would fit" in sentence for sentence in found.sentences)
+
+
+def test_the_factor_of_a_small_change_is_near_that_of_a_new_fit():
+    task = simulate(n_rows=40000, n_classes=3, random_state=1)
+    calibrator = TemperatureScaling().fit(task.logits[:20000], task.labels[:20000])
+    logits, labels = 1.25 * task.logits[20000:], task.labels[20000:]
+    found = monitoring.check(calibrator, logits, labels, tolerance=0.0)
+    (told,) = [sentence for sentence in found.sentences if "dividing its logits by" in sentence]
+    factor = float(told.split(" by ")[1].split(" ")[0])
+    again = TemperatureScaling().fit(logits, labels)
+    assert factor == pytest.approx(again.temperature_ / calibrator.temperature_, rel=0.06)
