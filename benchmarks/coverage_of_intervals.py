@@ -21,15 +21,15 @@ import numpy as np
 from coverage_page import page
 from coverage_worlds import BINS, NLL_GAIN, SCENARIOS, draw, draw_labels, true_values
 
-from temperance.comparison.difference import Difference
+from temperance.comparison import Difference
 from temperance.metrics import METRICS
+from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.evaluation import Scorer
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.resamples import DRAWS
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES, CLASSES = (200, 1000), (2, 4, 20)
-NAMES = (*(name for name in METRICS if name not in ("mce", "classwise_ece")), NLL_GAIN)
+NAMES = (*(name for name, metric in METRICS.items() if metric.interval != "none"), NLL_GAIN)
 LEVEL = 0.95
 AT_ONCE = 100  # simulations of a round
 

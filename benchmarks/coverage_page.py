@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from coverage_worlds import FRESH, SCENARIOS, TUNED
 
-from temperance.metrics.resamples import DRAWS
+from temperance.metrics.bootstrap import DRAWS
 
 MONITORING = Path(__file__).resolve().parents[1] / "docs" / "monitoring.md"
 LEAST, MOST = 93.0, 97.0

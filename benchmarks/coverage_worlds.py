@@ -10,9 +10,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from temperance.metrics.bins import assign, bin_edges
-from temperance.metrics.predictions import Predictions
-from temperance.metrics.selective import RiskCurve
+from temperance.metrics.bins import assign_bins, equal_width_edges
+from temperance.metrics.predictions import Predictions, risk_curve
 from temperance.metrics.smooth import fixed_point, grid_mean
 
 TUNED = {
@@ -101,7 +100,7 @@ def _values(truth, probs, rival, calibrated):
         "debiased_ece": error,
         "smooth_ece": fixed_point(grid_mean(rows)),
         "overconfidence": -rows.residual.mean(),
-        "aurc": RiskCurve(rows).area,
+        "aurc": risk_curve(rows)[0],
         NLL_GAIN: (truth * (_log(rival) - _log(probs))).sum(axis=1).mean(),
     }
 
@@ -115,7 +114,7 @@ def _with_truth(truth, probs):
 
 def _binned_error(truth, probs):
     rows = _with_truth(truth, probs)
-    index = assign(rows.confidence, bin_edges(probs[:1, 0], np.ones(1), BINS, "width"))
+    index = assign_bins(rows.confidence, equal_width_edges(BINS, rows.confidence.dtype))
     return np.abs(np.bincount(index, rows.residual, minlength=BINS)).sum() / len(probs)
 
 

@@ -23,12 +23,12 @@ PAGE = ROOT / "docs" / "architecture.md"
 # From the bottom up. Parts of one layer do not import each other.
 LAYERS = (
     ("errors", "progress"),
-    ("clock", "core", "files", "loaders"),
+    ("clock", "core", "files", "json_fields", "loaders"),
     ("inputs",),
     ("formulas", "population"),
     ("calibrators", "data", "metrics"),
     ("calibrator_file",),
-    ("persistence", "serving"),
+    ("serving",),
     (
         *("adapters", "calarena", "comparison", "dask", "learning"),
         *("monitoring", "onnx", "sklearn", "streaming", "torch"),

@@ -24,14 +24,11 @@ from scipy.special import softmax
 
 from temperance import make_calibrator
 from temperance.data import simulate
-from temperance.monitoring.advice import action_of
-from temperance.monitoring.bets import log_growth
-from temperance.monitoring.change import estimate_change
-from temperance.monitoring.evidence import CheckSums, total, window_evidence, window_starts
+from temperance.monitoring.change import action_for, estimate_change
+from temperance.monitoring.evidence import CheckSums, log_growth, total, window_evidence, window_starts
 from temperance.monitoring.limits import Limits, allowed
-from temperance.monitoring.predictions import sum_predictions
-from temperance.monitoring.residuals import class_groups, residuals, sum_labelled
 from temperance.monitoring.shift import compare_with_baseline
+from temperance.monitoring.sums import residuals, sum_labelled, sum_predictions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "monitoring.md"
 ALARM = np.log(20.0)
@@ -164,12 +161,9 @@ def advice(world: World, days: Days, alarm: int) -> str:
     """Return what the check of the day of the alarm advises."""
     logs = window_evidence(days.sums.cumulated().first(alarm + 1), world.limits.low, world.limits.high)
     start = int(window_starts(alarm + 1)[np.argmax(logs)])
-    groups = class_groups(world.calibrator.model_.class_counts)
     window = range(start, alarm + 1)
-    sums = reduce(
-        add, [sum_labelled(world.probs[days.at[d]], days.labels[d], groups, world.limits) for d in window]
-    )
-    return action_of(True, estimate_change(sums, world.limits, groups))
+    sums = reduce(add, [sum_labelled(world.probs[days.at[d]], days.labels[d], world.limits) for d in window])
+    return action_for(estimate_change(sums, world.limits))
 
 
 def false_alarms(fit_rows: int, rows: int, repeats: int, days: int) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import chi2, spearmanr
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, method_style
-from temperance.calibrators.linear_predictor import log_normalised_entropy
+from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.core.fisher import solve
 from temperance.core.fit_data import InMemoryFitData

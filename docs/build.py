@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from check_links import broken_links
-from generated_pages import write_command_reference, write_name_reference
+from generated_pages import write_command_reference, write_metric_reference, write_name_reference
 from package_table import replace_graph
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,6 +43,7 @@ def main():
     copy_sources()
     write_command_reference(COPY / "docs" / "reference" / "commands.md")
     write_name_reference(COPY / "docs" / "reference" / "names.md")
+    write_metric_reference(COPY / "docs" / "reference" / "metrics.md")
     replace_graph(COPY / "docs" / "architecture.md")
     if code := run_sphinx():
         sys.exit(code)

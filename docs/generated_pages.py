@@ -1,4 +1,4 @@
-"""Pages of the reference that are made from the code: commands with their options, and public names."""
+"""Pages of the reference that are made from the code: commands with their options, public names, metrics."""
 
 import importlib
 import inspect
@@ -8,6 +8,7 @@ import click
 
 import temperance
 from temperance.cli.program import cli
+from temperance.metrics import METRICS
 
 WIDTH = 88
 
@@ -64,3 +65,18 @@ def write_name_reference(path):
         "# Python names\n\nEvery public class and function; constants are on [their page](constants.md).\n\n"
     )
     path.write_text(intro + "\n".join(section(*found) for found in public_names()), encoding="utf-8")
+
+
+def write_metric_reference(path):
+    """Write the page of the metrics that an evaluation has, from their table."""
+    lines = [
+        "# Metrics\n\nWhat `temperance.metrics.evaluate` computes. That function explains the intervals; "
+        "[their coverage](../coverage.md) was simulated.\n",
+        "| name | written as | what it is | range | best | interval |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, metric in METRICS.items():
+        low, high = metric.range
+        cells = f"`{name}`", metric.heading(), metric.help, f"{low} to {high}", metric.best, metric.interval
+        lines.append(f"| {' | '.join(cells)} |")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -16,7 +16,7 @@ from temperance.data import simulate
 task = simulate(n_rows=6_000, n_classes=10, temperature=2.0, entropy_slope=0.15, random_state=1)
 val, test = slice(0, 2_000), slice(2_000, None)
 
-print("1. Compare all methods: fitted to 2000 validation rows, scored on 4000 test rows.\n")
+print("1. Compare methods: fitted to 2000 validation rows, scored on 4000 test rows.\n")
 comparison = temperance.compare(task.logits[val], task.labels[val], task.logits[test], task.labels[test])
 print(comparison)
 

@@ -14,23 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from temperance import data, display, metrics, monitoring, serving
-    from temperance.calibrators import (
-        CALIBRATORS,
-        BayesianTemperatureScaling,
-        BinwiseTemperatureScaling,
-        EnsembleTemperatureScaling,
+    from temperance.calibrator_file.reading import load
+    from temperance.calibrators.bayes import BayesianTemperatureScaling
+    from temperance.calibrators.bts import BinwiseTemperatureScaling
+    from temperance.calibrators.ets import EnsembleTemperatureScaling
+    from temperance.calibrators.hnlts import (
         EntropyLinearTemperatureScaling,
         EntropyTemperatureScaling,
         LinearTemperatureScaling,
-        MonotoneScaling,
-        ParametrizedTemperatureScaling,
-        TemperatureScaling,
-        make_calibrator,
     )
+    from temperance.calibrators.mono import MonotoneScaling
+    from temperance.calibrators.pts import ParametrizedTemperatureScaling
+    from temperance.calibrators.registry import CALIBRATORS, make_calibrator
+    from temperance.calibrators.ts import TemperatureScaling
     from temperance.comparison import compare
     from temperance.errors import InputError
     from temperance.inputs.probabilities import logits_from_probs, probability_floor
-    from temperance.persistence import load
     from temperance.sklearn import CalibratedClassifier
 
 __version__ = "0.2.0"
@@ -66,7 +65,7 @@ _PLACES = {
     "CalibratedClassifier": "sklearn",
     "InputError": "errors",
     "compare": "comparison",
-    "load": "persistence",
+    "load": "calibrator_file.reading",
     "logits_from_probs": "inputs.probabilities",
     "probability_floor": "inputs.probabilities",
 }

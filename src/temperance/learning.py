@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
 
-from temperance.calibrators.bayes_design import Design, build_design, mean_log_entropy, prior_blocks
+from temperance.calibrators.bayes_design import Design, build_design, prior_blocks
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import maximise_evidence
 from temperance.core.fisher import fisher_scoring
@@ -112,7 +112,7 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
         rows.n_rows,
         rows.n_classes,
         _digest(rows),
-        mean_log_entropy(data),
+        design.mean_log_entropy,
         information,
         linear,
         _class_scale(data, design, weak),

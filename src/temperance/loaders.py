@@ -1,4 +1,4 @@
-"""What a lower layer uses from a higher one, loaded on first use: the only module that imports by name.
+"""What a lower layer uses from a higher one, and what is imported by name: on first use.
 
 A calibrator can save itself, become a PyTorch or ONNX model and accept Dask arrays; a comparison can write a
 report. The layers that do this import calibrators and comparisons, so importing them there would be circular.
@@ -14,11 +14,11 @@ from typing import Any
 from temperance.errors import InputError
 
 LOADERS: dict[str, tuple[str, str]] = {
-    "save": ("temperance.persistence", "save"),
+    "save": ("temperance.calibrator_file.writing", "save"),
     "calibrator html": ("temperance.report.notebook", "calibrator_html"),
     "comparison html": ("temperance.report.notebook", "comparison_html"),
     "evaluation html": ("temperance.report.notebook", "evaluation_html"),
-    "report": ("temperance.report", "write_report"),
+    "report": ("temperance.report.page", "write_report"),
     "dask apply": ("temperance.dask", "apply"),
     "dask fit data": ("temperance.dask", "open_fit_data"),
     "dask probability rows": ("temperance.dask", "DaskProbabilityRows"),

@@ -7,7 +7,7 @@ This is the prior of `BayesianTemperatureScaling`: a small JSON file, learned fr
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -20,6 +20,17 @@ from temperance.core.features import SHAPE_FEATURES
 from temperance.core.kernels import KNOTS
 from temperance.errors import InputError
 from temperance.files import read_regular_file, write_atomically
+from temperance.json_fields import (
+    Check,
+    Field,
+    check_object,
+    number,
+    numbers,
+    parse_object,
+    read_fields,
+    reading_errors,
+    write_fields,
+)
 
 FORMAT, VERSION = "temperance population", 2
 HEADER: dict[str, Any] = {
@@ -28,8 +39,8 @@ HEADER: dict[str, Any] = {
     "features": list(SHAPE_FEATURES),
     "map_knots": KNOTS.tolist(),
 }
-LARGEST_NUMBER = 1e6  # of logarithms of temperatures, their scales and their variances
-LARGEST_FILE = 1 << 24  # bytes: the shipped prior has a few thousand
+MAX_NUMBER = 1e6  # of logarithms of temperatures, their scales and their variances
+MAX_FILE = 1 << 24  # bytes: the shipped prior has a few thousand
 SIZE, MAP_SIZE = len(SHAPE_FEATURES), len(KNOTS) - 1
 
 
@@ -66,6 +77,32 @@ def weak_population() -> Population:
     )
 
 
+def _covariance(size: int) -> Check:
+    def check(value: Any, where: str, n_classes: int) -> Matrix:
+        matrix: Matrix = numbers(size, size, least=-MAX_NUMBER, most=MAX_NUMBER)(value, where, n_classes)
+        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+            raise InputError(f"{where} must be symmetric and positive definite")
+        return matrix
+
+    return check
+
+
+_SCALE = number(1 / MAX_NUMBER, MAX_NUMBER)
+FIELDS = (
+    Field("intercept", numbers(2, least=-MAX_NUMBER, most=MAX_NUMBER)),
+    Field("intercept_scale", _SCALE),
+    Field("mean", numbers(SIZE, least=-MAX_NUMBER, most=MAX_NUMBER)),
+    Field("covariance", _covariance(SIZE)),
+    Field("map_mean", numbers(MAP_SIZE, least=-MAX_NUMBER, most=MAX_NUMBER)),
+    Field("map_covariance", _covariance(MAP_SIZE)),
+    Field("class_scale", _SCALE),
+    Field("freedom", _SCALE),
+    Field("class_freedom", _SCALE),
+    Field("provenance", check_object),
+)
+"""The fields of a file, in the order in which they are written."""
+
+
 @cache
 def shipped_population() -> Population:
     """Return the shipped prior."""
@@ -74,55 +111,22 @@ def shipped_population() -> Population:
 
 def read_population(path: str | Path) -> Population:
     """Read a prior that `write_population` wrote."""
-    return _parse(read_regular_file(path, most=LARGEST_FILE), str(path))
+    return _parse(read_regular_file(path, most=MAX_FILE), str(path))
 
 
 def write_population(population: Population, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a prior as JSON."""
-    data = dict(HEADER)
-    for item in fields(Population):
-        value = getattr(population, item.name)
-        data[item.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    data = HEADER | write_fields(population, FIELDS)
     text = json.dumps(data, indent=1, allow_nan=False) + "\n"
     write_atomically(path, text.encode(), overwrite=overwrite)
 
 
 def _parse(content: bytes, where: str) -> Population:
-    def fail(message: str) -> InputError:
-        return InputError(f"holds no prior that can be read: {message}. Learn it again.", where=where)
-
-    try:
-        data = json.loads(content.decode())
-    except (ValueError, RecursionError) as error:  # ValueError also for a number with too many digits
-        raise fail(f"it must be JSON in UTF-8 ({error})") from None
-    if not isinstance(data, dict) or any(data.get(name) != value for name, value in HEADER.items()):
-        raise fail(
-            f"it must have format {FORMAT!r}, version {VERSION}, the features {SHAPE_FEATURES} and the "
-            f"map_knots {KNOTS.tolist()}"
-        )
-    shapes: dict[str, tuple[int, ...]] = {
-        "intercept": (2,),
-        "mean": (SIZE,),
-        "covariance": (SIZE, SIZE),
-        "map_mean": (MAP_SIZE,),
-        "map_covariance": (MAP_SIZE, MAP_SIZE),
-    }
-    try:
-        values = {item.name: data[item.name] for item in fields(Population)}
-        provenance = values.pop("provenance")
-        arrays = {name: np.array(values.pop(name), np.float64) for name in shapes}
-        numbers = {name: float(value) for name, value in values.items()}
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise fail(f"a field is missing or not a number ({error})") from None
-    if any(arrays[name].shape != shape for name, shape in shapes.items()):
-        raise fail(f"{', '.join(shapes)} must have the shapes {list(shapes.values())}")
-    everything = np.concatenate([*(array.ravel() for array in arrays.values()), list(numbers.values())])
-    if not np.isfinite(everything).all() or min(numbers.values()) <= 0:
-        raise fail("all numbers must be finite, and scales and freedoms above 0")
-    if np.abs(everything).max() > LARGEST_NUMBER or min(numbers.values()) < 1 / LARGEST_NUMBER:
-        raise fail(f"numbers must be within {LARGEST_NUMBER:g}, and scales and freedoms above its inverse")
-    for name in ("covariance", "map_covariance"):
-        matrix = arrays[name]
-        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
-            raise fail(f"{name} must be symmetric and positive definite")
-    return Population(**{**arrays, **numbers, "provenance": provenance})
+    with reading_errors("holds no prior that can be read", advice="Learn it again.", where=where):
+        data = parse_object(content)
+        if any(data.get(name) != value for name, value in HEADER.items()):
+            raise InputError(
+                f"it must have format {FORMAT!r}, version {VERSION}, the features {SHAPE_FEATURES} and the "
+                f"map_knots {KNOTS.tolist()}"
+            )
+        return Population(**read_fields(data, FIELDS, "the file"))

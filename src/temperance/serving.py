@@ -12,13 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from temperance.calibrator_file.document import Document
-from temperance.calibrator_file.model_reading import ModelReader
+from temperance.calibrator_file.reading import opened, read_model
 from temperance.errors import InputError
 from temperance.formulas.applying import apply, apply_to_rows
 from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import Model, TemperatureFormula
-from temperance.formulas.table import STORED_METHODS
 from temperance.inputs.containers import check_column_names, is_matrix
 from temperance.inputs.validation import warn_of_probabilities
 
@@ -132,8 +130,5 @@ def load(path: str | Path) -> Predictor:
     >>> load(path).predict([[2.0, 0.5, -1.0]])
     array([0])
     """
-    reader = ModelReader(Document(path))
-    key = reader.method(STORED_METHODS)
-    method = STORED_METHODS[key]
-    name, formula = method.name, method.formula
-    return Predictor(reader.model(key, name, formula, reader.options()))
+    with opened(path) as (content, method):
+        return Predictor(read_model(content, method, method.class_name, content["options"]))

@@ -7,7 +7,8 @@ import pytest
 from temperance import compare
 from temperance.comparison import learning_curve
 from temperance.data import simulate
-from temperance.report import Source, write_report
+from temperance.report.page import write_report
+from temperance.report.sections import Source
 
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
 
@@ -16,7 +17,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
 def report(tmp_path_factory):
     """Return the report of a comparison of all methods."""
     val, test = (simulate(n_rows=n, n_classes=5, random_state=seed) for n, seed in ((600, 3), (1500, 8)))
-    result = compare(val.logits, val.labels, test.logits, test.labels, draws=50)
+    result = compare(val.logits, val.labels, test.logits, test.labels, "all", draws=50)
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(
         result, path, learning_curve(result), sources=[Source("val.npz", "validation", 600, "0" * 64)]

@@ -6,7 +6,8 @@ import pytest
 from temperance import compare
 from temperance.comparison import learning_curve
 from temperance.data import simulate
-from temperance.report import Shipping, write_report
+from temperance.report.page import write_report
+from temperance.report.snippets import Snippets
 
 pytestmark = pytest.mark.browser
 
@@ -90,7 +91,7 @@ def task_page(tmp_path_factory):
             path = folder / f"{name}.html"
             title = "Calibration report: a_file_with_a_very_long_name_of_validation_rows.npz"
             curve = learning_curve(result, draws=2)
-            write_report(result, path, curve, title=title, shipping=Shipping(shell))
+            write_report(result, path, curve, title=title, snippets=Snippets(shell))
             written[name] = path, result
         return written[name]
 

@@ -6,7 +6,7 @@ pytestmark = pytest.mark.browser
 
 SECTIONS = [
     "verdict",
-    "ship",
+    "production",
     "reliability",
     "methods",
     "tests",

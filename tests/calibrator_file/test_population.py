@@ -137,14 +137,15 @@ def test_invalid_json_is_refused(refused, text):
     refused(text, "it must be JSON")
 
 
-@pytest.mark.parametrize("text", ["[]", "3", "null", '"text"', "{}", '{"format": "temperance population"}'])
+@pytest.mark.parametrize("text", ["{}", '{"format": "temperance population"}'])
 def test_json_of_another_kind_is_refused(refused, text):
     refused(text, "it must have format 'temperance population', version 2")
+    refused(f"[{text}]", "the file must be a JSON object; found list")
 
 
 @pytest.mark.parametrize("field", [item.name for item in fields(Population)])
 def test_a_missing_field_is_named(refused, field):
-    refused(lambda content: content.pop(field), f"a field is missing or not a number ('{field}')")
+    refused(lambda content: content.pop(field), f"the file lacks {field}")
 
 
 @pytest.mark.parametrize(
@@ -167,43 +168,38 @@ def test_another_format_version_or_set_of_features_is_refused(refused, field, va
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("field", "value", "reason"),
     [
-        ("intercept", [0.0]),
-        ("intercept", 0.0),
-        ("mean", [0.0] * 5),
-        ("covariance", np.eye(3).tolist()),
-        ("map_mean", [0.0] * 4),
-        ("map_covariance", np.eye(4).tolist()),
+        ("intercept", [0.0], "intercept must have the shape (2,); found (1,)"),
+        ("intercept", 0.0, "intercept must have the shape (2,); found ()"),
+        ("mean", [0.0] * 5, "mean must have the shape (4,); found (5,)"),
+        ("covariance", np.eye(3).tolist(), "covariance must have the shape (4, 4); found (3, 3)"),
+        ("covariance", [[1.0, 2.0], [3.0]], "covariance must have the shape (4, 4)"),
+        ("map_mean", [0.0] * 4, "map_mean must have the shape (8,); found (4,)"),
+        ("map_covariance", np.eye(4).tolist(), "map_covariance must have the shape (8, 8); found (4, 4)"),
+        ("mean", ["a"] * 4, "mean must hold numbers only"),
+        ("mean", [1e7] * 4, "mean must be <= 1e+06; found 1e+07"),
+        *(
+            (name, [0.0, float("nan")], f"{name} must be finite")
+            for name in ("intercept", "mean", "map_mean")
+        ),
     ],
 )
-def test_arrays_of_another_shape_are_refused(refused, field, value):
-    refused(
-        lambda content: content.update({field: value}),
-        "must have the shapes [(2,), (4,), (4, 4), (8,), (8, 8)]",
-    )
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("mean", ["a"] * 4), ("covariance", [[1.0, 2.0], [3.0]]), ("freedom", None), ("class_scale", "wide")],
-)
-def test_input_that_is_not_a_number_is_refused(refused, field, value):
-    refused(lambda content: content.update({field: value}), "a field is missing or not a number")
+def test_an_array_of_another_shape_or_kind_is_refused(refused, field, value, reason):
+    refused(lambda content: content.update({field: value}), reason)
 
 
 @pytest.mark.parametrize("field", NUMBERS)
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
-def test_scales_and_freedoms_are_above_0_and_finite(refused, field, value):
-    refused(lambda content: content.update({field: value}), "finite, and scales and freedoms above 0")
+@pytest.mark.parametrize("value", [0.0, -1.0, None, "wide"])
+def test_scales_and_freedoms_are_numbers_above_0(refused, field, value):
+    reason = f"{field} must be a number from 1e-06 to 1e+06; found {value!r}"
+    refused(lambda content: content.update({field: value}), reason)
 
 
-@pytest.mark.parametrize("field", ["intercept", "mean", "map_mean"])
-def test_means_are_finite(refused, field):
-    def spoil(content):
-        content[field][1] = float("nan")
-
-    refused(spoil, "all numbers must be finite")
+@pytest.mark.parametrize("field", NUMBERS)
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_scales_and_freedoms_are_finite(refused, field, value):
+    refused(lambda content: content.update({field: value}), f"{field} must be finite; found {value}")
 
 
 @pytest.mark.parametrize("field", COVARIANCES)

@@ -20,10 +20,10 @@ from temperance import (
 from temperance.calibrators import bayes_design
 from temperance.calibrators.bayes_design import build_design, shape_features_of
 from temperance.core.fit_data import InMemoryFitData
+from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
-from temperance.core.maps import lengths
+from temperance.core.maps import EMPHASIS
 from temperance.core.objective import Prior
-from temperance.core.top_label import EMPHASIS
 from temperance.data import simulate
 from temperance.population import shipped_population, weak_population, write_population
 
@@ -56,7 +56,8 @@ def dense_model(cal, logits):
 def mapped(cal, logits, slopes=None):
     """Return -map(-log softmax(z / T0)) T0, written out: what is divided by T."""
     e = -log_softmax(logits / cal.reference_, axis=1)
-    return -cal.reference_ * (lengths(e) @ (cal.map_slopes_ if slopes is None else slopes))
+    lengths = np.clip(e[..., None] - KNOTS, 0.0, np.append(np.diff(KNOTS), np.inf))
+    return -cal.reference_ * (lengths @ (cal.map_slopes_ if slopes is None else slopes))
 
 
 def with_uniform(cal, probs):
@@ -267,7 +268,7 @@ def test_2500_classes_work(dtype):
 
 
 def test_only_the_classes_predicted_most_often_have_a_shift_of_their_own(large, monkeypatch):
-    monkeypatch.setattr(bayes_design, "MOST_CLASSES", 3)
+    monkeypatch.setattr(bayes_design, "MAX_CLASS_TEMPERATURES", 3)
     often = np.argsort(-np.bincount(large.logits.argmax(axis=1), minlength=5))[:3]
     cal = bayes(large)
     np.testing.assert_array_equal(np.flatnonzero(cal.class_shift_), np.sort(often))

@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 import temperance
 from temperance import BayesianTemperatureScaling, metrics
-from temperance.calibrators.class_bias import MOST_INTERACTING
 from temperance.core.biased_rows import centred
+from temperance.core.class_bias import MAX_INTERACTING
 from temperance.data import simulate
 from temperance.population import weak_population, write_population
 
@@ -71,7 +71,7 @@ def test_beyond_20_classes_a_bias_is_found_without_interactions():
 def test_up_to_20_classes_the_bias_may_depend_on_the_probabilities(six):
     assert six[1][True].interactions_.shape == six[1][True].parameters()["interactions"].shape == (6, 6)
     assert not hasattr(six[1][False], "bias_")
-    assert MOST_INTERACTING == 20
+    assert MAX_INTERACTING == 20
     for n_classes in (20, 21):
         task = simulate(60, n_classes, random_state=0)
         cal = BayesianTemperatureScaling(class_bias=True).fit(task.logits, task.labels)

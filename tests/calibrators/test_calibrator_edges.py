@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from temperance import BinwiseTemperatureScaling, InputError, TemperatureScaling, load, make_calibrator
-from temperance.calibrators.outside import fit
+from temperance.calibrators.external_methods import fit
 from temperance.calibrators.recording import confidence_and_entropy
 
 

@@ -246,7 +246,7 @@ def test_standard_errors_of_slopes_at_a_bound_shrink_with_the_rows(task):
     labels = np.where(np.arange(len(sure)) % 50 == 0, task.labels, sure)
     few = MonotoneScaling().fit(task.logits, labels)
     many = MonotoneScaling().fit(np.tile(task.logits, (9, 1)), np.tile(labels, 9))
-    assert few.solution_.covariance is None or (few.solution_.covariance.diagonal() == 0).any()
+    assert few.map_slopes_.min() == 1e-3
     ratio = many.standard_errors_["map_slopes"] / few.standard_errors_["map_slopes"]
     assert ratio.max() < 1.05
     assert ratio.min() > 0.2

@@ -47,7 +47,7 @@ def test_the_usual_end_is_convergence_by_fisher_scoring(method, fitted):
 
 
 def test_prior_widths_that_do_not_settle_are_reported_as_not_converged(monkeypatch):
-    monkeypatch.setattr(evidence, "ROUNDS", 1)
+    monkeypatch.setattr(evidence, "MAX_ROUNDS", 1)
     task = simulate(200, 4, random_state=1)
     with pytest.warns(ConvergenceWarning, match="the widths of the prior did not settle"):
         cal = BayesianTemperatureScaling().fit(task.logits, task.labels)

@@ -9,7 +9,7 @@ from scipy.linalg import null_space
 from scipy.special import expit, softmax, xlogy
 
 from temperance import make_calibrator, metrics
-from temperance.calibrators.binwise import BinwiseFormula
+from temperance.calibrators.bts import BinwiseFormula
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 

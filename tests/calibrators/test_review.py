@@ -148,7 +148,7 @@ def test_compare_leaves_out_methods_without_support_for_masks():
     logits = task.logits.copy()
     hidden = (task.labels != 3) & (np.arange(400) % 5 == 0)
     logits[hidden, 3] = -np.inf
-    result = temperance.compare(logits, task.labels, draws=20)
+    result = temperance.compare(logits, task.labels, methods="all", draws=20)
     assert list(result.results) == ["none", "ts", "hts", "bts", "ets", "mono", "bayes", "bayes-bias"]
     with pytest.raises(InputError, match=r"-inf in \d+ rows"):
         temperance.compare(logits, task.labels, methods=["lts"])

@@ -11,9 +11,8 @@ from temperance.core.ece_loss import BINS, EceLoss
 from temperance.core.fisher import fisher_scoring
 from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood
-from temperance.core.predictors import Linear
+from temperance.core.predictors import Linear, Network
 from temperance.data import simulate
 
 METHODS = ["lts", "hts", "hnlts", "pts", "pts-ece"]

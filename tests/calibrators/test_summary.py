@@ -12,7 +12,7 @@ from temperance import (
     LinearTemperatureScaling,
     TemperatureScaling,
 )
-from temperance.calibrators.temperature import SingleTemperatureFormula
+from temperance.calibrators.ts import SingleTemperatureFormula
 from temperance.data import simulate
 
 

@@ -11,7 +11,7 @@ import pytest
 from temperance import load, logits_from_probs, make_calibrator, metrics, probability_floor
 from temperance.core import blocks
 from temperance.core.logit_rows import LogitRows
-from temperance.metrics.resamples import DRAWS
+from temperance.metrics.bootstrap import DRAWS
 
 FORMATS = [".npz", ".npy", ".csv", ".parquet"]
 TYPES = [np.float16, np.float32, np.float64]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from running import half_written, plain_and_narrow
 
-from temperance.calibrators.outside import find_methods
+from temperance.calibrators.external_methods import find_methods
 from temperance.cli.study_figure import NAMES
 from temperance.data import simulate
 from temperance.study.figures import FIGURES, ON_A_TASK

@@ -104,11 +104,11 @@ def test_many_test_rows_are_thinned_evenly():
 
 def test_with_many_classes_methods_with_class_weights_are_left_out_and_fewer_test_rows_are_used(monkeypatch):
     from temperance.comparison import learning_curve as function
-    from temperance.report import render_report
+    from temperance.report.page import render_report
 
     module = sys.modules[function.__module__]
-    monkeypatch.setattr(module, "_MOST_CLASSES", 3)
-    monkeypatch.setattr(module, "_MOST_NUMBERS", 400)
+    monkeypatch.setattr(module, "MAX_CLASSES", 3)
+    monkeypatch.setattr(module, "MAX_TEST_LOGITS", 400)
     val, test = (simulate(n_rows=n, n_classes=4, random_state=s) for n, s in ((60, 1), (300, 2)))
     methods = ["ts", "lts", "hts", "bayes-bias"]
     result = compare(val.logits, val.labels, test.logits, test.labels, methods=methods, **QUICK)

@@ -7,13 +7,12 @@ import pytest
 from scipy.stats import t
 
 from temperance import compare
-from temperance.comparison.difference import Difference
-from temperance.comparison.method_result import MethodResult
+from temperance.comparison.method_result import Difference, MethodResult
 from temperance.comparison.recommendation import Recommendation, recommend
 from temperance.comparison.verdict import give_verdict
 from temperance.data import simulate
 from temperance.metrics import Estimate, Evaluation, ece
-from temperance.metrics.mean_intervals import distances, skewness_of
+from temperance.metrics.intervals import distances, skewness_of
 
 N_ROWS = 900
 NOISE = np.random.default_rng(0).standard_normal(N_ROWS)
@@ -66,7 +65,10 @@ def test_a_gain_whose_interval_includes_0_is_only_probable():
 def test_a_gain_within_one_standard_error_is_reported_as_no_difference():
     verdict = verdict_of(none=result(0.4), ts=result(0.395, noise=0.01))
     assert verdict.outcome == "no difference"
-    assert verdict.gain_in_words.startswith("No difference that these rows can show")
+    assert verdict.gain_in_words == (
+        "No difference that these rows can show: the NLL changes by -0.0050, from 0.4000 to 0.3950 (95 % "
+        "interval -0.0246 to 0.0146); more labelled test rows would help to decide."
+    )
 
 
 def test_a_rising_calibration_error_is_not_reported_as_falling():
@@ -90,8 +92,8 @@ def test_without_a_recommendation_the_verdict_is_about_the_best_method_tried():
     assert (verdict.method, verdict.tried, verdict.outcome) == ("none", "ts", "no difference")
     assert verdict.sentences == (
         "The classifier says 97.0 % and is right 90.0 % of the time.",
-        "No difference that these rows can show: no method lowers the NLL, 0.4000, by more than one standard "
-        "error. The best, ts, changes it by +0.0100 (95 % interval -0.0293 to 0.0493).",
+        "No gain that matters: the best method, ts, changes the NLL, 0.4000, by +0.0100 (95 % interval "
+        "-0.0293 to 0.0493).",
         "Leave the classifier as it is.",
     )
 
@@ -136,8 +138,8 @@ def test_the_numbers_are_those_of_the_rows(compared):
     skewed = distances(skewness_of(share * (difference - share @ difference)), 1 / np.sum(share**2), 0.95)
     assert lengths == pytest.approx(np.array(skewed) * error)
     assert sum(lengths) == pytest.approx(2 * t.ppf(0.975, 2400) * error, rel=0.02)
-    assert verdict.before.said == pytest.approx(share @ before.confidence)
-    assert verdict.after.right == pytest.approx(share @ after.correct)
+    assert verdict.before.confidence == pytest.approx(share @ before.confidence)
+    assert verdict.after.accuracy == pytest.approx(share @ after.correct)
 
 
 def test_the_paired_calibration_error_is_that_of_the_bins(compared):
@@ -172,7 +174,7 @@ def test_one_object_feeds_python_json_and_the_printed_comparison(compared):
     verdict, told = compared.verdict, json.loads(json.dumps(compared.to_dict()))
     assert told["verdict"] == str(verdict) == " ".join(verdict.sentences)
     assert told["outcome"] == verdict.outcome
-    assert told["before"]["said"] == verdict.before.said
+    assert told["before"]["said"] == verdict.before.confidence
     assert told["nll_gain"]["low"] == verdict.nll_gain.low
     assert str(verdict) in " ".join(str(compared).split())
 

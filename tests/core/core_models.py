@@ -7,8 +7,7 @@ import numpy as np
 from core_reference import draw
 
 from temperance.core.logit_rows import LogitRows
-from temperance.core.network import Network
-from temperance.core.predictors import ByClass, Grouped, Linear
+from temperance.core.predictors import ByClass, Grouped, Linear, Network
 
 N_ROWS, N_CLASSES, N_GROUPS = 60, 5, 4
 Z, Y = draw(N_ROWS, N_CLASSES, seed=11)

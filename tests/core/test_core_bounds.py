@@ -109,6 +109,6 @@ def test_bounds_that_do_not_bind_change_nothing():
 
 
 def test_lbfgs_keeps_to_the_bounds_too(monkeypatch):
-    monkeypatch.setattr(fisher, "LARGEST_FISHER", 1)
+    monkeypatch.setattr(fisher, "MAX_FISHER", 1)
     solution = solve(Quadratic(np.eye(2), np.full(2, 5.0)), np.zeros(2), 10, bounds=box(-1, 1, 2))
     np.testing.assert_allclose(solution.parameters, 1)

@@ -6,7 +6,7 @@ from core_models import N_ROWS, PREDICTORS, Y, Z, build
 from core_reference import jacobian, softmax
 
 from temperance import make_calibrator
-from temperance.calibrators import parametrized
+from temperance.calibrators import pts
 from temperance.core.ece_loss import BINS, EceLoss
 from temperance.core.fisher import lbfgs
 from temperance.core.links import Log, Softplus
@@ -70,6 +70,16 @@ def test_a_weight_is_a_row_repeated():
     np.testing.assert_allclose(weighted.gradient, repeated.gradient, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("edge", [0.6, 0.7, 0.8, 0.9])
+def test_a_confidence_at_an_edge_is_in_the_bin_below_it_in_its_own_dtype(edge, dtype):
+    # One row right at the edge, one wrong just below it: in one bin, what they lack cancels.
+    gaps = np.log(np.array([edge, edge - 0.01]) / (1 - np.array([edge, edge - 0.01])))
+    rows = LogitRows(np.column_stack([gaps, 0 * gaps]).astype(dtype), np.array([0, 1]))
+    loss = EceLoss(rows, Linear(np.ones((2, 1))), Log())(np.zeros(1)).value
+    assert loss == pytest.approx(abs(1 - edge - (edge - 0.01)) / 2, abs=1e-6)
+
+
 def test_a_certain_row_is_in_the_last_bin():
     rows = LogitRows(np.array([[0.0, -1e4], [0.0, -1e4]]), np.array([0, 1]))
     assert EceLoss(rows, Linear(np.ones((2, 1))), Log())(np.zeros(1)).value == 0.5
@@ -84,7 +94,7 @@ def test_a_fit_of_the_ece_is_never_worse_than_its_start(seed, monkeypatch):
         ends.append((objective(start).value, solution.value, objective(solution.parameters).value))
         return solution
 
-    monkeypatch.setattr(parametrized, "lbfgs", noted)
+    monkeypatch.setattr(pts, "lbfgs", noted)
     task = simulate(n_rows=50, n_classes=5, random_state=seed)
     make_calibrator("pts-ece").fit(task.logits, task.labels)
     ((before, stated, after),) = ends

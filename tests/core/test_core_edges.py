@@ -6,15 +6,14 @@ from core_reference import draw
 from scipy.special import log_softmax
 
 from temperance.core import descent, evidence, fisher, frequencies, logit_rows
-from temperance.core.biased_rows import Inputs, Offsets, add_class_bias, exponentiate
+from temperance.core.biased_rows import Offsets, add_class_bias, exponentiate
 from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.kernels import mixed
-from temperance.core.links import Log, Softplus
+from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, ObjectivePoint
-from temperance.core.offsets import OffsetLogLikelihood
-from temperance.core.predictors import ByClass, Linear
+from temperance.core.predictors import Linear
 from temperance.core.solution import Status
 from temperance.core.tensor_rows import TensorRows
 
@@ -36,7 +35,7 @@ def test_a_probability_of_exp_minus_20000_is_that_of_an_impossible_class_to_a_cl
     def value(lowest):
         rows = LogitRows(np.array([[-0.1, -2.5, lowest]]), np.array([0]))
         theta = np.concatenate([[0.1, 0.2, -0.1, 0.3], np.linspace(-0.2, 0.2, 9)])
-        return ClassBiasLikelihood(rows, True)(theta).value
+        return ClassBiasLikelihood(rows, interacting=True)(theta).value
 
     assert value(-20_000.0) == value(-1e9)
     assert value(-19_999.0) != value(-1e9)
@@ -98,7 +97,7 @@ def test_the_hessian_of_frequencies_takes_all_rows_or_as_many_as_its_work_allows
 
 
 def test_widths_that_do_not_settle_give_the_optimum_under_them_and_say_so(monkeypatch):
-    monkeypatch.setattr(evidence, "ROUNDS", 2)
+    monkeypatch.setattr(evidence, "MAX_ROUNDS", 2)
     z, y = draw(200, 3, spread=4.0)
     features = np.column_stack([np.ones(200), np.random.default_rng(0).normal(size=(200, 2))])
     objective = LogLikelihood(LogitRows(z, y), Linear(features), Softplus())
@@ -164,6 +163,5 @@ def test_the_largest_number_of_a_row_may_be_too_large_for_its_exponential():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_noise_of_an_objective_is_that_of_the_type_it_is_computed_in(dtype):
     z, y = draw(300, 4)
-    predictor = ByClass(np.ones((300, 1)), np.full(300, -1), 0)
-    objective = OffsetLogLikelihood(LogitRows(z, y), predictor, Log(), Inputs(4, None), dtype=dtype)
+    objective = ClassBiasLikelihood(LogitRows(z.astype(dtype), y), interacting=False)
     assert objective.noise == np.finfo(dtype).eps

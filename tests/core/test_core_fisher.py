@@ -123,7 +123,7 @@ def test_a_direction_that_never_decreases_the_loss_falls_back_to_lbfgs_and_says_
     assert solution.converged
     assert solution.covariance is None
     np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-5)
-    assert len(bowl.points) > 1 + fisher.HALVINGS
+    assert len(bowl.points) > 1 + fisher.MAX_HALVINGS
 
 
 def test_a_step_whose_gain_is_lost_in_the_noise_of_the_value_is_taken():
@@ -198,14 +198,14 @@ def test_a_step_that_goes_down_is_taken_however_strong_the_damping():
 
 
 def test_many_parameters_use_lbfgs_and_say_so(monkeypatch):
-    monkeypatch.setattr(fisher, "LARGEST_FISHER", 1)
+    monkeypatch.setattr(fisher, "MAX_FISHER", 1)
     bowl = Bowl()
     solution = solve(bowl, np.zeros(2), n_rows=10)
     assert solution.solver is Solver.LBFGS_MANY_PARAMETERS
     assert solution.message == "L-BFGS, for too many parameters: converged"
     np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-6)
     assert solution.passes == len(bowl.points)
-    monkeypatch.setattr(fisher, "LARGEST_FISHER", 2)
+    monkeypatch.setattr(fisher, "MAX_FISHER", 2)
     assert solve(Bowl(), np.zeros(2), n_rows=10).message == "converged"
 
 

@@ -5,16 +5,12 @@ import pytest
 from core_reference import log_entropy
 from scipy.stats import entropy
 
-from temperance.calibrators.bayes_design import (
-    LEAST_SPREAD,
-    mean_log_entropy,
-    shape_features_of,
-    standards,
-)
+from temperance.calibrators.bayes_design import ADDED_SPREAD, build_design, shape_features_of
 from temperance.core import blocks
 from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
+from temperance.population import shipped_population
 
 N_ROWS = 60
 TYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -138,30 +134,29 @@ def test_scaled_logits_have_the_same_features_at_the_scaled_temperature():
     )
 
 
-def test_standards_are_the_weighted_mean_and_a_little_more_than_the_deviation():
+def design(z, weights=None):
+    labels = np.arange(len(z)) % z.shape[1]
+    return build_design(InMemoryFitData(LogitRows(z, labels), weights), shipped_population())
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(N_ROWS) % 4.0], ids=["plain", "weighted"])
+def test_standards_are_the_weighted_mean_and_a_little_more_than_the_deviation(weights):
     z = logits(5, np.float64)
-    features = shape_features_of(LogitRows(z), 1.5)
-    centre, spread = standards(InMemoryFitData(LogitRows(z)), 1.5)
-    np.testing.assert_allclose(centre, features.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(spread, features.std(axis=0) + LEAST_SPREAD, rtol=1e-12)
-    times = np.arange(N_ROWS) % 4
-    weighted = standards(InMemoryFitData(LogitRows(z), times.astype(float)), 1.5)
-    np.testing.assert_allclose(
-        weighted, standards(InMemoryFitData(LogitRows(z.repeat(times, axis=0))), 1.5), rtol=1e-12
-    )
-    np.testing.assert_array_equal(
-        standards(InMemoryFitData(LogitRows(np.ones((5, 4)))), 1.5)[1], LEAST_SPREAD
-    )
+    found = design(z, weights)
+    features = shape_features_of(LogitRows(z), found.reference)
+    centre = np.average(features, axis=0, weights=weights)
+    deviation = np.sqrt(np.average((features - centre) ** 2, axis=0, weights=weights))
+    np.testing.assert_allclose(found.centre, centre, rtol=1e-12)
+    np.testing.assert_allclose(found.spread, deviation + ADDED_SPREAD, rtol=1e-12)
+    np.testing.assert_array_equal(design(np.ones((5, 4))).spread, ADDED_SPREAD)
 
 
 def test_the_mean_log_entropy_is_that_of_the_rows_with_a_floor():
     z = np.vstack([logits(4, np.float64)[:20], [[1e6, 0, 0, 0]]])
     weights = np.arange(1.0, 22.0)
     log_h = np.array([log_entropy(row) for row in z[:-1]] + [LOG_ENTROPY_FLOOR])
-    assert mean_log_entropy(InMemoryFitData(LogitRows(z))) == pytest.approx(log_h.mean(), rel=1e-9)
-    assert mean_log_entropy(InMemoryFitData(LogitRows(z), weights)) == pytest.approx(
-        np.average(log_h, weights=weights), rel=1e-9
-    )
+    assert design(z).mean_log_entropy == pytest.approx(log_h.mean(), rel=1e-9)
+    assert design(z, weights).mean_log_entropy == pytest.approx(np.average(log_h, weights=weights), rel=1e-9)
 
 
 @pytest.mark.parametrize("mask", [-1e9, -1e30, np.finfo(np.float32).min])

@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 from core_models import draw
 
-from temperance.core.biased_rows import Inputs
+from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.ece_loss import EceLoss
 from temperance.core.fit_data import InMemoryFitData, Sample, weighted_sum
 from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import BrierMixture, LogMixture
-from temperance.core.network import Network
 from temperance.core.objective import LogLikelihood
-from temperance.core.offsets import OffsetLogLikelihood
-from temperance.core.predictors import ByClass, Grouped, Linear
-from temperance.core.top_label import TopLabelLikelihood
+from temperance.core.predictors import Grouped, Linear, Network
 
 N, K = 90, 4
 Z, Y = draw(N, K)
@@ -41,13 +38,8 @@ def ece(rows, weights):
     return EceLoss(rows, Network(rows.largest(3), (3,)), Softplus(), weights)
 
 
-def top_label(rows, weights):
-    return TopLabelLikelihood(rows, ByClass(features(rows), rows.top, K), Log(), weights)
-
-
 def biased(rows, weights):
-    predictor = ByClass(features(rows), rows.top, K)
-    return OffsetLogLikelihood(rows, predictor, Log(), Inputs(K, 2.0), weights)
+    return ClassBiasLikelihood(rows, weights, interacting=True)
 
 
 BUILDS = {
@@ -55,8 +47,7 @@ BUILDS = {
     grouped: K,
     network: 4 * 3 + 4,
     ece: 4 * 3 + 4,
-    top_label: 2 + K,
-    biased: 2 + K + K * (K + 1),
+    biased: 1 + K + K * K,
     LogMixture: 3,
     BrierMixture: 3,
 }

@@ -11,37 +11,34 @@ from temperance.core import evidence
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood, Prior, with_prior
+from temperance.core.objective import LogLikelihood, Objective, Prior
 from temperance.core.predictors import ByClass
 
 MANY = 20_000  # rows of which every second one chooses the widths
 
 
-class Quadratic:
+class Quadratic(Objective):
     """A mean over N rows of 1/2 (theta - best)' A (theta - best): an estimate with the precision N A."""
 
-    noise, passes, order = 1e-16, 0, 1
+    noise, passes = 1e-16, 0
 
     def __init__(self, best, curvature, n_rows, prior=None, steps=None):
         self.best, self.curvature, self.prior = best, curvature, prior
         self.total_weight, self.n_parameters = float(n_rows), len(best)
         self.steps = [] if steps is None else steps
 
-    def with_prior(self, prior):
-        return Quadratic(self.best, self.curvature, self.total_weight, prior, self.steps)
-
     def every(self, step):
         self.steps.append(step)
         return Quadratic(self.best, self.curvature, self.total_weight / step, self.prior, self.steps)
 
-    def __call__(self, theta):
+    def evaluate(self, theta):
         off = theta - self.best
         gradient = self.curvature @ off
 
         def derive(with_fisher):
             return gradient, self.curvature if with_fisher else None
 
-        return with_prior(self.prior, theta, float(off @ gradient) / 2, derive)
+        return float(off @ gradient) / 2, derive
 
 
 def correlated(size, rng):
@@ -84,7 +81,7 @@ def negative_log_posterior(log_taus, objective, blocks):
 def exact(monkeypatch):
     """Run the rounds until the taus no longer change."""
     monkeypatch.setattr(evidence, "SETTLED", 1e-10)
-    monkeypatch.setattr(evidence, "ROUNDS", 5000)
+    monkeypatch.setattr(evidence, "MAX_ROUNDS", 5000)
 
 
 def solve(objective, blocks, n_rows=None, **options):
@@ -172,7 +169,7 @@ def test_uninformative_rows_do_not_change_mean_and_width(exact):
 def test_an_extreme_optimum_leaves_the_widths_within_their_limits():
     objective, blocks = problem(5, n_rows=10**6)
     taus = solve(Quadratic(1e9 + objective.best, objective.curvature, 10**6), blocks, 10).taus
-    assert max(taus.values()) == evidence.LARGEST_SCALE
+    assert max(taus.values()) == evidence.MAX_TAU
 
 
 def test_of_scale_is_independent_coefficients_around_0():

@@ -16,16 +16,15 @@ from temperance.core.kernels import KNOTS, MapTable
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import (
+    EMPHASIS,
     MAP_SEGMENTS,
     MapLikelihood,
     RowMapLikelihood,
     increments_basis,
-    lengths,
     slope_weights,
 )
 from temperance.core.objective import Prior
 from temperance.core.predictors import ByClass
-from temperance.core.top_label import EMPHASIS
 
 N, T0 = 90, 1.3
 RNG = np.random.default_rng(3)
@@ -93,20 +92,12 @@ def row_losses(z, y, slopes):
 
 
 def build(z, y, weights=None, prior=None):
-    basis = increments_basis(slope_weights(LogitRows(z, y), T0, weights)[0])
+    basis = increments_basis(slope_weights(LogitRows(z, y), weights, T0)[0])
     objective = RowMapLikelihood(
         LogitRows(z, y), T0, ByClass(FEATURES, GROUPS, 3), Log(), basis, weights, prior
     )
     theta = 0.3 * np.random.default_rng(5).normal(size=objective.n_parameters)
     return objective, theta, basis
-
-
-def test_the_lengths_of_the_segments_add_up_to_the_log_probability():
-    e = np.array([0.0, 0.05, 0.7, 3.0, 700.0])
-    parts = lengths(e)
-    np.testing.assert_allclose(parts.sum(axis=1), e, rtol=1e-15)
-    np.testing.assert_array_equal(parts[1:3, 0], [0.05, 0.1])
-    assert parts[3].tolist() == [0.1, pytest.approx(0.6), 0.8, 1.0, 0.5, 0, 0, 0, 0]
 
 
 @EACH_SIZE
@@ -166,6 +157,16 @@ def test_the_fisher_matrix_of_maps_with_temperatures_is_the_expected_outer_produ
             chance = emphasis * share * np.exp(log_p[:, label])
             want += np.einsum("n,np,nq->pq", chance, slopes, slopes)
     np.testing.assert_allclose(objective(theta).derivatives[1], want, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_extremely_confident_rows_stay_finite(dtype):
+    z = np.repeat(np.array([[1e4, 0.0, -5.0], [1.0, 0.5, 0.0]], dtype), [N - 1, 1], axis=0)
+    objective, _, _ = build(z, np.arange(N) % 3)
+    here = objective(np.zeros(objective.n_parameters))
+    gradient, fisher = here.derivatives
+    assert np.isfinite([here.value, *gradient, *fisher.ravel()]).all()
+    assert gradient[0] < 0  # a higher temperature is better
 
 
 def exact_moments(row, slopes, label):
@@ -295,7 +296,7 @@ def test_the_optimum_is_that_of_another_solver_from_any_start(n_classes):
 
 def test_the_basis_leaves_the_overall_temperature_alone():
     z, y = sample(10)
-    information = slope_weights(LogitRows(z, y), T0, WEIGHTS)[0]
+    information = slope_weights(LogitRows(z, y), WEIGHTS, T0)[0]
     by_hand = MapLikelihood(LogitRows(z, y), T0, WEIGHTS)(np.ones(9)).derivatives[1].sum(axis=1)
     np.testing.assert_allclose(information / WEIGHTS.sum(), by_hand, rtol=1e-12, atol=1e-15)
     basis = increments_basis(information)

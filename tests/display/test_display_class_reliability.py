@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from temperance.comparison import compare
-from temperance.comparison.class_reliability import LEAST_ROWS, MOST_CLASSES
+from temperance.comparison.method_result import MAX_CLASSES, MIN_ROWS
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay
 from temperance.display.chart import Line
@@ -46,9 +46,9 @@ def test_of_many_classes_those_with_the_most_rows_are_kept():
     result = compare(task.logits, task.labels, methods=["ts"], draws=5, folds=2)
     kept = list(result.results["none"].class_reliability)
     rows = np.bincount(task.labels, minlength=25)
-    assert len(kept) == MOST_CLASSES
+    assert len(kept) == MAX_CLASSES
     assert kept == sorted(kept)
-    assert rows[kept].min() >= max(rows[[k for k in range(25) if k not in kept]].max(), LEAST_ROWS)
+    assert rows[kept].min() >= max(rows[[k for k in range(25) if k not in kept]].max(), MIN_ROWS)
     with pytest.raises(InputError, match=r"column must be a class with many test rows: .*; found 99"):
         ClassReliabilityDisplay.from_comparison(result, column=99)
 

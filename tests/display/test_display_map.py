@@ -1,19 +1,16 @@
 """The figure of a map of log-probabilities: its numbers, its band, and the error without a map."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import temperance
 from temperance import InputError, MonotoneScaling, TemperatureScaling
 from temperance.comparison import compare
 from temperance.display import MapDisplay
 from temperance.display.chart import Band, Dots, Line
 from temperance.report.page import render_report
 
-DATA = Path(__file__).resolve().parents[1] / "calibrator_file" / "data"
 SLOPES = np.array([1.0, 2.0, 0.5, 1.5, 1.0, 0.1, 0.2, 3.0, 1.0])
 ERRORS = np.array([0.1, 0.2, 0.05, 0.1, 0.3, 0.02, 0.1, 0.4, 0.5])
 
@@ -98,9 +95,6 @@ def test_a_calibrator_without_a_map_is_refused(rows):
     ts = TemperatureScaling().fit(rows.logits, rows.labels)
     with pytest.raises(InputError, match=r"must have a map.*found TemperatureScaling without one"):
         MapDisplay.from_calibrator(ts)
-    first_edition = temperance.load(DATA / "v1" / "bayes.json")
-    with pytest.raises(InputError, match="found BayesianTemperatureScaling without one"):
-        MapDisplay.from_calibrator(first_edition)
 
 
 def test_a_comparison_shows_all_its_maps_and_the_page_has_a_section_only_for_some(comparison, rows):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from temperance import InputError, metrics
-from temperance.comparison import LearningCurve
-from temperance.comparison.difference import Difference
+from temperance.comparison import Difference, LearningCurve
 from temperance.display import (
     ConfidenceDisplay,
     DifferencesDisplay,

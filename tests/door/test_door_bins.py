@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from temperance.metrics.bins import assign, bin_edges
+from temperance.metrics.bins import assign_bins, equal_mass_edges
 
 
 def bins_of(confidence, bins, weight=None):
     confidence = np.asarray(confidence, float)
     weight = np.ones(len(confidence)) if weight is None else np.asarray(weight, float)
-    return assign(confidence, bin_edges(confidence, weight, bins, "mass")).tolist()
+    return assign_bins(confidence, equal_mass_edges(confidence, weight, bins)).tolist()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from temperance import InputError, compare
 from temperance.cli.program import cli
-from temperance.comparison.same_rows import check_apart
+from temperance.comparison.rows import check_test_rows_are_new
 from temperance.core.blocks import BFloat16
 from temperance.data import simulate
 from temperance.errors import InputWarning
@@ -20,7 +20,7 @@ VAL, TEST = TASK.logits[:200], TASK.logits[200:]
 def quiet(val, test):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_apart(val, test)
+        check_test_rows_are_new(val, test)
     return True
 
 
@@ -28,7 +28,7 @@ def test_the_same_rows_in_both_sets_are_refused_and_cross_validation_works_inste
     labels = TASK.labels[:200]
     with pytest.raises(InputError, match="found the same 200 rows in both"):
         compare(VAL, labels, VAL.copy(), labels, ["ts"], draws=5)
-    assert compare(VAL, labels, methods=["ts"], draws=5).judged_on == "5-fold cross-validation"
+    assert compare(VAL, labels, methods=["ts"], draws=5).evaluated_on == "5-fold cross-validation"
 
 
 def test_shared_rows_are_counted_at_any_position():
@@ -39,22 +39,22 @@ def test_shared_rows_are_counted_at_any_position():
 
 def test_the_same_rows_in_another_order_are_all_counted():
     with pytest.warns(InputWarning, match="found 200 of 200 test rows"):
-        check_apart(VAL, VAL[::-1])
+        check_test_rows_are_new(VAL, VAL[::-1])
 
 
 def test_a_tenth_of_shared_rows_is_accepted_and_more_is_not():
     assert quiet(VAL, np.concatenate([TEST[20:], VAL[:20]]))
     with pytest.warns(InputWarning, match="found 21 of 200"):
-        check_apart(VAL, np.concatenate([TEST[21:], VAL[:21]]))
+        check_test_rows_are_new(VAL, np.concatenate([TEST[21:], VAL[:21]]))
 
 
 def test_other_types_of_the_same_numbers_are_the_same_rows():
     narrow = VAL.astype(np.float32)
     with pytest.raises(InputError, match="found the same 200 rows"):
-        check_apart(narrow, narrow.astype(np.float64))
+        check_test_rows_are_new(narrow, narrow.astype(np.float64))
     bits = narrow.view(np.uint32) >> 16
     with pytest.raises(InputError, match="found the same 200 rows"):
-        check_apart(BFloat16(bits.astype(np.uint16)), (bits << 16).view(np.float32))
+        check_test_rows_are_new(BFloat16(bits.astype(np.uint16)), (bits << 16).view(np.float32))
     nudged = np.nextafter(VAL, np.inf)
     assert quiet(VAL, nudged)
 
@@ -63,15 +63,15 @@ def test_arrays_of_many_blocks_and_of_masked_classes_are_compared():
     wide = np.random.default_rng(0).normal(size=(3000, 300))
     wide[:, 7] = -np.inf
     with pytest.raises(InputError, match="found the same 3000 rows"):
-        check_apart(wide, wide.astype(np.float64, order="F"))
+        check_test_rows_are_new(wide, wide.astype(np.float64, order="F"))
     with pytest.warns(InputWarning, match="found 1000 of 2000"):
-        check_apart(wide[:2000], wide[1000:])
+        check_test_rows_are_new(wide[:2000], wide[1000:])
     narrow = wide.astype(np.float32)
     with pytest.raises(InputError, match="found the same 3000 rows"):
-        check_apart(narrow, narrow.astype(np.float64))
+        check_test_rows_are_new(narrow, narrow.astype(np.float64))
     zeros = np.where(np.abs(wide) < 0.5, 0.0, wide)
     with pytest.raises(InputError, match="found the same 3000 rows"):
-        check_apart(zeros, np.where(zeros == 0, -0.0, zeros))
+        check_test_rows_are_new(zeros, np.where(zeros == 0, -0.0, zeros))
 
 
 @pytest.mark.parametrize(("trees", "rows"), [(3, 200), (10, 20), (30, 40), (100, 100), (100, 300)])

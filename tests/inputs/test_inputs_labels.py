@@ -150,7 +150,7 @@ def test_all_metrics_and_comparisons_accept_names():
     given = {"classes": NAMES}
     for metric in (
         *("accuracy", "nll", "brier", "ece", "mce", "classwise_ece", "debiased_ece", "smooth_ece", "aurc"),
-        *("overconfidence", "nll_calibration", "nll_refinement", "brier_calibration", "brier_refinement"),
+        *("overconfidence", "decompose"),
     ):
         compute = getattr(metrics, metric)
         assert compute(PROBS, WORDS, **given) == compute(PROBS, TASK.labels), metric

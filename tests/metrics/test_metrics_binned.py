@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from temperance import metrics
-from temperance.metrics.bins import assign, bin_edges
+from temperance.metrics.bins import assign_bins, equal_width_edges
 
 # Confidences 0.9 right, 0.8 wrong, 0.6 right, 0.7 wrong.
 PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]])
@@ -11,7 +11,7 @@ LABELS = np.array([0, 1, 1, 1])
 
 def bin_of(confidence, bins):
     confidence = np.atleast_1d(confidence)
-    return assign(confidence, bin_edges(confidence, np.ones(len(confidence)), bins, "width"))
+    return assign_bins(confidence, equal_width_edges(bins, confidence.dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -7,9 +7,14 @@ from scipy.special import log_softmax, softmax
 
 from temperance import metrics
 from temperance.metrics import recalibration
-from temperance.metrics.calibration_part import FittedLosses, fitted_losses, noncentral_interval
-from temperance.metrics.decomposition import Recalibrations
-from temperance.metrics.mean_intervals import mean_interval
+from temperance.metrics.decomposition import (
+    FittedLosses,
+    Recalibrations,
+    fitted_losses,
+    noncentral_interval,
+    random_folds,
+)
+from temperance.metrics.intervals import mean_interval
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.recalibration import Recalibration, Recalibrator
 
@@ -144,8 +149,9 @@ def test_what_a_fit_adds_to_the_brier_score_is_seen_out_of_fold():
         rows = check_rows(truth, labels)
         recalibrations, before = Recalibrations(rows), {"nll": rows.nll, "brier": rows.brier}
         after, parameters = recalibrations.in_sample()
-        folds = {name: found[-1] for name, found in recalibrations.out_of_fold(5, rng).items()}
-        losses = fitted_losses(before, after, folds, rows.weight, parameters)
+        out_of_fold = recalibrations.out_of_fold(random_folds(300, 5, rng))
+        of_biases = {name: found[-1] for name, found in out_of_fold.items()}
+        losses = fitted_losses(before, after, of_biases, rows.weight, parameters)
         added.append(losses["brier"].added / losses["nll"].added)
         gains.append(losses["brier"].gain / losses["nll"].gain)
     assert np.mean(added) == pytest.approx(0.5, abs=0.06)

@@ -26,15 +26,15 @@ def test_the_parts_add_up_and_the_total_is_the_metric(simulate, loss, sharpen):
 
 def test_a_calibrated_classifier_has_no_calibration_part(simulate):
     probs, labels, _ = simulate(5000, 5)
-    assert metrics.nll_calibration(probs, labels) < 1e-3
-    assert metrics.brier_calibration(probs, labels) < 1e-3
+    assert metrics.decompose(probs, labels).calibration < 1e-3
+    assert metrics.decompose(probs, labels, loss="brier").calibration < 1e-3
 
 
 def test_the_calibration_part_of_sharpened_probabilities_is_their_divergence(simulate):
     probs, labels, truth = simulate(10_000, 5, sharpen=2.0)
-    assert metrics.nll_calibration(probs, labels) == pytest.approx(divergence(truth, probs), rel=0.05)
+    assert metrics.decompose(probs, labels).calibration == pytest.approx(divergence(truth, probs), rel=0.05)
     squares = ((truth - probs) ** 2).sum(axis=1).mean()
-    assert metrics.brier_calibration(probs, labels) == pytest.approx(squares, rel=0.1)
+    assert metrics.decompose(probs, labels, loss="brier").calibration == pytest.approx(squares, rel=0.1)
 
 
 @pytest.mark.parametrize("loss", ["nll", "brier"])
@@ -48,15 +48,7 @@ def test_a_bias_of_the_classes_is_found(simulate):
     truth, labels, _ = simulate(10_000, 4)
     probs = truth * np.array([3.0, 1.0, 1.0, 0.5])
     probs /= probs.sum(axis=1, keepdims=True)
-    assert metrics.nll_calibration(probs, labels) == pytest.approx(divergence(truth, probs), rel=0.05)
-
-
-def test_the_scalar_functions_are_the_parts(simulate):
-    probs, labels, _ = simulate(200, 3, sharpen=2.0)
-    for loss in ("nll", "brier"):
-        parts = metrics.decompose(probs, labels, loss=loss)
-        assert getattr(metrics, f"{loss}_calibration")(probs, labels) == parts.calibration
-        assert getattr(metrics, f"{loss}_refinement")(probs, labels) == parts.refinement
+    assert metrics.decompose(probs, labels).calibration == pytest.approx(divergence(truth, probs), rel=0.05)
 
 
 def test_one_seed_gives_one_answer_and_another_seed_another(simulate):

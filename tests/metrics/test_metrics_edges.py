@@ -6,13 +6,12 @@ from scipy.stats import norm
 
 from temperance import metrics
 from temperance.core.logit_rows import LogitRows
-from temperance.metrics import resamples as module
-from temperance.metrics.bootstrap import Residuals, kept_scales, norm_interval, plausible_shapes
+from temperance.metrics import CalibrationTest, Estimate, Evaluation
+from temperance.metrics import bootstrap as module
+from temperance.metrics.bootstrap import Resamples, Residuals, kept_scales, norm_interval, plausible_shapes
 from temperance.metrics.calibration_tests import maximum_survival, verdict
-from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.recalibration import Recalibrator, fit_bias, fit_temperature
-from temperance.metrics.resamples import Resamples
 from temperance.metrics.smooth import smooth_parts, smoothed
 from temperance.metrics.vocabulary import open_recalibration
 
@@ -128,7 +127,7 @@ def test_a_bias_that_is_fixed_stays_and_classes_without_labels_or_weight_share_o
 
 
 def test_a_block_of_resamples_holds_a_limited_number_of_factors(monkeypatch):
-    monkeypatch.setattr(module, "_NUMBERS", 200)
+    monkeypatch.setattr(module, "_BLOCK_SIZE", 200)
     blocks = list(Resamples(50, 11, seed=3).blocks())
     assert [block.shape[1] for block in blocks] == [4, 4, 3]
 

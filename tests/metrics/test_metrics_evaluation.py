@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from temperance import metrics
-from temperance.metrics import resamples
+from temperance.metrics import bootstrap
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_one_seed_gives_the_same_bits_and_another_gives_others(task):
 
 def test_the_size_of_blocks_does_not_change_the_draws(task, monkeypatch):
     whole = metrics.evaluate(*task, draws=50)
-    monkeypatch.setattr(resamples, "_NUMBERS", 400 * 7)
+    monkeypatch.setattr(bootstrap, "_BLOCK_SIZE", 400 * 7)
     parts = metrics.evaluate(*task, draws=50)
     for name in whole:
         assert parts[name].low == pytest.approx(whole[name].low, abs=1e-6, nan_ok=True), name

@@ -85,14 +85,14 @@ def check(found, events):
     assert found.p_value == pytest.approx(
         float(mpmath.gammainc(1 if has_slope else 0.5, max(ratio, 0) / 2, regularized=True)), rel=1e-7
     )
-    assert found.intercept.value == pytest.approx(float(a), rel=1e-6, abs=1e-7)
-    assert found.intercept_error == pytest.approx(float(mpmath.sqrt(variance_a)), rel=1e-5)
+    assert found.intercept.value == pytest.approx(float(a), rel=1e-11, abs=1e-12)
+    assert found.intercept_error == pytest.approx(float(mpmath.sqrt(variance_a)), rel=1e-8)
     assert mpmath.isnan(found.slope.value) == (not has_slope)
     if has_slope:
-        assert found.slope.value == pytest.approx(float(b), rel=1e-6, abs=1e-7)
-        assert found.slope_error == pytest.approx(float(mpmath.sqrt(variance_b)), rel=1e-5)
+        assert found.slope.value == pytest.approx(float(b), rel=1e-11, abs=1e-12)
+        assert found.slope_error == pytest.approx(float(mpmath.sqrt(variance_b)), rel=1e-8)
     half = mpmath.sqrt(2) * mpmath.erfinv(mpmath.mpf("0.95")) * mpmath.sqrt(variance_a)
-    assert found.intercept.low == pytest.approx(float(a - half), rel=1e-5, abs=1e-6)
+    assert found.intercept.low == pytest.approx(float(a - half), rel=1e-8, abs=1e-9)
 
 
 def run(seed, number):

@@ -7,8 +7,9 @@ from scipy.special import softmax
 
 from temperance import compare, metrics
 from temperance.data import simulate as simulate_task
-from temperance.metrics import class_bins
+from temperance.metrics import bins as metric_bins
 from temperance.metrics.bootstrap import (
+    Resamples,
     Residuals,
     binomial_deviation,
     bootstrap,
@@ -17,9 +18,7 @@ from temperance.metrics.bootstrap import (
     plausible_shapes,
 )
 from temperance.metrics.decomposition import Recalibrations
-from temperance.metrics.predictions import Predictions, check_rows
-from temperance.metrics.resamples import Resamples
-from temperance.metrics.selective import RiskCurve
+from temperance.metrics.predictions import Predictions, check_rows, risk_curve
 
 
 def test_compare_and_evaluate_give_the_same_bits():
@@ -34,7 +33,7 @@ def test_compare_and_evaluate_give_the_same_bits():
 
 def test_resamples_depend_on_their_seed_and_are_drawn_again_alike(monkeypatch):
     kept = np.hstack(list(Resamples(50, 300, 7).blocks()))
-    monkeypatch.setattr("temperance.metrics.resamples._MOST_KEPT", 0)
+    monkeypatch.setattr("temperance.metrics.bootstrap._MAX_KEPT", 0)
     again = Resamples(50, 300, 7)
     np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
     np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
@@ -94,23 +93,23 @@ def test_classes_that_do_not_occur_are_one_residual_and_the_error_is_the_same(si
     probs, _, _ = simulate(50, 30, sharpen=1.5)
     labels = np.arange(50) % 4
     rows = check_rows(probs, labels)
-    assert len(class_bins._residuals(rows, 15)) == 4 * 15 + 1
+    assert len(metric_bins._residuals(rows, 15)) == 4 * 15 + 1
     residual = np.eye(30)[labels] - probs
     index = np.clip(np.ceil(probs * 15).astype(int) - 1, 0, 14)
     direct = sum(np.abs(np.bincount(index[:, k], residual[:, k])).sum() for k in range(30)) / (50 * 30)
-    assert class_bins.classwise_error(rows, 15) == pytest.approx(direct, rel=1e-10)
+    assert metric_bins.classwise_error(rows, 15) == pytest.approx(direct, rel=1e-10)
 
 
 def test_the_influence_of_a_row_on_the_risk_curve_is_a_derivative(simulate):
     probs, labels, _ = simulate(60, 3)
     probs[:10] = probs[0]  # ties
-    curve = RiskCurve(check_rows(probs, labels))
+    area, influence = risk_curve(check_rows(probs, labels))
     for row in (0, 5, 30, 59):
         weight = np.ones(60)
         weight[row] += 1e-6
-        moved = RiskCurve(check_rows(probs, labels, weight)).area
-        assert curve.influence[row] == pytest.approx(60 * (moved - curve.area) / 1e-6, abs=1e-4)
-    assert curve.influence.sum() == pytest.approx(0, abs=1e-9)
+        moved, _ = risk_curve(check_rows(probs, labels, weight))
+        assert influence[row] == pytest.approx(60 * (moved - area) / 1e-6, abs=1e-4)
+    assert influence.sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_binomial_deviations_are_sums_over_counts():

@@ -1,6 +1,6 @@
 """Limits that are documented: levels, p-values in words, temperatures and classes of a recalibration."""
 
-import sys
+import functools
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 
 from temperance import InputError
 from temperance.core.logit_rows import LogitRows
-from temperance.metrics import cox, evaluate, resamples
+from temperance.metrics import bootstrap, calibration_tests, cox, evaluate
 from temperance.metrics.bootstrap import plausible_shapes
 from temperance.metrics.calibration_tests import verdict
 from temperance.metrics.evaluation import Scorer
@@ -101,7 +101,8 @@ def test_an_impossible_label_leaves_the_calibration_part_open():
 
 
 def test_a_maximum_that_the_steps_do_not_reach_has_no_position(monkeypatch):
-    monkeypatch.setattr(sys.modules["temperance.metrics.cox"], "_STEPS", 0)
+    solve = functools.partial(calibration_tests.fisher_scoring, max_iterations=0)
+    monkeypatch.setattr(calibration_tests, "fisher_scoring", solve)
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 200)
     found = cox(np.column_stack([1 - p, p]), rng.uniform(size=200) < p)
@@ -113,8 +114,8 @@ def test_a_maximum_that_the_steps_do_not_reach_has_no_position(monkeypatch):
 
 @pytest.mark.parametrize(("room", "kept"), [(50 * 20, True), (50 * 20 - 1, False)])
 def test_as_many_factors_as_there_is_room_for_are_kept(monkeypatch, room, kept):
-    monkeypatch.setattr(resamples, "_MOST_KEPT", room)
-    drawn = resamples.Resamples(50, 20, 1)
+    monkeypatch.setattr(bootstrap, "_MAX_KEPT", room)
+    drawn = bootstrap.Resamples(50, 20, 1)
     assert (next(drawn.blocks()) is next(drawn.blocks())) == kept
 
 

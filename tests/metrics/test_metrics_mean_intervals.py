@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from temperance import metrics
-from temperance.metrics.mean_intervals import (
+from temperance.metrics.intervals import (
     SamplingError,
     distances,
     mean_interval,

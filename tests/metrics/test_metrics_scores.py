@@ -13,7 +13,6 @@ LABELS = np.array([0, 2, 2, 1])
 
 SCORES = ["accuracy", "nll", "brier", "overconfidence", "aurc", "smooth_ece"]
 BINNED = ["ece", "mce", "classwise_ece", "debiased_ece"]
-PARTS = ["nll_calibration", "nll_refinement", "brier_calibration", "brier_refinement"]
 CASES = [(name, {}) for name in SCORES] + [
     (name, {"bins": 7, "strategy": strategy}) for name in BINNED for strategy in ("width", "mass")
 ]
@@ -101,7 +100,7 @@ def test_the_order_of_rows_does_not_matter(name, options, simulate):
     )
 
 
-@pytest.mark.parametrize("name", [*SCORES, *BINNED, *PARTS, "decompose", "reliability", "evaluate"])
+@pytest.mark.parametrize("name", [*SCORES, *BINNED, "decompose", "reliability", "evaluate"])
 @pytest.mark.parametrize(
     ("probs", "labels", "weight"),
     [

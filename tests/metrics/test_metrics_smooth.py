@@ -3,7 +3,7 @@ import pytest
 
 from temperance import metrics
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.smooth import _absolute_integral, _cosines, grid_mean, grid_sums
+from temperance.metrics.smooth import grid_mean, grid_sums, smoothed
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def top(simulate):
 
 def error_at(probs, labels, width):
     rows = check_rows(probs, labels)
-    return _absolute_integral(_cosines(grid_mean(rows)), width)
+    return np.abs(smoothed(grid_mean(rows), width)).sum()
 
 
 def test_the_grid_keeps_the_size_and_the_position_of_each_residual():

@@ -9,7 +9,7 @@ from temperance.metrics import vocabulary
 from temperance.metrics.decomposition import Recalibrations
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.recalibration import Recalibration, Recalibrator, fit_temperature
-from temperance.metrics.series_rows import SeriesRows
+from temperance.metrics.vocabulary import SeriesRows
 
 N_ROWS, N_CLASSES = 60, 2000
 
@@ -40,8 +40,8 @@ def split_sums(rows, beta, power):
 @pytest.mark.parametrize("share", [-1.0, -0.5, 0.0, 1.0])
 def test_the_sums_within_the_radius_are_those_of_the_definition(rows, centre, share):
     rows.sums_near(centre)
-    ((_, radius),) = rows._known
-    beta = centre + share * 0.999 * radius
+    (known,) = rows._known
+    beta = centre + share * 0.999 * known.radius
     found = rows.sums_near(beta)
     assert len(rows._known) == 1
     total, _, _ = sum(found)
@@ -55,8 +55,8 @@ def test_the_sums_within_the_radius_are_those_of_the_definition(rows, centre, sh
 
 def test_a_beta_beyond_the_radius_is_read(rows):
     rows.sums_near(1.0)
-    ((_, radius),) = rows._known
-    rows.sums_near(1 + 1.01 * radius)
+    (known,) = rows._known
+    rows.sums_near(1 + 1.01 * known.radius)
     assert len(rows._known) == 2
 
 
@@ -141,5 +141,5 @@ def test_five_folds_read_the_rows_about_as_often_as_one_fit(task, monkeypatch):
 
     monkeypatch.setattr("temperance.metrics.decomposition.open_recalibration", remember)
     probs = np.exp(log_softmax(logs.astype(float), axis=1))
-    Recalibrations(check_rows(probs, labels)).out_of_fold(5, np.random.default_rng(0))
+    Recalibrations(check_rows(probs, labels)).out_of_fold(np.arange(len(labels)) % 5)
     assert opened[0].rows.passes <= 7  # the tops, three or four betas for the fits, one for each loss

@@ -2,18 +2,19 @@
 
 import json
 import re
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from temperance import InputError, load, make_calibrator, monitoring
+from temperance import InputError, make_calibrator, monitoring
 from temperance.data import simulate
+from temperance.formulas.fit_record import FitRecord
 from temperance.monitoring.change import estimate_change
 from temperance.monitoring.limits import allowed
-from temperance.monitoring.residuals import class_groups, residuals, sum_labelled
+from temperance.monitoring.sums import residuals, sum_labelled
 
 
 def test_an_unchanged_calibrator_is_kept(world):
@@ -98,8 +99,8 @@ def test_one_step_is_close_to_the_maximum_of_the_likelihood(world):
     log_p = np.log(probs)
     q = softmax(log_p / 1.15 + np.array([0.1, 0, -0.1]), axis=1)
     labels = (q.cumsum(axis=1) < rng.random((len(q), 1))).sum(axis=1)
-    limits, groups = allowed(calibrator.model_), class_groups(calibrator.model_.class_counts)
-    found = estimate_change(sum_labelled(probs, labels, groups, limits), limits, groups)
+    limits = allowed(calibrator.model_)
+    found = estimate_change(sum_labelled(probs, labels, limits), limits)
 
     def loss(theta):
         u = np.exp(theta[0]) * log_p + np.array([*theta[1:], 0.0])
@@ -113,8 +114,8 @@ def test_one_step_is_close_to_the_maximum_of_the_likelihood(world):
 def test_score_and_information_are_derivatives_of_the_log_likelihood(world):
     calibrator, logits, labels = (world[0], world[1][:50], world[2][:50])
     probs = calibrator.predict_proba(logits)
-    groups = class_groups(calibrator.model_.class_counts)
-    sums = sum_labelled(probs, labels, groups, allowed(calibrator.model_))
+    limits = allowed(calibrator.model_)
+    sums, groups = sum_labelled(probs, labels, limits), limits.groups
 
     def log_likelihood(theta):
         u = np.exp(theta[0]) * np.log(probs) + theta[1:][groups]
@@ -133,17 +134,16 @@ def test_score_and_information_are_derivatives_of_the_log_likelihood(world):
 
 def test_sums_of_parts_are_the_sums_of_the_whole(world):
     calibrator, logits, labels = world
-    probs, groups = calibrator.predict_proba(logits), class_groups(calibrator.model_.class_counts)
-    limits = allowed(calibrator.model_)
-    whole = sum_labelled(probs, labels, groups, limits)
-    parts = [sum_labelled(probs[part], labels[part], groups, limits) for part in np.s_[:7, 7:]]
+    probs, limits = calibrator.predict_proba(logits), allowed(calibrator.model_)
+    whole = sum_labelled(probs, labels, limits)
+    parts = [sum_labelled(probs[part], labels[part], limits) for part in np.s_[:7, 7:]]
     for name, value in vars(parts[0] + parts[1]).items():
         np.testing.assert_allclose(value, getattr(whole, name), rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def test_blocks_give_the_same_as_the_whole(world, monkeypatch):
     whole = monitoring.check(*world)
-    monkeypatch.setattr("temperance.monitoring.batch.BLOCK_LOGITS", 300)
+    monkeypatch.setattr("temperance.monitoring.sums.BLOCK_LOGITS", 300)
     parts = monitoring.check(*world)
     assert parts.log_e == pytest.approx(whole.log_e, rel=1e-9)
     assert parts.records[0].rows_digest == whole.records[0].rows_digest
@@ -216,9 +216,9 @@ def test_wrong_arguments_are_refused(world, options, words):
         monitoring.check(world[0], world[1], **options)
 
 
-def test_no_rows_and_old_files_are_refused(world):
+def test_no_rows_and_fits_without_a_baseline_are_refused(world):
     with pytest.raises(InputError, match="check needs rows; found none"):
         monitoring.check(world[0], world[1][:0])
-    old = load(Path(__file__).parents[1] / "calibrator_file" / "data" / "hts-v1.json")
+    model = world[0].model_
     with pytest.raises(InputError, match="Fit it again with this version"):
-        monitoring.check(old, np.zeros((3, old.n_classes_)))
+        monitoring.check(replace(model, record=FitRecord()), np.zeros((3, model.n_classes)))

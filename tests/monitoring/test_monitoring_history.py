@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from temperance import InputError, make_calibrator, monitoring
-from temperance.monitoring.history import open_history
-from temperance.monitoring.record import OPENING, read_record, write_record
+from temperance.monitoring.history import OPENING, open_history, read_record, write_record
 
 
 @pytest.fixture
@@ -85,7 +84,7 @@ def test_an_incomplete_line_is_recognised_wherever_it_is_cut(world, path, tmp_pa
 def test_a_file_that_is_not_a_history_is_refused_and_unchanged(world, path):
     for content in (b"a,b\n1,2\n", b'{"more": 1}\n', b'{"temperance_history": 2, "x": 1}\n', b"\x89PNG\n"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"line 1: must be a check written by this version; found"):
+        with pytest.raises(InputError, match=r"line 1: must be a check written by this version: "):
             daily(world, path, 1)
         assert path.read_bytes() == content
 
@@ -102,6 +101,40 @@ def test_the_same_rows_are_counted_once_and_labels_may_come_later(world, path):
     unlabelled = monitoring.check(calibrator, logits[part], history=path)
     assert "are not counted again" in unlabelled.words
     assert len(path.read_bytes().splitlines()) == 2
+
+
+ROW = [[3.0, 0.0, 0.0]]
+
+
+def test_equal_rows_of_several_checks_are_counted(world, path):
+    for _ in range(40):
+        found = monitoring.check(world[0], ROW, [1], history=path)
+    assert found.labelled_rows == 40
+    assert found.alarm
+
+
+def test_a_file_that_is_checked_twice_is_counted_once_however_few_its_rows(world, path):
+    for _ in range(2):
+        found = monitoring.check(world[0], ROW, [1], history=path, name="monday.npz")
+    assert found.labelled_rows == 1
+    assert found.counted_before is not None
+
+
+def test_many_equal_rows_are_counted_once_under_any_name(world, path):
+    for name in ("a", "b"):
+        found = monitoring.check(world[0], world[1][:20], world[2][:20], history=path, name=name)
+    assert found.labelled_rows == 20
+
+
+def test_an_alarm_of_earlier_checks_is_reported_as_such(world, path):
+    calibrator, logits, labels = world
+    monitoring.check(calibrator, logits[:200], (labels[:200] + 1) % 3, history=path)
+    for day in range(9):
+        rows = slice(200 + 300 * day, 500 + 300 * day)
+        found = monitoring.check(calibrator, logits[rows], labels[rows], history=path)
+    assert found.alarm
+    assert found.log_e < np.log(20)
+    assert found.sentences[0].startswith("Act: an earlier check raised the alarm, which remains.")
 
 
 def test_another_calibrator_tolerance_or_alpha_is_refused(world, path):

@@ -13,8 +13,7 @@ import pytest
 from temperance import monitoring
 from temperance.data import simulate
 from temperance.display.chart import Intervals
-from temperance.report.history import render_history, write_history
-from temperance.report.history_charts import _dates, gap_chart
+from temperance.report.history import _dates, gap_chart, render_history, write_history
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,7 +70,7 @@ def test_dates_are_evenly_spaced_and_numbers_if_they_repeat(found, days):
 
 
 def test_the_intervals_of_the_gap_are_inside_the_axis(found):
-    chart = gap_chart(found)
+    chart = gap_chart(found, np.arange(len(found.records)))
     (mark,) = (mark for mark in chart.marks if isinstance(mark, Intervals))
     low, high = chart.y.limits
     assert low < mark.low.min()

@@ -6,8 +6,8 @@ from scipy.stats import fisher_exact, ks_2samp
 
 from temperance import make_calibrator
 from temperance.data import simulate
-from temperance.monitoring.predictions import sum_predictions
-from temperance.monitoring.shift import _fisher, _window_sizes, compare_with_baseline
+from temperance.monitoring.shift import _fisher, compare_with_baseline
+from temperance.monitoring.sums import sum_predictions
 
 
 def test_fishers_test_agrees_with_scipy_on_one_side():
@@ -35,7 +35,14 @@ def test_every_look_has_a_smaller_share_of_the_level(world):
     levels = [compare_with_baseline([sums] * n, calibrator.baseline_, 0.05).level for n in range(1, 60)]
     assert sum(levels) < 0.05
     assert levels[0] == 0.025
-    assert _window_sizes(9) == [1, 2, 4, 8]
+
+
+def test_a_small_shift_is_clearest_in_the_longest_window(world):
+    """Of 9 checks, the last 1, 2, 4 and 8 are tested together."""
+    calibrator, logits, _ = world
+    sums = sum_predictions(calibrator.predict_proba(1.3 * logits[:100]), calibrator.baseline_)
+    for checks, window in ((1, 1), (3, 2), (9, 8)):
+        assert compare_with_baseline([sums] * checks, calibrator.baseline_, 0.05).tests[0].checks == window
 
 
 def test_p_values_are_not_too_small_where_nothing_changed(world):

@@ -13,7 +13,7 @@ from serving import NAMES, serve, session
 from sklearn.exceptions import NotFittedError
 
 from temperance import InputError, TemperatureScaling, __version__
-from temperance.calibrators.temperature import SingleTemperatureFormula
+from temperance.calibrators.ts import SingleTemperatureFormula
 from temperance.onnx import to_onnx
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.ops import OnnxOps

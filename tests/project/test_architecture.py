@@ -14,7 +14,7 @@ import pytest
 import temperance
 from temperance import CALIBRATORS, make_calibrator
 from temperance.calibrators import Calibrator
-from temperance.calibrators.outside import find_method
+from temperance.calibrators.external_methods import find_method
 from temperance.loaders import LOADERS
 
 PACKAGE = Path(temperance.__file__).resolve().parent

@@ -46,7 +46,7 @@ def test_metrics_are_evaluated(rows):
 
 def test_methods_are_compared(rows):
     val, new = rows
-    result = temperance.compare(val.logits, val.labels, new.logits, new.labels, draws=20)
+    result = temperance.compare(val.logits, val.labels, new.logits, new.labels, "all", draws=20)
     assert list(result.results) == ["none", *COMPARED]
     assert result.recommended in result.results
 

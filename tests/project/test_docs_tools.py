@@ -37,6 +37,17 @@ def test_the_reference_lists_each_public_name_once(tmp_path):
         assert lines.count(name) == 1, name
 
 
+def test_the_page_of_metrics_has_a_row_for_each(tmp_path):
+    from temperance.metrics import METRICS
+
+    load("generated_pages").write_metric_reference(tmp_path / "metrics.md")
+    _, _, *rows = (
+        line for line in (tmp_path / "metrics.md").read_text().splitlines() if line.startswith("|")
+    )
+    assert [row.split(" | ")[0] for row in rows] == [f"| `{name}`" for name in METRICS]
+    assert {row.count(" | ") for row in rows} == {5}
+
+
 def test_the_reference_has_the_help_of_each_command(tmp_path):
     from temperance.cli.program import cli
 

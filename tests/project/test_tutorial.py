@@ -19,7 +19,10 @@ def method(request):
     assert len([line for line in code.splitlines() if line.strip()]) <= 40
     names = {"__name__": "tutorial"}
     exec(compile(code, str(PAGE), "exec"), names)
-    return names["ConfidenceTemperatureScaling"]
+    style = MethodStyle("CTS", "#000000", "o")
+    return Method(
+        "cts", names["ConfidenceTemperatureScaling"], style, formula_class=names["ConfidenceFormula"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,7 @@ def test_it_is_saved_loaded_and_exported(method, task, tmp_path, monkeypatch):
     onnxruntime = pytest.importorskip("onnxruntime")
     from temperance import load
 
-    monkeypatch.setitem(CALIBRATORS, "cts", Method("cts", method, MethodStyle("CTS", "#000000", "o")))
+    monkeypatch.setitem(CALIBRATORS, "cts", method)
     cal = method().fit(task.logits, task.labels)
     expected = cal.predict_proba(task.logits)
     cal.save(tmp_path / "cal.json")

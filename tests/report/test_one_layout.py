@@ -15,11 +15,10 @@ from temperance.comparison import learning_curve
 from temperance.data import simulate
 from temperance.display.axes import plot_chart
 from temperance.display.base import Display
+from temperance.display.best_temperatures import IDENTIFIED_RATIO
 from temperance.display.chart import Intervals
-from temperance.display.optima import IDENTIFIED_RATIO
-from temperance.report.displays import ReportDisplays
 from temperance.report.page import render_report
-from temperance.report.shown_methods import shown_at_first
+from temperance.report.sections import shown_at_first
 from temperance.report.svg import draw_svg
 
 KINDS = {
@@ -204,10 +203,9 @@ def test_an_interval_at_the_threshold_is_reported_the_same_everywhere(displays):
         assert one.ends(0) == ("not identified" if count == 0 else "1 to 9.9")
 
 
-def test_rendering_is_handed_what_was_computed(comparison, curve, monkeypatch):
-    shown = ReportDisplays.of(comparison, curve)
-    monkeypatch.setattr(ReportDisplays, "of", lambda *a: shown)
+@pytest.mark.parametrize("name", KINDS)
+def test_a_display_is_computed_before_it_is_drawn(name, displays, monkeypatch):
     monkeypatch.setattr(
-        "temperance.display.optima.fit_single_temperature", lambda *a, **o: pytest.fail("fitted")
+        "temperance.display.best_temperatures.fit_single_temperature", lambda *a, **o: pytest.fail("fitted")
     )
-    assert "Verdict" in render_report(comparison, curve)
+    assert displays[name].chart().marks

@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from temperance.display.chart import Axis, Bars, Chart, Dots, Line
-from temperance.display.ticks import tick_labels
+from temperance.display.chart import Axis, Bars, Chart, Dots, Line, tick_labels
 from temperance.report.markup import Markup, element, table
 from temperance.report.svg import Scale, draw_svg
 

@@ -4,21 +4,23 @@ import base64
 import hashlib
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 from temperance import compare
-from temperance.comparison import learning_curve
+from temperance.comparison import Outcome, learning_curve
 from temperance.data import simulate
 from temperance.metrics import Estimate
-from temperance.report import Source, render_report, write_report
 from temperance.report.methods_table import methods_table
+from temperance.report.page import render_report, write_report
+from temperance.report.sections import SYMBOLS, Source, shown_at_first
 
 SECTIONS = [
     "verdict",
-    "ship",
+    "production",
     "reliability",
     "methods",
     "tests",
@@ -136,7 +138,7 @@ def test_the_table_shows_the_numbers_of_the_comparison(comparison, html):
         values = [float(v) for v in re.findall(r'data-value="([-0-9.e]+)"', row)]
         scores = result.scores
         assert values[1:7] == [
-            scores[key].value for key in ("nll", "brier", "ece", "smooth_ece", "classwise_ece", "accuracy")
+            scores[key].value for key in ("nll", "brier", "ece", "classwise_ece", "smooth_ece", "accuracy")
         ]
         assert f">{scores['nll'].value:.4f}<" in row
         assert ("recommended" in row) == (name == comparison.recommended)
@@ -240,8 +242,8 @@ def test_a_report_by_cross_validation_works_for_any_size(n_rows, n_classes):
     task = simulate(n_rows=n_rows, n_classes=n_classes, random_state=1)
     result = compare(task.logits, task.labels, methods=["ts", "bayes"], folds=3, **QUICK)
     page = Page(render_report(result, learning_curve(result)))
-    shipped = [key for key in SECTIONS if key != "ship" or result.recommended != "none"]
-    assert [a["id"] for a in page.all("section")] == shipped
+    shown = [key for key in SECTIONS if key != "production" or result.recommended != "none"]
+    assert [a["id"] for a in page.all("section")] == shown
     assert "There was no test set" in page.text["li"]
     assert "nan" not in page.text["td"]
 
@@ -261,7 +263,7 @@ def test_no_calibration_is_recommended_for_a_calibrated_classifier():
     page = Page(render_report(result))
     assert result.recommended == "none"
     assert "Leave the classifier as it is" in page.text["p"]
-    assert "What to ship" not in page.text["h2"]
+    assert "Use it in production" not in page.text["h2"]
 
 
 def test_weights_are_kept_with_their_rows():
@@ -269,3 +271,60 @@ def test_weights_are_kept_with_their_rows():
     weights = np.random.default_rng(0).uniform(0.1, 3, 600)
     result = compare(task.logits, task.labels, methods=["ts", "hts"], sample_weight=weights, **QUICK)
     assert "Verdict" in render_report(result)
+
+
+@pytest.mark.parametrize("n_classes", [1000, pytest.param(50_257, marks=pytest.mark.slow)])
+def test_a_page_of_many_classes_is_small(n_classes):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(n_classes, size=24)
+    logits = rng.standard_normal((24, n_classes), np.float32)
+    logits[np.arange(24), labels] += 9
+    names = [f"token {k}" for k in range(n_classes)]
+    result = compare(logits, labels, methods=["ts", "hts"], folds=2, draws=2, classes=names)
+    page = render_report(result)
+    assert len(page.encode()) < 250_000
+    assert "No class has at least 30 test rows" in page
+
+
+def test_the_first_methods_are_the_best_the_simplest_and_one_with_a_map():
+    task = simulate(400, 4, random_state=2)
+    result = compare(task.logits, task.labels, methods=["lts", "hts", "bts", "mono"], folds=2, draws=5)
+    nll = {name: r.scores["nll"].value for name, r in result.results.items() if name != "none"}
+    shown = shown_at_first(result)
+    assert {min(nll, key=nll.get), "hts", "mono", result.verdict.tried} == shown
+    assert "bts" not in shown
+
+
+def test_a_comparison_without_methods_of_ours_can_be_reported():
+    task = simulate(100, 3, random_state=2)
+    result = compare(task.logits, task.labels, methods=[], folds=2, draws=5)
+    assert shown_at_first(result) == set()
+    assert "No method was tried." in render_report(result)
+
+
+def test_every_outcome_has_its_own_symbol():
+    assert len(set(SYMBOLS.values())) == len(SYMBOLS) == len(Outcome)
+
+
+def calibration_section(comparison):
+    """Return the section of the page."""
+    found = re.search('<section id="tests".*?</section>', render_report(comparison), re.DOTALL).group(0)
+    return unescape(found).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_each_test_is_shown_before_and_after(comparison):
+    shown, tried = calibration_section(comparison), comparison.verdict.tried
+    assert "before: statistic, p-value" in shown
+    assert f"with {tried}: statistic, p-value" in shown
+    for scores in (comparison.results[name].scores for name in ("none", tried)):
+        assert len(scores.tests) == 4
+        for _, statistic, p_value in scores.shown_tests():
+            assert re.search(f"<td>{statistic}, p (= )?{p_value}</td>", shown)
+        assert scores.tests["cox"].words in shown
+
+
+def test_without_methods_only_the_classifier_itself_is_tested():
+    task = simulate(300, 3, random_state=2)
+    shown = calibration_section(compare(task.logits, task.labels, methods=[], draws=20))
+    assert "before: statistic" in shown
+    assert "with " not in shown.split("<table>")[1]

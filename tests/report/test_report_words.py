@@ -7,16 +7,15 @@ import pytest
 
 from temperance import compare
 from temperance.comparison import LearningCurve
-from temperance.comparison.decisions import accuracy_in_words, percent
+from temperance.comparison.verdict import accuracy_in_words, percent
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
-from temperance.display.chart import Axis, Chart, Dots, Intervals, Line
-from temperance.display.ticks import tick_labels
+from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, tick_labels
 from temperance.metrics import Estimate, evaluate
-from temperance.metrics.cox import _words
+from temperance.metrics.calibration_tests import cox_in_words
 from temperance.report.page import render_report
+from temperance.report.sections import labels_in_words
 from temperance.report.svg import draw_svg
-from temperance.report.words import labels_in_words
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def test_a_share_below_one_is_not_shown_as_one():
 
 def test_a_number_that_rounds_to_zero_has_no_sign():
     near_zero = Estimate(-0.001, -0.002, 0.001)
-    assert "-0.00" not in _words(Estimate(1.0, 0.9, 1.1), near_zero, 0.5)
+    assert "-0.00" not in cox_in_words(Estimate(1.0, 0.9, 1.1), near_zero, 0.5)
 
 
 def diagram_of(counts):

@@ -3,7 +3,7 @@
 import pytest
 from making import DRAWS, METHODS, SEED, SIZES, write_task
 
-from temperance.calibrators.outside import find_methods
+from temperance.calibrators.external_methods import find_methods
 from temperance.study.protocol import plan
 from temperance.study.results import Results
 from temperance.study.scoring import run_work_unit

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from scipy.stats import pearsonr, spearmanr
 
 from temperance import InputError, make_calibrator
-from temperance.calibrators.linear_predictor import log_normalised_entropy
+from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
 from temperance.display import TemperatureDisplay
 from temperance.study import Results, average_figures, figures, find_tasks

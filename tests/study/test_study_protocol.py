@@ -7,7 +7,7 @@ import pytest
 from compared import CLASS_KEEPING
 
 from temperance import CALIBRATORS, InputError
-from temperance.calibrators.outside import find_methods
+from temperance.calibrators.external_methods import find_methods
 from temperance.study.protocol import METHODS, WorkUnit, in_order, plan, study_methods
 from temperance.study.tasks import TaskFile
 

@@ -14,7 +14,7 @@ import pytest
 from making import DRAWS, METHODS, SEED, SIZES
 
 from temperance import InputError
-from temperance.calibrators.outside import find_methods
+from temperance.calibrators.external_methods import find_methods
 from temperance.study import find_tasks, run_study
 from temperance.study.protocol import WorkUnit, plan
 from temperance.study.store import FILE_NAME, ResultStore

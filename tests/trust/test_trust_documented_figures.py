@@ -16,13 +16,13 @@ from temperance import (
     make_calibrator,
 )
 from temperance.calibrators.single_temperature import right_and_wrong
-from temperance.comparison.difference import Difference
+from temperance.comparison import Difference
 from temperance.core import descent, kernels
 from temperance.core.blocks import Scratch
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
-from temperance.core.predictors import Linear
-from temperance.core.top_label import TopLabelLikelihood
+from temperance.core.maps import RowMapLikelihood
+from temperance.core.predictors import ByClass
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(0.1, 0.9, 20)])
@@ -160,7 +160,8 @@ def test_t_of_bayes_stays_within_a_factor_of_30_of_its_reference():
 
 def test_the_top_label_adds_four_tenths_of_its_log_loss():
     logits, labels = np.array([[2.0, 0.0], [1.0, 0.0]]), np.array([0, 1])
-    found = TopLabelLikelihood(LogitRows(logits, labels), Linear(np.ones((2, 1))), Log())(np.zeros(1)).value
+    predictor, straight = ByClass(np.ones((2, 1)), np.full(2, -1), 0), np.zeros((len(kernels.KNOTS), 1))
+    found = RowMapLikelihood(LogitRows(logits, labels), 1.0, predictor, Log(), straight)(np.zeros(2)).value
     log_loss = (np.log1p(np.exp(-2)) + np.log1p(np.exp(1))) / 2  # the same, of two classes
     assert found == pytest.approx(1.4 * log_loss, rel=1e-12)
 

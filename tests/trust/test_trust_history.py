@@ -8,25 +8,29 @@ from temperance import InputError, make_calibrator
 from temperance.monitoring import check
 
 CHANGES = [
-    ("alpha", None, "None as alpha"),
-    ("tolerance", True, "True as tolerance"),
-    ("log_e", {}, "{} as log_e"),
-    ("highest_log_e", float("nan"), "nan as highest_log_e"),
-    ("highest_log_e", 10**30, "as highest_log_e"),
-    ("date", 5, "5 as date"),
-    ("shift_alarm", 0, "0 as shift_alarm"),
-    ("predictions.rows", 0, "0 as rows"),
-    ("predictions.rows", 1e3, "1000.0 as rows"),
-    ("predictions.predicted", [1e308, 0, 0, 0], "predicted that 100 rows cannot add up to"),
-    ("predictions.predicted", [1, 2], "predicted classes of another number of rows"),
-    ("predictions.entropy", [[1]], "other numbers than those of a check as entropy"),
-    ("labelled.rows", 99, "of another number of rows"),
-    ("labelled.confidence", 1e308, "as confidence"),
-    ("labelled.residuals", [1, 2, "x", 4, 5], "other numbers than those of a check as residuals"),
-    ("labelled.squares", [-1, 0, 0, 0, 0], "squares that 100 rows cannot add up to"),
-    ("labelled.score", [float("nan")] * 5, "score that 100 rows cannot add up to"),
-    ("labelled.information", [[1e308] * 5] * 5, "information that 100 rows cannot add up to"),
-    ("labelled.capitals", [], "other numbers than those of a check as capitals"),
+    ("alpha", None, "alpha must be a number from 0 to 0.5; found None"),
+    ("tolerance", True, "tolerance must be a number from 0 to 0.5; found True"),
+    ("log_e", {}, "log_e must be a number from -1e+18 to 1e+18; found {}"),
+    ("highest_log_e", float("nan"), "highest_log_e must be finite; found nan"),
+    ("highest_log_e", 10**30, "highest_log_e must be a number from -1e+18 to 1e+18; found"),
+    ("date", 5, "date must be text; found 5"),
+    ("shift_alarm", 0, "shift_alarm must be true or false; found 0"),
+    ("surprise", 1, "the line has the unknown 'surprise'"),
+    ("temperance_history", 2, "temperance_history must be 1"),
+    ("predictions", [], "predictions must be a JSON object; found list"),
+    ("predictions.rows", 0, "predictions.rows must be a whole number and at least 1; found 0"),
+    ("predictions.rows", 1e3, "predictions.rows must be a whole number and at least 1; found 1000.0"),
+    ("predictions.predicted", [1e308, 0, 0, 0], "predictions.predicted must be <= 100.1; found 1e+308"),
+    ("predictions.predicted", [1, 2], "predictions.predicted must add up to 100 rows; found 3"),
+    ("predictions.entropy", [[1]], "predictions.entropy must have the shape (21,); found (1, 1)"),
+    ("labelled.rows", 99, "must add up to 99 rows; found 100"),
+    ("labelled.confidence", 1e308, "labelled.confidence must be a number from 0 to 100.1; found 1e+308"),
+    ("labelled.residuals", [1, 2, "x", 4, 5], "labelled.residuals must hold numbers only"),
+    ("labelled.squares", [-1, 0, 0, 0, 0], "labelled.squares must be >= 0; found -1"),
+    ("labelled.score", [float("nan")] * 5, "labelled.score must be finite; found nan"),
+    ("labelled.information", [[1e308] * 5] * 5, "labelled.information must be <= 40040; found 1e+308"),
+    ("labelled.capitals", [], "labelled.capitals must have the shape"),
+    ("labelled.surprise", [], "labelled has the unknown 'surprise'"),
 ]
 
 
@@ -50,7 +54,7 @@ def test_a_value_that_no_check_writes_is_refused(place, value, words, history, c
     history.write_text(json.dumps(record))
     with pytest.raises(InputError) as caught:
         check(calibrator, task.logits[100:], task.labels[100:], history=history)
-    assert "line 1: must be a check written by this version; found " in str(caught.value)
+    assert "line 1: must be a check written by this version: " in str(caught.value)
     assert words in str(caught.value)
 
 

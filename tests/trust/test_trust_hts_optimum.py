@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from temperance import EntropyTemperatureScaling
-from temperance.calibrators import linear_predictor
+from temperance.calibrators import hnlts
 from temperance.data import simulate
 
 STEEPEST = 10.0
@@ -76,8 +76,8 @@ def test_no_search_finds_a_lower_loss(n_rows, n_classes, seed):
 def test_a_start_that_diverges_is_not_chosen(monkeypatch):
     task = simulate(n_rows=40, n_classes=2, random_state=55, entropy_slope=0.3)
     slopes = []
-    for few_rows in (linear_predictor.FEW_ROWS, 0):
-        monkeypatch.setattr(linear_predictor, "FEW_ROWS", few_rows)
+    for few_rows in (hnlts.FEW_ROWS, 0):
+        monkeypatch.setattr(hnlts, "FEW_ROWS", few_rows)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             slopes.append(EntropyTemperatureScaling().fit(task.logits, task.labels).entropy_weight_)

@@ -77,7 +77,7 @@ def test_standard_errors_may_be_absent_only_where_nothing_needs_them(key, change
     def change(content):
         content["standard_errors"] = {}
 
-    if CALIBRATORS[key].build.formula_type.needed_errors:
+    if CALIBRATORS[key].formula.needed_errors:
         with pytest.raises(InputError, match="standard_errors lacks"):
             changed(key, change)
     else:
@@ -116,7 +116,7 @@ def test_a_prior_beyond_all_temperatures_is_refused(name, number, tmp_path):
     write_population(weak_population(), path)
     read_population(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | {name: number}))
-    with pytest.raises(InputError, match=r"prior\.json: holds no prior .*within 1e\+06"):
+    with pytest.raises(InputError, match=rf"prior\.json: holds no prior .*{name} must be .* to 1e\+06"):
         read_population(path)
 
 

@@ -15,7 +15,7 @@ from temperance.core.objective import ObjectivePoint
 from temperance.core.solution import Solver
 from temperance.data import open_writer, simulate
 from temperance.errors import OutputExistsError
-from temperance.metrics import class_bins
+from temperance.metrics import bins as metric_bins
 from temperance.metrics.predictions import check_rows
 
 
@@ -61,9 +61,9 @@ def test_the_median_temperature_is_that_of_the_rows():
 def test_the_class_wise_error_of_several_blocks_is_that_of_one(monkeypatch):
     rng = np.random.default_rng(3)
     rows = check_rows(rng.dirichlet(np.full(12, 0.2), size=90), rng.integers(0, 9, 90))
-    whole = class_bins.classwise_error(rows, 15)
-    monkeypatch.setattr(class_bins, "cached_slices", lambda n_rows, n_columns: row_slices(n_rows, 7))
-    assert class_bins.classwise_error(rows, 15) == pytest.approx(whole, rel=1e-12)
+    whole = metric_bins.classwise_error(rows, 15)
+    monkeypatch.setattr(metric_bins, "cached_slices", lambda n_rows, n_columns: row_slices(n_rows, 7))
+    assert metric_bins.classwise_error(rows, 15) == pytest.approx(whole, rel=1e-12)
 
 
 def test_a_file_that_lacks_an_option_is_refused(tmp_path):

@@ -1,4 +1,5 @@
-"""A calibrator file as a fitted model, with NumPy alone: every field is checked before it is used.
+"""The calibrator file: its fields, reading it as a model or an estimator, and writing it.
 
-`temperance.persistence` builds the estimator around the model, `temperance.serving` a predictor.
+`temperance.load` and `Calibrator.save` are the interface. `temperance.serving` reads a file with NumPy alone,
+so nothing is imported here.
 """

@@ -1,42 +1,33 @@
-"""The calibrators, one file each, and their registry."""
+"""The calibrators, one file each, and the table of methods.
+
+The table is light, and so is this module: `temperance.serving` reads it without scikit-learn.
+"""
 
 from __future__ import annotations
 
-from temperance.calibrators.base import Calibrator, TemperatureCalibrator
-from temperance.calibrators.bayesian import BayesianTemperatureScaling
-from temperance.calibrators.binwise import BinwiseTemperatureScaling
-from temperance.calibrators.ensemble import EnsembleTemperatureScaling
-from temperance.calibrators.entropy import EntropyTemperatureScaling
-from temperance.calibrators.entropy_linear import EntropyLinearTemperatureScaling
-from temperance.calibrators.linear import LinearTemperatureScaling
-from temperance.calibrators.monotone import MonotoneScaling
-from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
-from temperance.calibrators.registry import (
-    CALIBRATORS,
-    UNCALIBRATED,
-    Method,
-    MethodStyle,
-    make_calibrator,
-    method_style,
-)
-from temperance.calibrators.temperature import TemperatureScaling
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "CALIBRATORS",
-    "UNCALIBRATED",
-    "BayesianTemperatureScaling",
-    "BinwiseTemperatureScaling",
-    "Calibrator",
-    "EnsembleTemperatureScaling",
-    "EntropyLinearTemperatureScaling",
-    "EntropyTemperatureScaling",
-    "LinearTemperatureScaling",
-    "Method",
-    "MethodStyle",
-    "MonotoneScaling",
-    "ParametrizedTemperatureScaling",
-    "TemperatureCalibrator",
-    "TemperatureScaling",
-    "make_calibrator",
-    "method_style",
-]
+from temperance.calibrators.registry import CALIBRATORS, UNCALIBRATED, Method, make_calibrator
+from temperance.calibrators.registry import method_style as method_style
+from temperance.loaders import load_object
+
+if TYPE_CHECKING:
+    from temperance.calibrators.estimator import Calibrator, TemperatureCalibrator
+
+__all__ = ["CALIBRATORS", "UNCALIBRATED", "Calibrator", "Method", "TemperatureCalibrator", "make_calibrator"]
+
+
+_PLACES: dict[str, str] = {
+    place.partition(":")[2]: place
+    for place in (
+        "estimator:Calibrator",
+        "estimator:TemperatureCalibrator",
+        *(str(method.estimator) for method in CALIBRATORS.values()),
+    )
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'temperance.calibrators' has no attribute {name!r}")
+    return load_object(f"temperance.calibrators.{_PLACES[name]}")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from temperance.calibrators.single_temperature import fit_single_temperature, one_temperature, right_and_wrong
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.evidence import Block, PenalisedObjective, maximise_evidence
+from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.features import LOG_ENTROPY_FLOOR, shape_features
 from temperance.core.fit_data import FitData, mean_and_deviation, weighted_sum
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
@@ -28,15 +28,16 @@ from temperance.formulas.numpy_rows import NumpyRows
 from temperance.population import Population
 
 # At most so many classes have their own temperature: their Fisher matrix is dense.
-MOST_CLASSES = 500
-LEAST_SPREAD = 0.05  # added to a standard deviation, so that nearly identical rows are not blown up
+MAX_CLASS_TEMPERATURES = 500
+ADDED_SPREAD = 0.05  # to a standard deviation, so that nearly identical rows are not blown up
 # T(z) stays within this factor of T0. Wider than for other methods: here the prior regularises T(z).
 RANGE_FACTOR_OF_BAYES = 30.0
 # Rows used to find T0: it is a reference, not a result, so a subsample is enough.
 REFERENCE_ROWS = 8192
 LIMIT_MARGIN = 1e-6  # of log T
-UNBEARABLE = 2.0  # a loss in units of that of equal probabilities, which a high temperature reaches
-HOPELESS = 2000.0  # in the same units: from here on, no map is flat enough for the rounds to converge
+# Losses at the largest temperature, in units of the loss of equal probabilities, which a high temperature
+# should reach. Above the first no temperature is high enough; above the second no map is flat enough either.
+MAX_LOSS_AT_LIMIT, MAX_LOSS_OF_MAP = 2.0, 2000.0
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,9 @@ class Reference:
     loss_at_limit: float
 
     @property
-    def needs_more(self) -> bool:
-        """Whether the rows are far from any sensible prediction even at the highest temperature."""
-        return self.loss_at_limit > UNBEARABLE
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether they stay so with any map."""
-        return self.loss_at_limit > HOPELESS
+    def cannot_be_fitted(self) -> bool:
+        """Whether no temperature and no map make the predictions sensible."""
+        return self.loss_at_limit > MAX_LOSS_OF_MAP
 
     @property
     def is_at_limit(self) -> bool:
@@ -70,6 +66,7 @@ class Reference:
 class Design:
     """The features that the coefficients multiply, and the prior mean of the intercept.
 
+    `mean_log_entropy` is the classifier's own uncertainty, which `expected`, the prior mean, depends on;
     `right` is how many rows are classified right; `mismatch` the sentence on labels and columns that hardly
     match, or None.
     """
@@ -77,6 +74,7 @@ class Design:
     scale: Reference
     centre: Vector
     spread: Vector
+    mean_log_entropy: float
     expected: float
     right: int
     mismatch: str | None
@@ -118,20 +116,28 @@ class Design:
 def build_design(data: FitData, population: Population) -> Design:
     """Find T0, then the features of the rows at it and the classes that they predict."""
     (right, _), log_entropy, predicted = data.total(_first_look)
-    expected = float(population.intercept @ [1.0, log_entropy / data.total_weight])
+    mean_log_entropy = float(log_entropy) / data.total_weight
+    expected = float(population.intercept @ [1.0, mean_log_entropy])
     step = max(1, data.n_rows // REFERENCE_ROWS)
     some = data if step == 1 else data.every(step)
     some = some if some.total_weight else data
     single = fit_single_temperature(some, exact=False)
     scale = _reference(some, single.temperature, population, expected)
-    centre, spread = standards(data, scale.temperature)
-    (information,) = some.total(partial(_slope_weights, reference=scale.temperature))
-    basis = increments_basis(information)
-    return Design(scale, centre, spread, expected, int(right), single.mismatch, basis, *_groups(predicted))
-
-
-def _slope_weights(rows: LogitRows, weights: Vector | None, reference: float) -> tuple[Vector]:
-    return slope_weights(rows, reference, weights)
+    centre, deviation = mean_and_deviation(data, partial(shape_features_of, reference=scale.temperature))
+    (information,) = some.total(partial(slope_weights, reference=scale.temperature))
+    group_of_class, class_of_group = _groups(predicted)
+    return Design(
+        scale=scale,
+        centre=centre,
+        spread=deviation + ADDED_SPREAD,
+        mean_log_entropy=mean_log_entropy,
+        expected=expected,
+        right=int(right),
+        mismatch=single.mismatch,
+        basis=increments_basis(information),
+        group_of_class=group_of_class,
+        class_of_group=class_of_group,
+    )
 
 
 def shape_features_of(rows: LogitRows, reference: float) -> Matrix:
@@ -140,39 +146,27 @@ def shape_features_of(rows: LogitRows, reference: float) -> Matrix:
     return features
 
 
-def standards(data: FitData, reference: float) -> tuple[Vector, Vector]:
-    """Return what to subtract from the features and what to divide them by."""
-    centre, deviation = mean_and_deviation(data, partial(shape_features_of, reference=reference))
-    return centre, deviation + LEAST_SPREAD
-
-
-def mean_log_entropy(data: FitData) -> float:
-    """Return the mean of the rows' log entropy: the classifier's own uncertainty."""
-    return float(data.total(_sum_of_log_entropy)[0]) / data.total_weight
-
-
-def _sum_of_log_entropy(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-    return (weighted_sum(np.maximum(rows.uncertainty().log_entropy, LOG_ENTROPY_FLOOR), weights),)
-
-
 def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], ...]:
     """Return the counts of right and wrong rows, the sum of log entropies, and counts by predicted class."""
     top = rows.top if weights is None else rows.top[weights > 0]
     predicted = np.bincount(top, minlength=rows.n_classes)
-    return *right_and_wrong(rows, weights), *_sum_of_log_entropy(rows, weights), predicted
+    log_entropy = np.maximum(rows.uncertainty().log_entropy, LOG_ENTROPY_FLOOR)
+    return *right_and_wrong(rows, weights), weighted_sum(log_entropy, weights), predicted
 
 
 def _reference(data: FitData, best_temperature: float, population: Population, expected: float) -> Reference:
     """Return T0 and the tau of its prior, at the higher of two modes: near the prior, or near the data."""
     objective = data.objective(one_temperature)
     block = intercept_block(population, expected)
-    best = np.log(best_temperature)
-    at_limit = Reference(float(np.exp(best)), 1.0, _loss_at_limit(objective, best, data.n_classes))
-    if at_limit.is_hopeless:
+    best, loss_at_limit = np.log(best_temperature), 0.0
+    if best >= np.log(TEMPERATURE_MAX) - LIMIT_MARGIN:
+        loss_at_limit = objective(np.array([best])).value / float(np.log(data.n_classes))
+    at_limit = Reference(float(np.exp(best)), 1.0, loss_at_limit)
+    if at_limit.cannot_be_fitted:
         return at_limit
     found = []
     # Where no temperature is high enough, a search from the prior would only go to and fro at the limit.
-    for start in (best,) if at_limit.needs_more else (expected, best):
+    for start in (best,) if loss_at_limit > MAX_LOSS_AT_LIMIT else (expected, best):
         off = ((start - expected) / population.intercept_scale) ** 2
         tau = (population.freedom + off) / (population.freedom + 1)
         posterior = maximise_evidence(objective, [block], np.array([start]), data.n_rows, max(tau, 1.0))
@@ -181,19 +175,12 @@ def _reference(data: FitData, best_temperature: float, population: Population, e
         found.append((objective(posterior.mode).value * objective.total_weight + tail, posterior))
     chosen = min(found, key=lambda pair: pair[0])[1]
     temperature = float(Log().temperature(chosen.mode)[0])
-    return Reference(temperature, chosen.taus[block.name], at_limit.loss_at_limit)
-
-
-def _loss_at_limit(objective: PenalisedObjective, best: float, n_classes: int) -> float:
-    """Return the loss at the best log temperature, in units of log K; 0 if that is below the limit."""
-    if best < np.log(TEMPERATURE_MAX) - LIMIT_MARGIN:
-        return 0.0
-    return objective(np.array([best])).value / float(np.log(n_classes))
+    return Reference(temperature, chosen.taus[block.name], loss_at_limit)
 
 
 def _groups(count: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the group of each class (-1 for none) and each group's class: the most often predicted ones."""
-    often = np.sort(np.argsort(-count, kind="stable")[:MOST_CLASSES])
+    often = np.sort(np.argsort(-count, kind="stable")[:MAX_CLASS_TEMPERATURES])
     classes = often[count[often] > 0]
     group = np.full(len(count), -1, np.intp)
     group[classes] = np.arange(len(classes))

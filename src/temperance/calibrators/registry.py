@@ -1,8 +1,9 @@
 """The table of methods: everything the package knows about them.
 
-A method is a calibrator class with some of its options fixed, a label, and a style for figures.
-`make_calibrator`, `compare`, the study, the command line and the displays all read this table.
-A new method is a file in this folder and an entry here.
+A method is a calibrator class with some of its options fixed, its formula, a label, and a style for figures.
+`make_calibrator`, `compare`, the study, the command line, the displays and readers of calibrator files all
+read this table. A new method is a file in this folder, one of the same name in `formulas`, and an entry here.
+Classes are imported on first use: a service that loads a file imports its formula alone, and no estimator.
 
 The colours were chosen by a search: far apart (CIELAB) to normal eyes, and where possible to three kinds of
 colour blindness (Machado et al., 2009), among those with a contrast of 3:1 or more both to white paper and
@@ -15,20 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from temperance.calibrators.base import Calibrator, TemperatureCalibrator
-from temperance.calibrators.bayesian import BayesianTemperatureScaling
-from temperance.calibrators.binwise import BinwiseTemperatureScaling
-from temperance.calibrators.ensemble import EnsembleTemperatureScaling
-from temperance.calibrators.entropy import EntropyTemperatureScaling
-from temperance.calibrators.entropy_linear import EntropyLinearTemperatureScaling
-from temperance.calibrators.linear import LinearTemperatureScaling
-from temperance.calibrators.monotone import MonotoneScaling
-from temperance.calibrators.parametrized import ParametrizedTemperatureScaling
-from temperance.calibrators.temperature import TemperatureScaling
+from temperance.calibrators.estimator import Calibrator
 from temperance.errors import InputError, excerpt, guess
+from temperance.loaders import load_object
+
+if TYPE_CHECKING:
+    from temperance.calibrators.estimator import Calibrator
+    from temperance.formulas.model import Formula
 
 UNCALIBRATED = "none"
 """The name under which the classifier's own softmax is compared."""
@@ -70,14 +68,17 @@ class Method:
     ----------
     key : str
         Its name in the registry, on the command line and in results.
-    build : callable
-        What builds the calibrator, usually its class.
+    estimator : callable or str
+        What builds the calibrator, usually its class; for a method of this package, its place in
+        `calibrators`, such as "ts:TemperatureScaling".
     style : MethodStyle
         Its label, colour and marker.
     options : mapping
         Options of the class that the key fixes.
     in_comparison, in_study : bool
-        Whether `compare` and the study use it where no methods are named.
+        Whether `compare` uses it with methods="all", and the study where no methods are named.
+    formula_class : class or str
+        The formula of a method that can be saved, or its place in `formulas`.
 
     Examples
     --------
@@ -90,11 +91,29 @@ class Method:
     """
 
     key: str
-    build: Callable[..., Any]
+    estimator: Callable[..., Any] | str
     style: MethodStyle
     options: Mapping[str, Any] = field(default_factory=dict)
     in_comparison: bool = False
     in_study: bool = False
+    formula_class: type[Formula] | str = ""
+
+    @cached_property
+    def build(self) -> Callable[..., Any]:
+        """What builds the calibrator."""
+        return _found("calibrators", self.estimator)
+
+    @property
+    def class_name(self) -> str:
+        """The name of its class, for messages: known without importing it."""
+        return (
+            self.estimator.partition(":")[2] if isinstance(self.estimator, str) else self.estimator.__name__
+        )
+
+    @cached_property
+    def formula(self) -> type[Formula]:
+        """The class of its formula."""
+        return _found("formulas", self.formula_class)
 
     def __call__(self, **options: Any) -> Any:
         """Build an unfitted calibrator; the options given here override those of the key."""
@@ -121,12 +140,12 @@ class Method:
     @property
     def has_temperature(self) -> bool:
         """Whether a row has a temperature T(z)."""
-        return isinstance(self(), TemperatureCalibrator)
+        return isinstance(self(), load_object("temperance.calibrators.estimator:TemperatureCalibrator"))
 
     @property
     def is_ours(self) -> bool:
         """Whether the method is part of this package, so that its errors must not be hidden."""
-        return isinstance(self(), Calibrator)
+        return isinstance(self(), load_object("temperance.calibrators.estimator:Calibrator"))
 
     @property
     def is_random(self) -> bool:
@@ -143,22 +162,35 @@ class Method:
         return float(getattr(calibrator, "n_parameters_", float("inf")))
 
 
-_BAYES, _ETS = BayesianTemperatureScaling, EnsembleTemperatureScaling
-_HTS, _LTS, _HNLTS = EntropyTemperatureScaling, LinearTemperatureScaling, EntropyLinearTemperatureScaling
-_PTS = ParametrizedTemperatureScaling
+def _found(package: str, place: Any) -> Any:
+    return load_object(f"temperance.{package}.{place}") if isinstance(place, str) else place
+
+
+# The estimator and the formula of each class of methods. LTS and HTS are HnLTS without one of its two terms:
+# they share a file.
+_TS = "ts:TemperatureScaling", "ts:SingleTemperatureFormula"
+_LTS = "hnlts:LinearTemperatureScaling", "hnlts:LinearFormula"
+_HTS = "hnlts:EntropyTemperatureScaling", "hnlts:EntropyFormula"
+_HNLTS = "hnlts:EntropyLinearTemperatureScaling", "hnlts:EntropyLinearFormula"
+_PTS = "pts:ParametrizedTemperatureScaling", "pts:NetworkFormula"
+_BTS = "bts:BinwiseTemperatureScaling", "bts:BinwiseFormula"
+_ETS = "ets:EnsembleTemperatureScaling", "ets:EnsembleFormula"
+_MONO = "mono:MonotoneScaling", "mono:MonotoneFormula"
+_BAYES = "bayes:BayesianTemperatureScaling", "bayes:BayesianFormula"
+
 _SGD = {"solver": "sgd"}
 _EVERYWHERE, _NAMED_ONLY = {"in_comparison": True, "in_study": True}, {"in_comparison": False}
 
-_TABLE: tuple[tuple[str, type[Calibrator], str, str, str, dict[str, Any], dict[str, bool]], ...] = (
-    ("ts", TemperatureScaling, "TS", "#6987e1", "s", {}, _EVERYWHERE),
+_TABLE: tuple[tuple[str, tuple[str, str], str, str, str, dict[str, Any], dict[str, bool]], ...] = (
+    ("ts", _TS, "TS", "#6987e1", "s", {}, _EVERYWHERE),
     ("lts", _LTS, "LTS", "#ff1e4b", "v", {}, _EVERYWHERE),
     ("hts", _HTS, "HTS", "#969600", "^", {}, _EVERYWHERE),
     ("hnlts", _HNLTS, "HnLTS", "#b478b4", "D", {}, _EVERYWHERE),
     ("pts", _PTS, "PTS", "#c31eb4", "P", {}, _EVERYWHERE),
     ("pts-ece", _PTS, "PTS-ECE", "#a500ff", "X", {"loss": "ece"}, _EVERYWHERE),
-    ("bts", BinwiseTemperatureScaling, "BTS", "#699669", "<", {}, _EVERYWHERE),
+    ("bts", _BTS, "BTS", "#699669", "<", {}, _EVERYWHERE),
     ("ets", _ETS, "ETS", "#9669ff", ">", {}, _EVERYWHERE),
-    ("mono", MonotoneScaling, "Mono", "#c8781e", "p", {}, _EVERYWHERE),
+    ("mono", _MONO, "Mono", "#c8781e", "p", {}, _EVERYWHERE),
     ("bayes", _BAYES, "Bayes", "#00872d", "*", {}, _EVERYWHERE),
     ("bayes-bias", _BAYES, "Bayes-bias", "#0096d2", "8", {"class_bias": "auto"}, {"in_comparison": True}),
     # The paper's own fits: ETS by the Brier score, PTS without a prior, training by SGD.
@@ -178,8 +210,10 @@ def _dash(key: str) -> str:
 
 
 CALIBRATORS: dict[str, Method] = {
-    key: Method(key, build, MethodStyle(label, colour, marker, _dash(key)), options, **use)
-    for key, build, label, colour, marker, options, use in _TABLE
+    key: Method(
+        key, estimator, MethodStyle(label, colour, marker, _dash(key)), options, formula_class=formula, **use
+    )
+    for key, (estimator, formula), label, colour, marker, options, use in _TABLE
 }
 """The methods of the package by key: call one to build its calibrator."""
 

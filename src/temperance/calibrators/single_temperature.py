@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,38 +26,48 @@ from temperance.core.solution import Solution
 
 # Rows for a first estimate of the scale, and initial values for methods that refine it.
 SCALE_ROWS, START_ROWS = 512, 4096
-TELLING_ROWS = 10
-
+# A subsample with as many rows right, and as many wrong, shows whether the likelihood has a maximum.
+MIN_RIGHT_AND_WRONG = 10
 # Chosen on the public tasks among 4, 10, 20, 50 and 1000: with all rows, 10 changes nothing for a network;
 # with 50 or 200 rows it reduces the loss of methods that diverge by a factor of up to a thousand.
 RANGE_FACTOR = 10.0
-
 
 CHECK_LABELS = "check that labels and columns match"
 TOO_LARGE = f"The temperature is at its upper limit, {TEMPERATURE_MAX:g}: scale the logits down"
 _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
 
 
+class Degeneracy(Enum):
+    """Why the labels determine no single temperature."""
+
+    ALL_RIGHT = auto()  # the smaller T, the better
+    ALL_WRONG = auto()  # the larger T, the better, and no row is right
+    NO_BETTER_THAN_CHANCE = auto()  # the larger T, the better
+    LOGITS_TOO_LARGE = auto()  # the best T is above the upper limit
+
+
 @dataclass(frozen=True)
 class SingleTemperatureFit:
-    """The best single temperature of some rows, and why the likelihood has no maximum, if so.
+    """The best single temperature of some rows, and why the labels determine none, if so.
 
     `right` is how many rows are classified right, `n_counted` how many have weight, estimated where a
-    subsample was enough; `degenerate_reason` is None, or the sentence that tells the user why a prior was
-    needed.
+    subsample was enough.
     """
 
     temperature: float
     solution: Solution
     right: int
     n_counted: int
-    degenerate_reason: str | None
+    degeneracy: Degeneracy | None
 
     @property
     def mismatch(self) -> str | None:
         """The sentence that labels and columns hardly match, if so."""
-        reason = self.degenerate_reason
-        return reason if reason is not None and reason.endswith(CHECK_LABELS) else None
+        if self.degeneracy is Degeneracy.ALL_WRONG:
+            return f"All {self.n_counted} rows are classified wrong: {CHECK_LABELS}"
+        if self.degeneracy is Degeneracy.NO_BETTER_THAN_CHANCE:
+            return f"The labels agree with the logits no better than chance: {CHECK_LABELS}"
+        return None
 
 
 def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFit:
@@ -66,19 +77,19 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
     if not exact and step >= 4:
         some = data.every(step)
         counts = _count(some)
-        data, counts = (some, counts) if min(counts) >= TELLING_ROWS else (data, None)
+        data, counts = (some, counts) if min(counts) >= MIN_RIGHT_AND_WRONG else (data, None)
     objective = data.objective(one_temperature)
     start = np.array([np.log(_typical_gap(data))])
     solution = solve(objective, start, data.n_rows, bounds=_BOUNDS)
     right, wrong = counts or _count(data)
-    n_counted = (right + wrong) * n_rows // data.n_rows
-    reason = _degenerate_reason(data, right, wrong, n_counted, solution)
-    if reason not in (None, TOO_LARGE):
+    degeneracy = _degeneracy(data, right, wrong, solution)
+    if degeneracy not in (None, Degeneracy.LOGITS_TOO_LARGE):
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
         prior = Prior(np.zeros(1), np.full((1, 1), 1 / data.total_weight))
         solution = solve(objective.with_prior(prior), np.zeros(1), data.n_rows, bounds=_BOUNDS)
     temperature = float(Log().temperature(solution.parameters)[0])
-    return SingleTemperatureFit(temperature, solution, right, n_counted, reason)
+    n_counted = (right + wrong) * n_rows // data.n_rows
+    return SingleTemperatureFit(temperature, solution, right, n_counted, degeneracy)
 
 
 def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
@@ -86,22 +97,15 @@ def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
     return LogLikelihood(rows, Constant(), Log(), weights)
 
 
-def _degenerate_reason(
-    data: FitData, right: int, wrong: int, n_counted: int, solution: Solution
-) -> str | None:
-    """Say why the labels cannot determine a temperature, if so."""
+def _degeneracy(data: FitData, right: int, wrong: int, solution: Solution) -> Degeneracy | None:
+    """Return why the labels cannot determine a temperature, if so."""
     if not wrong:
-        return (
-            f"All {n_counted} rows are classified right (no class has a larger logit than the label's), "
-            "so they cannot show whether the classifier is overconfident"
-        )
-    if solution.parameters[0] >= _BOUNDS[1][0]:
-        if data.total(_advantage)[0] > 0:
-            return TOO_LARGE
-        chance = "The labels agree with the logits no better than chance"
-        all_wrong = f"All {n_counted} rows are classified wrong"
-        return f"{chance if right else all_wrong}: {CHECK_LABELS}"
-    return None
+        return Degeneracy.ALL_RIGHT
+    if solution.parameters[0] < _BOUNDS[1][0]:
+        return None
+    if data.total(_advantage)[0] > 0:
+        return Degeneracy.LOGITS_TOO_LARGE
+    return Degeneracy.NO_BETTER_THAN_CHANCE if right else Degeneracy.ALL_WRONG
 
 
 def _advantage(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
@@ -128,14 +132,16 @@ def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np
 
 def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     """Tell the user what is wrong with the labels, if anything."""
-    if single.degenerate_reason == TOO_LARGE:
+    if single.degeneracy is Degeneracy.LOGITS_TOO_LARGE:
         message = f"{TOO_LARGE}."
     elif single.mismatch is not None:
         message = f"{single.mismatch}. With a weak prior, T is {single.temperature:.4g} for all rows."
-    elif single.degenerate_reason is not None:
+    elif single.degeneracy is Degeneracy.ALL_RIGHT:
         message = (
-            f"{single.degenerate_reason}. A weak prior keeps the temperature near 1: "
-            f"{single.temperature:.4g} for all rows. Add labelled rows until some are wrong."
+            f"All {single.n_counted} rows are classified right (no class has a larger logit than the "
+            "label's), so they cannot show whether the classifier is overconfident. A weak prior keeps the "
+            f"temperature near 1: {single.temperature:.4g} for all rows. Add labelled rows until some are "
+            "wrong."
         )
     elif not single.right:
         message = (
@@ -151,7 +157,7 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
 
 def warn_of_few_rows(single: SingleTemperatureFit, name: str, n_parameters: int) -> None:
     """Warn of a method with at least as many parameters as rows: many fits are equally good."""
-    if single.n_counted <= n_parameters and not single.degenerate_reason:
+    if single.n_counted <= n_parameters and not single.degeneracy:
         message = (
             f"{name} has {n_parameters} parameters, so it needs more rows than that; found "
             f"{single.n_counted}. Its temperatures are not identified. Use bayes or ts, or add "

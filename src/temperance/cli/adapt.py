@@ -76,9 +76,9 @@ def adapt(
 
     ROWS needs no labels.
     """
+    from temperance.calibrator_file.reading import load
     from temperance.calibrators.adapting import frequency_changes
     from temperance.files import check_writable
-    from temperance.persistence import load
 
     if (rows is None) == (priors is None):
         found = "neither" if rows is None else "both"

@@ -83,9 +83,9 @@ def check(
 
     Labels are used if ROWS has them.
     """
-    from temperance import monitoring
+    from temperance.calibrator_file.reading import load
     from temperance.files import check_writable
-    from temperance.persistence import load
+    from temperance.monitoring.checks import check_labelled
 
     fitted = load(calibrator)
     inputs = [calibrator, rows, options.labels]
@@ -98,9 +98,9 @@ def check(
     with output.recording_warnings() as told, output.progress("Checking") as progress:
         progress("", 0.1)
         limits: dict[str, Any] = {"history": history, "tolerance": tolerance, "alpha": alpha}
-        logits = opened.logits()
+        logits, columns = opened.logits(), opened.labels  # indices, even if class names are whole numbers
         with opened.stored.naming_file():
-            found = monitoring.check(fitted, logits, opened.labels, name=rows.name, **limits)
+            found = check_labelled(fitted.model_, logits, columns, None, name=rows.name, **limits)
     if report is not None:
         from temperance.report.history import write_history
 

@@ -19,7 +19,8 @@ from temperance.data.read_options import ReadOptions
 if TYPE_CHECKING:
     from temperance.comparison import Comparison
     from temperance.data import RowFile
-    from temperance.report import Shipping, Source
+    from temperance.report.sections import Source
+    from temperance.report.snippets import Snippets
 
 EXAMPLES = """\b
 Examples:
@@ -34,7 +35,7 @@ Examples:
 @click.command(epilog=EXAMPLES, short_help="Recommend a method, and write a report.")
 @click.argument("val", type=cli_options.FILE)
 @click.argument("test", type=cli_options.FILE, required=False)
-@cli_options.method_names_option("all")
+@cli_options.method_names_option("ts,bayes,bayes-bias")
 @click.option("--report", type=cli_options.FILE, help="Write the whole comparison as one HTML page.")
 @cli_options.bins_option
 @click.option("--folds", type=click.IntRange(min=2), default=5, help="Without a test file.")
@@ -63,9 +64,10 @@ def compare(
     force: bool,
     output: Output,
 ) -> None:
-    """Fit every method to VAL, evaluate each on TEST, and recommend one.
+    """Fit methods to VAL, evaluate each on TEST, and recommend one.
 
-    Without TEST, methods are evaluated by cross-validation on VAL.
+    Without TEST, methods are evaluated by cross-validation on VAL. With -m all, all methods are tried, but
+    only the default ones can be recommended.
     """
     from temperance import comparison
     from temperance.data import RowFile, parts
@@ -82,33 +84,35 @@ def compare(
         rows.check_same_kind(opened, files["validation"])
         files["test"] = _with_floor_of(files["validation"], opened, output)
     settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
-    settings["classes"] = _class_names(files)
+    names = _class_names(files)
     val_rows = _checked(files["validation"])
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
     with output.telling_warnings(), output.progress("Comparing") as progress:
         result = comparison.compare(*val_rows, *test_rows, methods, progress=progress, **settings)
-    result = _with_source(result, files["validation"], rows.raised_floor(files.values()))
+    result = _with_source(result, files["validation"], rows.raised_floor(files.values()), names)
     sources = sources_of(files) if report is not None or output.as_json else []
     for file in files.values():
         rows.say_columns(output, file)
     columns = [rows.columns_for_json(file) for file in files.values()]
     tested = None if "test" not in files else test or val
     from_probs = files["validation"].kind == "probs"
-    shipping = _shipping(result.recommended, val, options, tested, of_test, from_probs=from_probs)
-    about = {"title": _title(files), "sources": sources, "shipping": shipping}
+    snippets = _snippets(result.recommended, val, options, tested, of_test, from_probs=from_probs)
+    about = {"title": _title(files), "sources": sources, "snippets": snippets}
     show_comparison(output, result, report, about, force=force, columns=columns)
 
 
-def _with_source(comparison: Comparison, val: RowFile, floor: float | None) -> Comparison:
-    """Return the comparison with what only the files tell: whether they hold probabilities, and the floor."""
+def _with_source(
+    comparison: Comparison, val: RowFile, floor: float | None, names: tuple[str, ...] | None
+) -> Comparison:
+    """Return the comparison with what only the files tell: kind of numbers, floor and class names."""
     from temperance.calibrators import Calibrator
     from temperance.calibrators.recording import record_source
 
     for result in comparison.results.values():
         if isinstance(result.calibrator, Calibrator):
             model = result.calibrator.model_
-            result.calibrator.model_ = record_source(model, rows.source_of(val), model.record.class_names)
-    return replace(comparison, floor=floor)
+            result.calibrator.model_ = record_source(model, rows.source_of(val), names)
+    return replace(comparison, floor=floor, class_names=names)
 
 
 def _title(files: dict[str, RowFile]) -> str:
@@ -141,31 +145,21 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
     logits = file.logits()
     with file.stored.naming_file():
         LabelledRows.open(logits, file.labels).has_masks()
-    return logits, _labels(file)
+    return logits, file.labels  # column indices, whatever the names of the classes
 
 
-def _labels(file: RowFile) -> Any:
-    """Return the labels; as text if numbers could be class names or column indices."""
-    from temperance.inputs.labels import whole_numbers
-
-    names = file.class_names
-    if names is None or whole_numbers(names) is None or file.labels is None:
-        return file.labels
-    return [names[label] for label in file.labels]
-
-
-def _shipping(
+def _snippets(
     method: str, val: Path, options: ReadOptions, test: Path | None, of_test: ReadOptions, *, from_probs: bool
-) -> Shipping:
-    """Return the commands that ship a method, with the files and options of the comparison.
+) -> Snippets:
+    """Return the commands that fit a method and use it, with the files and options of the comparison.
 
     A method from outside cannot be fitted by a command.
     """
     from temperance.calibrators import CALIBRATORS
-    from temperance.report import Shipping
+    from temperance.report.snippets import Snippets
 
     if method not in CALIBRATORS:
-        return Shipping(from_probs=from_probs)
+        return Snippets(from_probs=from_probs)
     new = test or Path(f"new{val.suffix}")
     commands = [
         "# Fit to the validation rows:",
@@ -175,7 +169,7 @@ def _shipping(
     ]
     takes = ["# They take the logarithms of the probabilities."] if from_probs else []
     export = [*takes, *(_command("export", "cal.json", model) for model in ("cal.onnx", "cal.pt2"))]
-    return Shipping(commands, export, from_probs)
+    return Snippets(commands, export, from_probs)
 
 
 def _command(*words: object, options: ReadOptions | None = None) -> str:
@@ -186,7 +180,7 @@ def _command(*words: object, options: ReadOptions | None = None) -> str:
 def sources_of(files: dict[str, RowFile]) -> list[Source]:
     """Name the files and their digests."""
     from temperance.files import sha256
-    from temperance.report import Source
+    from temperance.report.sections import Source
 
     return [
         Source(
@@ -216,7 +210,7 @@ def show_comparison(
         output.warn(f"{name} failed: {reason}")
     if report is not None:
         from temperance.comparison import learning_curve
-        from temperance.report import write_report
+        from temperance.report.page import write_report
 
         with output.progress("Writing the report") as progress:
             seed = comparison.settings["random_state"]

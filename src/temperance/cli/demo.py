@@ -47,14 +47,14 @@ def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
     with output.progress("Comparing") as progress:
         result = comparison.compare(
             task.val_logits, task.val_labels, task.test_logits, task.test_labels,
-            classes=task.class_names, random_state=seed, progress=progress,
+            "all", classes=task.class_names, random_state=seed, progress=progress,
         )  # fmt: skip
     show_comparison(output, result, path, _about_the_task(), force=force)
 
 
 def _about_the_task() -> dict[str, Any]:
     """Return what the report says about the built-in task, and how to fit to it."""
-    from temperance.report import Shipping
+    from temperance.report.snippets import Snippets
 
     setup = (
         "from temperance.data import demo_task",
@@ -63,7 +63,7 @@ def _about_the_task() -> dict[str, Any]:
         "val_logits, val_labels = task.val_logits, task.val_labels",
     )
     title = "Calibration report: a small convolutional network on CIFAR-10"
-    return {"title": title, "sources": [], "shipping": Shipping(setup=setup)}
+    return {"title": title, "sources": [], "snippets": Snippets(setup=setup)}
 
 
 def _free_name() -> Path:

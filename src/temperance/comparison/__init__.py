@@ -1,14 +1,14 @@
 """Fit many methods, evaluate them on rows that they were not fitted to, and recommend one.
 
 With a test set the methods are evaluated there; without one, by cross-validation on the validation set.
-`recommendation` defines what "better" means, and when a simpler method is preferred.
+`recommendation` has the rule by which one is recommended.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,30 +17,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
-from temperance.calibrators.base import Calibrator
-from temperance.calibrators.outside import Methods, find_methods
+from temperance.calibrators.estimator import Calibrator
+from temperance.calibrators.external_methods import Methods, find_methods
 from temperance.calibrators.recording import record_names
-from temperance.comparison import rows
-from temperance.comparison.class_reliability import class_reliability
-from temperance.comparison.decisions import changed_share
-from temperance.comparison.difference import Difference
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
-from temperance.comparison.method_result import MethodResult
-from temperance.comparison.recommendation import Recommendation, recommend
+from temperance.comparison.method_result import Difference, MethodResult, class_reliability
+from temperance.comparison.recommendation import DEFAULT_METHODS, Recommendation, recommend
 from temperance.comparison.result import Comparison
-from temperance.comparison.rows import LabelledRows
-from temperance.comparison.same_rows import check_apart
+from temperance.comparison.rows import (
+    LabelledRows,
+    assign_folds,
+    check_test_rows_are_new,
+    fit_method,
+    label_nll,
+    predict,
+    predict_folds,
+)
 from temperance.comparison.verdict import Outcome, Verdict
-from temperance.core.arrays import Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
-from temperance.inputs.containers import check_column_names, column_names, names_of
+from temperance.inputs.containers import check_column_names, column_names
 from temperance.inputs.validation import check_number, warn_of_probabilities
-from temperance.metrics import Evaluation
-from temperance.metrics.evaluation import Scorer
-from temperance.metrics.outside import Metric, Metrics, named_metrics, with_metrics
+from temperance.metrics.bootstrap import DRAWS
+from temperance.metrics.evaluation import MetricFunction, Metrics, Scorer, add_metrics, named_metrics
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.resamples import DRAWS
 from temperance.progress import Progress, Report, reporting
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
 ]
 
 
+ALL = "all"  # the methods of the package
 NEEDS_ALL = "it weighs every logit, and some are -inf, which marks impossible classes"
 
 
@@ -66,7 +67,7 @@ def compare(
     val_labels: ArrayLike,
     test_logits: Any = None,
     test_labels: ArrayLike | None = None,
-    methods: Methods | None = None,
+    methods: Methods | str | None = None,
     metrics: Metrics | None = None,
     *,
     sample_weight: ArrayLike | None = None,
@@ -87,12 +88,14 @@ def compare(
         Rows to fit to.
     test_logits, test_labels : optional
         Rows to evaluate on. Without them, cross-validation on the validation rows is used.
-    methods : sequence or mapping, optional
+    methods : "all", sequence or mapping, optional
         Keys of `CALIBRATORS`, `package.module:Class`, calibrators, or any objects with `fit(logits, labels)`
-        and `predict_proba(logits)`; or a mapping of names to these. By default all methods that support
-        the logits. The uncalibrated classifier is always included. `failures` has the methods that were left
-        out, with the reason: a method from outside that raises; LTS, HnLTS and PTS if a class is masked by
-        -inf; bayes-bias if it was not named and does not support so many classes.
+        and `predict_proba(logits)`; or a mapping of names to these. By default ts, bayes and bayes-bias. With
+        "all", alone or in the sequence, all methods of the package that support the logits are tried, but
+        only the default methods and those named beside "all" can be recommended. The uncalibrated classifier
+        is always included. `failures` has the methods that were left out, with the reason: a method from
+        outside that raises; LTS, HnLTS and PTS if a class is masked by -inf and they were not named;
+        bayes-bias if it was not named and does not support so many classes.
     metrics : sequence or mapping, optional
         Functions of (probs, labels), or a mapping of names to these, in addition to the built-in metrics.
     sample_weight : (N,) numbers >= 0, optional
@@ -119,50 +122,41 @@ def compare(
     'ts'
     """
     check_number("random_state", random_state, ">= 0", lambda seed: seed >= 0, whole=True)
-    usual = [key for key, method in CALIBRATORS.items() if method.in_comparison]
-    chosen = find_methods(usual if methods is None else methods)
+    chosen, named = _choose_methods(methods)
+    candidates = named if len(named) == len(chosen) else {*DEFAULT_METHODS, *named}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
     val = LabelledRows.open(val_logits, val_labels, sample_weight, classes=classes)
+    test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
-        test, fold = _open_test(val, val_logits, test_logits, test_labels, classes), None
-        judged_on = "the test set"
+        test = _open_test(val, val_logits, test_logits, test_labels, classes)
     else:
-        test, fold = val, rows.deal_folds(len(val), folds, random_state)
-        judged_on = f"{folds}-fold cross-validation"
+        fold, evaluated_on = assign_folds(len(val), folds, random_state), f"{folds}-fold cross-validation"
     if not warn_of_probabilities(val.logits):
         warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
     failures: dict[str, str] = {}
-    if methods is None and masked:
-        failures = {key: NEEDS_ALL for key, method in chosen.items() if not method.supports_masked_classes}
+    if masked:
+        refused = [key for key in chosen if key not in named and not chosen[key].supports_masked_classes]
+        failures = dict.fromkeys(refused, NEEDS_ALL)
         chosen = {key: method for key, method in chosen.items() if key not in failures}
-    scoring = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
-    own_class = LogitRows(test.logits).top
     scorer = Scorer(bins, confidence, draws, random_state)
-    judge = _Judge(
-        *(val, test, fold, masked, own_class, random_state, scorer, named_metrics(metrics), metric_intervals)
-    )
+    added = named_metrics(metrics)
+    evaluation = _Evaluation(val, test, fold, masked, random_state, scorer, added, metric_intervals)
     with reporting("Comparing", progress) as report:
-        results = judge.results({UNCALIBRATED: None, **chosen}, methods, failures, report)
-    settings = scoring | ({} if fold is None else {"folds": folds})
-    recommendation = recommend(results, test.weights)
-    names = _record_names(results, val_logits, classes, val.logits.shape[1])
-    return Comparison(results, recommendation, judged_on, val, test, settings, chosen, failures, names)
-
-
-def _record_names(
-    results: Mapping[str, MethodResult], logits: Any, given: Any, n_classes: int
-) -> tuple[str, ...] | None:
-    """Pass the class names, if there are any, to our calibrators, and return them."""
-    known = names_of(logits, given, n_classes)
-    if known is None:
-        return None
-    names = tuple(map(str, known))
-    for result in results.values():
-        if isinstance(result.calibrator, Calibrator):
-            result.calibrator.model_ = record_names(result.calibrator.model_, names)
-    return names
+        results = evaluation.results(chosen, named, failures, report)
+    settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
+    return Comparison(
+        results,
+        recommend(results, test.weights, candidates),
+        evaluated_on,
+        val,
+        test,
+        settings if fold is None else settings | {"folds": folds},
+        chosen,
+        failures,
+        val.class_names,
+    )
 
 
 def _open_test(
@@ -179,44 +173,68 @@ def _open_test(
             "val_logits and test_logits must have the same classes, a column for each; found "
             f"{val.logits.shape[1]} and {test.logits.shape[1]}. Pass the rows of one classifier."
         )
-    check_apart(val.logits, test.logits)
+    check_test_rows_are_new(val.logits, test.logits)
     return test
 
 
-def _is_optional(method: Method, error: Exception, named: Methods | None) -> bool:
-    """Say whether a comparison continues without a method: a class bias has limits that others do not."""
-    return named is None and not method.keeps_class and isinstance(error, InputError)
+def _choose_methods(given: Methods | str | None) -> tuple[dict[str, Method], set[str]]:
+    """Return the methods to compare, and which of them the user has named."""
+    if given is None:
+        return find_methods(DEFAULT_METHODS), set()
+    given = [ALL] if isinstance(given, str) and given == ALL else given
+    others = given
+    if not isinstance(given, str | Mapping):
+        others = [one for one in given if not (isinstance(one, str) and one == ALL)]
+    named = find_methods(others)
+    if len(others) == len(given):
+        return named, set(named)
+    every = [key for key, method in CALIBRATORS.items() if method.in_comparison]
+    return find_methods(every) | named, set(named)
 
 
 @dataclass(frozen=True)
-class _Judge:
+class _Evaluation:
     """What all methods of a comparison are fitted to and evaluated on."""
 
     val: LabelledRows
     test: LabelledRows
     fold: NDArray[np.intp] | None
     masked: bool
-    own_class: NDArray[np.intp]
     random_state: int
     scorer: Scorer
-    metrics: Mapping[str, Metric]
+    metrics: Mapping[str, MetricFunction]
     metric_intervals: bool
+
+    @cached_property
+    def own_class(self) -> NDArray[np.intp]:
+        """The classes that the classifier predicts."""
+        return LogitRows(self.test.logits).top
+
+    @cached_property
+    def buffer(self) -> NDArray[np.float64]:
+        """The probabilities of one method after the other: new memory takes as long as the softmax."""
+        return np.empty(self.test.logits.shape)
 
     def results(
         self,
-        chosen: Mapping[str, Method | None],
-        named: Methods | None,
+        chosen: Mapping[str, Method],
+        named: Collection[str],
         failures: dict[str, str],
         report: Report,
     ) -> dict[str, MethodResult]:
-        """Evaluate each method; add to `failures` why one was left out."""
+        """Evaluate the classifier and each method; add to `failures` why one was left out."""
         results = {}
-        for done, (key, method) in enumerate(chosen.items()):
-            report(key, done / len(chosen))
+        methods = {UNCALIBRATED: None, **chosen}
+        for done, (key, method) in enumerate(methods.items()):
+            report(key, done / len(methods))
             try:
                 results[key] = self.result(key, method)
             except Exception as error:
-                if method is None or (method.is_ours and not _is_optional(method, error, named)):
+                if method is None:
+                    raise
+                # A class bias has limits that other methods do not.
+                optional = key not in named and not method.keeps_class and isinstance(error, InputError)
+                if method.is_ours and not optional:
                     raise
                 failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
         return results
@@ -231,43 +249,33 @@ class _Judge:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", InputWarning)  # the comparison has already warned once
             began = time.perf_counter()
-            calibrator = None if method is None else rows.fit_method(method, self.val)
+            calibrator = None if method is None else fit_method(method, self.val)
             seconds = time.perf_counter() - began
+            if isinstance(calibrator, Calibrator) and self.val.class_names is not None:
+                calibrator.model_ = record_names(calibrator.model_, self.val.class_names)
             if self.fold is None:
-                probs = rows.predict(calibrator, self.test.logits, self._probs)
+                probs = predict(calibrator, self.test.logits, self.buffer)
             else:
-                probs = rows.predict_folds(method, self.val, self.fold, self._probs)
+                probs = predict_folds(method, self.val, self.fold, self.buffer)
+        labels, weights = self.test.labels, self.test.weights
+        scores = self.scorer.evaluate(check_rows(probs, labels, weights))
+        # Added metrics may keep what they are given, and the buffer is used again.
+        kept = probs.copy() if self.metrics else probs
+        scores = add_metrics(scores, self.metrics, kept, labels, self.random_state, self.metric_intervals)
         top = probs.argmax(axis=1)
+        # A method that keeps the class changes no decision, even if two probabilities round to the same
+        # number.
+        keeps_class = method is None or method.keeps_class
         return MethodResult(
             name,
             calibrator,
             n_parameters=0.0 if calibrator is None else Method.complexity(calibrator),
-            scores=self._scores(probs),
-            row_nll=rows.label_nll(probs, self.test.labels),
+            scores=scores,
+            row_nll=label_nll(probs, labels),
             confidence=probs[np.arange(len(probs)), top],
-            correct=top == self.test.labels,
-            changed_share=self._changed_share(method, top),
+            correct=top == labels,
+            changed_share=0.0 if keeps_class else float(np.average(top != self.own_class, weights=weights)),
             seconds=seconds,
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
             class_reliability=class_reliability(probs, self.test, self.scorer.bins),
-        )
-
-    @cached_property
-    def _probs(self) -> NDArray[np.float64]:
-        """The probabilities of one method after the other: new memory takes as long as the softmax."""
-        return np.empty(self.test.logits.shape)
-
-    def _changed_share(self, method: Method | None, top: NDArray[np.intp]) -> float:
-        # A method that keeps the class changes no decision, even if two probabilities round to the same
-        # number.
-        if method is None or method.keeps_class:
-            return 0.0
-        return changed_share(self.own_class, top, self.test.weights)
-
-    def _scores(self, probs: Vector) -> Evaluation:
-        ours = self.scorer.evaluate(check_rows(probs, self.test.labels, self.test.weights))
-        if self.metrics:  # which may keep what they are given, and the buffer is used again
-            probs = probs.copy()
-        return with_metrics(
-            ours, self.metrics, probs, self.test.labels, self.random_state, self.metric_intervals
         )

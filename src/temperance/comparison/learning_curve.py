@@ -9,23 +9,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import UNCALIBRATED, Method
-from temperance.comparison.result import Comparison
 from temperance.comparison.rows import LabelledRows, fit_method, label_nll, predict
 from temperance.core.arrays import Vector
 from temperance.inputs.validation import check_number
-from temperance.progress import Progress, Report, reporting
+from temperance.progress import Progress, reporting
 
-_SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
-_HELD_SHARE = 0.2
-_MOST_JUDGED = 5000  # with so many rows, the noise of the draws dominates
-_MOST_NUMBERS = 2_000_000  # numbers in the test rows: with many classes there are fewer rows
-_MOST_CLASSES = 200  # beyond it, methods with a weight for each class take minutes, and need more rows anyway
+if TYPE_CHECKING:
+    from temperance.comparison.result import Comparison
+
+SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
+HELD_SHARE = 0.2
+MAX_TEST_ROWS = 5000  # with so many rows, the noise of the draws dominates
+MAX_TEST_LOGITS = 2_000_000  # with many classes there are fewer test rows
+MAX_CLASSES = 200  # beyond it, methods with a weight for each class take minutes, and need more rows anyway
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,52 +110,42 @@ def learning_curve(
     >>> curve.sizes, curve.ranking(20)
     ((20, 100), ['ts'])
     """
-    with reporting("Learning curve", progress) as report:
-        return _curve(comparison, methods, sizes, draws, random_state, report)
-
-
-def _curve(
-    comparison: Comparison,
-    methods: Sequence[str] | None,
-    sizes: Sequence[int] | None,
-    draws: int,
-    random_state: int,
-    report: Report,
-) -> LearningCurve:
     check_number("draws", draws, ">= 2, for their spread", lambda n: n >= 2, whole=True)
     check_number("random_state", random_state, ">= 0", lambda seed: seed >= 0, whole=True)
     rows = comparison.fitted
     chosen = _quick_methods(comparison) if methods is None else list(methods)
     split = comparison.judged is rows
-    available = len(rows) - (max(1, int(_HELD_SHARE * len(rows))) if split else 0)
+    available = len(rows) - (max(1, int(HELD_SHARE * len(rows))) if split else 0)
     steps = tuple(sizes if sizes is not None else _sizes_up_to(available))
     for size in steps:
         wanted = f"from 1 to {available}, the rows that are not held out"
         check_number("sizes", size, wanted, lambda n: 1 <= n <= available, whole=True)
     nll = {key: np.empty((len(steps), draws)) for key in chosen}
     before = np.empty(draws)
-    for draw in range(draws):
-        order = np.random.default_rng([random_state, draw]).permutation(len(rows))
-        index = _judged_rows(comparison, order[available:] if split else None)
-        judged = comparison.judged.take(index)
-        before[draw] = _mean_nll(None, judged)
-        for at, size in enumerate(steps):
-            if size == len(rows):
+    with reporting("Learning curve", progress) as report:
+        for draw in range(draws):
+            order = np.random.default_rng([random_state, draw]).permutation(len(rows))
+            able = np.sort(order[available:]) if split else np.arange(len(comparison.judged))
+            index = _evenly_spaced(able, comparison.judged.logits.shape[1])
+            test = comparison.judged.take(index)
+            row_nll = label_nll(predict(None, test.logits), test.labels)
+            before[draw] = np.average(row_nll, weights=test.weights)
+            for at, size in enumerate(steps):
+                part = None if size == len(rows) else rows.take(np.sort(order[:size]))
                 for key in chosen:
-                    row_nll = comparison.results[key].row_nll[index]
-                    nll[key][at, draw] = np.average(row_nll, weights=judged.weights)
-                continue
-            part = rows.take(np.sort(order[:size]))
-            for key in chosen:
-                report(f"{key}, {size} rows", (draw * len(steps) + at) / (draws * len(steps)))
-                nll[key][at, draw] = _fit_and_judge(comparison.methods[key], part, judged)
-    return LearningCurve(steps, nll, float(before.mean()), len(judged))
+                    if part is None:
+                        row_nll = comparison.results[key].row_nll[index]
+                    else:
+                        report(f"{key}, {size} rows", (draw * len(steps) + at) / (draws * len(steps)))
+                        row_nll = _row_nll(comparison.methods[key], part, test)
+                    nll[key][at, draw] = np.average(row_nll, weights=test.weights)
+    return LearningCurve(steps, nll, float(before.mean()), len(test))
 
 
 def _sizes_up_to(available: int) -> tuple[int, ...]:
     """Return the default sizes, and the number of all rows unless it is close to the last of them."""
-    usual = [size for size in _SIZES if size <= available]
-    if available <= 1.25 * (usual[-1] if usual else 0) or available > _SIZES[-1]:
+    usual = [size for size in SIZES if size <= available]
+    if available <= 1.25 * (usual[-1] if usual else 0) or available > SIZES[-1]:
         return tuple(usual)
     return (*usual, available)
 
@@ -164,26 +156,19 @@ def _quick_methods(comparison: Comparison) -> list[str]:
 
     def is_quick(key: str) -> bool:
         few = comparison.results[key].n_parameters < n_classes
-        return n_classes <= _MOST_CLASSES or (few and comparison.methods[key].keeps_class)
+        return n_classes <= MAX_CLASSES or (few and comparison.methods[key].keeps_class)
 
     return [key for key in comparison.results if key != UNCALIBRATED and is_quick(key)]
 
 
-def _judged_rows(comparison: Comparison, held: NDArray[np.intp] | None) -> NDArray[np.intp]:
-    """Return some of the test rows, evenly spaced."""
-    able = np.arange(len(comparison.judged)) if held is None else np.sort(held)
-    most = min(_MOST_JUDGED, max(1, _MOST_NUMBERS // comparison.judged.logits.shape[1]))
-    return able[np.linspace(0, len(able) - 1, min(len(able), most)).astype(np.intp)]
+def _evenly_spaced(rows: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
+    most = min(len(rows), MAX_TEST_ROWS, max(1, MAX_TEST_LOGITS // n_classes))
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
-def _fit_and_judge(method: Method, part: LabelledRows, judged: LabelledRows) -> float:
+def _row_nll(method: Method, part: LabelledRows, test: LabelledRows) -> Vector:
     with warnings.catch_warnings():
         # A method warns about too few rows in each fit; here the curve shows it.
         warnings.simplefilter("ignore")
         calibrator = fit_method(method, part)
-    return _mean_nll(calibrator, judged)
-
-
-def _mean_nll(calibrator: Any, judged: LabelledRows) -> float:
-    nll = label_nll(predict(calibrator, judged.logits), judged.labels)
-    return float(np.average(nll, weights=judged.weights))
+    return label_nll(predict(calibrator, test.logits), test.labels)

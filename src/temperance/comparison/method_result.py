@@ -1,4 +1,4 @@
-"""The result of one method of a comparison."""
+"""The result of one method of a comparison, and the difference of two methods on the same rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
-from temperance.metrics import Evaluation, Reliability
+from temperance.metrics import Estimate, Evaluation, Reliability
+from temperance.metrics.bins import binned
+from temperance.metrics.intervals import distances, skewness_of
+
+MAX_CLASSES = 10  # whose reliability is kept: a page has room for a few
+MIN_ROWS = 30  # of a class: a diagram of fewer rows is mostly noise
+MAX_BINS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,3 +79,64 @@ class MethodResult:
     def changes_decisions(self) -> bool:
         """Whether the predicted class of any test row differs from the classifier's."""
         return self.changed_share > 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A mean difference of two methods over the same rows, and its standard error.
+
+    Attributes
+    ----------
+    value : float
+        The mean difference.
+    error : float
+        Its standard error.
+    skewness : float
+        Its skewness: rows with large gains or losses make one end of the interval further away.
+    rows : float
+        How many rows of equal weight would have this error.
+
+    Examples
+    --------
+    >>> gain = Difference(0.10, 0.02).interval(0.95)
+    >>> round(gain.low, 2), round(gain.high, 2)
+    (0.06, 0.14)
+    """
+
+    value: float
+    error: float
+    skewness: float = field(default=0.0, compare=False)
+    rows: float = field(default=np.inf, compare=False)
+
+    @classmethod
+    def of(cls, rows: Vector, share: Vector) -> Difference:
+        """Return the mean of `rows` with weights that sum to 1; a single row has no finite error."""
+        value, concentration = float(rows @ share), float(share @ share)
+        if concentration >= 1 - 1e-12:
+            return cls(value, np.inf)
+        variance = float((rows - value) ** 2 @ share) * concentration / (1 - concentration)
+        moves = share * (rows - value)
+        return cls(value, float(np.sqrt(variance)), skewness_of(moves), 1 / concentration)
+
+    def interval(self, confidence: float) -> Estimate:
+        """Return the interval, with the skewness of the rows taken into account."""
+        below, above = distances(self.skewness, self.rows, confidence)
+        return Estimate(self.value, self.value - below * self.error, self.value + above * self.error)
+
+
+def class_reliability(probs: Vector, rows: LabelledRows, bins: int) -> dict[int, Reliability]:
+    """Bin the probabilities of single classes, by column: among rows with probability p, a share p is of it.
+
+    The top label says nothing about the other probabilities. Only the classes with the most rows are binned,
+    and none with few rows. Of two classes, the second one, the positive, is.
+    """
+    n_rows, n_classes = probs.shape
+    weights = np.ones(n_rows) if rows.weights is None else rows.weights
+    counts = np.bincount(rows.labels[weights > 0], minlength=n_classes)
+    most = np.argsort(-counts, kind="stable")[:MAX_CLASSES]
+    shown = [1] if n_classes == 2 else sorted(int(k) for k in most if counts[k] >= MIN_ROWS)
+    bins = min(bins, MAX_BINS)
+    return {
+        column: binned(probs[:, column], (rows.labels == column).astype(np.float64), weights, bins)
+        for column in shown
+    }

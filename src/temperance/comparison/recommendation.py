@@ -1,28 +1,37 @@
 """Which method to use, why, and what it gains.
 
-Methods are compared by NLL, a proper score: it rewards true probabilities and nothing else. Among the methods
-that keep every decision, the simplest one whose NLL is within one standard error of the lowest is chosen. The
-error is that of the mean difference between the two methods, row by row, which is far smaller than that of
-either method. Simpler means fewer parameters; with a prior, only parameters that the rows determine count.
+Methods are compared by NLL, a proper score: it rewards true probabilities and nothing else. A difference of
+two methods is a mean over rows of paired differences, with its standard error.
 
-A method that changes decisions is chosen only if its NLL is below that of this choice by more than one
-standard error.
+The rule: `bayes` is the default answer, since its prior makes it safe with few rows. Another candidate
+replaces it only by a gain that matters: at least 1 % of the NLL and two standard errors; 2 % and two standard
+errors if it changes decisions. So a noisy method does not qualify by its own large error. The classifier is
+left as it is if its NLL is lower by a gain that matters, or if `bayes` does not lower the NLL by more than
+one standard error and the rows exclude that it gains 1 %. The candidates are the methods that the user has
+named; if none were, `ts`, `bayes`, `bayes-bias` and the uncalibrated classifier, whatever else was tried.
+Without `bayes` among them, the default is the method with the fewest parameters that keeps every decision, if
+it lowers the NLL by more than one standard error, and otherwise the uncalibrated classifier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.decisions import share_in_words
-from temperance.comparison.difference import Difference
-from temperance.comparison.method_result import MethodResult
+from temperance.comparison.method_result import Difference, MethodResult
+from temperance.comparison.verdict import share_in_words
 from temperance.core.arrays import Vector
 
-NEGLIGIBLE = 1e-6  # of the NLL: two solvers of the same problem may differ by more than the error over rows
+DEFAULT = "bayes"
+DEFAULT_METHODS = ("ts", DEFAULT, "bayes-bias")
+"""The methods that are compared if the user names none, and the candidates among all methods."""
+
+MIN_GAIN = 0.01  # of the NLL; less would not be noticed
+MIN_GAIN_WITH_CHANGES = 0.02  # of a method that changes decisions, which has a price of its own
+MIN_ERRORS = 2.0  # standard errors of the gain
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,8 @@ class Recommendation:
         Why, in words.
     alternative : str, or None
         If the method changes decisions: the one to use if they must stay the same.
+    candidates : tuple of str
+        The names among which it was chosen.
 
     Examples
     --------
@@ -44,25 +55,39 @@ class Recommendation:
     >>> from temperance.data import simulate
     >>> task = simulate(n_rows=400, n_classes=3)
     >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
-    >>> comparison.recommendation.method
-    'ts'
+    >>> comparison.recommendation.method, comparison.recommendation.candidates
+    ('ts', ('none', 'ts'))
     """
 
     method: str
     reason: str
     alternative: str | None = None
+    candidates: tuple[str, ...] = ()
 
 
-def recommend(results: Mapping[str, MethodResult], weights: Vector | None) -> Recommendation:
-    """Choose among the methods that keep every decision, unless one that changes some is clearly better."""
+def recommend(
+    results: Mapping[str, MethodResult], weights: Vector | None, candidates: Collection[str] | None = None
+) -> Recommendation:
+    """Choose among the candidates (all by default): those that keep every decision first, then the others."""
     share = np.ones(len(results[UNCALIBRATED].row_nll)) if weights is None else weights
-    choice = _Choice(results, share / share.sum())
-    kept = choice.simplest([name for name in results if not results[name].changes_decisions])
-    better = choice.clearly_better_than(kept)
-    chosen = choice.simplest(better) if better else kept
-    if better:
-        return Recommendation(chosen, choice.reason_to_change(chosen, kept), kept)
-    return Recommendation(kept, choice.reason_to_keep(kept))
+    among = tuple(name for name in results if candidates is None or name in (UNCALIBRATED, *candidates))
+    choice = _Choice(results, share / share.sum(), among)
+    keeping = [name for name in among if not results[name].changes_decisions]
+    changing = [name for name in among if results[name].changes_decisions]
+    usual = choice.usual_method(keeping)
+    default = UNCALIBRATED if choice.gains_nothing(usual) else usual
+    kept = choice.improved(default, keeping, MIN_GAIN)
+    chosen = choice.improved(kept, changing, MIN_GAIN_WITH_CHANGES)
+    if chosen != kept:
+        whose = "the choice among methods that keep every decision"
+        reason = choice.reason_of_gain(chosen, kept, whose, MIN_GAIN_WITH_CHANGES)
+        return Recommendation(chosen, reason, kept, among)
+    if kept != default:
+        reason = choice.reason_of_gain(kept, default, "the default", MIN_GAIN)
+    else:
+        reason = choice.reason_of_default(default, usual)
+    reason = " ".join([reason, *choice.reasons_against_others(kept, usual)])
+    return Recommendation(kept, reason, None, among)
 
 
 @dataclass(frozen=True)
@@ -71,81 +96,80 @@ class _Choice:
 
     results: Mapping[str, MethodResult]
     share: Vector
+    candidates: tuple[str, ...]
 
     def nll(self, name: str) -> float:
         return float(self.results[name].row_nll @ self.share)
 
-    def lowest(self, names: Iterable[str]) -> str:
-        return min(names, key=self.nll)
+    def gain(self, before: str, after: str) -> Difference:
+        """Return how much lower the NLL of the second method is."""
+        return Difference.of(self.results[before].row_nll - self.results[after].row_nll, self.share)
 
-    def difference(self, higher: str, lower: str) -> Difference:
-        """Return the NLL of one method minus that of another."""
-        return Difference.of(self.results[higher].row_nll - self.results[lower].row_nll, self.share)
+    def simplest_first(self, names: Iterable[str]) -> list[str]:
+        return sorted(names, key=lambda name: (self.results[name].n_parameters, self.nll(name)))
 
-    def is_beyond_error(self, higher: str, lower: str) -> bool:
-        """Say whether one NLL is above another by more than one standard error."""
-        difference = self.difference(higher, lower)
-        return difference.value > difference.error + NEGLIGIBLE * self.nll(lower)
+    def usual_method(self, keeping: Collection[str]) -> str:
+        """Return the default method if it is a candidate, or else the simplest one that keeps decisions."""
+        methods = [name for name in keeping if name != UNCALIBRATED]
+        return DEFAULT if DEFAULT in methods else next(iter(self.simplest_first(methods)), UNCALIBRATED)
 
-    def simplest(self, names: Sequence[str]) -> str:
-        """Return the simplest of the candidates that is within one standard error of the lowest NLL."""
-        candidates = self.candidates(names)
-        best = self.lowest(candidates)
-        within = [name for name in candidates if not self.is_beyond_error(name, best)]
-        return min(within, key=lambda name: (self.results[name].n_parameters, self.nll(name)))
+    def gains_nothing(self, method: str) -> bool:
+        """Say whether the classifier is left as it is rather than calibrated by a method.
 
-    def candidates(self, names: Sequence[str]) -> Sequence[str]:
-        """Return those that beat the uncalibrated classifier by more than one standard error, or else all.
-
-        A method with a lower but noisy NLL must not hide one that is clearly better.
+        A method without a prior has to show a gain. The default method is used until the rows show that it
+        gains nothing that matters.
         """
-        return [name for name in names if self.is_beyond_error(UNCALIBRATED, name)] or names
+        gain = self.gain(UNCALIBRATED, method)
+        if gain.value > gain.error:
+            return False
+        highest = gain.value + MIN_ERRORS * gain.error
+        return method != DEFAULT or highest < MIN_GAIN * self.nll(UNCALIBRATED)
 
-    def clearly_better_than(self, kept: str) -> list[str]:
-        """Return the methods that change decisions and lower the NLL by more than one standard error."""
-        return [
-            name
-            for name, result in self.results.items()
-            if result.changes_decisions and self.is_beyond_error(kept, name)
-        ]
+    def improved(self, answer: str, names: Iterable[str], min_gain: float) -> str:
+        """Return the answer after each of the methods, the simplest first, could replace it by a gain."""
+        for name in self.simplest_first(names):
+            gain = self.gain(answer, name)
+            if gain.value > 0 and gain.value >= max(min_gain * self.nll(answer), MIN_ERRORS * gain.error):
+                answer = name
+        return answer
 
-    def reason_to_keep(self, kept: str) -> str:
-        """Say why a method is chosen, and not one that changes decisions for a lower NLL."""
-        keeping = [name for name, result in self.results.items() if not result.changes_decisions]
-        candidates = self.candidates(keeping)
-        best, lowest = self.lowest(candidates), self.lowest(self.results)
-        rival = None if lowest in keeping else lowest
-        among = "" if rival is None else " of the methods that keep every decision"
-        others = [name for name in keeping if name not in (UNCALIBRATED, *candidates)]
-        if not all(self.is_beyond_error(name, best) for name in others):
-            beat = "beat the uncalibrated classifier by more than one standard error"
-            among += f" and {beat}" if among else f" of the methods that {beat}"
-        if kept == best:
-            reason = (
-                f"Its NLL, {self.nll(best):.4f}, is the lowest{among}; no simpler one is within one standard "
-                "error."
-            )
-        else:
-            reason = (
-                f"It is the simplest method whose NLL, {self.nll(kept):.4f}, is within one standard error "
-                f"({self.difference(kept, best).error:.4f}) of the lowest{among}, {self.nll(best):.4f} "
-                f"({best})."
-            )
-        return reason if rival is None else f"{reason} {self._why_not(rival, kept)}"
-
-    def _why_not(self, rival: str, kept: str) -> str:
+    def reason_of_default(self, default: str, usual: str) -> str:
+        if usual == UNCALIBRATED:
+            return "No method that keeps every decision was tried."
+        role = "the default" if usual == DEFAULT else "the simplest method"
+        if default != UNCALIBRATED:
+            nll = f"with an NLL of {self.nll(default):.4f}"
+            return f"It is {role}, {nll}; no other candidate is better by a gain that matters."
+        before, gain = self.nll(UNCALIBRATED), self.gain(UNCALIBRATED, usual)
         return (
-            f"{rival} has a lower NLL by {_in_words(self.difference(kept, rival))}, within its standard "
-            f"error, and would change {share_in_words(self.results[rival].changed_share)}."
+            f"{usual}, {role}, does not lower the NLL, {before:.4f}, by more than one standard error "
+            f"({_in_words(gain)})."
         )
 
-    def reason_to_change(self, chosen: str, kept: str) -> str:
-        """Say what a method that changes decisions gains over the one that would keep them."""
-        other = "the uncalibrated classifier" if kept == UNCALIBRATED else kept
+    def reason_of_gain(self, chosen: str, other: str, whose: str, min_gain: float) -> str:
+        named = "the uncalibrated classifier" if other == UNCALIBRATED else other
         return (
-            f"Its NLL, {self.nll(chosen):.4f}, is below that of {other}, the choice among methods that keep "
-            f"every decision, by {_in_words(self.difference(kept, chosen))}, more than one standard error."
+            f"Its NLL, {self.nll(chosen):.4f}, is below that of {named}, {whose}, by "
+            f"{_in_words(self.gain(other, chosen))}: {_threshold(min_gain)} or more."
         )
+
+    def reasons_against_others(self, kept: str, usual: str) -> Iterator[str]:
+        """Say why methods with a lower NLL were not chosen."""
+        lower = [name for name in self.results if self.nll(name) < self.nll(kept) and name != usual]
+        rival = min((name for name in lower if name in self.candidates), key=self.nll, default=None)
+        if rival is not None:
+            share = self.results[rival].changed_share
+            changes = f" and would change {share_in_words(share)}" if share else ""
+            needed = _threshold(MIN_GAIN_WITH_CHANGES if share else MIN_GAIN)
+            gain = _in_words(self.gain(kept, rival))
+            yield f"{rival} has a lower NLL by {gain}{changes}; {needed} are needed."
+        other = min((name for name in lower if name not in self.candidates), key=self.nll, default=None)
+        if other is not None:
+            yield f"{other} has a lower NLL, but is a candidate only if you name it."
+
+
+def _threshold(min_gain: float) -> str:
+    return f"{100 * min_gain:g} % of the NLL and {MIN_ERRORS:g} standard errors"
 
 
 def _in_words(difference: Difference) -> str:

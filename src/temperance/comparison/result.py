@@ -11,11 +11,11 @@ from typing import Any
 
 from temperance import loaders
 from temperance.calibrators import UNCALIBRATED, Method
-from temperance.comparison.decisions import accuracy_in_words, share_in_words
+from temperance.comparison.learning_curve import learning_curve
 from temperance.comparison.method_result import MethodResult
 from temperance.comparison.recommendation import Recommendation
 from temperance.comparison.rows import LabelledRows
-from temperance.comparison.verdict import Verdict, give_verdict
+from temperance.comparison.verdict import Verdict, accuracy_in_words, give_verdict, share_in_words
 from temperance.files import check_writable
 from temperance.metrics import METRICS
 from temperance.progress import Progress
@@ -31,7 +31,7 @@ class Comparison:
         The classifier itself, "none", and each method.
     recommendation : Recommendation
         Which method to use, and why.
-    judged_on : str
+    evaluated_on : str
         The test set or cross-validation, in words.
     fitted, judged : LabelledRows
         The rows, by reference; without a test set they are the same.
@@ -52,7 +52,7 @@ class Comparison:
     >>> from temperance.data import simulate
     >>> task = simulate(n_rows=400, n_classes=3)
     >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
-    >>> comparison.recommended, comparison.judged_on
+    >>> comparison.recommended, comparison.evaluated_on
     ('ts', '2-fold cross-validation')
     >>> bool(comparison.verdict.nll_gain.low > 0)
     True
@@ -60,13 +60,12 @@ class Comparison:
 
     results: dict[str, MethodResult]
     recommendation: Recommendation
-    judged_on: str
+    evaluated_on: str
     fitted: LabelledRows
     judged: LabelledRows
     settings: dict[str, Any]
     methods: Mapping[str, Method] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Why methods are missing from the results, by name."""
     class_names: tuple[str, ...] | None = None
     floor: float | None = None
 
@@ -119,11 +118,13 @@ class Comparison:
     def __str__(self) -> str:
         base = self.results[UNCALIBRATED].scores
         title = (
-            f"{base.n_rows} rows, {base.n_classes} classes, {base.bins} bins, scores from {self.judged_on}"
+            f"{base.n_rows} rows, {base.n_classes} classes, {base.bins} bins, scores from {self.evaluated_on}"
         )
         width = max(9, *(len(name) + 2 for name in (*self.results, *self.failures)))
-        widths = [9, 19, 9, 8, 9, 8, *(max(9, 2 + len(name)) for name in self.outside_metrics)]
-        rows = [["method", *self.shown(UNCALIBRATED)]]
+        headings = list(self.shown(UNCALIBRATED))
+        of_unit = {"interval": 19, "%": 8, "s": 8}
+        widths = [max(of_unit.get(heading.split()[-1], 9), 2 + len(heading)) for heading in headings]
+        rows = [["method", *headings]]
         rows += [[key + "*" * (key == self.recommended), *self.shown(key).values()] for key in self.results]
         head, *lines = [name.ljust(width) + "".join(map(str.rjust, cells, widths)) for name, *cells in rows]
         lines += [_wrapped(f"{name:<{width}}failed: {why}", width) for name, why in self.failures.items()]
@@ -135,16 +136,15 @@ class Comparison:
     def shown(self, name: str) -> dict[str, str]:
         """Return the numbers of a method as a table shows them, by their headings."""
         scores = self.results[name].scores
-        nll = scores["nll"]
-        return {
-            "NLL": f"{nll.value:.4f}",
-            f"{100 * scores.confidence:g} % interval": f"{nll.low:.4f} .. {nll.high:.4f}",
-            "Brier": f"{scores['brier'].value:.4f}",
-            "ECE %": f"{100 * scores['ece'].value:.2f}",
-            "smECE %": f"{100 * scores['smooth_ece'].value:.2f}",
-            "fit s": f"{self.results[name].seconds:.2f}",
-            **{metric: f"{scores[metric].value:.4g}" for metric in self.outside_metrics},
-        }
+        cells = {}
+        for key, metric in METRICS.items():
+            if metric.tables == "all":
+                cells[metric.heading(short=True)] = metric.shown(scores[key].value)
+            if key == "nll":  # by which methods are ranked
+                ends = f"{metric.shown(scores[key].low)} .. {metric.shown(scores[key].high)}"
+                cells[f"{100 * scores.confidence:g} % interval"] = ends
+        cells["fit s"] = f"{self.results[name].seconds:.2f}"
+        return cells | {metric: f"{scores[metric].value:.4g}" for metric in self.outside_metrics}
 
     def _repr_html_(self) -> str:
         return loaders.load("comparison html")(self)
@@ -162,8 +162,6 @@ class Comparison:
         Name the model and the data in the title, since the comparison does not know them; `progress` is as
         for `compare`.
         """
-        from temperance.comparison.learning_curve import learning_curve  # which imports this module
-
         check_writable(path, overwrite=overwrite)  # before the fits of the curve
         curve = learning_curve(self, random_state=self.settings["random_state"], progress=progress)
         loaders.load("report")(self, path, curve, overwrite=overwrite, title=title)
@@ -185,7 +183,7 @@ class Comparison:
             "rows_fitted": len(self.fitted),
             "rows_judged": first.n_rows,
             "classes": first.n_classes,
-            "judged_on": self.judged_on,
+            "judged_on": self.evaluated_on,
             "bins": first.bins,
             "confidence": first.confidence,
             "recommended": self.recommended,

@@ -1,4 +1,9 @@
-"""Logits with labels, opened and checked once, and the probabilities that a calibrator gives them."""
+"""Logits with labels, opened and checked once; fits to some of them, and the probabilities of the others.
+
+Test rows must not be rows of the fit. A network hardly ever gives two inputs the same logits to the bit. A
+forest of few trees often does. So rows that repeat within a set are not counted as shared, and if many
+repeat, a warning needs as many shared rows.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators import Method
-from temperance.calibrators.base import Calibrator
-from temperance.calibrators.outside import fit
+from temperance.calibrators.estimator import Calibrator
+from temperance.calibrators.external_methods import fit
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.blocks import BFloat16, row_slices
+from temperance.core.blocks import BFloat16, block_rows, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
-from temperance.errors import InputError
+from temperance.errors import InputError, InputWarning, warn_user
 from temperance.inputs.containers import open_labelled
 from temperance.inputs.validation import check_number, inspector, random_generator
 
-_AT_ONCE = 1 << 18  # logits that a calibrator sees at a time
+BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
+MAX_SHARED = 0.1  # share of test rows that may be among the validation rows without a warning
+
+Values = NDArray[Any] | BFloat16
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +42,8 @@ class LabelledRows:
         Column of the right class of each row.
     weights : array of shape (N,), or None
         Weights of the rows.
+    class_names : tuple of str, or None
+        Names of the columns.
 
     Examples
     --------
@@ -42,9 +52,10 @@ class LabelledRows:
     (2, [0, 1], False)
     """
 
-    logits: NDArray[Any] | BFloat16
+    logits: Values
     labels: NDArray[np.intp]
     weights: Vector | None
+    class_names: tuple[str, ...] | None = None
 
     @classmethod
     def open(
@@ -52,7 +63,7 @@ class LabelledRows:
     ) -> LabelledRows:
         """Open any container that a calibrator accepts."""
         opened = open_labelled(logits, labels, sample_weight, classes=classes)
-        return cls(opened.values, opened.columns, opened.weights)
+        return cls(opened.values, opened.columns, opened.weights, opened.names)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -60,7 +71,7 @@ class LabelledRows:
     def take(self, rows: NDArray[np.intp]) -> LabelledRows:
         """Return a copy of some rows."""
         weights = None if self.weights is None else self.weights[rows]
-        return LabelledRows(self.logits[rows], self.labels[rows], weights)
+        return LabelledRows(self.logits[rows], self.labels[rows], weights, self.class_names)
 
     def has_masks(self) -> bool:
         """Say whether any logit is -inf; raise if one is not allowed at all."""
@@ -68,14 +79,14 @@ class LabelledRows:
         return not bool(np.isfinite(rows.mean()).all())
 
 
-def deal_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
+def assign_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
     """Assign the rows to folds at random."""
     wanted = f"from 2 to the number of rows, {n_rows}"
     check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
     return random_generator("random_state", random_state).permutation(n_rows) % folds
 
 
-def predict(calibrator: Any, logits: NDArray[Any] | BFloat16, out: Matrix | None = None) -> Matrix:
+def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matrix:
     """Return probabilities in float64: in float32, those of a confident classifier's errors may be 0.
 
     Our calibrators see some rows at a time, so that no copy of all logits is made. Others see all at once:
@@ -84,7 +95,7 @@ def predict(calibrator: Any, logits: NDArray[Any] | BFloat16, out: Matrix | None
     is_ours = calibrator is None or isinstance(calibrator, Calibrator)
     n_rows, n_classes = logits.shape
     out = np.empty(logits.shape) if out is None else out
-    for part in row_slices(n_rows, max(1, _AT_ONCE // n_classes) if is_ours else n_rows):
+    for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes) if is_ours else n_rows):
         wide = np.asarray(_widened(logits[part]), np.float64)
         probs = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)
         if np.shape(probs) != wide.shape:  # an assignment would repeat one row or column without a word
@@ -96,7 +107,7 @@ def predict(calibrator: Any, logits: NDArray[Any] | BFloat16, out: Matrix | None
     return out
 
 
-def _widened(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:
+def _widened(logits: Values) -> NDArray[Any]:
     return LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
 
 
@@ -131,3 +142,56 @@ def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
     """
     at_label = probs[np.arange(len(probs)), labels]
     return -np.log(np.maximum(at_label, np.finfo(np.float64).tiny))
+
+
+def check_test_rows_are_new(val: Values, test: Values) -> None:
+    """Raise if both sets are the same; warn if many test rows are validation rows."""
+    val_prints, test_prints = _fingerprints(val), _fingerprints(test)
+    if np.array_equal(val_prints, test_prints) and _equal_rows(val, test).all():
+        raise InputError(
+            f"test rows must differ from the validation rows; found the same {len(test)} rows in both. Pass "
+            "other test rows, or none to use cross-validation."
+        )
+    val_rows, test_rows = _rows_once(val_prints), _rows_once(test_prints)
+    _, in_val, in_test = np.intersect1d(
+        val_prints[val_rows], test_prints[test_rows], assume_unique=True, return_indices=True
+    )
+    if in_test.size <= MAX_SHARED * len(test):
+        return
+    shared = int(_equal_rows(val[val_rows[in_val]], test[test_rows[in_test]]).sum())
+    repeated = max(1 - len(val_rows) / len(val), 1 - len(test_rows) / len(test))
+    if shared / len(test) > max(MAX_SHARED, repeated):
+        warn_user(
+            InputWarning(
+                f"test rows must differ from the validation rows; found {shared} of {len(test)} test rows "
+                "among the validation rows, to the bit.",
+                "Scores on these rows are optimistic. Leave them out of one of the sets.",
+            )
+        )
+
+
+def _fingerprints(values: Values) -> NDArray[np.uint64]:
+    """Return a number for each row that depends only on its logits; equal numbers by chance are rare."""
+    factors = np.random.default_rng(0).integers(1 << 63, size=values.shape[1], dtype=np.uint64) * 2 + 1
+    prints = np.empty(len(values), np.uint64)
+    for block, start, end, _ in read_blocks(values):
+        bits = (block.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 + 0.0 = 0.0
+        bits ^= bits >> np.uint64(29)
+        prints[start:end] = bits @ factors
+    return prints
+
+
+def _rows_once(prints: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return the rows whose fingerprint no other row has."""
+    _, first, counts = np.unique(prints, return_index=True, return_counts=True)
+    return first[counts == 1]
+
+
+def _equal_rows(one: Values, other: Values) -> NDArray[np.bool_]:
+    """Say which rows have the same logits in both sets, which have the same number of rows."""
+    equal = np.empty(len(one), np.bool_)
+    size = block_rows(one.shape[1], 8)
+    blocks = zip(read_blocks(one, size), read_blocks(other, size), strict=True)
+    for (block, start, end, _), (another, *_) in blocks:
+        equal[start:end] = (block == another).all(axis=1)
+    return equal

@@ -1,11 +1,11 @@
 """What a comparison found, in one object that the terminal, the page, the JSON output and Python show.
 
 The outcome describes the paired difference of the NLL between the uncalibrated classifier and the recommended
-method or, if none is recommended, the best method that was tried:
+method or, if none is recommended, the best candidate:
 
     better           the interval of the difference lies above 0
     probably better  the difference is above one standard error, but its interval includes 0
-    no difference    neither, so these rows cannot show one
+    no difference    neither: these rows cannot show one, or none that matters
     worse            no method is recommended, and the interval of the best one lies below 0
 
 A binned calibration error is also a mean over rows: with g_b the mean residual of bin b, it is the mean of
@@ -17,18 +17,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.decisions import accuracy_in_words, percent, share_in_words
-from temperance.comparison.difference import Difference
-from temperance.comparison.method_result import MethodResult
-from temperance.comparison.recommendation import Recommendation
+from temperance.comparison.method_result import Difference, MethodResult
 from temperance.core.arrays import Vector
 from temperance.metrics import Estimate
-from temperance.metrics.bins import assign, bin_edges
+from temperance.metrics.bins import assign_bins, equal_width_edges
+
+if TYPE_CHECKING:
+    from temperance.comparison.recommendation import Recommendation
 
 
 class Outcome(StrEnum):
@@ -41,7 +41,7 @@ class Outcome(StrEnum):
     PROBABLY_BETTER : "probably better"
         The gain is above one standard error, but its interval includes 0.
     NO_DIFFERENCE : "no difference"
-        Neither: these rows cannot show a difference.
+        Neither: these rows cannot show a difference, or none that matters.
     WORSE : "worse"
         No method is recommended, and the interval of the best one lies below 0.
 
@@ -62,11 +62,11 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Claim:
-    """The mean confidence of predictions, and how often they are right."""
+class Calibration:
+    """The mean confidence of predictions, and their accuracy."""
 
-    said: float
-    right: float
+    confidence: float
+    accuracy: float
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Verdict:
         The method to use; "none" if the classifier should not be calibrated.
     tried : str or None
         The method that `outcome`, `after` and the differences describe: `method` or, if that is "none", the
-        best one that was tried. None if no method was tried.
+        candidate with the lowest NLL. None if no method was tried.
     outcome : Outcome
         "better", "probably better", "no difference" or "worse".
-    before, after : Claim
+    before, after : Calibration
         Mean confidence and accuracy of the classifier alone, and with the method.
     nll_before, nll_after, ece_before, ece_after : float
     nll_gain : Estimate
@@ -115,8 +115,8 @@ class Verdict:
     method: str
     tried: str | None
     outcome: Outcome
-    before: Claim
-    after: Claim
+    before: Calibration
+    after: Calibration
     nll_before: float
     nll_after: float
     nll_gain: Estimate
@@ -132,12 +132,12 @@ class Verdict:
     @property
     def headline(self) -> str:
         """What the classifier says, how often it is right, and what it says once calibrated."""
-        said, right = percent(self.before.said), percent(self.before.right)
+        said, right = percent(self.before.confidence), percent(self.before.accuracy)
         if self.method == UNCALIBRATED:
             return f"The classifier says {said} and is right {right} of the time."
-        after = f"calibrated, it says {percent(self.after.said)}"
+        after = f"calibrated, it says {percent(self.after.confidence)}"
         if self.changed_share > 0:
-            after += f" and is right {percent(self.after.right)} of the time"
+            after += f" and is right {percent(self.after.accuracy)} of the time"
         return f"The classifier said {said} and was right {right} of the time; {after}."
 
     @property
@@ -161,21 +161,24 @@ class Verdict:
         change += f"{self.nll_after:.4f} ({self._interval()})"
         if self.outcome is Outcome.BETTER:
             return f"Better: {change}; {self._calibration_error()}."
-        doubt = "The interval of the NLL includes 0; more labelled test rows would help to decide."
+        decide = "more labelled test rows would help to decide."
         if self.outcome is Outcome.PROBABLY_BETTER:
+            doubt = f"The interval of the NLL includes 0; {decide}"
             return f"Probably better: {change}; {self._calibration_error()}. {doubt}"
-        return f"No difference that these rows can show: {change}. {doubt}"
+        return (
+            f"No difference that these rows can show: the NLL changes by {-self.nll_gain.value:+.4f}, from "
+            f"{self.nll_before:.4f} to {self.nll_after:.4f} ({self._interval(sign=-1)}); {decide}"
+        )
 
     def _nothing_gained(self) -> str:
         if self.outcome is Outcome.WORSE:
             return (
-                f"Worse: every method that was tried raises the NLL, {self.nll_before:.4f}; the best, "
+                f"Worse: every candidate raises the NLL, {self.nll_before:.4f}; the best, "
                 f"{self.tried}, by {-self.nll_gain.value:.4f} ({self._interval(sign=-1)})."
             )
         return (
-            "No difference that these rows can show: no method lowers the NLL, "
-            f"{self.nll_before:.4f}, by more than one standard error. The best, {self.tried}, changes it by "
-            f"{-self.nll_gain.value:+.4f} ({self._interval(sign=-1)})."
+            f"No gain that matters: the best method, {self.tried}, changes the NLL, {self.nll_before:.4f}, "
+            f"by {-self.nll_gain.value:+.4f} ({self._interval(sign=-1)})."
         )
 
     def _interval(self, sign: int = 1) -> str:
@@ -201,18 +204,13 @@ class Verdict:
             return "Every decision stays the same."
         if self.changed_share == 0:
             return "It may change decisions, but changes none on the test rows."
-        accuracy = accuracy_in_words(self.before.right, self.after.right)
-        return f"It changes {share_in_words(self.changed_share)}; {accuracy}.{self._how_to_keep_them()}"
-
-    def _how_to_keep_them(self) -> str:
+        accuracy = accuracy_in_words(self.before.accuracy, self.after.accuracy)
+        changes = f"It changes {share_in_words(self.changed_share)}; {accuracy}."
         if self.alternative is None:
-            return ""
-        instead = (
-            "leave the classifier as it is"
-            if self.alternative == UNCALIBRATED
-            else f"calibrate with {self.alternative}"
-        )
-        return f" If every decision must stay the same, {instead}."
+            return changes
+        leave = self.alternative == UNCALIBRATED
+        instead = "leave the classifier as it is" if leave else f"calibrate with {self.alternative}"
+        return f"{changes} If every decision must stay the same, {instead}."
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -230,12 +228,13 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the words and the numbers behind them, ready for JSON."""
+        before, after = ({"said": one.confidence, "right": one.accuracy} for one in (self.before, self.after))
         return {
             "verdict": str(self),
             "outcome": str(self.outcome),
             "tried": self.tried,
-            "before": asdict(self.before) | {"nll": self.nll_before, "ece": self.ece_before},
-            "after": asdict(self.after) | {"nll": self.nll_after, "ece": self.ece_after},
+            "before": before | {"nll": self.nll_before, "ece": self.ece_before},
+            "after": after | {"nll": self.nll_after, "ece": self.ece_after},
             "nll_gain": _without_infinities(asdict(self.nll_gain)),
             "ece_gain": _without_infinities({"value": self.ece_gain.value, "error": self.ece_gain.error}),
             "changed_share": self.changed_share,
@@ -250,13 +249,13 @@ def give_verdict(
     *,
     keeps_class: bool,
 ) -> Verdict:
-    """Return the verdict on the recommended method, or on the best one that was tried if none is."""
+    """Return the verdict on the recommended method, or on the best candidate if none is."""
     own = results[UNCALIBRATED]
     share = np.ones(len(own.row_nll)) if weights is None else weights
     share = share / share.sum()
     tried = recommendation.method
     if tried == UNCALIBRATED:
-        others = [name for name in results if name != UNCALIBRATED]
+        others = [name for name in recommendation.candidates or results if name != UNCALIBRATED]
         tried = min(others, key=lambda name: float(results[name].row_nll @ share), default=UNCALIBRATED)
     method, scores = results[tried], own.scores
     gain = Difference.of(own.row_nll - method.row_nll, share)
@@ -264,8 +263,8 @@ def give_verdict(
         method=recommendation.method,
         tried=None if tried == UNCALIBRATED else tried,
         outcome=_outcome(gain, scores.confidence, recommendation.method),
-        before=_claim(own, share),
-        after=_claim(method, share),
+        before=Calibration(float(own.confidence @ share), float(own.correct @ share)),
+        after=Calibration(float(method.confidence @ share), float(method.correct @ share)),
         nll_before=float(own.row_nll @ share),
         nll_after=float(method.row_nll @ share),
         nll_gain=gain.interval(scores.confidence),
@@ -288,14 +287,10 @@ def _outcome(gain: Difference, confidence: float, recommended: str) -> Outcome:
     return Outcome.PROBABLY_BETTER if gain.value > gain.error else Outcome.NO_DIFFERENCE
 
 
-def _claim(result: MethodResult, share: Vector) -> Claim:
-    return Claim(float(result.confidence @ share), float(result.correct @ share))
-
-
 def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
     """Return one number for each row, whose mean is the calibration error in bins of equal width."""
     residual = result.correct - result.confidence
-    index = assign(result.confidence, bin_edges(result.confidence, share, bins, "width"))
+    index = assign_bins(result.confidence, equal_width_edges(bins, result.confidence.dtype))
     sums = np.bincount(index, residual * share, bins)
     gaps: Vector = np.sign(sums)[index] * residual
     return gaps
@@ -304,3 +299,46 @@ def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
 def _without_infinities(numbers: dict[str, float]) -> dict[str, float | None]:
     """Return None for an infinite number, such as the standard error of a single row: JSON has none."""
     return {name: number if np.isfinite(number) else None for name, number in numbers.items()}
+
+
+# ---- Shares in words
+
+
+def share_in_words(share: float) -> str:
+    """Return "12.0 % of decisions"; a share above 0 is never shown as 0.
+
+    Examples
+    --------
+    >>> share_in_words(0.12), share_in_words(0.0001)
+    ('12.0 % of decisions', 'less than 0.1 % of decisions')
+    """
+    shown = "less than 0.1" if 0 < share < 0.0005 else f"{100 * share:.1f}"
+    return f"{shown} % of decisions"
+
+
+def accuracy_in_words(before: float, after: float) -> str:
+    """Return "accuracy rises from 83.4 % to 88.3 %", or that it stays the same.
+
+    Examples
+    --------
+    >>> accuracy_in_words(0.834, 0.883)
+    'accuracy rises from 83.4 % to 88.3 %'
+    >>> accuracy_in_words(0.8341, 0.8339)
+    'accuracy stays at 83.4 %'
+    """
+    was, becomes = percent(before), percent(after)
+    if was == becomes:
+        return f"accuracy stays at {was}"
+    return f"accuracy {'rises' if after > before else 'falls'} from {was} to {becomes}"
+
+
+def percent(share: float) -> str:
+    """Return "97.7 %", with more digits if a share below 1 would be shown as 100 %.
+
+    Examples
+    --------
+    >>> percent(0.9772), percent(0.99984), percent(1.0)
+    ('97.7 %', '99.98 %', '100.0 %')
+    """
+    shown = [f"{100 * share:.{digits}f} %" for digits in (1, 2, 3)]
+    return next((words for words in shown if share == 1 or not words.startswith("100")), shown[0])

@@ -1,4 +1,4 @@
-"""A bias for each class, applied to rows: shared by predictions and by the likelihoods of a bias.
+"""A bias for each class, applied to rows: shared by predictions and by the likelihood of a bias.
 
 `offset_mixture` adds it to tempered logits, softmax(z / T + W x); `add_class_bias` to calibrated
 log-probabilities, softmax(l / T + W x), and mixes the two. This module needs NumPy only.
@@ -61,14 +61,10 @@ class Offsets:
         return cls(float(np.exp(log_beta)), columns[0], columns[1:].T if len(columns) > 1 else None)
 
 
-def exponentiate(u: Floats, *, near_zero: bool = False) -> tuple[Vector, Vector]:
-    """Replace `u` by exp(u - top), top the largest of the row; return the row sums and log sum exp.
-
-    If `near_zero`, every row's largest number is known to be at most 0 and near it; then top is 0.
-    """
-    top = np.zeros(1) if near_zero else np.max(u, axis=1)
-    if not near_zero:
-        u -= top[:, None]
+def exponentiate(u: Floats) -> tuple[Vector, Vector]:
+    """Replace `u` by exp(u - top), top the largest of the row; return the row sums and log sum exp."""
+    top = np.max(u, axis=1)
+    u -= top[:, None]
     np.exp(u, out=u)
     sums = u.sum(axis=1).astype(np.float64)
     return sums, np.log(sums) + top

@@ -1,6 +1,11 @@
-"""The ECE of the top class as a training loss, for PTS.
+"""Bins of equal width for confidences, and the ECE of the top class as a training loss, for PTS.
 
-Each evaluation assigns the rows to bins of equal width by their confidence:
+Bin i of M holds (i - 1) / M < c <= i / M. Confidences are compared with edges in their own dtype. Rounding is
+monotone, so a confidence that is i / M up to the rounding of its dtype equals the edge, and goes to bin i.
+Computing ceil(c * M) instead errs at some edges in float64, and at many more edges for float32 confidences
+that have been widened.
+
+Each evaluation of the loss assigns the rows to bins by their confidence:
 
     L = sum_b | sum_{i in b} share_i (correct_i - conf_i) |,       d conf / d beta = -conf mu
 
@@ -10,12 +15,25 @@ The gradient is that of L with the bins held fixed; where a row changes bins, L 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
-from temperance.core.arrays import Matrix, Vector
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.objective import Derivatives, Derive, LogLikelihood, PartialSums
 
 BINS = 10  # as in the authors' code
+
+
+def equal_width_edges(bins: int, dtype: DTypeLike = np.float64) -> Floats:
+    """Return the bins + 1 edges from 0 to 1, in the dtype of the confidences that they are for."""
+    # Division in float64, then rounding to float32 or float16, gives the nearest number to i / M:
+    # the quotient has more than twice the digits, so rounding twice does no harm.
+    edges: Floats = (np.arange(bins + 1) / bins).astype(dtype)
+    return edges
+
+
+def assign_bins(confidence: Floats, edges: Floats) -> Indices:
+    """Return the bin of each confidence, from 0 to bins - 1."""
+    return np.searchsorted(edges[1:-1], confidence, side="left")
 
 
 class EceLoss(LogLikelihood):
@@ -31,12 +49,13 @@ class EceLoss(LogLikelihood):
 
         return float(np.abs(gap).sum()), derive
 
-    def _by_bin(self, theta: Vector) -> tuple[NDArray[np.intp], Vector, Vector]:
+    def _by_bin(self, theta: Vector) -> tuple[Indices, Vector, Vector]:
         """Return each row's bin, each bin's gap, and the derivative of that gap by each row's a."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value, variance=False)
         confidence = np.exp(-moments.log_s)
-        group = np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1)
+        edges = equal_width_edges(BINS, self.rows.dtype)
+        group = assign_bins(confidence.astype(self.rows.dtype), edges)
         correct = self.rows.top == self.rows.labels
         gap = np.bincount(group, self.share * (correct - confidence), BINS).astype(np.float64, copy=False)
         return group, gap, self.share * confidence * moments.mu * beta.first

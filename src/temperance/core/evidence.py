@@ -8,47 +8,40 @@ hardly at all. Given the taus, the posterior mode is a penalised fit. Given the 
     tau_b <- (nu_b + |theta_b - m_b|^2_S) / (nu_b + gamma_b),      gamma_b = n_b - tr(S_b^-1 C_bb) / tau_b
 
 maximises the evidence, with C the posterior covariance and gamma_b the effective number of parameters: how
-many directions of the block the data determine. The two steps alternate until the taus converge.
+many directions of the block the data determine. The two steps alternate until the taus converge. With too
+many coefficients for a covariance matrix, all matrices are replaced by their diagonals.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import one_blas_thread
-from temperance.core.fisher import Objective, fisher_scoring
-from temperance.core.objective import Prior
+from temperance.core.fisher import fisher_scoring
+from temperance.core.objective import Objective, Prior
 from temperance.core.solution import Solution, Status
 
-ROUNDS = 25
+MAX_ROUNDS = 25
 ROUND_ITERATIONS = 15  # of the solver; where it needs more, the next round continues
 FULL_ROUNDS = 8  # widths that still change then may oscillate: from there on, take half of each change
 SETTLED = 0.03  # the rounds end when no tau has a larger relative change
 ROUND_TOLERANCE = 0.02  # of the log posterior, while the taus still change; the last fit is exact
 # The largest number of rows, or rows per parameter, used for the widths; coefficients use all rows.
 WIDTH_ROWS, WIDTH_ROWS_PER_PARAMETER = 1024, 8
-LEAST_SCALE, LARGEST_SCALE = 1e-4, 1e6
-
-
-class PenalisedObjective(Objective, Protocol):
-    """An objective whose prior can be replaced."""
-
-    def with_prior(self, prior: Prior) -> Self:
-        """Return the same with another prior."""
-        ...
-
-    def every(self, step: int) -> Self:
-        """Return the objective of every `step`-th row."""
-        ...
+MIN_TAU, MAX_TAU = 1e-4, 1e6
 
 
 @dataclass(frozen=True)
 class Block:
-    """Adjacent coefficients that share a prior: its mean, its precision at tau = 1, its freedom."""
+    """Adjacent coefficients that share a prior: its mean, its precision at tau = 1, its freedom.
+
+    A precision with one axis is the diagonal of a diagonal matrix; then it is so in all blocks of a fit.
+    """
 
     name: str
     mean: Vector
@@ -56,24 +49,36 @@ class Block:
     freedom: float
 
     @classmethod
-    def of_scale(cls, name: str, size: int, scale: float, freedom: float) -> Block:
+    def of_scale(cls, name: str, size: int, scale: float, freedom: float, *, diagonal: bool = False) -> Block:
         """Return independent coefficients around 0 with the standard deviation `scale`."""
-        return cls(name, np.zeros(size), np.eye(size) / scale**2, freedom)
+        precision = np.full(size, scale**-2.0) if diagonal else np.eye(size) / scale**2
+        return cls(name, np.zeros(size), precision, freedom)
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """The posterior mode, its covariance, and tau and the effective number of parameters by block."""
+    """The posterior mode, its covariance, and tau and the effective number of parameters by block.
 
-    mode: Vector
+    By diagonals, the covariance has one axis: the inverse of each parameter's own information.
+    """
+
     covariance: Matrix
     taus: dict[str, float]
     effective: dict[str, float]
     solution: Solution
 
+    @property
+    def mode(self) -> Vector:
+        """The coefficients."""
+        return self.solution.parameters
+
+
+Fit = Callable[[Vector, Prior], tuple[Solution, Matrix]]
+"""From initial coefficients and a prior to the fit, and its covariance, or variances by diagonals."""
+
 
 def maximise_evidence(
-    objective: PenalisedObjective,
+    objective: Objective,
     blocks: list[Block],
     start: Vector,
     n_rows: int,
@@ -91,47 +96,74 @@ def maximise_evidence(
     step = n_rows // max(width_rows, WIDTH_ROWS_PER_PARAMETER * len(start))
     few = objective.every(step) if step >= 2 else objective
     thinned = step >= 2 and few.total_weight > 0
+    some = few if thinned else objective
+    tolerance = ROUND_TOLERANCE / some.total_weight
+
+    def fit(theta: Vector, prior: Prior) -> tuple[Solution, Matrix]:
+        fitted = some.with_prior(prior)
+        solution = fisher_scoring(fitted, theta, tolerance, max_iterations=ROUND_ITERATIONS)
+        return solution, _covariance(fitted, solution)
+
     with one_blas_thread:  # once: setting the limit takes as long as a pass over few rows
-        start, taus, settled = _rounds(few if thinned else objective, blocks, start, taus)
-        fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
-        solution = fisher_scoring(fitted, start)
-    if solution.converged and not settled:
-        solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
-    covariance = _covariance(fitted, solution)
-    sizes = _effective(blocks, taus, covariance)
-    names = [block.name for block in blocks]
-    return Posterior(
-        solution.parameters,
-        covariance,
-        dict(zip(names, taus.tolist(), strict=True)),
-        dict(zip(names, sizes.tolist(), strict=True)),
-        solution,
-    )
+        last = _rounds(blocks, start, taus, some.total_weight, fit)
+        fitted = objective.with_prior(_prior(blocks, last.updated, objective.total_weight))
+        solution = fisher_scoring(fitted, last.solution.parameters)
+    return _posterior(blocks, last.updated, solution, _covariance(fitted, solution), settled=last.settled)
 
 
-def prior_alone(objective: PenalisedObjective, blocks: list[Block], theta: Vector) -> Posterior:
+def alternate(blocks: list[Block], start: Vector, total_weight: float, fit: Fit) -> Posterior:
+    """Return the posterior of the last round, with the caller's own way to fit the coefficients."""
+    last = _rounds(blocks, start, np.ones(len(blocks)), total_weight, fit)
+    return _posterior(blocks, last.taus, last.solution, last.covariance, settled=last.settled)
+
+
+def prior_alone(objective: Objective, blocks: list[Block], theta: Vector) -> Posterior:
     """Return theta with the prior covariance, for rows that no coefficients fit."""
     point, names = objective(theta), [block.name for block in blocks]
     covariance = _block_diagonal([np.asarray(np.linalg.inv(block.precision), np.float64) for block in blocks])
     solution = Solution(theta, point.value, 0.0, 0, objective.passes, Status.CONVERGED)
-    return Posterior(theta, covariance, dict.fromkeys(names, 1.0), dict.fromkeys(names, 0.0), solution)
+    return Posterior(covariance, dict.fromkeys(names, 1.0), dict.fromkeys(names, 0.0), solution)
 
 
-def _rounds(
-    objective: PenalisedObjective, blocks: list[Block], theta: Vector, taus: Vector
-) -> tuple[Vector, Vector, bool]:
-    """Return coefficients, widths, and whether the widths have settled."""
-    tolerance = ROUND_TOLERANCE / objective.total_weight
-    for number in range(ROUNDS):
-        fitted = objective.with_prior(_prior(blocks, taus, objective.total_weight))
-        solution = fisher_scoring(fitted, theta, tolerance, max_iterations=ROUND_ITERATIONS)
+class _Round(NamedTuple):
+    """A fit under some taus, and the taus that follow from it."""
+
+    solution: Solution
+    covariance: Matrix
+    taus: Vector
+    updated: Vector
+    settled: bool
+
+
+def _rounds(blocks: list[Block], theta: Vector, taus: Vector, total_weight: float, fit: Fit) -> _Round:
+    """Alternate between fits and updates of the taus until these settle; return the last round."""
+    for number in range(MAX_ROUNDS):
+        solution, covariance = fit(theta, _prior(blocks, taus, total_weight))
         theta = solution.parameters
-        before, taus = taus, _updated(blocks, taus, theta, _covariance(fitted, solution))
+        _, updated = _update(blocks, taus, theta, covariance)
         if number >= FULL_ROUNDS:
-            taus = np.sqrt(before * taus)
-        if np.abs(np.log(taus / before)).max() < SETTLED:
-            return theta, taus, True
-    return theta, taus, False
+            updated = np.sqrt(taus * updated)
+        settled = bool(np.abs(np.log(updated / taus)).max() < SETTLED)
+        last = _Round(solution, covariance, taus, updated, settled)
+        if settled:
+            break
+        taus = updated
+    return last
+
+
+def _posterior(
+    blocks: list[Block], taus: Vector, solution: Solution, covariance: Matrix, *, settled: bool
+) -> Posterior:
+    if solution.converged and not settled:
+        solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
+    names = [block.name for block in blocks]
+    effective, _ = _update(blocks, taus, solution.parameters, covariance)
+    return Posterior(
+        covariance,
+        dict(zip(names, taus.tolist(), strict=True)),
+        dict(zip(names, effective.tolist(), strict=True)),
+        solution,
+    )
 
 
 def _prior(blocks: list[Block], taus: Vector, total_weight: float) -> Prior:
@@ -141,7 +173,12 @@ def _prior(blocks: list[Block], taus: Vector, total_weight: float) -> Prior:
 
 
 def _block_diagonal(parts: list[Matrix]) -> Matrix:
-    """Return the matrix with these on its diagonal, faster than SciPy's function for few parameters."""
+    """Return the matrix with these on its diagonal, faster than SciPy's function for few parameters.
+
+    Of diagonals, it is the diagonal.
+    """
+    if parts[0].ndim == 1:
+        return np.concatenate(parts)
     ends = np.cumsum([len(part) for part in parts])
     result = np.zeros((ends[-1], ends[-1]))
     for part, end in zip(parts, ends, strict=True):
@@ -156,23 +193,16 @@ def _covariance(objective: Objective, solution: Solution) -> Matrix:
     return np.asarray(np.linalg.inv(fisher) / objective.total_weight, np.float64)
 
 
-def _slices(blocks: list[Block]) -> list[slice]:
-    ends = np.cumsum([len(block.mean) for block in blocks])
-    return [slice(end - len(block.mean), end) for block, end in zip(blocks, ends, strict=True)]
-
-
-def _effective(blocks: list[Block], taus: Vector, covariance: Matrix) -> Vector:
-    """Return the effective number of parameters of each block."""
-    used = [
-        len(block.mean) - float(np.sum(block.precision * covariance[at, at])) / tau
-        for block, tau, at in zip(blocks, taus, _slices(blocks), strict=True)
-    ]
-    return np.maximum(np.array(used), 0.0)
-
-
-def _updated(blocks: list[Block], taus: Vector, theta: Vector, covariance: Matrix) -> Vector:
-    result = []
-    for block, at, gamma in zip(blocks, _slices(blocks), _effective(blocks, taus, covariance), strict=True):
+def _update(blocks: list[Block], taus: Vector, theta: Vector, covariance: Matrix) -> tuple[Vector, Vector]:
+    """Return the effective number of parameters of each block, and the taus that follow from the fit."""
+    effective, updated, end = [], [], 0
+    for block, tau in zip(blocks, taus, strict=True):
+        at = slice(end, end + len(block.mean))
+        end = at.stop
+        own = covariance[at] if covariance.ndim == 1 else covariance[at, at]
+        gamma = max(len(block.mean) - float(np.sum(block.precision * own)) / tau, 0.0)
         off = theta[at] - block.mean
-        result.append((block.freedom + off @ block.precision @ off) / (block.freedom + gamma))
-    return np.clip(result, LEAST_SCALE, LARGEST_SCALE)
+        pull = off * block.precision if block.precision.ndim == 1 else off @ block.precision
+        effective.append(gamma)
+        updated.append((block.freedom + pull @ off) / (block.freedom + gamma))
+    return np.array(effective), np.clip(updated, MIN_TAU, MAX_TAU)

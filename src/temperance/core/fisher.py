@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,56 +23,37 @@ from scipy.optimize import minimize
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import one_blas_thread
-from temperance.core.objective import ObjectivePoint
+from temperance.core.objective import Objective, ObjectivePoint
 from temperance.core.solution import Solution, Solver, Status
 
 Bounds = tuple[Vector, Vector]
 
-TOLERANCE = 1e-12  # of the predicted decrease: 1e-6 standard errors with a million rows
-NEAR = 1e-6  # below this predicted decrease, the next ones can be extrapolated
-ARMIJO = 1e-4
-HALVINGS = 25
-LEAST_FRACTION = 1 / 8  # of a step: below it, the Fisher matrix is damped
-MOST_DAMPING = 1.0
-MOST_SECANTS = 5
-SUBSAMPLE_ROWS = 1024
-LEAST_THINNING = 4
-MOST_CORRECTION = 100.0  # of the predicted decrease
-SAME_BASIN = 1e-3  # predicted decrease below which corrected steps cannot lead to another optimum
-ROUGH = 1e-7  # tolerance of a fit that is only a start
-ROWS_PER_PARAMETER = 20
-SUSPICIOUS = 1.2  # ratio of the value on all rows to that on a subsample, at the optimum of the subsample
-LEAST_CURVATURE = 1e-200  # smaller counts as 0: its inverse, the variance, could overflow
+# Decreases of the mean loss that a step is predicted to bring.
+TOLERANCE = 1e-12  # of the last step: 1e-6 standard errors with a million rows
+ROUGH_TOLERANCE = 1e-7  # of the last step, in a fit that is only a start
+NEAR_OPTIMUM = 1e-6  # below it, the next decreases can be extrapolated
+SAME_BASIN = 1e-3  # below it, corrected steps cannot lead to another optimum
+
+# The line search, and what corrects the Fisher matrix.
+ARMIJO = 1e-4  # least share of the predicted decrease
+MAX_HALVINGS = 25  # of a step; then the search has failed
+MIN_FRACTION = 1 / 8  # of a step: below it, the Fisher matrix is damped
+FIRST_DAMPING, MIN_DAMPING, MAX_DAMPING = 1e-4, 1e-6, 1.0  # of a matrix whose diagonal is 1, by factors of 10
+FIRST_RIDGE = 1e-12  # the same, where the matrix is not positive definite; then ten times as much, and so on
+MAX_SECANTS = 5  # steps that are remembered
+MIN_SECANT_COSINE = 1e-10  # of a step and the change of the gradient along it: a positive curvature
+MAX_CORRECTION = 100.0  # of the predicted decrease, by secants
+MIN_CURVATURE = 1e-200  # smaller counts as 0: its inverse, the variance, could overflow
+
+# Subsamples that give the start, and the numbers of parameters for which no Fisher matrix is formed.
+SUBSAMPLE_ROWS, ROWS_PER_PARAMETER = 1024, 20  # at least so many rows, and so many for each parameter
+MIN_THINNING = 4  # a larger part of the rows would not save much
+MAX_LOSS_RATIO = 1.2  # on all rows to that on a subsample: above it, the subsample was overfitted
 SMALL_FISHER = 500  # parameters; up to here the matrix is cheap, even where too few rows make it singular
-LARGEST_FISHER = 4096  # parameters; beyond, the matrix costs more than the steps that it saves
+MAX_FISHER = 4096  # parameters; beyond, the matrix costs more than the steps that it saves
+MAX_LBFGS_ITERATIONS = 1000
 
 _ENDINGS = {0: Status.CONVERGED, 1: Status.ITERATION_LIMIT}  # of SciPy's L-BFGS-B; else: no descent
-
-
-class Objective(Protocol):
-    """A sum over rows that can be evaluated at a point, and subsampled."""
-
-    noise: float  # relative error of a value
-    total_weight: float
-    thinning: int  # a subsample keeps at least one row in so many
-
-    @property
-    def passes(self) -> int:
-        """How often the rows have been read so far."""
-        ...
-
-    @property
-    def order(self) -> int:
-        """Order of convergence: 2 if the Fisher matrix is the second derivative at the optimum, else 1."""
-        ...
-
-    def every(self, step: int) -> Objective:
-        """Return the objective of every `step`-th row."""
-        ...
-
-    def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`."""
-        ...
 
 
 def solve(
@@ -86,15 +66,15 @@ def solve(
 ) -> Solution:
     """Minimise from `start`: on ever larger subsamples where there are many rows, then on all of them."""
     n_parameters = len(start)
-    if n_parameters > LARGEST_FISHER:
+    if n_parameters > MAX_FISHER:
         return lbfgs(objective, start, Solver.LBFGS_MANY_PARAMETERS, bounds)
     if n_parameters > max(n_rows, SMALL_FISHER):
         return lbfgs(objective, start, Solver.LBFGS_FEW_ROWS, bounds)
     few, step = _subsample(objective, n_parameters, n_rows)
     if step > 1:
-        rough = solve(few, start, n_rows // step, max(tolerance, ROUGH), stall, bounds)
+        rough = solve(few, start, n_rows // step, max(tolerance, ROUGH_TOLERANCE), stall, bounds)
         there = objective(rough.parameters)
-        if there.value > SUSPICIOUS * rough.value:
+        if there.value > MAX_LOSS_RATIO * rough.value:
             # Overfitted to the subsample, and perhaps worse on all rows than the initial values.
             here = objective(start)
             if here.value < there.value:
@@ -115,7 +95,7 @@ def solve_from_each(
     few, step = _subsample(objective, len(starts[0]), n_rows)
     distinct: list[Solution] = []
     for start in starts:
-        end = solve(few, start, n_rows // step, ROUGH, bounds=bounds)
+        end = solve(few, start, n_rows // step, ROUGH_TOLERANCE, bounds=bounds)
         others = []
         for other in distinct:
             if not _in_one_valley(few, end, other):
@@ -132,14 +112,14 @@ def _in_one_valley(objective: Objective, one: Solution, other: Solution) -> bool
     The ends of rough fits may be far apart where the valley is flat, as along a parameter without effect.
     """
     between = objective((one.parameters + other.parameters) / 2)
-    return between.value <= max(one.value, other.value) + ROUGH
+    return between.value <= max(one.value, other.value) + ROUGH_TOLERANCE
 
 
 def _subsample(objective: Objective, n_parameters: int, n_rows: int) -> tuple[Objective, int]:
     """Return the objective of every n-th row, and n; of all rows, and 1, where fewer would not save much."""
     step = min(objective.thinning, n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * n_parameters))
-    few = objective.every(step) if step >= LEAST_THINNING else objective
-    return (few, step) if step >= LEAST_THINNING and few.total_weight > 0 else (objective, 1)
+    few = objective.every(step) if step >= MIN_THINNING else objective
+    return (few, step) if step >= MIN_THINNING and few.total_weight > 0 else (objective, 1)
 
 
 def fisher_scoring(
@@ -184,16 +164,20 @@ def fisher_scoring(
                 covariance=factor.covariance() / objective.total_weight,
             )
         # Near a kink one short step follows another: do not begin each search with the full step.
-        first = min(1.0, fraction / LEAST_FRACTION) or 1.0
+        first = min(1.0, fraction / MIN_FRACTION) or 1.0
         found = _line_search(objective, theta, here, first * step, lower, upper)
-        if found is None and damping >= MOST_DAMPING:
+        if found is None and damping >= MAX_DAMPING:
             return lbfgs(objective, theta, Solver.LBFGS_NO_DESCENT, bounds)
         fraction, moved, there = found or (0.0, theta, here)
         fraction *= first
-        damping = _adapt(damping, fraction)
-        decrease = here.value - there.value if fraction >= LEAST_FRACTION else np.inf
+        # As Levenberg and Marquardt do: damp if only a small fraction of the step was taken, else relax.
+        if fraction < MIN_FRACTION:
+            damping = max(10 * damping, FIRST_DAMPING)
+        else:
+            damping = damping / 10 if damping > MIN_DAMPING else 0.0
+        decrease = here.value - there.value if fraction >= MIN_FRACTION else np.inf
         before = predicted_fall if fraction == 1 and secants is None else None  # corrected: uneven falls
-        if secants is not None and fraction >= LEAST_FRACTION and predicted_fall <= SAME_BASIN:
+        if secants is not None and fraction >= MIN_FRACTION and predicted_fall <= SAME_BASIN:
             secants.add(moved - theta, there.derivatives[0] - gradient)
         elif secants is not None:
             secants.forget()
@@ -210,15 +194,8 @@ def _clipped(theta: Vector, lower: Vector, upper: Vector) -> Vector:
 def _is_close(predicted_fall: float, before: float | None, tolerance: float, order: int) -> bool:
     """Say whether this step, or by extrapolation the next one, is the last worth taking."""
     falling = min(predicted_fall / before, 1.0) ** order if before else 1.0
-    is_near = predicted_fall <= NEAR and predicted_fall * falling <= tolerance / 10**order
+    is_near = predicted_fall <= NEAR_OPTIMUM and predicted_fall * falling <= tolerance / 10**order
     return predicted_fall <= tolerance or is_near
-
-
-def _adapt(damping: float, fraction: float) -> float:
-    """Damp, as Levenberg and Marquardt do, if only a small fraction of the step was taken; else relax."""
-    if fraction < LEAST_FRACTION:
-        return max(10 * damping, 1e-4)
-    return damping / 10 if damping > 1e-6 else 0.0
 
 
 class _Secants:
@@ -234,8 +211,8 @@ class _Secants:
 
     def add(self, step: Vector, change: Vector) -> None:
         """Store a step along which the curvature is positive; drop the oldest."""
-        if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
-            self._pairs = [*self._pairs[1 - MOST_SECANTS :], (step, change)]
+        if step @ change > MIN_SECANT_COSINE * np.linalg.norm(step) * np.linalg.norm(change):
+            self._pairs = [*self._pairs[1 - MAX_SECANTS :], (step, change)]
 
     def forget(self) -> None:
         """Start again: corrections that make a step too long are worse than none."""
@@ -247,19 +224,15 @@ class _Secants:
         if not self._pairs:
             return plain
         with np.errstate(over="ignore", invalid="ignore"):  # logits near the largest that can be fitted
-            corrected = self._corrected(factor, gradient)
+            rest, parts = gradient, []
+            for step, change in reversed(self._pairs):
+                parts.append((step @ rest) / (step @ change))
+                rest = rest - parts[-1] * change
+            corrected = factor.solve(rest)
+            for (step, change), part in zip(self._pairs, reversed(parts), strict=True):
+                corrected = corrected + (part - (change @ corrected) / (step @ change)) * step
             fall, usual = float(gradient @ corrected), float(gradient @ plain)
-        return corrected if usual / MOST_CORRECTION < fall < MOST_CORRECTION * usual else plain
-
-    def _corrected(self, factor: _Factor, gradient: Vector) -> Vector:
-        rest, parts = gradient, []
-        for step, change in reversed(self._pairs):
-            parts.append((step @ rest) / (step @ change))
-            rest = rest - parts[-1] * change
-        result = factor.solve(rest)
-        for (step, change), part in zip(self._pairs, reversed(parts), strict=True):
-            result = result + (part - (change @ result) / (step @ change)) * step
-        return result
+        return corrected if usual / MAX_CORRECTION < fall < MAX_CORRECTION * usual else plain
 
 
 @dataclass(frozen=True)
@@ -284,7 +257,7 @@ def _factorise(fisher: Matrix, free: NDArray[np.bool_], damping: float) -> _Fact
     """Factorise with damping on the diagonal, or with as little as makes the matrix positive definite."""
     diagonal = fisher.diagonal()
     # A parameter that no longer affects any row has no curvature: its gradient is 0, so it stays put.
-    scale = 1 / np.sqrt(np.where(diagonal > LEAST_CURVATURE, diagonal, 1.0))
+    scale = 1 / np.sqrt(np.where(diagonal > MIN_CURVATURE, diagonal, 1.0))
     ridge = damping
     while True:
         scaled = fisher * scale
@@ -298,7 +271,7 @@ def _factorise(fisher: Matrix, free: NDArray[np.bool_], damping: float) -> _Fact
         lower, failed = dpotrf(scaled.T, lower=1, overwrite_a=1)
         if not failed:
             return _Factor(lower, scale, free)
-        ridge = max(10 * ridge, 1e-12)
+        ridge = max(10 * ridge, FIRST_RIDGE)
 
 
 def _line_search(
@@ -308,7 +281,7 @@ def _line_search(
     gradient = here.derivatives[0]
     slack = objective.noise * abs(here.value)
     fraction = 1.0
-    for _ in range(HALVINGS):
+    for _ in range(MAX_HALVINGS):
         moved = _clipped(theta + fraction * step, lower, upper)
         with np.errstate(over="ignore", invalid="ignore"):  # of a step too long, which is halved
             there = objective(moved)
@@ -345,7 +318,7 @@ def lbfgs(
             lowest = here.value, at.copy(), here.gradient * scale
         return here.value, here.gradient * scale
 
-    options = {"ftol": stall, "gtol": tolerance, "maxiter": 1000}
+    options = {"ftol": stall, "gtol": tolerance, "maxiter": MAX_LBFGS_ITERATIONS}
     box = None if bounds is None else list(zip(*(bound / scale for bound in bounds), strict=True))
     with one_blas_thread:  # on vectors this short, threads of the library cost more than they save
         result = minimize(

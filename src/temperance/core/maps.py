@@ -15,7 +15,15 @@ come from sums over the classes of each segment (`kernels`), since q_i q_j = q_j
 So no covariance matrix is formed for a row: sums over rows of such products are matrix products, and sums
 along a row of the matrix are running sums. Arrays are (segments, rows), so that both run along the rows.
 
-`RowMapLikelihood` lets the slopes of a row be w / (T(z) / T0), with log w and log T linear in parameters.
+`RowMapLikelihood` lets the slopes of a row be w / (T(z) / T0), with log w and log T linear in parameters. It
+gives extra weight to what users act on: whether the predicted class is right. With p the confidence and c
+whether the predicted class is right, each row adds to its negative log-likelihood EMPHASIS times
+
+    b = -c log p - (1 - c) log(1 - p)
+
+One map has to serve the top probability and all the others. Where they disagree, the many small ones
+dominate the likelihood, and the top probability is less well calibrated. With g the derivative of log p by
+the logs of the slopes, that of b is -(c - p) / (1 - p) g, and its Fisher matrix p / (1 - p) g g'.
 """
 
 from __future__ import annotations
@@ -30,20 +38,16 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.kernels import KNOTS, MapTable
 from temperance.core.links import Link
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.objective import Derive, Prior, RowObjective
+from temperance.core.objective import Derive, LogLikelihood, Prior, RowObjective
 from temperance.core.predictors import ByClass
-from temperance.core.quantiles import quantiles
-from temperance.core.top_label import EMPHASIS, LEAST
 
-STEEPEST = 12.0  # of the absolute log of a slope: beyond, a class is practically certain or impossible
+# Chosen by leaving data sets out, see docs/bayesian.md: less calibration error at no cost in likelihood.
+EMPHASIS = 0.4
+MIN_DOUBT = 1e-38  # floor of 1 - p, which may underflow
+MAX_LOG_SLOPE = 12.0  # in absolute terms: beyond, a class is practically certain or impossible
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)
 _CLOSED = np.diff(KNOTS)[:, None]  # the last segment is unbounded, and nothing lies beyond it
-
-
-def lengths(e: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how much of [0, e] lies in each segment, on a new last axis."""
-    return np.clip(e[..., None] - KNOTS, 0.0, _WIDTHS)
 
 
 @dataclass(frozen=True)
@@ -74,15 +78,15 @@ class _RowMoments:
         return result
 
 
-def _lengths_of_rows(e: Vector) -> Matrix:
-    """Return the same, on a new first axis."""
+def _lengths(e: Vector) -> Matrix:
+    """Return how much of [0, e] lies in each segment, (segments, rows)."""
     return np.minimum(np.maximum(e - KNOTS[:, None], 0.0), _WIDTHS[:, None])
 
 
 def _moments(e_top: Vector, e_label: Vector, sums: Matrix) -> _RowMoments:
     """Turn the sums over segments of all classes but the top into moments of q."""
     P, Q, R = sums
-    top = _lengths_of_rows(e_top)
+    top = _lengths(e_top)
     mean = Q - top * P
     squares = R - top * (Q + mean)
     ahead = np.zeros_like(top)
@@ -95,32 +99,24 @@ def _moments(e_top: Vector, e_label: Vector, sums: Matrix) -> _RowMoments:
     squares /= 1 + total
     squares -= mean**2
     ahead -= mean
-    label = _lengths_of_rows(e_label) - top
+    label = _lengths(e_label) - top
     return _RowMoments(np.log1p(total), label, mean, ahead, np.maximum(squares, 0.0, out=squares))
 
 
-class _MapObjective(RowObjective):
-    """Rows with labels at a reference temperature T0."""
+def _labelled_moments(rows: LogitRows, reference: float, at: slice, sums: Matrix) -> _RowMoments:
+    """Return the moments of some rows with labels, at a reference temperature T0."""
+    e_top = rows.log_sum_at(1 / reference)[at]
+    return _moments(e_top, e_top - rows.label_gap[at] / reference, sums)
+
+
+class MapLikelihood(RowObjective):
+    """The mean negative log-likelihood as a function of the slopes of one map for all rows: convex."""
 
     def __init__(
         self, rows: LogitRows, reference: float, weights: Vector | None = None, prior: Prior | None = None
     ) -> None:
         super().__init__(rows, weights, prior)
         self.reference = reference
-
-    def _e_label(self, at: slice) -> Vector:
-        e: Vector = self._e_top(at) - self.rows.label_gap[at] / self.reference
-        return e
-
-    def _e_top(self, at: slice) -> Vector:
-        return self.rows.log_sum_at(1 / self.reference)[at]
-
-    def _row_moments(self, at: slice, sums: Matrix) -> _RowMoments:
-        return _moments(self._e_top(at), self._e_label(at), sums)
-
-
-class MapLikelihood(_MapObjective):
-    """The mean negative log-likelihood as a function of the slopes of one map for all rows: convex."""
 
     @property
     def order(self) -> int:
@@ -134,7 +130,7 @@ class MapLikelihood(_MapObjective):
         """Return the value, and the function that gives the derivatives, both without the prior."""
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
-            m, share = self._row_moments(at, sums), self.share[at]
+            m, share = _labelled_moments(self.rows, self.reference, at, sums), self.share[at]
             value = share @ (m.log_sum + theta @ m.label)
             return np.array([value]), (m.label - m.mean) @ share, m.sum_of_covariances(share)
 
@@ -145,12 +141,13 @@ class MapLikelihood(_MapObjective):
         return float(value[0]), lambda with_fisher: (gradient, hessian if with_fisher else None)
 
 
-class RowMapLikelihood(_MapObjective):
+class RowMapLikelihood(LogLikelihood):
     """The likelihood as a function of [theta of log T, increments of log w], with extra top-label weight.
 
-    Row i has the slopes w T0 / T_i. The logs of the slopes are `basis` @ increments. The fit gives extra
-    weight to whether the predicted class is right (`top_label`): one map serves all probabilities at once.
+    Row i has the slopes w T0 / T_i. The logs of the slopes are `basis` @ increments.
     """
+
+    predictor: ByClass
 
     def __init__(
         self,
@@ -162,21 +159,13 @@ class RowMapLikelihood(_MapObjective):
         weights: Vector | None = None,
         prior: Prior | None = None,
     ) -> None:
-        super().__init__(rows, reference, weights, prior)
-        self.predictor, self.link, self.basis = predictor, link, basis
+        super().__init__(rows, predictor, link, weights, prior)
+        self.reference, self.basis = reference, basis
         self.n_parameters = predictor.n_parameters + basis.shape[1]
 
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         predictor = self.predictor.take(index, rows)
         return type(self)(rows, self.reference, predictor, self.link, self.basis, weights, self.prior)
-
-    def temperatures(self, theta: Vector) -> Vector:
-        """Return T of each row."""
-        return self.link.temperature(self.predictor.predict(theta[: self.predictor.n_parameters]))
-
-    def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
-        """Return quantiles of T over the rows."""
-        return quantiles(self.temperatures(theta), self.weights, shares).values
 
     def evaluate(self, theta: Vector) -> tuple[float, Derive]:
         """Return the value, and the function that gives the derivatives, both without the prior."""
@@ -191,7 +180,7 @@ class RowMapLikelihood(_MapObjective):
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
             share, by_row = self.share[at], relative[at] * self.share[at]
-            m = self._row_moments(at, sums).times(w[:, None] * scale[at])
+            m = _labelled_moments(self.rows, self.reference, at, sums).times(w[:, None] * scale[at])
             value, gradient, along_rows, total = _with_top_label(m, right[at], share)
             da[at] = gradient.sum(axis=0) * by_row
             curvature[at] = along_rows.sum(axis=0) * relative[at] * by_row
@@ -222,7 +211,7 @@ def _with_top_label(
     sum over all data rows of share times that matrix. `mean` is the derivative of the log confidence.
     """
     confidence = np.exp(-m.log_sum)
-    doubt = np.maximum(-np.expm1(-m.log_sum), LEAST)
+    doubt = np.maximum(-np.expm1(-m.log_sum), MIN_DOUBT)
     value = m.log_sum + m.label.sum(axis=0)
     value += EMPHASIS * np.where(right, m.log_sum, -np.log(doubt))
     gradient = m.label - (1 + EMPHASIS * (right - confidence) / doubt) * m.mean
@@ -235,11 +224,11 @@ def _with_top_label(
 def slopes_of(basis: Matrix, increments: Vector) -> tuple[Vector, Matrix]:
     """Return the slopes, and the derivatives of their logs by the increments: 0 at the limit."""
     logs = basis @ increments
-    inside = np.abs(logs) < STEEPEST
-    return np.exp(np.clip(logs, -STEEPEST, STEEPEST)), basis * inside[:, None]
+    inside = np.abs(logs) < MAX_LOG_SLOPE
+    return np.exp(np.clip(logs, -MAX_LOG_SLOPE, MAX_LOG_SLOPE)), basis * inside[:, None]
 
 
-def slope_weights(rows: LogitRows, reference: float, weights: Vector | None) -> tuple[Vector]:
+def slope_weights(rows: LogitRows, weights: Vector | None, reference: float) -> tuple[Vector]:
     """Return the rows' information about a common factor of the slopes, by segment, as sums over rows."""
     share = np.ones(rows.n_rows) if weights is None else weights
 

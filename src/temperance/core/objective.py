@@ -69,10 +69,13 @@ Derivatives = tuple[float, Vector, Matrix | None]
 
 @dataclass(frozen=True)
 class PartialSums:
-    """The contribution of some rows to the objective: arrays to be summed, and how to combine the sums."""
+    """The contribution of some rows to the objective: arrays to be summed, and how to combine the sums.
+
+    Unless `combine` says otherwise, the sums are the value, the gradient and, if requested, the matrix.
+    """
 
     arrays: tuple[NDArray[np.float64], ...]
-    combine: Callable[..., Derivatives]
+    combine: Callable[..., Derivatives] | None = None
 
     def __add__(self, other: PartialSums) -> PartialSums:
         pairs = zip(self.arrays, other.arrays, strict=True)
@@ -84,7 +87,10 @@ class PartialSums:
 
     def combined(self) -> Derivatives:
         """Return value, gradient and Fisher matrix."""
-        return self.combine(*self.arrays)
+        if self.combine is not None:
+            return self.combine(*self.arrays)
+        value, gradient, *fisher = self.arrays
+        return float(value), gradient, fisher[0] if fisher else None
 
 
 class ObjectivePoint:
@@ -107,25 +113,7 @@ class ObjectivePoint:
         return gradient, fisher
 
 
-def _as_they_are(value: Vector, gradient: Vector, fisher: Matrix | None = None) -> Derivatives:
-    return float(value), gradient, fisher
-
-
-def with_prior(prior: Prior | None, theta: Vector, value: float, derive: Derive) -> ObjectivePoint:
-    """Return the evaluation of a likelihood with its prior, if any."""
-    if prior is None:
-        return ObjectivePoint(value, derive)
-    off = theta - prior.mean
-    pull = prior.pull(off)
-
-    def derive_both(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-        gradient, fisher = derive(with_fisher)
-        return gradient + pull, None if fisher is None else prior.add_to(fisher)
-
-    return ObjectivePoint(value + float(off @ pull) / 2, derive_both)
-
-
-class PenalisedMean(ABC):
+class Objective(ABC):
     """A mean over rows, wherever they are, plus the negative log density of a prior."""
 
     total_weight: float
@@ -134,12 +122,25 @@ class PenalisedMean(ABC):
     prior: Prior | None = None
 
     @property
+    @abstractmethod
+    def passes(self) -> int:
+        """How often the rows have been read so far."""
+
+    @abstractmethod
+    def every(self, step: int) -> Self:
+        """Return the objective of every `step`-th row, with the same prior."""
+
+    @abstractmethod
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value, and the function that gives the derivatives, both without the prior."""
+
+    @property
     def order(self) -> int:
-        """Order of convergence of Fisher scoring: 1, unless its matrix is exact at the optimum."""
+        """Order of convergence: 2 if the Fisher matrix is the second derivative at the optimum, else 1."""
         return 1
 
     def with_prior(self, prior: Prior) -> Self:
-        """Return the same with another prior."""
+        """Return this objective with another prior; both keep the same last point."""
         self._last_point  # noqa: B018  computed here if not before, so that both share it
         other = copy(self)
         other.prior = prior
@@ -150,18 +151,25 @@ class PenalisedMean(ABC):
         last = self._last_point
         if not last or not np.array_equal(last[0], theta):
             last[:] = theta.copy(), self.evaluate(theta)
-        return with_prior(self.prior, theta, *last[1])
+        value, derive = last[1]
+        prior = self.prior
+        if prior is None:
+            return ObjectivePoint(value, derive)
+        off = theta - prior.mean
+        pull = prior.pull(off)
+
+        def derive_both(with_fisher: bool) -> tuple[Vector, Matrix | None]:
+            gradient, fisher = derive(with_fisher)
+            return gradient + pull, None if fisher is None else prior.add_to(fisher)
+
+        return ObjectivePoint(value + float(off @ pull) / 2, derive_both)
 
     @cached_property
     def _last_point(self) -> list[Any]:
         return []
 
-    @abstractmethod
-    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
-        """Return the value, and the function that gives the derivatives, both without the prior."""
 
-
-class RowObjective(PenalisedMean):
+class RowObjective(Objective):
     """An objective of labelled rows in memory, with their weights."""
 
     def __init__(self, rows: LogitRows, weights: Vector | None = None, prior: Prior | None = None) -> None:
@@ -197,7 +205,7 @@ class RowObjective(PenalisedMean):
         """Return the contribution of these rows to the objective of more rows, without the prior."""
         here = ObjectivePoint(*self.evaluate(theta))
         derivatives = here.derivatives if with_fisher else (here.gradient,)
-        return PartialSums((np.array(here.value), *derivatives), _as_they_are)
+        return PartialSums((np.array(here.value), *derivatives))
 
 
 class LogLikelihood(RowObjective):

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
-from temperance.core.fisher import LARGEST_FISHER
+from temperance.core.fisher import MAX_FISHER
 from temperance.core.fit_data import Build, Measure, Sample, Survey, Transform, Values
-from temperance.core.objective import THINNING, Derivatives, Derive, PartialSums, PenalisedMean, Prior
+from temperance.core.objective import THINNING, Derivatives, Derive, Objective, PartialSums, Prior
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work
 from temperance.dask.blocks import align_rows, as_array, lengths_of, row_blocks
@@ -206,7 +206,7 @@ class DaskFitData:
         return results
 
 
-class DaskObjective(PenalisedMean):
+class DaskObjective(Objective):
     """The mean over rows in parts of an objective, with a prior that belongs to no part."""
 
     def __init__(self, sample: DaskFitData, build: Build, prior: Prior | None) -> None:
@@ -229,7 +229,7 @@ class DaskObjective(PenalisedMean):
 
     def evaluate(self, theta: Vector) -> tuple[float, Derive]:
         """Return value and derivatives in one pass: reading the rows takes most of the time."""
-        value, gradient, fisher = self._derivatives(theta, len(theta) <= LARGEST_FISHER)
+        value, gradient, fisher = self._derivatives(theta, len(theta) <= MAX_FISHER)
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
             if with_fisher and fisher is None:

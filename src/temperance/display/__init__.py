@@ -18,20 +18,15 @@ without matplotlib. `plot(ax)` draws on the axes given, or on a new figure, and 
 
 from __future__ import annotations
 
-from temperance.display.class_reliability import ClassReliabilityDisplay
 from temperance.display.classes import ClassTemperatureDisplay
-from temperance.display.colours import COLOURS, MARKERS, colour_of, marker_of
 from temperance.display.confidence import ConfidenceDisplay
-from temperance.display.differences import DifferencesDisplay
 from temperance.display.learning import LearningCurveDisplay
 from temperance.display.map import MapDisplay
-from temperance.display.reliability import ReliabilityDisplay
-from temperance.display.scores import ScoresDisplay
+from temperance.display.reliability import ClassReliabilityDisplay, ReliabilityDisplay
+from temperance.display.scores import DifferencesDisplay, ScoresDisplay
 from temperance.display.temperature import TemperatureDisplay
 
 __all__ = [
-    "COLOURS",
-    "MARKERS",
     "ClassReliabilityDisplay",
     "ClassTemperatureDisplay",
     "ConfidenceDisplay",
@@ -41,6 +36,4 @@ __all__ = [
     "ReliabilityDisplay",
     "ScoresDisplay",
     "TemperatureDisplay",
-    "colour_of",
-    "marker_of",
 ]

@@ -1,11 +1,19 @@
-"""What all displays are: numbers, a chart of them, and a plot of the chart."""
+"""What all displays share: numbers, a chart of them, a plot of the chart, and the methods to show."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.calibrators import Calibrator, TemperatureCalibrator
+from temperance.comparison import UNCALIBRATED, Comparison
+from temperance.core.arrays import Vector
 from temperance.display.axes import plot_chart
 from temperance.display.chart import Chart
+from temperance.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,3 +34,50 @@ class Display:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw with matplotlib on `ax`; without one, on a new figure with the caption below."""
         return plot_chart(self.chart(), ax)
+
+
+def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequence[str]) -> list[str]:
+    """Return the given methods, after checking that they are known, or the default."""
+    if methods is None:
+        return list(default)
+    listed = list(known)
+    if isinstance(methods, str):
+        raise InputError(
+            f"methods must be a list of names, such as [{methods!r}]; found the string {methods!r}."
+        )
+    unknown = [name for name in methods if name not in listed]
+    if unknown:
+        raise InputError(f"methods must be among {', '.join(listed)}; found {unknown[0]!r}.")
+    if not methods:
+        raise InputError(f"methods must name at least one of {', '.join(listed)}; found none.")
+    return list(dict.fromkeys(methods))
+
+
+def focused(values: Mapping[str, Vector], focus: Collection[str] | None) -> dict[str, Vector]:
+    """Return the values of the methods in focus; of all methods if there is no focus or none is in it."""
+    return {name: value for name, value in values.items() if focus is None or name in focus} or dict(values)
+
+
+def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> list[str]:
+    """Return the given methods; by default the classifier itself and the recommended method."""
+    default = list(dict.fromkeys([UNCALIBRATED, comparison.recommended]))
+    return chosen(methods, comparison.results, default)
+
+
+def temperature_calibrators(
+    comparison: Comparison, methods: Sequence[str] | None
+) -> dict[str, TemperatureCalibrator]:
+    """Return the calibrators of the given methods, by default of all, without those that have no T(z)."""
+    names = chosen(methods, comparison.results, list(comparison.results))
+    return with_temperature({name: comparison.results[name].calibrator for name in names})
+
+
+def with_temperature(calibrators: Mapping[str, Calibrator | None]) -> dict[str, TemperatureCalibrator]:
+    """Leave out methods without T(z): ETS, and the classifier itself."""
+    return {name: cal for name, cal in calibrators.items() if isinstance(cal, TemperatureCalibrator)}
+
+
+def weights_of(comparison: Comparison) -> NDArray[np.float64]:
+    """Return the weights of the test rows, ones if they have none."""
+    weights = comparison.judged.weights
+    return np.ones(len(comparison.judged)) if weights is None else weights

@@ -1,24 +1,98 @@
-"""What the displays of temperatures share: best temperatures with intervals, on a logarithmic axis."""
+"""The best single temperature of groups of rows, and what displays of them share: a logarithmic axis.
+
+A method's temperatures should approach the best ones. The interval is normal on log T, with the Fisher
+information of the group's rows. If all rows are right, or the labels are no better than chance, the
+likelihood has no maximum. A weak prior then determines the temperature: it is not identified, and the
+interval is the whole range of temperatures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators import UNCALIBRATED, method_style
-from temperance.core.arrays import Vector
+from temperance.calibrators import UNCALIBRATED, TemperatureCalibrator, method_style
+from temperance.calibrators.single_temperature import fit_single_temperature
+from temperance.comparison import LabelledRows
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.blocks import BFloat16
+from temperance.core.fit_data import InMemoryFitData
+from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
+from temperance.core.logit_rows import LogitRows
 from temperance.display.base import Display
 from temperance.display.chart import Intervals, Mark, Rule
-from temperance.display.limits import outside
-from temperance.display.optima import IDENTIFIED_RATIO
+from temperance.display.limits import outside, robust_limits
+from temperance.inputs.validation import inspector
 
-_WHISKER_ROOM = 0.5  # of what the temperatures themselves need
-_LEAST_WHISKER_ROOM = 1.1  # of log T, a factor of 3: few groups of few rows have wide intervals
-_METHOD_ROOM = 2.3  # of log T, a factor of 10: a method may differ so much from the best temperatures
-_MOST_METHODS = 0.75  # the share of methods whose temperatures set the limits; of four or fewer, all
+_COPIED_ROWS = 4096  # at a time
+_RARE = 0.01  # of the temperatures of a method may be outside the axes
+_NEAR = 2.3  # of log T, a factor of 10: a method may differ so much from the best temperatures
 _FEW_VALUES = 0.05  # the share of a method's values beyond the edges that needs no mention
+MIN_ROWS = 10  # of a group: fewer say almost nothing about a temperature
+IDENTIFIED_RATIO = 10.0
+"""Ratio of the ends of an interval above which a best temperature is not identified.
+
+Classifiers need temperatures between about 0.5 and 5; an interval of a decade excludes none of them. A
+smaller ratio would hide groups of 10 to 30 rows, whose intervals still separate over- from underconfidence.
+"""
+
+
+def as_rows(rows: LabelledRows) -> LogitRows:
+    """Return the rows, checked in one pass over all of them."""
+    return LogitRows(rows.logits, rows.labels, inspect=inspector(rows.logits, rows.labels))
+
+
+def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
+    """Return the indices of the rows whose weight is not 0."""
+    return np.arange(len(rows)) if rows.weights is None else np.flatnonzero(rows.weights)
+
+
+def best_temperatures(rows: LabelledRows, groups: Sequence[NDArray[np.intp]], level: float) -> Matrix:
+    """Return the best temperature of each group, and the ends of its interval; nan where unknown."""
+    parts = (_part(rows, group) for group in groups)
+    fits = [_log_temperature(LogitRows(part.logits, part.labels), part.weights) for part in parts]
+    centre, error = np.array(fits).reshape(-1, 2).T
+    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    bounds = np.log([TEMPERATURE_MIN, TEMPERATURE_MAX])
+    return np.exp(np.stack([centre, *np.clip([centre - half, centre + half], *bounds)]))
+
+
+def single_temperature(rows: LogitRows, weights: Vector | None) -> float:
+    """Return the best temperature of all rows."""
+    return fit_single_temperature(InMemoryFitData(rows, weights), exact=True).temperature
+
+
+def _part(rows: LabelledRows, group: NDArray[np.intp]) -> LabelledRows:
+    """Return a copy of the rows of a group; if they are most rows, all with weight 0 for the others."""
+    if len(group) <= len(rows) // 2:
+        return rows.take(np.sort(group))  # sorted: a memory map is read in order
+    weights = np.zeros(len(rows))
+    weights[group] = 1.0 if rows.weights is None else rows.weights[group]
+    return LabelledRows(rows.logits, rows.labels, weights)
+
+
+def _log_temperature(rows: LogitRows, weights: Vector | None) -> tuple[float, float]:
+    """Return the best log T and its standard error: infinite if not identified, nan if unknown."""
+    anchor = fit_single_temperature(InMemoryFitData(rows, weights), exact=True)
+    covariance = anchor.solution.covariance
+    if anchor.degeneracy is not None:
+        return float(np.log(anchor.temperature)), np.inf
+    variance = 0.0 if covariance is None else float(covariance[0, 0])
+    # At a bound the solver keeps T fixed and returns a variance of 0, which says nothing.
+    return float(np.log(anchor.temperature)), float(np.sqrt(variance or np.nan))
+
+
+def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
+    """Return T of some of the rows, copying few at a time."""
+    found = []
+    for part in np.array_split(index, -(-len(index) // _COPIED_ROWS)):
+        logits = rows.logits[part]
+        wide = LogitRows(logits).scaled(1.0) if isinstance(logits, BFloat16) else logits
+        found.append(np.asarray(calibrator.temperature(wide)))
+    return np.concatenate(found)
 
 
 class BestTemperatures(Display):
@@ -78,25 +152,13 @@ class BestTemperatures(Display):
         at, value, low, high = (column[known] for column in (at, self.optimum, self.low, self.high))
         return Intervals(at, value, low, high, flat, label=label, tips=shown)
 
-    def limits(self, values: Sequence[Vector], rare: float = 0.0) -> tuple[float, float]:
-        """Return limits that contain the best temperatures, and all but a `rare` share of most methods'.
-
-        Whiskers may add half the range on each side, or a factor of 3; methods, a factor of 10. More would
-        flatten everything else; so would single rows, or one method with extreme temperatures.
-        """
-        known = np.concatenate([[self.single], self.optimum[self.identified]])
-        low, high = float(np.log(known.min())), float(np.log(known.max()))
-        if any(len(one) for one in values):
-            ends = np.log([np.quantile(one, [rare / 2, 1 - rare / 2]) for one in values if len(one)])
-            lowest = float(np.quantile(ends[:, 0], 1 - _MOST_METHODS, method="lower"))
-            highest = float(np.quantile(ends[:, 1], _MOST_METHODS, method="higher"))
-            low = min(low, max(lowest, low - _METHOD_ROOM))
-            high = max(high, min(highest, high + _METHOD_ROOM))
-        room = max(_WHISKER_ROOM * (high - low), _LEAST_WHISKER_ROOM)
-        low = max(low - room, float(np.log(self.low[self.identified]).min(initial=low)))
-        high = min(high + room, float(np.log(self.high[self.identified]).max(initial=high)))
-        margin = 0.08 * (high - low) + 0.03
-        return float(np.exp(low - margin)), float(np.exp(high + margin))
+    def limits(self, values: Sequence[Vector]) -> tuple[float, float]:
+        """Return limits that contain the best temperatures, most whiskers, and most rows of most methods."""
+        known = self.identified
+        best = np.log([[self.single, *column[known]] for column in (self.optimum, self.low, self.high)])
+        ends = [np.log(np.quantile(one, [0.5, _RARE / 2, 1 - _RARE / 2])) for one in values if len(one)]
+        low, high = robust_limits(*np.column_stack([best, *ends]), near=_NEAR, keep=best[0])
+        return float(np.exp(low)), float(np.exp(high))
 
     def rules(self, limits: tuple[float, float], *, upright: bool = False) -> list[Mark]:
         """Return the best single temperature, and T = 1 if it is within the limits."""

@@ -16,16 +16,24 @@ from numpy.typing import ArrayLike
 from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Indices, Vector
-from temperance.display import optima
-from temperance.display.best_temperatures import BestTemperatures
+from temperance.display.base import focused, temperature_calibrators, with_temperature
+from temperance.display.best_temperatures import (
+    IDENTIFIED_RATIO,
+    MIN_ROWS,
+    BestTemperatures,
+    as_rows,
+    best_temperatures,
+    single_temperature,
+    temperatures,
+    weighted_rows,
+)
 from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, Text
 from temperance.display.labels import shorten
 from temperance.display.map import has_map
-from temperance.display.methods import focused, temperature_calibrators, with_temperature
 from temperance.metrics.predictions import check_fraction, check_integer
 
-AXIS_SIGNS = 72  # letters that fit below the axis; tooltips and tables have the full names
-_LONGEST_NAME = 20  # beside it
+MAX_LETTERS = 72  # letters that fit below the axis; tooltips and tables have the full names
+_MAX_NAME = 20  # beside it
 _CLASS_HEIGHT = 0.3  # inches
 _GROUP = ("class", "classes")
 
@@ -97,18 +105,34 @@ class ClassTemperatureDisplay(BestTemperatures):
 
         Parameters
         ----------
-        calibrators : mapping from name to Calibrator
-            Those without a temperature T(z) (ETS) are left out.
-        logits, labels, sample_weight
-            As for `Calibrator.fit`.
+        calibrators, logits, labels, level, sample_weight
+            As for `TemperatureDisplay.from_calibrators`.
         most : int
             Classes to show.
-        level : float
-            Level of the intervals, for each class separately.
         """
-        rows = LabelledRows.open(logits, labels, sample_weight)
-        names = next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None)
-        return cls._of(with_temperature(calibrators), rows, most, level, names)
+        most, level = check_integer("most", most, 1), check_fraction("level", level)
+        fits, labelled = with_temperature(calibrators), LabelledRows.open(logits, labels, sample_weight)
+        index, rows = weighted_rows(labelled), as_rows(labelled)
+        single = single_temperature(rows, labelled.weights)
+        groups = _by_class(labelled.labels, index, rows.n_classes)
+        best = best_temperatures(labelled, list(groups.values()), level)
+        unidentified = best[2] >= IDENTIFIED_RATIO * best[1]
+        shown = np.lexsort([-np.abs(np.log(best[0] / single)), unidentified])[:most]
+        shown = shown[np.argsort(best[0, shown], kind="stable")]
+        classes = np.array(list(groups), np.intp)[shown]
+        return cls(
+            classes,
+            np.array([len(groups[k]) for k in classes], np.intp),
+            best[0, shown],
+            best[1, shown],
+            best[2, shown],
+            _means(fits, labelled, [groups[k] for k in classes]),
+            single,
+            rows.n_classes,
+            next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None),
+            tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
+            len(groups),
+        )
 
     @classmethod
     def from_comparison(
@@ -120,40 +144,11 @@ class ClassTemperatureDisplay(BestTemperatures):
         level: float = 0.95,
     ) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        calibrators = temperature_calibrators(comparison, methods)
-        return cls._of(calibrators, comparison.judged, most, level, comparison.class_names)
-
-    @classmethod
-    def _of(
-        cls,
-        calibrators: dict[str, TemperatureCalibrator],
-        labelled: LabelledRows,
-        most: int,
-        level: float,
-        names: Sequence[str] | None,
-    ) -> Self:
-        most, level = check_integer("most", most, 1), check_fraction("level", level)
-        index, rows = optima.weighted_rows(labelled), optima.as_rows(labelled)
-        single = optima.single_temperature(rows, labelled.weights)
-        groups = _by_class(labelled.labels, index, rows.n_classes)
-        best = optima.best_temperatures(labelled, list(groups.values()), level)
-        unidentified = best[2] >= optima.IDENTIFIED_RATIO * best[1]
-        shown = np.lexsort([-np.abs(np.log(best[0] / single)), unidentified])[:most]
-        shown = shown[np.argsort(best[0, shown], kind="stable")]
-        classes = np.array(list(groups), np.intp)[shown]
-        return cls(
-            classes,
-            np.array([len(groups[k]) for k in classes], np.intp),
-            best[0, shown],
-            best[1, shown],
-            best[2, shown],
-            _means(calibrators, labelled, [groups[k] for k in classes]),
-            single,
-            rows.n_classes,
-            names,
-            tuple(name for name, calibrator in calibrators.items() if has_map(calibrator)),
-            len(groups),
+        fits, rows = temperature_calibrators(comparison, methods), comparison.judged
+        found = cls.from_calibrators(
+            fits, rows.logits, rows.labels, most=most, level=level, sample_weight=rows.weights
         )
+        return replace(found, names=comparison.class_names)
 
     def chart(self, focus: Collection[str] | None = None, *, flat: bool = True) -> Chart:
         """Return the best temperature of each class with its interval, and the methods' means.
@@ -169,7 +164,7 @@ class ClassTemperatureDisplay(BestTemperatures):
         marks += [drawn._means(name, at + asides.get(name, 0.0), flat) for name in drawn.mean]
         temperature, classes = Axis("temperature T", limits, log=True), drawn._class_axis(flat)
         if not len(at):
-            found = "identified best temperature" if len(self.classes) else f"{optima.LEAST_ROWS} rows"
+            found = "identified best temperature" if len(self.classes) else f"{MIN_ROWS} rows"
             place = (self.single, 0.5) if flat else (0.4, self.single)
             marks.append(Text(*place, f"no class has {'an ' if len(self.classes) else ''}{found}"))
         x, y = (temperature, classes) if flat else (classes, temperature)
@@ -194,7 +189,7 @@ class ClassTemperatureDisplay(BestTemperatures):
         label = "true class" if count == self.n_classes else f"true class ({count} of {self.n_classes})"
         if not count:
             return Axis(label, (0.0, 1.0), ticks=())
-        most = _LONGEST_NAME if flat else max(3, AXIS_SIGNS // count)
+        most = _MAX_NAME if flat else max(3, MAX_LETTERS // count)
         return Axis.of_names(label, [shorten(self.name(k), most) for k in self.classes], downwards=flat)
 
     def _means(self, name: str, at: Vector, flat: bool) -> Mark:
@@ -231,7 +226,7 @@ class ClassTemperatureDisplay(BestTemperatures):
 
     def _other_classes(self) -> str:
         """Return a sentence about the classes that are left out, if there are any."""
-        shown, least = len(self.classes), optima.LEAST_ROWS
+        shown, least = len(self.classes), MIN_ROWS
         if shown == self.n_classes:
             return ""
         words = f" {shown} of {self.n_classes} classes {'is' if shown == 1 else 'are'} shown"
@@ -258,7 +253,7 @@ def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indi
     order = index[np.argsort(labels[index], kind="stable")]
     ends = np.bincount(labels[index], minlength=n_classes).cumsum()
     groups = np.split(order, ends[:-1])
-    return {k: group for k, group in enumerate(groups) if len(group) >= optima.LEAST_ROWS}
+    return {k: group for k, group in enumerate(groups) if len(group) >= MIN_ROWS}
 
 
 def _means(
@@ -269,5 +264,5 @@ def _means(
     for at, group in enumerate(groups):
         weights = None if labelled.weights is None else labelled.weights[group]
         for name, calibrator in calibrators.items():
-            means[name][at] = np.average(optima.temperatures(calibrator, labelled, group), weights=weights)
+            means[name][at] = np.average(temperatures(calibrator, labelled, group), weights=weights)
     return means

@@ -11,19 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import method_style
 from temperance.comparison import Comparison
-from temperance.comparison.decisions import percent
+from temperance.comparison.verdict import percent
 from temperance.core.arrays import Vector
-from temperance.display.base import Display
-from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers
-from temperance.display.limits import highest_near
-from temperance.display.methods import before_and_after, focused, weights_of
-from temperance.display.ticks import tick_labels
-from temperance.metrics.bins import assign, check_bins
-from temperance.metrics.diagram import wilson_interval
+from temperance.display.base import Display, before_and_after, focused, weights_of
+from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers, tick_labels
+from temperance.display.limits import robust_limits
+from temperance.metrics.bins import assign_bins, check_bins, equal_width_edges
+from temperance.metrics.intervals import wilson_interval
 from temperance.metrics.predictions import check_rows
 
 _LEVEL = 0.95  # of the intervals
-_CUT_ABOVE = 1.5  # times the highest of the other bars
+_MAX_CUT = 0.1  # the share of bars that may be cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +85,12 @@ class ConfidenceDisplay(Display):
     @classmethod
     def _of(cls, rows: dict[str, tuple[NDArray[Any], Vector]], weight: Vector, bins: int) -> Self:
         """Bin the confidence of each row, and whether it is right, by name."""
-        edges, share = np.arange(check_bins(bins) + 1) / bins, weight / weight.sum()
+        edges: Vector = equal_width_edges(check_bins(bins)).astype(np.float64)
+        share = weight / weight.sum()
         right, wrong = dict[str, Vector](), dict[str, Vector]()
         mean, accuracies = dict[str, float](), dict[str, float]()
         for name, (confidence, correct) in rows.items():
-            # Edges are compared in the type of the confidences, see `metrics.bins`.
-            index = assign(confidence, edges.astype(confidence.dtype))
+            index = assign_bins(confidence, equal_width_edges(bins, confidence.dtype))
             right[name] = _sums(index, share * correct, bins)
             wrong[name] = _sums(index, share * (1 - correct), bins)
             mean[name], accuracies[name] = float(share @ confidence), float(share @ correct)
@@ -185,14 +183,10 @@ class ConfidenceDisplay(Display):
 
     def _share_limits(self, focus: Collection[str] | None) -> tuple[float, float]:
         """Return limits for the shares of the methods in focus, without bars far higher than the others."""
-        wrong, right = focused(self.wrong, focus), focused(self.right, focus)
-        low, high = (
-            max(float(self._interval(shares)[1][shares > 0].max(initial=0)) for shares in side.values())
-            for side in (wrong, right)
-        )
-        near = max(highest_near(shares, 0.0) for shares in right.values())
-        high = min(high, max(_CUT_ABOVE * near, 2 * low))
-        return -1.08 * max(low, 0.05 * high), 1.08 * max(high, 0.05 * low)
+        right, wrong = (np.concatenate([*focused(side, focus).values()]) for side in (self.right, self.wrong))
+        keep = [0.0, -float(self._interval(wrong)[1][wrong > 0].max(initial=0.0))]
+        low, high = (np.where(right > 0, end, 0.0) for end in self._interval(right))
+        return robust_limits(right, low, high, rare=_MAX_CUT, keep=keep)
 
 
 def _sums(index: NDArray[Any], values: Vector, bins: int) -> Vector:

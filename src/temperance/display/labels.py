@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_ACRONYMS = ("nll", "ece", "mce", "aurc")
+from temperance.metrics import METRICS
+
 _SMALLEST = 1e-9  # of a probability that is worth writing
 
 
@@ -39,11 +40,11 @@ def shorten(name: str, most: int) -> str:
 
 
 def metric_in_words(metric: str) -> str:
-    """Return the name of a metric as it is written.
+    """Return the name of a metric as it is written; one of the user's own keeps its name.
 
     Examples
     --------
-    >>> metric_in_words("smooth_ece")
-    'smooth ECE'
+    >>> metric_in_words("smooth_ece"), metric_in_words("my_metric")
+    ('smooth ECE', 'my metric')
     """
-    return " ".join(word.upper() if word in _ACRONYMS else word for word in metric.split("_"))
+    return METRICS[metric].label if metric in METRICS else metric.replace("_", " ")

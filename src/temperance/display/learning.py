@@ -11,13 +11,11 @@ import numpy as np
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import LearningCurve
 from temperance.core.arrays import Vector
-from temperance.display.base import Display
+from temperance.display.base import Display, chosen, focused
 from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text
-from temperance.display.methods import chosen, focused
+from temperance.display.limits import robust_limits
 
-_USUAL_RANGE = 3.0  # times the distance from the lowest mean to the median: higher values are left out
-_BAND_ROOM = 1.0  # times the range of the means, for bands below and above them
-_UNCALIBRATED_RANGE = 6.0  # the same for the classifier itself, the reference of all others
+_RARE = 0.5  # the share of the means that may be far too high: with few rows, several methods are
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +69,12 @@ class LearningCurveDisplay(Display):
         The methods in focus set the upper limit, by default all.
         """
         shown = [*focused(self.mean, focus)]
-        limits, sizes = self._limits(shown), np.array(self.sizes, np.float64)
+        columns = ([side[name] for name in shown] for side in (self.mean, self.low, self.high))
+        mean, low, high = (np.concatenate([[self.uncalibrated], *column]) for column in columns)
+        every = np.concatenate([[self.uncalibrated], *self.mean.values()])
+        lowest = float(every[np.isfinite(every)].min())
+        limits = robust_limits(mean, low, high, rare=_RARE, keep=[lowest])
+        sizes = np.array(self.sizes, np.float64)
         marks = [self._uncalibrated_mark(limits, sizes[0])]
         for name in self.mean:
             label = method_style(name).label
@@ -122,33 +125,6 @@ class LearningCurveDisplay(Display):
         if self.uncalibrated > top:
             sentence += f" The classifier itself, at {self.uncalibrated:.4f}, is above the figure."
         return sentence
-
-    def _limits(self, shown: Sequence[str]) -> tuple[float, float]:
-        """Return limits without methods, draws or a classifier far worse than the rest."""
-        low = min(
-            float(mean[np.isfinite(mean)].min(initial=self.uncalibrated)) for mean in self.mean.values()
-        )
-        means = np.concatenate([self.mean[name] for name in shown])
-        means = means[np.isfinite(means)]
-        usual = float(np.median(means)) - low if len(means) else 0.0
-        highest = max(float(means.max(initial=low)), self.uncalibrated)
-        high = min(highest, low + _USUAL_RANGE * usual + 1e-3)
-        if self.uncalibrated - low < _UNCALIBRATED_RANGE * usual:
-            high = max(high, self.uncalibrated)
-        low, high = self._with_bands(low, high, shown)
-        margin = 0.06 * (high - low) + 1e-6
-        return low - margin, high + margin
-
-    def _with_bands(self, low: float, high: float, shown: Sequence[str]) -> tuple[float, float]:
-        """Return limits that include the bands around the means, as far as the means stay readable."""
-        mean, below, above = (
-            np.concatenate([side[name] for name in shown]) for side in (self.mean, self.low, self.high)
-        )
-        bottoms, tops = below[mean <= high], above[mean <= high]
-        room = _BAND_ROOM * (high - low)
-        bottom = float(bottoms[np.isfinite(bottoms)].min(initial=low))
-        top = float(tops[np.isfinite(tops)].max(initial=high))
-        return max(bottom, low - room), min(top, high + room)
 
 
 def _error(curve: LearningCurve, method: str) -> Vector:

@@ -1,59 +1,71 @@
-"""Limits of an axis that are robust to extreme values."""
+"""Limits of an axis that a few extreme values do not stretch: one bad method, one diverged draw, one row."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 
-_RARE = 0.01  # of the values at either end may be left out
-_REACH = 0.5  # of the range of the others: nearer values are kept
-_FAR = 5.0  # times the range of the others: a value so far away is left out
-_MOST_LEFT_OUT = 3  # one of this many values may be left out
+MARGIN = 0.06
+"""Room at each end, as a share of the range."""
+
+_MIN_RANGE = 1e-3  # for the margin, where all values are the same
 
 
-def hold_most(values: Vector) -> tuple[float, float]:
-    """Return limits that contain all values, except one per cent at either end if these are far off.
+def robust_limits(
+    values: Vector,
+    low: Vector | None = None,
+    high: Vector | None = None,
+    *,
+    rare: float = 1 / 3,
+    reach: float = 2.0,
+    near: float = 0.0,
+    keep: Sequence[float] | Vector = (),
+) -> tuple[float, float]:
+    """Return limits that contain all values and their intervals, except extreme ones.
+
+    A share `rare` of the values at each end may be extreme. Such a value is left out, or its interval is cut,
+    if it is farther from the others than `reach` times their range. Infinite values are always left out.
+
+    Parameters
+    ----------
+    values : array of shape (N,)
+        What is drawn; nan where there is nothing.
+    low, high : arrays of shape (N,), optional
+        Ends of intervals around the values; nan where there is none.
+    rare : float
+        The share of the values at each end that may be left out.
+    reach : float
+        How far from the others a value is still shown, in units of their range.
+    near : float
+        A distance from the others at which a value is always shown.
+    keep : sequence of float
+        Numbers that are always inside.
 
     Examples
     --------
-    >>> hold_most(np.append(np.linspace(-3, 0, 400), -20.0))
-    (-3.0, 0.0)
-    >>> hold_most(np.linspace(-3, 0, 400))
-    (-3.0, 0.0)
+    >>> low, high = robust_limits(np.array([0.1, 0.2, 0.3, 7.0]))
+    >>> round(low, 3), round(high, 3)
+    (0.088, 0.312)
+    >>> low, high = robust_limits(np.array([0.1, 0.2, 0.3, 0.4]))
+    >>> round(low, 3), round(high, 3)
+    (0.082, 0.418)
     """
-    ordered = np.sort(values)
-    low, high = ordered[0], ordered[-1]
-    inner_low, inner_high = np.quantile(ordered, [_RARE, 1 - _RARE])
-    reach = _REACH * (inner_high - inner_low)
-    if low < inner_low - reach:
-        low = ordered[ordered >= inner_low - reach][0]
-    if high > inner_high + reach:
-        high = ordered[ordered <= inner_high + reach][-1]
-    return float(low), float(high)
-
-
-def highest_near(values: Vector, low: float) -> float:
-    """Return the highest value that is not far above the others; at most every third may be left out.
-
-    A value is far if it is five times as far from `low` as the next smaller one. Infinite ones always are.
-
-    Examples
-    --------
-    >>> highest_near(np.array([0.1, 0.2, 0.3, 7.0]), 0.0)
-    0.3
-    >>> highest_near(np.array([0.1, 0.2, 0.3, 0.5]), 0.0)
-    0.5
-    """
-    ordered = np.sort(values[np.isfinite(values)])
-    if not len(ordered):
-        return low
-    for left_out in range(len(ordered) // _MOST_LEFT_OUT, 0, -1):
-        near, next_higher = ordered[-1 - left_out] - low, ordered[-left_out] - low
-        if 0 < near < next_higher / _FAR:
-            return float(ordered[-1 - left_out])
-    return float(ordered[-1])
+    there = np.isfinite(values)
+    lows, highs = (values if end is None else np.where(np.isfinite(end), end, values) for end in (low, high))
+    columns = np.stack([values, lows, highs])[:, there]
+    left_out = int(rare * columns.shape[1])
+    # Without the extreme ones, the ends of the others:
+    bottom = min([*keep, *np.sort(columns[1])[left_out : left_out + 1]], default=0.0)
+    top = max([*keep, *np.sort(columns[2])[::-1][left_out : left_out + 1]], default=0.0)
+    room = max(reach * (top - bottom), near) or np.inf  # others that are all the same cannot be squeezed
+    shown = (columns >= bottom - room) & (columns <= top + room)
+    drawn = np.concatenate([[bottom, top], columns[shown & shown[0]]])  # an end with its value
+    margin = MARGIN * max(np.ptp(drawn), _MIN_RANGE)
+    return float(drawn.min() - margin), float(drawn.max() + margin)
 
 
 def outside(values: Vector, limits: tuple[float, float]) -> NDArray[np.bool_]:

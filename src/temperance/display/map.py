@@ -15,15 +15,14 @@ import numpy as np
 from temperance.calibrators import Calibrator, method_style
 from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
-from temperance.display.base import Display
+from temperance.display.base import Display, chosen
 from temperance.display.chart import Axis, Band, Chart, Dots, Line, Mark
 from temperance.display.labels import written
-from temperance.display.methods import chosen
 from temperance.errors import InputError
 
-_SMALLEST = 1e-6  # probability before the map
-_LOWEST = 1e-9  # probability after the map: lower ones are left out
-_WIDEST = 1e6  # ratio of the ends of a band
+_MIN_BEFORE = 1e-6  # probability before the map
+_MIN_AFTER = 1e-9  # probability after the map: lower ones are left out
+_MAX_RATIO = 1e6  # ratio of the ends of a band
 _POINTS = 121
 _DEVIATIONS = 2.0
 _TOLD = 1e-3  # the probability whose mapped value is in the caption
@@ -107,7 +106,7 @@ class MapDisplay(Display):
     def from_calibrators(cls, calibrators: Mapping[str, Calibrator]) -> Self:
         """Compute from fitted calibrators, each with a map."""
         maps = {name: ProbabilityMap.of(calibrator) for name, calibrator in calibrators.items()}
-        before = np.geomspace(_SMALLEST, 1.0, _POINTS)
+        before = np.geomspace(_MIN_BEFORE, 1.0, _POINTS)
         after, low, high = (
             {name: one.apply(before, deviations) for name, one in maps.items()}
             for deviations in (0.0, -_DEVIATIONS, _DEVIATIONS)
@@ -132,11 +131,11 @@ class MapDisplay(Display):
         for name in self.maps:
             marks += self._method_marks(name)
         lowest = min(float(after.min()) for after in self.after.values())
-        bottom = min(max(lowest, _LOWEST), _SMALLEST)
+        bottom = min(max(lowest, _MIN_AFTER), _MIN_BEFORE)
         return Chart(
             "Map of probabilities",
             self._in_words(),
-            Axis("probability at T0", (_SMALLEST, 1.3), log=True),
+            Axis("probability at T0", (_MIN_BEFORE, 1.3), log=True),
             Axis("after the map, relative to the top class", (bottom / 1.3, 1.3), log=True),
             marks,
         )
@@ -144,7 +143,7 @@ class MapDisplay(Display):
     def _method_marks(self, name: str) -> list[Mark]:
         one, label = self.maps[name], method_style(name).label
         knots = np.exp(-one.knots)
-        knots = knots[knots >= _SMALLEST]
+        knots = knots[knots >= _MIN_BEFORE]
         at_knots = one.apply(knots)
         pairs = zip(knots, at_knots, strict=True)
         return [
@@ -161,7 +160,7 @@ class MapDisplay(Display):
     def _band(self, name: str) -> tuple[Vector, Vector]:
         """Return the ends of the band; where it is so wide that it would cover the figure, nan."""
         low, high = self.low[name], self.high[name]
-        wide = high > _WIDEST * np.maximum(low, _LOWEST)
+        wide = high > _MAX_RATIO * np.maximum(low, _MIN_AFTER)
         return np.where(wide, np.nan, low), np.where(wide, np.nan, high)
 
     def _in_words(self) -> str:

@@ -1,4 +1,4 @@
-"""The reliability diagram: how often predictions of each confidence are right."""
+"""Reliability diagrams: how often predictions of each confidence are right, and of each class."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.calibrators import method_style
+from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
-from temperance.display.base import Display
-from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Intervals, Line, Mark
-from temperance.display.methods import before_and_after, weights_of
+from temperance.comparison.method_result import MIN_ROWS
+from temperance.display.base import Display, before_and_after, weights_of
+from temperance.display.chart import PANEL, SMALL, Axis, Band, Bars, Chart, Intervals, Line, Mark
+from temperance.display.labels import shorten
+from temperance.errors import InputError
 from temperance.metrics import Reliability, reliability
-from temperance.metrics.bins import check_bins
-from temperance.metrics.diagram import binned
+from temperance.metrics.bins import binned, check_bins
 from temperance.metrics.predictions import check_fraction
 
-FEWEST_IN_BIN = 5  # rows: the share of fewer is mostly 0 or 1
+MIN_BIN_ROWS = 5  # the share of fewer is mostly 0 or 1
 _NO_GAP = 0.002  # between mean confidence and accuracy: smaller ones are not mentioned
+_MAX_NAME = 32  # letters in a title, which then has two lines at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,24 +93,92 @@ class ReliabilityDisplay(Display):
         ends = np.array([0.0, 1.0])
         marks: list[Mark] = [Line(ends, ends, label="perfectly calibrated")]
         for name, diagram in shown.items():
-            marks += diagram_marks(name, diagram, fewest=_fewest(diagram))
+            marks += _diagram_marks(name, diagram, min_rows=_min_rows(diagram))
         x, y = Axis("confidence", (0.0, 1.0)), Axis("accuracy", (0.0, 1.0))
         caption = " ".join(_in_words(name, diagram) for name, diagram in shown.items())
-        below = Chart("", caption, x, self._shares(), [_shares_mark(*item) for item in shown.items()])
+        # The axis has room for the shares of all methods, so that panels can be compared.
+        top = max(float(diagram.share.max()) for diagram in self.diagrams.values())
+        shares = Axis("share of rows", (0.0, 1.08 * top), ticks=((0.0, "0"), (top, f"{top:.2g}")))
+        bars = [
+            Bars(one.edges, one.share, method=name, tips=[f"{n:.0f} rows" for n in one.count])
+            for name, one in shown.items()
+        ]
+        below = Chart("", caption, x, shares, bars)
         return Chart("Reliability diagram", caption, x, y, marks, (PANEL, 5.6), below=below)
 
-    def _shares(self) -> Axis:
-        """Return an axis for the shares of all methods, so that panels can be compared."""
-        top = max(float(diagram.share.max()) for diagram in self.diagrams.values())
-        return Axis("share of rows", (0.0, 1.08 * top), ticks=((0.0, "0"), (top, f"{top:.2g}")))
+
+@dataclass(frozen=True, eq=False)
+class ClassReliabilityDisplay(Display):
+    """The frequency of a class against its predicted probability: equal on the diagonal.
+
+    A comparison keeps the diagrams of the ten classes with the most test rows, at least 30; of two classes,
+    that of the second one. The figure leaves out bins of fewer than five rows.
+
+    Attributes
+    ----------
+    column : int
+        The class.
+    name : str
+        What it is called.
+    diagrams : dict from name to Reliability
+        The bins of each method, with Wilson intervals.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(1000, 3, random_state=0)
+    >>> comparison = compare(task.logits, task.labels, methods=["ts"], classes=["cat", "dog", "emu"])
+    >>> display = ClassReliabilityDisplay.from_comparison(comparison, column=1)
+    >>> display.name, list(display.diagrams), float(display.diagrams["ts"].count.sum())
+    ('dog', ['none', 'ts'], 1000.0)
+    """
+
+    column: int
+    name: str
+    diagrams: dict[str, Reliability]
+
+    @classmethod
+    def from_comparison(
+        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, column: int | None = None
+    ) -> Self:
+        """Use the diagrams of a class, by default the first that the comparison keeps."""
+        kept = [*comparison.results[UNCALIBRATED].class_reliability]
+        if not kept:
+            raise InputError(
+                f"a class must have {MIN_ROWS} test rows for its diagram; found none. Pass more test rows."
+            )
+        if column is None:
+            column = kept[0]
+        if column not in kept:
+            columns = ", ".join(map(str, kept))
+            raise InputError(f"column must be a class with many test rows: {columns}; found {column}.")
+        diagrams = {
+            name: comparison.results[name].class_reliability[column]
+            for name in before_and_after(comparison, methods)
+        }
+        names = comparison.class_names
+        return cls(column, str(column) if names is None else names[column], diagrams)
+
+    def chart(self) -> Chart:
+        """Return the diagrams of all methods on the same axes."""
+        ends = np.array([0.0, 1.0])
+        marks: list[Mark] = [Line(ends, ends)]
+        for name, diagram in self.diagrams.items():
+            marks += _diagram_marks(name, diagram, min_rows=MIN_BIN_ROWS)
+        errors = [f"{method_style(k).label} {100 * one.error:.2f} %" for k, one in self.diagrams.items()]
+        whole = f"Class {self.name}. " if len(self.name) > _MAX_NAME else ""
+        caption = f"{whole}Mean distance from the diagonal: {', '.join(errors)}."
+        x, y = Axis("probability of the class", (0.0, 1.0)), Axis("share of the class", (0.0, 1.0))
+        return Chart(f"Class {shorten(self.name, _MAX_NAME)}", caption, x, y, marks, (SMALL, SMALL))
 
 
-def diagram_marks(name: str, diagram: Reliability, *, fewest: float = 0.0) -> list[Mark]:
+def _diagram_marks(name: str, diagram: Reliability, *, min_rows: float) -> list[Mark]:
     """Return the bins of a method that are not empty and have enough rows: a line with a band around it.
 
     A single bin is a point with its interval, as a band of one point could not be seen.
     """
-    held = (diagram.count > 0) & (diagram.count >= fewest)
+    held = (diagram.count > 0) & (diagram.count >= min_rows)
     columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
     count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
     tips = [
@@ -124,21 +194,17 @@ def diagram_marks(name: str, diagram: Reliability, *, fewest: float = 0.0) -> li
     ]
 
 
-def _shares_mark(name: str, diagram: Reliability) -> Bars:
-    return Bars(diagram.edges, diagram.share, method=name, tips=[f"{n:.0f} rows" for n in diagram.count])
-
-
 def _in_words(name: str, diagram: Reliability) -> str:
     error, gap = diagram.error, float(diagram.share @ diagram.gap)
     side = f"{'under' if gap > 0 else 'over'}confident by {100 * abs(gap):.2f} % overall"
     if abs(gap) < _NO_GAP:
         side = "neither overconfident nor underconfident overall"
-    few = int(((diagram.count > 0) & (diagram.count < _fewest(diagram))).sum())
-    bins = f"{few} bin{'s' if few > 1 else ''} of fewer than {FEWEST_IN_BIN} rows"
+    few = int(((diagram.count > 0) & (diagram.count < _min_rows(diagram))).sum())
+    bins = f"{few} bin{'s' if few > 1 else ''} of fewer than {MIN_BIN_ROWS} rows"
     left_out = f" Not drawn: {bins}." if few else ""
     return f"{method_style(name).label}: {100 * error:.2f} % from the diagonal on average, {side}.{left_out}"
 
 
-def _fewest(diagram: Reliability) -> int:
+def _min_rows(diagram: Reliability) -> int:
     """Return the number of rows that a bin needs to be drawn."""
-    return FEWEST_IN_BIN if (diagram.count >= FEWEST_IN_BIN).any() else 0
+    return MIN_BIN_ROWS if (diagram.count >= MIN_BIN_ROWS).any() else 0

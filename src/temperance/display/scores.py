@@ -1,4 +1,4 @@
-"""One metric of all methods side by side, with intervals."""
+"""All methods side by side, with intervals: one metric, or the NLL minus that of the recommended method."""
 
 from __future__ import annotations
 
@@ -8,12 +8,62 @@ from typing import Self
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
-from temperance.comparison import Comparison
+from temperance.comparison import Comparison, Difference
 from temperance.core.arrays import Vector
-from temperance.display.chart import Chart
+from temperance.display.base import Display, weights_of
+from temperance.display.chart import WIDE, Axis, Chart, Intervals, Mark, Rule, Text
 from temperance.display.labels import metric_in_words
-from temperance.display.method_intervals import MethodIntervals
+from temperance.display.limits import outside, robust_limits
 from temperance.inputs.validation import check_choice
+
+
+class MethodIntervals(Display):
+    """A number of each method, and the ends of its interval."""
+
+    methods: tuple[str, ...]
+    value: Vector
+    low: Vector
+    high: Vector
+
+    def interval_chart(self, title: str, caption: str, label: str, number: str, *, at: float | None) -> Chart:
+        """Return a chart with a row for each method, and a line at a reference value.
+
+        A value beyond the limits is written at the edge.
+        """
+        names = [method_style(method).label for method in self.methods]
+        # The best method and the reference are always inside; one far worse is often the classifier itself.
+        keep = [float(self.value.min()), *([] if at is None else [at])]
+        limits = robust_limits(self.value, self.low, self.high, keep=keep)
+        x, y = Axis(label, limits), Axis.of_names("", names, downwards=True)
+        marks: list[Mark] = [] if at is None else [Rule(at, upright=True)]
+        for i, (method, name) in enumerate(zip(self.methods, names, strict=True)):
+            value, low, high = (column[i : i + 1] for column in (self.value, self.low, self.high))
+            a, b, c = (number.format(column[0]) for column in (value, low, high))
+            tip = f"{name}: {a} ({b} to {c})"
+            marks.append(
+                Intervals(np.array([float(i)]), value, low, high, flat=True, method=method, tips=[tip])
+            )
+            if value[0] > x.limits[1]:
+                marks.append(Text(x.limits[1], float(i), f"{a} \N{RIGHTWARDS ARROW} ", method=method))
+            elif value[0] < x.limits[0]:
+                marks.append(Text(x.limits[0], float(i), f" \N{LEFTWARDS ARROW} {a}", method=method))
+        caption += self._left_out(x.limits, names, number)
+        return Chart(title, caption, x, y, marks, (WIDE, 1.2 + 0.25 * len(names)))
+
+    def _left_out(self, limits: tuple[float, float], names: list[str], number: str) -> str:
+        """Return sentences about what is outside the axis."""
+        beyond = outside(self.value, limits)
+        words = []
+        for side, is_there in (("left", self.value < limits[0]), ("right", self.value > limits[1])):
+            found = [
+                f"{name}, {number.format(value)}"
+                for name, value, there in zip(names, self.value, is_there, strict=True)
+                if there
+            ]
+            words += [f" Beyond the {side} edge: {'; '.join(found)}."] if found else []
+        if (~beyond & (outside(self.low, limits) | outside(self.high, limits))).any():
+            words.append(" Intervals that reach beyond an edge are cut there.")
+        return "".join(words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,3 +125,58 @@ class ScoresDisplay(MethodIntervals):
             caption += f" {bold} is recommended."
         chart = self.interval_chart(f"{words} of each method", caption, words, "{:.4f}", at=at)
         return replace(chart, bold=bold)
+
+
+@dataclass(frozen=True, eq=False)
+class DifferencesDisplay(MethodIntervals):
+    """The NLL of each method minus that of the recommended one: above 0 it is worse.
+
+    Hard rows are hard for all methods, so differences have far smaller errors than the scores themselves.
+
+    Attributes
+    ----------
+    reference : str
+        The recommended method, whose difference is 0.
+    methods : tuple of str
+        M of them, in the order of the comparison.
+    value, low, high : arrays of shape (M,)
+        Mean difference and its normal interval.
+
+    Examples
+    --------
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(1000, 3)
+    >>> display = DifferencesDisplay.from_comparison(compare(task.logits, task.labels, methods=["ts"]))
+    >>> display.reference, display.methods, float(display.value[1])
+    ('ts', ('none', 'ts'), 0.0)
+    """
+
+    reference: str
+    methods: tuple[str, ...]
+    value: Vector
+    low: Vector
+    high: Vector
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison) -> Self:
+        """Use all methods."""
+        weights = weights_of(comparison)
+        share = weights / weights.sum()
+        reference = comparison.results[comparison.recommended].row_nll
+        found = [
+            Difference.of(result.row_nll - reference, share).interval(comparison.confidence)
+            for result in comparison.results.values()
+        ]
+        columns = (np.array([getattr(e, end) for e in found]) for end in ("value", "low", "high"))
+        return cls(comparison.recommended, tuple(comparison.results), *columns)
+
+    def chart(self) -> Chart:
+        """Return a dot with its interval for each method, the first on top."""
+        name = method_style(self.reference).label
+        caption = (
+            f"NLL of each method minus that of {name}, row by row, with intervals: below 0 is better. All "
+            "methods are evaluated on the same rows, so differences are more certain than scores."
+        )
+        title, label = f"NLL minus that of {name}", "difference of NLL"
+        return self.interval_chart(title, caption, label, "{:+.4f}", at=0.0)

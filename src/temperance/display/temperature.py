@@ -14,22 +14,29 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
-from temperance.calibrators.linear_predictor import log_normalised_entropy
+from temperance.calibrators import Calibrator, method_style
+from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.comparison import Comparison, LabelledRows
 from temperance.core.arrays import Vector
-from temperance.display import optima
-from temperance.display.best_temperatures import BestTemperatures
+from temperance.display.base import focused, temperature_calibrators, with_temperature
+from temperance.display.best_temperatures import (
+    MIN_ROWS,
+    BestTemperatures,
+    as_rows,
+    best_temperatures,
+    single_temperature,
+    temperatures,
+    weighted_rows,
+)
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark
-from temperance.display.limits import hold_most, outside
+from temperance.display.limits import outside, robust_limits
 from temperance.display.map import has_map
-from temperance.display.methods import focused, temperature_calibrators, with_temperature
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
 
-_MOST_POINTS = 400
+_MAX_POINTS = 400
 _LINE_POINTS = 12
-_RARE = 0.01  # of the dots may lie outside the axes
+_RARE = 0.01  # of the rows at either end may be outside the axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +110,27 @@ class TemperatureDisplay(BestTemperatures):
         level : float
             Level of the intervals, for each bin separately.
         """
-        rows = LabelledRows.open(logits, labels, sample_weight)
-        return cls._of(with_temperature(calibrators), rows, bins, strategy, level)
+        bins, level = check_bins(bins, strategy), check_fraction("level", level)
+        fits = with_temperature(calibrators)
+        labelled = LabelledRows.open(logits, labels, sample_weight)
+        index, rows = weighted_rows(labelled), as_rows(labelled)
+        entropy = log_normalised_entropy(rows)
+        order = index[np.argsort(entropy[index], kind="stable")]
+        sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
+        cut = _equal_parts if strategy == "mass" else _equal_steps
+        groups = cut(order, entropy, bins)
+        optimum, low, high = best_temperatures(labelled, groups, level)
+        return cls(
+            entropy[sample],
+            {name: temperatures(cal, labelled, sample) for name, cal in fits.items()},
+            np.array([_mean(entropy, group, labelled.weights) for group in groups]),
+            np.array([len(group) for group in groups], np.intp),
+            optimum,
+            low,
+            high,
+            single_temperature(rows, labelled.weights),
+            tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
+        )
 
     @classmethod
     def from_comparison(
@@ -117,36 +143,15 @@ class TemperatureDisplay(BestTemperatures):
         level: float = 0.95,
     ) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        calibrators = temperature_calibrators(comparison, methods)
-        return cls._of(calibrators, comparison.judged, bins, strategy, level)
-
-    @classmethod
-    def _of(
-        cls,
-        calibrators: dict[str, TemperatureCalibrator],
-        labelled: LabelledRows,
-        bins: int,
-        strategy: str,
-        level: float,
-    ) -> Self:
-        bins, level = check_bins(bins, strategy), check_fraction("level", level)
-        index, rows = optima.weighted_rows(labelled), optima.as_rows(labelled)
-        entropy = log_normalised_entropy(rows)
-        order = index[np.argsort(entropy[index], kind="stable")]
-        sample = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(np.intp)]
-        cut = _equal_parts if strategy == "mass" else _equal_steps
-        groups = cut(order, entropy, bins)
-        optimum, low, high = optima.best_temperatures(labelled, groups, level)
-        return cls(
-            entropy[sample],
-            {name: optima.temperatures(cal, labelled, sample) for name, cal in calibrators.items()},
-            np.array([_mean(entropy, group, labelled.weights) for group in groups]),
-            np.array([len(group) for group in groups], np.intp),
-            optimum,
-            low,
-            high,
-            optima.single_temperature(rows, labelled.weights),
-            tuple(name for name, calibrator in calibrators.items() if has_map(calibrator)),
+        fits, rows = temperature_calibrators(comparison, methods), comparison.judged
+        return cls.from_calibrators(
+            fits,
+            rows.logits,
+            rows.labels,
+            bins=bins,
+            strategy=strategy,
+            level=level,
+            sample_weight=rows.weights,
         )
 
     def chart(self, focus: Collection[str] | None = None) -> Chart:
@@ -155,7 +160,7 @@ class TemperatureDisplay(BestTemperatures):
         The methods in focus set the limits, by default all.
         """
         values, faint = list(focused(self.temperature, focus).values()), len(self.temperature) > 3
-        marks = self.rules(self.limits(values, _RARE))
+        marks = self.rules(self.limits(values))
         for name, dots in self.temperature.items():
             marks += _method_marks(name, self.log_entropy, dots, faint=faint)
         return self.chart_of(marks, values)
@@ -163,7 +168,7 @@ class TemperatureDisplay(BestTemperatures):
     def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
         """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
         tips = [f"{n} rows: best T {self.interval(i)}" for i, n in enumerate(self.count)]
-        limits = self.limits(values, _RARE)
+        limits = self.limits(values)
         return Chart(
             "Temperature by entropy",
             self._in_words(limits),
@@ -174,11 +179,7 @@ class TemperatureDisplay(BestTemperatures):
 
     def _entropy_limits(self) -> tuple[float, float]:
         """Return limits that contain all bins, and all rows except a few that are far from the others."""
-        low, high = hold_most(self.log_entropy)
-        drawn = self.centre[self.identified]
-        low, high = min(low, float(drawn.min(initial=low))), max(high, float(drawn.max(initial=high)))
-        margin = 0.03 * (high - low) or 0.1
-        return low - margin, high + margin
+        return robust_limits(self.log_entropy, rare=_RARE, reach=0.5, keep=self.centre[self.identified])
 
     def _rows_outside(self) -> str:
         """Return a sentence about the rows outside the axis, if there are any."""
@@ -212,7 +213,7 @@ def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     A very confident classifier has many rows at the floor: they are one bin, not several at the same place.
     """
     ascending = entropy[order]
-    parts = max(1, min(bins, len(order) // optima.LEAST_ROWS))
+    parts = max(1, min(bins, len(order) // MIN_ROWS))
     cuts = np.arange(1, parts) * len(order) // parts
     moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
     return np.split(order, moved[moved > 0])
@@ -223,7 +224,7 @@ def _equal_steps(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[ND
     ascending = entropy[order]
     steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
     parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
-    return [part for part in parts if len(part) >= optima.LEAST_ROWS]
+    return [part for part in parts if len(part) >= MIN_ROWS]
 
 
 def _mean(values: Vector, group: NDArray[np.intp], weights: Vector | None) -> float:

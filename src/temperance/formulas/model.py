@@ -63,20 +63,14 @@ class Formula(ABC):
         return replace(self, **arrays)
 
     @classmethod
-    def shapes(cls, n_classes: int, options: Mapping[str, Any]) -> Mapping[str, Shape]:
-        """Return the names and shapes of the numbers of a fit with these options: scalars by default."""
-        return {item.name: () for item in fields(cls)}
+    def shapes(
+        cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]
+    ) -> Mapping[str, Shape]:
+        """Return the names and shapes of the numbers of a fit with these options: scalars by default.
 
-    @classmethod
-    def stored_as(
-        cls, names: Collection[str], n_classes: int, options: Mapping[str, Any]
-    ) -> tuple[type[Formula], Mapping[str, Shape]]:
-        """Return the formula of a file whose parameters have these names, and the shapes it must have.
-
-        A method whose formula changes gives the parameters of the new one other names, and overrides this:
-        files of the old formula are then read, applied and saved again as they are.
+        `given` are the names in a file: numbers that a fit need not have are part of it if they are given.
         """
-        return cls, cls.shapes(n_classes, options)
+        return {item.name: () for item in fields(cls)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +108,8 @@ class Model:
     """Standard errors of the class frequencies at use, (K,); None if they were given."""
     adaptation_rows: int | None = None
     """How many unlabelled rows `log_prior_ratio` was estimated from; None if it was given."""
+    n_parameters: float | None = None
+    """The effective number of parameters: with a prior, less than their number. None in early files."""
     record: FitRecord = field(default_factory=FitRecord)
     """Where the fit came from, and what its rows looked like after calibration."""
 
@@ -121,12 +117,6 @@ class Model:
     def keeps_class(self) -> bool:
         """Whether the predicted class is always the classifier's own: not under new class frequencies."""
         return self.formula.keeps_class and self.log_prior_ratio is None
-
-    @property
-    def n_parameters(self) -> float:
-        """The effective number of parameters: with a prior, less than their number."""
-        effective = getattr(self.formula, "effective_parameters", None)
-        return float(self.solution.parameters.size if effective is None else effective.sum())
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return calibrated outputs of the rows, (..., K), under the class frequencies at use."""

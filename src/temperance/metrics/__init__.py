@@ -7,12 +7,12 @@ Smaller is better, except for `accuracy`, and for `overconfidence`, which is bes
 ================= ===================================================================================
 scores            `accuracy`, `nll`, `brier`, `aurc`, `overconfidence`
 calibration       `ece`, `mce`, `classwise_ece`, `debiased_ece`, `smooth_ece`
-decomposition     `decompose`, and `nll_calibration`, `nll_refinement`, `brier_calibration`,
-                  `brier_refinement`
+decomposition     `decompose`: what recalibration can remove of the NLL or the Brier score, and the rest
 tests             `spiegelhalter`, `cox`, `cumulative_differences`: is it calibrated? A `CalibrationTest`
                   with a p-value
 figures           `reliability`: the bins of a reliability diagram
 all at once       `evaluate`: the metrics with their intervals, and the tests
+table             `METRICS`: label, unit, range and meaning of each metric, by name
 ================= ===================================================================================
 
 Other libraries have some of these. relplot requires pandas, seaborn and matplotlib; probmetrics, netcal and
@@ -23,23 +23,30 @@ are installed, the tests use them as second implementations.
 
 from __future__ import annotations
 
-from temperance.metrics.binned import classwise_ece, debiased_ece, ece, mce
-from temperance.metrics.calibration_tests import cumulative_differences, spiegelhalter
-from temperance.metrics.cox import CoxTest, cox
-from temperance.metrics.decomposition import (
-    Decomposition,
-    brier_calibration,
-    brier_refinement,
-    decompose,
-    nll_calibration,
-    nll_refinement,
+from temperance.metrics.bins import Reliability, reliability
+from temperance.metrics.calibration_tests import (
+    CalibrationTest,
+    CoxTest,
+    cox,
+    cumulative_differences,
+    spiegelhalter,
 )
-from temperance.metrics.diagram import Reliability, reliability
-from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
-from temperance.metrics.evaluation import METRICS, evaluate
-from temperance.metrics.scores import accuracy, brier, nll, overconfidence
-from temperance.metrics.selective import aurc
-from temperance.metrics.smooth import smooth_ece
+from temperance.metrics.decomposition import Decomposition, decompose
+from temperance.metrics.evaluation import Evaluation, evaluate
+from temperance.metrics.intervals import Estimate
+from temperance.metrics.table import (
+    METRICS,
+    accuracy,
+    aurc,
+    brier,
+    classwise_ece,
+    debiased_ece,
+    ece,
+    mce,
+    nll,
+    overconfidence,
+    smooth_ece,
+)
 
 __all__ = [
     "METRICS",
@@ -52,8 +59,6 @@ __all__ = [
     "accuracy",
     "aurc",
     "brier",
-    "brier_calibration",
-    "brier_refinement",
     "classwise_ece",
     "cox",
     "cumulative_differences",
@@ -63,8 +68,6 @@ __all__ = [
     "evaluate",
     "mce",
     "nll",
-    "nll_calibration",
-    "nll_refinement",
     "overconfidence",
     "reliability",
     "smooth_ece",

@@ -1,4 +1,6 @@
-"""Bins of confidences: bin i of M holds edge_{i-1} < c <= edge_i, and c = 0 belongs to the first.
+"""Bins of confidences, the reliability diagram that they make, and calibration errors from it.
+
+Bin i of M holds edge_{i-1} < c <= edge_i, and c = 0 belongs to the first:
 
     width  edge_i = i / M
     mass   edge_i = the largest confidence whose group of equal confidences has its middle, counted in
@@ -7,50 +9,60 @@
 Confidences are compared with edges in their own dtype. Rounding is monotone, so a confidence that is i / M up
 to the rounding of its dtype equals the edge, and goes to bin i. Computing ceil(c * M) instead errs at some
 edges in float64, and at many more edges for float32 confidences that have been widened.
+
+In bin b, with weights w, confidences c and h = 1 where the prediction is right:
+
+    count_b       n = sum w                        (of the rows in the bin)
+    confidence_b  sum w c / n
+    accuracy_b    a = sum w h / n
+    low_b, high_b (a + z^2/2n -+ z sqrt(a (1 - a) / n + z^2/4n^2)) / (1 + z^2/n)     (Wilson, 1927)
+
+with z the normal quantile of the level. With share s_b = n_b / n and gap g_b = accuracy_b - confidence_b:
+
+    ece            sum_b s_b |g_b|
+    mce            max_b |g_b|                       over the bins that hold rows
+    classwise_ece  1/K sum_k ece of the event y = k with probability p_k
+    debiased_ece   max(0, sum_b s_b (2 |g_b| - E|N(g_b, v_b)|)),   v_b = accuracy_b (1 - accuracy_b) / n_b
+
+where E|N(g, v)| = sqrt(2 v / pi) exp(-g^2 / 2v) + g erf(g / sqrt(2v)) is the mean of a folded normal.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Floats, Indices, Vector
+from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, check_number
+from temperance.metrics.bootstrap import kept_scales, plausible_shapes
+from temperance.metrics.intervals import Estimate, wilson_interval
+from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
-MOST_BINS = 10_000  # more than any data set needs; memory and time grow with it
+MAX_BINS = 10_000  # more than any data set needs; memory and time grow with it
+_SMALL = 1 / 15  # probabilities up to this, and within the first bin, are summed and not kept
 
 
 def check_bins(bins: int, strategy: str = "width") -> int:
     """Return the number of bins, after checking it and the strategy."""
     check_choice("strategy", strategy, ("width", "mass"))
-    wanted = f"from 1 to {MOST_BINS}"
-    check_number("bins", bins, wanted, lambda number: 1 <= number <= MOST_BINS, whole=True)
+    wanted = f"from 1 to {MAX_BINS}"
+    check_number("bins", bins, wanted, lambda number: 1 <= number <= MAX_BINS, whole=True)
     return int(bins)
 
 
-def bin_edges(
-    confidence: NDArray[np.floating[Any]], weight: Vector, bins: int, strategy: str
-) -> NDArray[np.floating[Any]]:
-    """Return the bins + 1 edges from 0 to 1, in the dtype of `confidence`."""
-    if strategy == "width":
-        # Division in float64, then rounding to float32 or float16, gives the nearest number to i / M:
-        # the quotient has more than twice the digits, so rounding twice does no harm.
-        return (np.arange(bins + 1) / bins).astype(confidence.dtype)
-    return _mass_edges(confidence, weight, bins)
+def equal_width_edges(bins: int, dtype: DTypeLike = np.float64) -> Floats:
+    """Return the bins + 1 edges from 0 to 1, in the dtype of the confidences that they are for."""
+    # Division in float64, then rounding to float32 or float16, gives the nearest number to i / M:
+    # the quotient has more than twice the digits, so rounding twice does no harm.
+    edges: Floats = (np.arange(bins + 1) / bins).astype(dtype)
+    return edges
 
 
-def assign(
-    confidence: NDArray[np.floating[Any]], edges: NDArray[np.floating[Any]]
-) -> NDArray[np.signedinteger[Any]]:
-    """Return the bin of each confidence, from 0 to bins - 1."""
-    return np.searchsorted(edges[1:-1], confidence, side="left")
-
-
-def _mass_edges(
-    confidence: NDArray[np.floating[Any]], weight: Vector, bins: int
-) -> NDArray[np.floating[Any]]:
+def equal_mass_edges(confidence: Floats, weight: Vector, bins: int) -> Floats:
     """Return edges that hold about the same weight between them and never split equal confidences."""
     values, group = np.unique(confidence, return_inverse=True)
     mass = np.bincount(group, weights=weight)
@@ -62,3 +74,230 @@ def _mass_edges(
     last = np.searchsorted(index, np.arange(bins - 1), side="right")  # groups in bins 0 to i
     edges = np.concatenate([[0], values])[last]
     return np.concatenate([[0], edges, [1]]).astype(confidence.dtype)
+
+
+def assign_bins(confidence: Floats, edges: Floats) -> Indices:
+    """Return the bin of each confidence, from 0 to bins - 1."""
+    return np.searchsorted(edges[1:-1], confidence, side="left")
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Accuracy against confidence, bin by bin; empty bins hold nan.
+
+    Attributes
+    ----------
+    edges : array of shape (bins + 1,)
+        Bin b holds confidences above `edges[b]`, up to and including `edges[b + 1]`.
+    count : array of shape (bins,)
+        Number of rows, or the sum of their weights.
+    confidence, accuracy : arrays of shape (bins,)
+        Means over the rows of the bin.
+    low, high : arrays of shape (bins,)
+        Wilson interval of the accuracy.
+
+    Examples
+    --------
+    >>> diagram = reliability([[0.9, 0.1], [0.2, 0.8]], [0, 0], bins=2)
+    >>> diagram.count.tolist(), diagram.accuracy.tolist()
+    ([0.0, 2.0], [nan, 0.5])
+    """
+
+    edges: Vector
+    count: Vector
+    confidence: Vector
+    accuracy: Vector
+    low: Vector
+    high: Vector
+
+    @property
+    def gap(self) -> Vector:
+        """Accuracy minus confidence: below 0 where the classifier is overconfident; 0 in empty bins."""
+        return np.nan_to_num(self.accuracy - self.confidence)
+
+    @property
+    def share(self) -> Vector:
+        """Fraction of the rows in each bin."""
+        share: Vector = self.count / self.count.sum()
+        return share
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error: the mean over rows of the absolute gap of their bin."""
+        return float(self.share @ np.abs(self.gap))
+
+
+def reliability(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bins: int = 15,
+    strategy: str = "width",
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> Reliability:
+    """Bin the rows by confidence: what a reliability diagram shows.
+
+    Parameters
+    ----------
+    probs : array of shape (N, K), or (N,) for the second of two classes
+    labels : integer array of shape (N,)
+    bins : int
+        Number of bins.
+    strategy : {"width", "mass"}
+        Bins of equal width, or of equal weight; rows of equal confidence stay together.
+    level : float
+        Level of the Wilson intervals, for each bin separately.
+    sample_weight : array of shape (N,), optional
+        A row of weight k counts as k equal rows, also in the intervals.
+    classes : sequence, optional
+        Names of the columns, if labels are names.
+
+    Returns
+    -------
+    Reliability
+
+    References
+    ----------
+    .. [1] DeGroot and Fienberg (1983). The comparison and evaluation of forecasters. doi:10.2307/2987588
+    .. [2] Wilson (1927). Probable inference, the law of succession, and statistical inference.
+       doi:10.1080/01621459.1927.10502953
+
+    Examples
+    --------
+    >>> diagram = reliability([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=2)
+    >>> diagram.count, diagram.accuracy.round(3), diagram.confidence.round(3)
+    (array([0., 3.]), array([  nan, 0.667]), array([  nan, 0.767]))
+    """
+    bins, level = check_bins(bins, strategy), check_fraction("level", level)
+    return bin_rows(check_rows(probs, labels, sample_weight, classes), bins, strategy, level)
+
+
+def bin_rows(rows: Predictions, bins: int, strategy: str = "width", level: float = 0.95) -> Reliability:
+    """Bin the rows by the confidence of the top label."""
+    return binned(rows.confidence, rows.correct, rows.weight, bins, strategy, level)
+
+
+def binned(
+    confidence: Floats,
+    outcome: Vector,
+    weight: Vector,
+    bins: int,
+    strategy: str = "width",
+    level: float = 0.95,
+) -> Reliability:
+    """Bin any probabilities of an event against its outcomes, 0 or 1."""
+    if strategy == "width":
+        edges = equal_width_edges(bins, confidence.dtype)
+    else:
+        edges = equal_mass_edges(confidence, weight, bins)
+    index = assign_bins(confidence, edges)
+    count = np.bincount(index, weights=weight, minlength=bins).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # 0 / 0 is nan, which marks an empty bin
+        mean = np.bincount(index, weights=weight * confidence, minlength=bins) / count
+        rate = np.bincount(index, weights=weight * outcome, minlength=bins) / count
+    low, high = wilson_interval(rate, count, level)
+    return Reliability(edges.astype(np.float64), count, mean, rate, low, high)
+
+
+def debiased(diagram: Reliability) -> float:
+    """Return the debiased error of a reliability diagram."""
+    gaps, deviations = diagram.share * diagram.gap, diagram.share * _deviation(diagram)
+    return max(0.0, float(_debiased_sum(gaps[:, None], deviations[:, None])[0]))
+
+
+def debiased_interval(diagram: Reliability, fitted: Vector, noise: Any, confidence: float) -> Estimate:
+    """Return the debiased error with its interval, given the fit and the noise of share times gap."""
+    gaps, deviations = diagram.share * diagram.gap, (diagram.share * _deviation(diagram))[:, None]
+    observed = float(_debiased_sum(gaps[:, None], deviations)[0])
+    deviations = deviations.astype(np.float32)  # as the noise
+    norm, value = float(np.abs(gaps).sum()), max(0.0, observed)
+    shapes = plausible_shapes(gaps, fitted, noise)
+    low, high = kept_scales(
+        observed, gaps, shapes, noise, confidence, lambda moved: _debiased_sum(moved, deviations)
+    )
+    return Estimate(value, min(low * norm, value), min(max(high * norm, value), 1.0))
+
+
+def _deviation(diagram: Reliability) -> Vector:
+    """Return the standard error of the accuracy in each bin; 0 in empty ones."""
+    rate = np.clip(np.nan_to_num(diagram.accuracy), 0, 1)
+    deviation: Vector = np.sqrt(rate * (1 - rate) / np.maximum(diagram.count, np.finfo(np.float64).tiny))
+    return deviation
+
+
+def _debiased_sum(gaps: Vector, deviations: Vector) -> Vector:
+    """Return the sum of 2 |g| - E|N(g, v)| of each column."""
+    from scipy.special import erf
+
+    size, deviation = np.abs(gaps), np.broadcast_to(deviations, gaps.shape)
+    noisy = deviation > 0
+    ratio = np.divide(size, deviation, out=np.zeros_like(size), where=noisy)
+    folded = deviation * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + size * erf(ratio / np.sqrt(2))
+    total: Vector = (2 * size - np.where(noisy, folded, size)).sum(axis=0)
+    return total
+
+
+def classwise_error(rows: Predictions, bins: int, strategy: str = "width") -> float:
+    """Return the calibration error of every class, without an array of N K bin numbers.
+
+    For class k and bin b, with bins over p_k:
+
+        R_kb = sum_i w_i (1[y_i = k] - p_ik) over the rows i with p_ik in bin b
+        classwise ECE = sum_kb |R_kb| / (K sum_i w_i)
+
+    Two facts keep this to one pass over the probabilities, whatever the number of classes:
+
+    1. Rows sum to 1, so few of the K probabilities of a row are above 1/15. These are kept one by one; the
+       first bin is the rest of the total of a class.
+    2. A class that is not the label of any row has R_kb <= 0 in every bin. All such classes together add
+       their probability, sum_i w_i sum_k p_ik.
+    """
+    n_classes = rows.probs.shape[1]
+    if strategy == "width":
+        return float(np.abs(_residuals(rows, bins)).sum()) / (n_classes * rows.total)
+    errors = []
+    for k, column in enumerate(rows.probs.T):
+        event = (rows.labels == k).astype(np.float64)
+        errors.append(binned(np.ascontiguousarray(column), event, rows.weight, bins, strategy).error)
+    return float(np.mean(errors))
+
+
+def _residuals(rows: Predictions, bins: int) -> Vector:
+    """Return R of each class that occurs, in bins of equal width, and one R for all other classes."""
+    occurring, place = np.unique(rows.labels, return_inverse=True)
+    n = len(occurring)
+    edges = equal_width_edges(bins, rows.confidence.dtype)
+    row, column, others = _large_probabilities(rows, occurring, edges)
+    large, weight = rows.probs[row, occurring[column]], rows.weight[row]
+    residual = weight * ((rows.labels[row] == occurring[column]) - large.astype(np.float64))
+    in_bins: Vector = np.bincount(
+        column * bins + assign_bins(large, edges), weights=residual, minlength=n * bins
+    ).astype(np.float64)  # NumPy returns integers if nothing is summed
+    of_class = np.bincount(place, weights=rows.weight, minlength=n) - rows.class_totals[occurring]
+    in_bins[::bins] += of_class - np.bincount(column, weights=residual, minlength=n)
+    return np.append(in_bins, -others)
+
+
+def _large_probabilities(
+    rows: Predictions, occurring: Indices, edges: Floats
+) -> tuple[Indices, Indices, float]:
+    """Return rows and places of the large probabilities of classes that occur, and the sum of other classes.
+
+    This reads the probabilities once.
+    """
+    place = np.full(rows.probs.shape[1], -1)
+    place[occurring] = np.arange(len(occurring))
+    unclaimed = (place < 0).astype(rows.probs.dtype)
+    cut = np.minimum(edges[1], edges.dtype.type(_SMALL))
+    found, others = [], np.zeros(len(rows.probs))
+    for block in cached_slices(*rows.probs.shape):
+        part = rows.probs[block]
+        row, column = np.nonzero(part > cut)
+        kept = place[column] >= 0
+        found.append((row[kept] + block.start, place[column[kept]]))
+        if unclaimed.any():
+            others[block] = np.einsum("ij,j->i", part, unclaimed)
+    row, column = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return row, column, float(rows.weight @ others)

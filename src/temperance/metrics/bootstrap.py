@@ -1,5 +1,9 @@
 """Bootstrap intervals of norms.
 
+A resample of the wild bootstrap multiplies the residual of each row by one of two numbers with mean 0,
+variance 1 and third moment 1 (Mammen, 1993). The factors depend only on the number of rows and the seed, so a
+comparison draws them once for all its methods.
+
 Every calibration error here is a norm |g| of mean residuals (in bins, or smoothed). With weights w and W
 their sum, a resample multiplies what each row adds to g by a random s_i:
 
@@ -36,26 +40,80 @@ References
 ----------
 .. [1] Cai and Low (2011). Testing composite hypotheses, Hermite polynomials and optimal estimation of a
    nonsmooth functional. doi:10.1214/10-AOS849
+.. [2] Mammen (1993). Bootstrap and wild bootstrap for high dimensional linear models.
+   doi:10.1214/aos/1176349025
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.arrays import Vector
-from temperance.metrics.estimates import Estimate
-from temperance.metrics.resamples import Resamples
+from temperance.core.arrays import Indices, Vector
+from temperance.metrics.intervals import Estimate
 
 Single = NDArray[np.float32]
 
+DRAWS = 1000  # default number of resamples
+_BLOCK_SIZE = 1 << 22  # factors in a block
+_SMALL, _LARGE = np.float32((1 - 5**0.5) / 2), np.float32((1 + 5**0.5) / 2)
+_SHARE_OF_LARGE = (1 - 5**-0.5) / 2
+_MAX_WIDTH = 256  # draws in a block
+_MAX_KEPT = 1 << 24  # factors that are kept for the next evaluation
 _TINY = np.float32(1e-30)
 _NOISE_LEVEL = 0.9  # quantile of the noise above which the rest of a fit counts
 _HALVINGS = 10  # of an interval of t: the ends are exact to a thousandth of their distance
+
+
+@dataclass(frozen=True)
+class Resamples:
+    """The factors of `draws` resamples of `n_rows` rows."""
+
+    n_rows: int
+    draws: int
+    seed: int
+
+    def blocks(self) -> Iterator[Single]:
+        """Yield (N, B) blocks of factors, a column for each resample: always the same ones."""
+        return iter(self._kept) if self.n_rows * self.draws <= _MAX_KEPT else self._drawn()
+
+    @cached_property
+    def _kept(self) -> list[Single]:
+        return list(self._drawn())
+
+    def _drawn(self) -> Iterator[Single]:
+        generator, n = np.random.default_rng(self.seed), self.n_rows
+        size = max(1, min(_MAX_WIDTH, _BLOCK_SIZE // n))
+        for start in range(0, self.draws, size):
+            factors = np.empty((n, min(size, self.draws - start)), np.float32)
+            for column in range(factors.shape[1]):  # one by one: the same whatever the size of a block
+                factors[:, column] = generator.random(n, np.float32) < _SHARE_OF_LARGE
+            factors *= _LARGE - _SMALL
+            factors += _SMALL
+            yield factors
+
+
+def group_sums(
+    values: Vector,
+    group: Indices,
+    row: Indices,
+    shape: tuple[int, int],
+) -> Callable[[Any], Any]:
+    """Return the linear map from (N, B) weights to (groups, B) sums of the entries of each group.
+
+    Entry e has a row i_e, a group and a value v_e, and adds v_e weights[i_e] to its group: the product of a
+    sparse and a dense matrix. It reads the weights row by row, in their precision.
+    """
+    from scipy.sparse import csr_array
+
+    matrix: Any = csr_array((values, (group, row)), shape=shape)
+    narrow: Any = matrix.astype(np.float32)
+    return lambda weights: (narrow if weights.dtype == np.float32 else matrix) @ weights
 
 
 def expected_noise(count: Vector, total: Vector, change: Vector, weight: Vector) -> Vector:
@@ -123,7 +181,10 @@ def bootstrap(
     """Return the noise of each norm: (D, draws) differences of residuals."""
     noise: dict[str, list[Single]] = {name: [] for name in residuals}
     done, total = 0, float(weight.sum())
-    for drawn, extra in _random_weights(weight, resamples):
+    equal = bool((weight == 1).all())
+    for factors in resamples.blocks():
+        drawn = factors if equal else factors * weight[:, None].astype(np.float32)
+        extra = drawn.sum(axis=0, dtype=np.float64).astype(np.float32)
         for name, residual in residuals.items():
             noise[name].append(residual.noise(drawn, extra, total))
         done += drawn.shape[1]
@@ -132,38 +193,21 @@ def bootstrap(
     return {name: residuals[name].scaled(np.hstack(parts)) for name, parts in noise.items()}
 
 
-def _random_weights(weight: Vector, resamples: Resamples) -> Iterator[tuple[Single, Single]]:
-    """Yield the (N, B) weights of each block times their factors, and their sums over rows."""
-    equal = bool((weight == 1).all())
-    for factors in resamples.blocks():
-        drawn = factors if equal else factors * weight[:, None].astype(np.float32)
-        yield drawn, drawn.sum(axis=0, dtype=np.float64).astype(np.float32)
-
-
 def plausible_shapes(mean: Vector, fitted: Vector, noise: Single) -> tuple[Single, Single]:
     """Return residuals h of norm 1, the same for all resamples or some for each: for both ends."""
     rest = (mean - fitted)[:, None]
     size = float(np.sum(rest**2))
     by_chance = float(np.quantile(np.einsum("ij,ij->j", noise, noise, dtype=np.float64), _NOISE_LEVEL))
     sparse = dense = fitted[:, None].astype(np.float32)
+    of_another = np.roll(noise, 1, axis=1)  # the noise of another resample for each
     if size > by_chance:
         kept, variance = 1 - by_chance / size, noise.var(axis=1, dtype=np.float64)[:, None]
         sparse = sparse + (rest * np.maximum(1 - variance / np.maximum(rest**2, _TINY), 0)).astype(np.float32)
-        dense = dense + (kept * rest).astype(np.float32) + np.float32(np.sqrt(kept)) * _next_draws(noise)
+        dense = dense + (kept * rest).astype(np.float32) + np.float32(np.sqrt(kept)) * of_another
     elif not fitted.any():
-        sparse = dense = _next_draws(noise)
-    return _of_norm_1(sparse), _of_norm_1(dense)
-
-
-def _next_draws(noise: Single) -> Single:
-    """Return for each resample the noise of another one."""
-    return np.roll(noise, 1, axis=1)
-
-
-def _of_norm_1(shapes: Single) -> Single:
-    """Return each column with norm 1."""
-    scaled: Single = shapes / np.maximum(norms(shapes), _TINY)
-    return scaled
+        sparse = dense = of_another
+    sparse, dense = (shapes / np.maximum(norms(shapes), _TINY) for shapes in (sparse, dense))
+    return sparse, dense
 
 
 def kept_scales(

@@ -16,20 +16,85 @@ is one observation. A common factor of all weights changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.fisher import fisher_scoring
+from temperance.core.objective import Derive, Objective
 from temperance.errors import InputError, listed
 from temperance.inputs.containers import names_of
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, check_number
-from temperance.metrics.estimates import CalibrationTest
-from temperance.metrics.predictions import Predictions, check_rows
+from temperance.metrics.intervals import Estimate
+from temperance.metrics.predictions import Predictions, check_fraction, check_rows
 
 LEVEL = 0.05  # significance level in `words`
+_MIN_DISTANCE = 2.0**-53  # of a probability from 0 and 1, where its logit is taken
+_TOLERANCE = 1e-16  # of the predicted decrease of the mean loss: coefficients to 1e-8 standard errors
+_MAX_CONDITION = 1e14  # of the information: beyond, rounding hides the coefficients
+
+
+@dataclass(frozen=True)
+class CalibrationTest:
+    """A test of calibration, with the null hypothesis "calibrated".
+
+    Attributes
+    ----------
+    statistic : float
+        The test statistic.
+    p_value : float
+        P-value of the null hypothesis.
+    words : str
+        The result in words.
+
+    Examples
+    --------
+    >>> CalibrationTest(1.2, 0.23, "z = 1.20, p = 0.230: compatible with calibration.").p_value
+    0.23
+    """
+
+    statistic: float
+    p_value: float
+    words: str
+
+
+@dataclass(frozen=True)
+class CoxTest(CalibrationTest):
+    """Calibration slope and intercept, and the likelihood ratio test of slope 1 and intercept 0.
+
+    The standard errors are those of maximum likelihood, and the intervals are normal. A coefficient that the
+    rows do not determine is nan, and `words` say why.
+
+    Attributes
+    ----------
+    statistic : float
+        The likelihood ratio.
+    p_value : float
+        P-value of the null hypothesis: slope 1 and intercept 0.
+    words : str
+        The result in words.
+    slope, intercept : Estimate
+        The coefficients, with their intervals. A slope below 1 means overconfident.
+    slope_error, intercept_error : float
+        Their standard errors.
+
+    Examples
+    --------
+    Of the rows with probability 0.9, 8 of 10 are of class 1; of those with 0.4, 4 of 10 are:
+
+    >>> test = cox([0.9] * 10 + [0.4] * 10, [1] * 8 + [0] * 2 + [1] * 4 + [0] * 6, class_=1)
+    >>> round(test.slope.value, 2), round(test.slope_error, 2)
+    (0.69, 0.39)
+    """
+
+    slope: Estimate
+    intercept: Estimate
+    slope_error: float
+    intercept_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +223,66 @@ def cumulative_differences(
     return cumulative_of(check_event(probs, labels, sample_weight, classes, class_), statistic)
 
 
+def cox(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    class_: int | str | None = None,
+    confidence: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> CoxTest:
+    """Estimate calibration slope and intercept, and test whether they are 1 and 0.
+
+    Parameters
+    ----------
+    probs, labels, class_, classes
+        As for `spiegelhalter`.
+    confidence : float
+        Level of the intervals of slope and intercept.
+    sample_weight : array of shape (N,), optional
+        How much a row counts. The weights are scaled to sum to the effective number of rows,
+        (sum w)^2 / sum w^2.
+
+    Returns
+    -------
+    CoxTest
+        `statistic` is the likelihood ratio, chi-squared with two degrees of freedom under the null. A slope
+        below 1 means overconfident; an intercept below 0, at slope 1, probabilities that are too high.
+        Probabilities of exactly 0 or 1 are moved by 1.1e-16. If all outcomes are equal, or separated by the
+        probability, slope and intercept have no finite estimate, and the ratio is that of the limit: a
+        perfect fit, except to a probability that both outcomes share. If all probabilities are equal, only
+        the intercept is estimated, at slope 1, with one degree of freedom.
+
+    References
+    ----------
+    .. [1] Cox (1958). Two further applications of a model for binary regression.
+       doi:10.1093/biomet/45.3-4.562
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(1000, 2))
+    >>> honest = 1 / (1 + np.exp(-z[:, 0]))
+    >>> test = cox(1 / (1 + np.exp(-2 * z[:, 0])), rng.uniform(size=1000) < honest, class_=1)
+    >>> round(test.slope.value, 1), test.p_value < 0.001
+    (0.6, True)
+    """
+    check_fraction("confidence", confidence)
+    return cox_of(check_event(probs, labels, sample_weight, classes, class_), confidence)
+
+
+def all_tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
+    """Return each test of the top label, by name."""
+    event = Event.of(rows)
+    return {
+        "spiegelhalter": spiegelhalter_of(event),
+        "cox": cox_of(event, confidence),
+        "kuiper": cumulative_of(event, "kuiper"),
+        "kolmogorov_smirnov": cumulative_of(event, "ks"),
+    }
+
+
 def spiegelhalter_of(event: Event) -> CalibrationTest:
     """Return Spiegelhalter's test for an event."""
     from scipy.special import erfc
@@ -217,3 +342,98 @@ def verdict(p_value: float) -> str:
     shown = f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
     significant = p_value < LEVEL
     return f"{shown}: {'not calibrated' if significant else 'compatible with calibration'}."
+
+
+def cox_of(event: Event, confidence: float = 0.95) -> CoxTest:
+    """Return Cox's test for an event."""
+    from scipy.special import chdtrc
+
+    c = np.clip(event.probability, _MIN_DISTANCE, 1 - _MIN_DISTANCE)
+    logit, outcome = np.log(c) - np.log1p(-c), event.outcome
+    weight = event.weight * event.weight.sum() / (event.weight @ event.weight)
+    loss = _LogisticLoss(np.column_stack([np.ones(len(c)), logit]), outcome, weight)
+    has_slope, total = bool(np.ptp(logit) > 0), loss.total_weight
+    theta, errors = np.full((2, 2), np.nan)
+    if _separated(logit, outcome):
+        best, rate = _lowest_loss(logit, outcome, weight), float(weight @ outcome) / total
+        if not has_slope and 0 < rate < 1:
+            theta[0] = np.log(rate) - np.log1p(-rate) - logit[0]
+            errors[0] = 1 / np.sqrt(total * rate * (1 - rate))
+    else:
+        # From where every rate is 1/2: at the null, certain rows would have no information.
+        solution = fisher_scoring(loss, np.zeros(2), _TOLERANCE)
+        end = loss(solution.parameters)
+        best, (gradient, fisher) = end.value, end.derivatives
+        if solution.converged and np.linalg.cond(fisher) < _MAX_CONDITION:
+            inverse = np.linalg.inv(fisher)
+            theta = solution.parameters - inverse @ gradient  # one more step of Newton's method
+            errors = np.sqrt(inverse.diagonal() / total)
+    ratio = max(0.0, 2 * total * (loss(np.array([0.0, 1.0])).value - best))
+    p = float(chdtrc(1 + has_slope, ratio))
+    half = NormalDist().inv_cdf((1 + confidence) / 2)
+    intercept, slope = (
+        Estimate(float(a), float(a - half * error), float(a + half * error))
+        for a, error in zip(theta, errors, strict=True)
+    )
+    words = cox_in_words(slope, intercept, p)
+    return CoxTest(ratio, p, words, slope, intercept, float(errors[1]), float(errors[0]))
+
+
+class _LogisticLoss(Objective):
+    """The mean negative log-likelihood of outcomes with the log odds `design @ theta`.
+
+    The other objectives of the solver are about temperatures, which are positive; a slope may be negative.
+    """
+
+    noise = float(np.finfo(np.float64).eps)
+    order = 2  # the Fisher matrix is the second derivative
+    passes = 0
+
+    def __init__(self, design: Matrix, outcome: Vector, weight: Vector) -> None:
+        self.design, self.outcome, self.weight = design, outcome, weight
+        self.total_weight = float(weight.sum())
+
+    def every(self, step: int) -> _LogisticLoss:
+        """Return the loss of every `step`-th row."""
+        return _LogisticLoss(self.design[::step], self.outcome[::step], self.weight[::step])
+
+    def evaluate(self, theta: Vector) -> tuple[float, Derive]:
+        """Return the value and the derivatives."""
+        odds, share = self.design @ theta, self.weight / self.total_weight
+
+        def derive(with_fisher: bool) -> tuple[Vector, Matrix]:
+            rate = 0.5 * (1 + np.tanh(odds / 2))
+            fisher = (self.design * (share * rate * (1 - rate))[:, None]).T @ self.design
+            return self.design.T @ (share * (rate - self.outcome)), fisher
+
+        return float(share @ (np.logaddexp(0, odds) - self.outcome * odds)), derive
+
+
+def _separated(logit: Vector, outcome: Vector) -> bool:
+    """Say whether outcomes do not overlap, except at one value: then no slope and intercept are best."""
+    of_0, of_1 = logit[outcome == 0], logit[outcome == 1]
+    if not len(of_0) or not len(of_1):
+        return True
+    return bool(of_0.max() <= of_1.min() or of_1.max() <= of_0.min())
+
+
+def _lowest_loss(logit: Vector, outcome: Vector, weight: Vector) -> float:
+    """Return the infimum of the mean loss of separated outcomes: that of the value that both share."""
+    from scipy.special import entr
+
+    shared = np.isin(logit, np.intersect1d(logit[outcome == 0], logit[outcome == 1]))
+    counts = np.array([weight[shared & (outcome == h)].sum() for h in (0, 1)])
+    total = counts.sum()
+    return float(total * entr(counts / total).sum() / weight.sum()) if total else 0.0
+
+
+def cox_in_words(slope: Estimate, intercept: Estimate, p_value: float) -> str:
+    """Say what slope and intercept are, and what the p-value means."""
+    if np.isnan(intercept.value):
+        return f"slope and intercept not identified (outcomes are separated), {verdict(p_value)}"
+    if np.isnan(slope.value):
+        return f"one probability, so no slope; intercept {intercept.value:z.2f}, {verdict(p_value)}"
+    return (
+        f"slope {slope.value:z.2f} ({slope.low:z.2f} to {slope.high:z.2f}), intercept {intercept.value:z.2f} "
+        f"({intercept.low:z.2f} to {intercept.high:z.2f}), {verdict(p_value)}"
+    )

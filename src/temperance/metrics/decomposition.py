@@ -8,6 +8,29 @@
 For the expected loss, and g over all functions, this is the classical decomposition of a proper loss
 (Bröcker, 2009). The calibration part is then a divergence: for the negative log-likelihood the mean
 Kullback-Leibler divergence from the true probabilities given p to p.
+
+For the intervals of the two parts, a temperature with class biases is fitted to all rows. With d_i the loss
+of row i before less that after, D their mean, and s the standard error of D: the fit makes D too large, by
+Wilks' theorem like a chi-squared variable with as many degrees of freedom as parameters, if the classifier is
+calibrated. If it is not, the variable is noncentral, and the truth is its noncentrality:
+
+    D / c  ~  chi-squared with nu degrees of freedom and noncentrality truth / c
+
+For the negative log-likelihood close to the truth c = 1 / 2N, and nu is the number of parameters. Further
+away the rows tell: the variance of the right side at truth + nu c = D is about 4 c D, which must be s^2. What
+the fit adds, nu c, stays parameters / 2N. The Brier score has no theorem of its own, because the fit does not
+minimise it. Cross-validation shows the proportion: how much lower each loss is on the rows of the fit than
+out of fold. The interval holds the truths that an equal-tailed test does not reject. By chance D may be so
+small that it rejects all of them; the upper end is at least that of D = nu c, the mean for a calibrated
+classifier.
+
+What the fit adds to the calibration part it takes from the refinement part. The interval of that one is the
+interval of the mean loss after the fit, moved up by as much.
+
+References
+----------
+.. [1] Wilks (1938). The large-sample distribution of the likelihood ratio for testing composite hypotheses.
+   doi:10.1214/aoms/1177732360
 """
 
 from __future__ import annotations
@@ -18,9 +41,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Indices, Vector
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, random_generator
+from temperance.metrics.intervals import Estimate, mean_interval
 from temperance.metrics.predictions import Predictions, check_integer, check_rows
 from temperance.metrics.recalibration import (
     Recalibrator,
@@ -30,6 +54,11 @@ from temperance.metrics.recalibration import (
     shrunk,
 )
 from temperance.metrics.vocabulary import open_recalibration
+
+_HALVINGS = 40  # of an interval of noncentralities
+# Of what a fit adds to the Brier score to what it adds to the negative log-likelihood: 2 at most, by
+# Pinsker's inequality.
+_RATIOS = (0.05, 2.0)
 
 
 @dataclass(frozen=True)
@@ -108,103 +137,16 @@ def decompose(
     """
     check_choice("loss", loss, ("nll", "brier"))
     rows = check_rows(probs, labels, sample_weight, classes)
-    losses = Recalibrations(rows).out_of_fold(folds, random_generator("random_state", random_state))[loss]
-    total, refinement = rows.mean(losses[0]), rows.mean(refined(rows, losses))
+    fold = random_folds(len(rows.probs), folds, random_generator("random_state", random_state))
+    losses = Recalibrations(rows).out_of_fold(fold)[loss]
+    total, refinement = rows.mean(losses[0]), min(map(rows.mean, losses))
     return Decomposition(total, total - refinement, refinement)
 
 
-def nll_calibration(
-    probs: ArrayLike,
-    labels: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Names | None = None,
-) -> float:
-    """Calibration part of the negative log-likelihood, see `decompose`.
-
-    Parameters
-    ----------
-    probs, labels, sample_weight, classes
-        As for `ece`.
-
-    Examples
-    --------
-    >>> round(nll_calibration([[0.9, 0.1]] * 20, [0, 1] * 10), 2)
-    0.5
-    """
-    return decompose(probs, labels, sample_weight=sample_weight, classes=classes).calibration
-
-
-def nll_refinement(
-    probs: ArrayLike,
-    labels: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Names | None = None,
-) -> float:
-    """Refinement part of the negative log-likelihood, see `decompose`.
-
-    Parameters
-    ----------
-    probs, labels, sample_weight, classes
-        As for `ece`.
-
-    Examples
-    --------
-    >>> round(nll_refinement([[0.9, 0.1]] * 20, [0, 1] * 10), 1)
-    0.7
-    """
-    return decompose(probs, labels, sample_weight=sample_weight, classes=classes).refinement
-
-
-def brier_calibration(
-    probs: ArrayLike,
-    labels: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Names | None = None,
-) -> float:
-    """Calibration part of the Brier score, see `decompose`.
-
-    Parameters
-    ----------
-    probs, labels, sample_weight, classes
-        As for `ece`.
-
-    Examples
-    --------
-    >>> round(brier_calibration([[0.9, 0.1]] * 20, [0, 1] * 10), 1)
-    0.3
-    """
-    return decompose(probs, labels, loss="brier", sample_weight=sample_weight, classes=classes).calibration
-
-
-def brier_refinement(
-    probs: ArrayLike,
-    labels: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Names | None = None,
-) -> float:
-    """Refinement part of the Brier score, see `decompose`.
-
-    Parameters
-    ----------
-    probs, labels, sample_weight, classes
-        As for `ece`.
-
-    Examples
-    --------
-    >>> round(brier_refinement([[0.9, 0.1]] * 20, [0, 1] * 10), 1)
-    0.5
-    """
-    return decompose(probs, labels, loss="brier", sample_weight=sample_weight, classes=classes).refinement
-
-
-def refined(rows: Predictions, losses: Vector) -> Vector:
-    """Return the losses of the recalibrator with the lowest mean; the simplest one if tied."""
-    best: Vector = losses[int(np.argmin([rows.mean(row) for row in losses]))]
-    return best
+def random_folds(n_rows: int, folds: int, generator: np.random.Generator) -> Indices:
+    """Return the fold of each row; with fewer rows than folds, each row is one."""
+    fold: Indices = generator.permutation(n_rows) % min(check_integer("folds", folds, 2), n_rows)
+    return fold
 
 
 class Recalibrations:
@@ -218,13 +160,11 @@ class Recalibrations:
         # initial value that has seen the held-out rows does not matter where the others determine the fit.
         self._models = self._family.start
 
-    def out_of_fold(self, folds: int, generator: np.random.Generator) -> dict[str, Vector]:
+    def out_of_fold(self, fold: Indices) -> dict[str, Vector]:
         """Return (3, N) losses: of the identity, a temperature, and a temperature with biases."""
-        rows, n_rows = self.rows, len(self.rows.probs)
-        folds = min(check_integer("folds", folds, 2), n_rows)
+        rows, fits = self.rows, []
         nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
-        fold, fits = generator.permutation(n_rows) % folds, []
-        for held in range(folds):
+        for held in range(int(fold.max()) + 1):
             weight = np.where(fold == held, 0.0, rows.weight)
             # Without rows to fit to, as for a single row, the recalibrators stay the identity.
             fits.append(self._fit(weight) if weight.any() else self._family.start)
@@ -252,3 +192,104 @@ class Recalibrations:
     def _fit(self, weight: Vector) -> Recalibrators:
         self._models = self._family.fit(weight, self._models)
         return self._models
+
+
+def part_estimates(recalibrations: Recalibrations, fold: Indices, confidence: float) -> dict[str, Estimate]:
+    """Return the refinement and the calibration part of each loss, with their intervals."""
+    rows = recalibrations.rows
+    after, parameters = recalibrations.in_sample()
+    losses = recalibrations.out_of_fold(fold)
+    found = {}
+    before = {"nll": rows.nll, "brier": rows.brier}
+    of_biases = {name: of_models[-1] for name, of_models in losses.items()}
+    for name, fitted in fitted_losses(before, after, of_biases, rows.weight, parameters).items():
+        total, refinement = rows.mean(before[name]), min(map(rows.mean, losses[name]))
+        found[f"{name}_refinement"] = fitted.refinement(refinement, confidence)
+        found[f"{name}_calibration"] = fitted.calibration(total - refinement, confidence)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLosses:
+    """One loss of each row, before and after a recalibration that was fitted to these rows.
+
+    `added` is what the fit adds to the difference of their means.
+    """
+
+    before: Vector
+    after: Vector
+    weight: Vector
+    added: float
+
+    @property
+    def gain(self) -> float:
+        """By how much the mean loss falls, too much by `added`."""
+        return float(self.weight @ (self.before - self.after)) / float(self.weight.sum())
+
+    def calibration(self, value: float, confidence: float) -> Estimate:
+        """Return the interval of the calibration part, widened to contain its value.
+
+        No part is larger than the whole: it ends at most where that of the mean loss does.
+        """
+        share = self.weight / self.weight.sum()
+        if len(share) == 1:
+            return Estimate(value, np.nan, np.nan)
+        rows, gain = self.before - self.after, self.gain
+        if not np.isfinite(gain):
+            return Estimate(value, 0.0, np.inf)
+        variance = float(np.sum((share * (rows - gain)) ** 2))
+        unit = variance / (4 * (gain if gain > 0 else self.added))
+        low, high = noncentral_interval(gain, self.added, unit, confidence)
+        whole = mean_interval(self.before, self.weight, confidence)
+        return Estimate(value, min(low, value), max(min(high, whole.high), value))
+
+    def refinement(self, value: float, confidence: float) -> Estimate:
+        """Return the interval of the refinement part, widened to contain its value."""
+        found = mean_interval(self.after, self.weight, confidence)
+        return Estimate(
+            value,
+            float(np.minimum(found.low + self.added, value)),
+            float(np.maximum(found.high + self.added, value)),
+        )
+
+
+def fitted_losses(
+    before: dict[str, Vector],
+    after: dict[str, Vector],
+    out_of_fold: dict[str, Vector],
+    weight: Vector,
+    parameters: float,
+) -> dict[str, FittedLosses]:
+    """Return the losses "nll" and "brier" with what a fit of so many parameters adds to each.
+
+    `out_of_fold` has the losses of the same recalibrator, fitted without the row's fold.
+    """
+    share = weight / weight.sum()
+    of_nll = FittedLosses(before["nll"], after["nll"], weight, parameters * float(share @ share) / 2)
+    nll, brier = (float(share @ (out_of_fold[name] - after[name])) for name in ("nll", "brier"))
+    low, high = _RATIOS
+    ratio = min(max(brier / nll, low), high) if 0 < nll < np.inf else low
+    of_brier = FittedLosses(before["brier"], after["brier"], weight, of_nll.added * ratio)
+    return {"nll": of_nll, "brier": of_brier}
+
+
+def noncentral_interval(
+    observed: float, optimism: float, unit: float, confidence: float
+) -> tuple[float, float]:
+    """Return the equal-tailed interval of the truth if observed / unit is noncentral chi-squared."""
+    from scipy.special import chndtr
+
+    if unit <= 0:
+        return max(observed, 0.0), max(observed, 0.0)
+    freedom = optimism / unit
+
+    def noncentrality(statistic: float, tail: float) -> float:
+        """Return the one at which the statistic has this lower tail, which falls as it grows."""
+        low, high = 0.0, 2 * statistic + 100.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if chndtr(statistic, freedom, middle) > tail else (low, middle)
+        return low
+
+    low = noncentrality(max(observed, 0.0) / unit, (1 + confidence) / 2)
+    return unit * low, unit * noncentrality(max(observed, optimism) / unit, (1 - confidence) / 2)

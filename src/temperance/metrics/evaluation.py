@@ -1,51 +1,136 @@
-"""Every metric at once, with intervals.
-
-    means         nll, brier and overconfidence are weighted means of one number for each row; so is, to
-                  first order, aurc: intervals from variance and skewness, `mean_intervals`
-    proportions   accuracy: Wilson's interval
-    norms         ece and smooth_ece are norms of mean residuals: `bootstrap`
-    parts         what a fit of recalibrators takes from a loss, and what it leaves: `calibration_part`
-
-The numbers of a row are computed once, and resampling needs no probabilities: `resamples` has the factors.
-"""
+"""Every metric at once, with intervals, and tests of calibration; metrics of a caller's own besides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.core.arrays import Vector
+from temperance import loaders
+from temperance.core.arrays import Indices, Matrix
+from temperance.errors import InputError
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
-from temperance.metrics.binned import debiased_interval
-from temperance.metrics.bins import assign, bin_edges, check_bins
-from temperance.metrics.bootstrap import Residuals, bootstrap, expected_noise, norm_interval
-from temperance.metrics.calibration_part import fitted_losses
-from temperance.metrics.calibration_tests import Event, cumulative_of, spiegelhalter_of
-from temperance.metrics.class_bins import classwise_error
-from temperance.metrics.cox import cox_of
-from temperance.metrics.decomposition import Recalibrations, refined
-from temperance.metrics.diagram import bin_rows
-from temperance.metrics.estimates import CalibrationTest, Estimate, Evaluation
-from temperance.metrics.mean_intervals import SamplingError, mean_interval, proportion_interval
+from temperance.metrics.assessment import assess
+from temperance.metrics.bins import check_bins
+from temperance.metrics.bootstrap import DRAWS, Resamples
+from temperance.metrics.calibration_tests import CalibrationTest, all_tests
+from temperance.metrics.decomposition import random_folds
+from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
-from temperance.metrics.resamples import DRAWS, Resamples
-from temperance.metrics.selective import RiskCurve
-from temperance.metrics.smooth import smooth_parts
-from temperance.metrics.sums import group_sums
+from temperance.metrics.table import METRICS
 from temperance.progress import reporting
 
+MetricFunction = Callable[[Matrix, Indices], float]
+Metrics = Sequence[MetricFunction | str] | Mapping[str, MetricFunction | str]
+"""Functions or `package.module:function`, or a mapping of names to these."""
+
 _FOLDS = 5  # of the recalibrators
-METRICS = (
-    "accuracy",
-    *("nll", "nll_calibration", "nll_refinement"),
-    *("brier", "brier_calibration", "brier_refinement"),
-    *("ece", "debiased_ece", "mce", "classwise_ece", "smooth_ece"),
-    *("overconfidence", "aurc"),
-)
+
+
+@dataclass(frozen=True)
+class Evaluation(Mapping[str, Estimate]):
+    """All metrics of one set of predictions: a mapping from name to `Estimate`, printed as a table.
+
+    Attributes
+    ----------
+    estimates : dict from str to Estimate
+    n_rows, n_classes : int
+        Size of what was evaluated; rows of weight 0 are not counted.
+    bins : int
+        Number of bins of the calibration errors.
+    confidence : float
+        Level of the intervals.
+    draws : int
+        Bootstrap resamples behind them.
+    tests : dict from str to CalibrationTest
+        Tests of calibration of the top label; not part of the mapping.
+
+    Examples
+    --------
+    >>> result = Evaluation({"ece": Estimate(0.02, 0.01, 0.03)}, 100, 3, 15, 0.95, 1000)
+    >>> result["ece"].value, list(result)
+    (0.02, ['ece'])
+    >>> print(result)
+    100 rows, 3 classes, 15 bins; 95 % intervals from 1000 resamples
+    <BLANKLINE>
+    metric                     value         low        high
+    ece                       2.00 %      1.00 %      3.00 %
+    """
+
+    estimates: dict[str, Estimate]
+    n_rows: int
+    n_classes: int
+    bins: int
+    confidence: float
+    draws: int
+    tests: Mapping[str, CalibrationTest] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self.estimates[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.n_rows} rows, {self.n_classes} classes, {self.bins} bins; "
+            f"{100 * self.confidence:g} % intervals from {self.draws} resamples"
+        )
+        lines = [
+            f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in astuple(estimate))
+            for name, estimate in self.items()
+        ]
+        table = [head, "", f"{'metric':<20}{'value':>12}{'low':>12}{'high':>12}", *lines]
+        return "\n".join([*table, *(["", *self._test_lines()] if self.tests else [])])
+
+    def _test_lines(self) -> list[str]:
+        rows = [("test of calibration", "statistic", "p-value"), *self.shown_tests()]
+        lines = [f"{name:<20}{statistic:>12}{p_value:>12}" for name, statistic, p_value in rows]
+        cox = self.tests.get("cox")
+        return lines if cox is None else [*lines, "", *textwrap.wrap(f"Cox: {cox.words}", 80)]
+
+    def shown_tests(self) -> list[tuple[str, str, str]]:
+        """Return name, statistic and p-value of each test as a table shows them."""
+        return [
+            (name, f"{test.statistic:.2f}", f"{test.p_value:.3f}" if test.p_value >= 0.001 else "< 0.001")
+            for name, test in self.tests.items()
+        ]
+
+    @staticmethod
+    def shown(name: str, number: float) -> str:
+        """Format a number: fractions in percent, losses unchanged, "-" if unknown."""
+        if number != number:
+            return "-"
+        metric = METRICS.get(name)
+        return f"{number:.4f}" if metric is None else f"{metric.shown(number)} {metric.unit}".rstrip()
+
+    def _repr_html_(self) -> str:
+        html: str = loaders.load("evaluation html")(self)
+        return html
+
+    def to_dict(self) -> dict[str, dict[str, float | None]]:
+        """Return plain numbers in natural units, ready for JSON: name -> value, low, high; None for nan."""
+        return {name: _without_nan(asdict(estimate)) for name, estimate in self.items()}
+
+    def tests_to_dict(self) -> dict[str, dict[str, Any]]:
+        """Return the tests as plain numbers, ready for JSON: name -> statistic, p_value, words and others."""
+        return {name: _without_nan(asdict(test)) for name, test in self.tests.items()}
+
+
+def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return None for nan, which JSON does not have."""
+    return {
+        name: _without_nan(value) if isinstance(value, dict) else None if value != value else value
+        for name, value in fields.items()
+    }
 
 
 def evaluate(
@@ -150,95 +235,65 @@ class Scorer:
     def evaluate(self, rows: Predictions, progress: Callable[[float], None] | None = None) -> Evaluation:
         """Return all metrics of the rows, and the tests."""
         generator = random_generator("random_state", self.random_state)
-        recalibrations = Recalibrations(rows)
-        estimates = _means(rows, self.confidence) | _parts(recalibrations, self.confidence, generator)
         n_rows, n_classes = rows.probs.shape
+        fold = random_folds(n_rows, _FOLDS, generator)
         resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
         if self._resamples != resamples:
             self._resamples = resamples
-        change = recalibrations.confidence() - rows.confidence
-        estimates |= self._norms(rows, change, self._resamples, progress)
+        given = assess(rows, self.bins, self.confidence, fold, self._resamples, progress)
+        estimates = {
+            name: given.estimates[name] if metric.estimate is None else metric.estimate(given)
+            for name, metric in METRICS.items()
+        }
         return Evaluation(
-            {name: estimates[name] for name in METRICS},
+            estimates,
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
-            _tests(rows, self.confidence),
+            all_tests(rows, self.confidence),
         )
 
-    def _norms(
-        self,
-        rows: Predictions,
-        change: Vector,
-        resamples: Resamples,
-        progress: Callable[[float], None] | None,
-    ) -> dict[str, Estimate]:
-        """Return the calibration errors, given what recalibration adds to the confidence of each row."""
-        diagram, in_bins = bin_rows(rows, self.bins), _in_bins(rows, change, self.bins)
-        smooth, on_grid = smooth_parts(rows, change)
-        residuals = {"ece": in_bins, "smooth_ece": on_grid}
-        noise = bootstrap(rows.weight, residuals, resamples, progress)
-        values = {"ece": float(np.abs(in_bins.mean).sum()), "smooth_ece": smooth}
-        found = {
-            name: norm_interval(value, residuals[name], noise[name], self.confidence)
-            for name, value in values.items()
-        }
-        found["debiased_ece"] = debiased_interval(diagram, in_bins.fitted, noise["ece"], self.confidence)
-        found["classwise_ece"] = Estimate(classwise_error(rows, self.bins), np.nan, np.nan)
-        found["mce"] = Estimate(float(np.abs(diagram.gap).max()), np.nan, np.nan)
-        return found
+
+def named_metrics(given: Metrics | None) -> dict[str, MetricFunction]:
+    """Return metrics by name: a function's own name, unless a mapping names it."""
+    if not isinstance(given, Mapping):
+        functions = [_function(one) for one in given or ()]
+        return {getattr(function, "__name__", repr(function)): function for function in functions}
+    return {name: _function(one) for name, one in given.items()}
 
 
-def _means(rows: Predictions, confidence: float) -> dict[str, Estimate]:
-    """Return what is a mean of one number for each row, or nearly so."""
-    curve, share = RiskCurve(rows), rows.weight / rows.total
-    of_area = SamplingError.of(share * curve.influence, share)
-    return {
-        "accuracy": proportion_interval(rows.correct, rows.weight, confidence),
-        "nll": mean_interval(rows.nll, rows.weight, confidence),
-        "brier": mean_interval(rows.brier, rows.weight, confidence),
-        "overconfidence": mean_interval(-rows.residual, rows.weight, confidence, -1, 1),
-        "aurc": of_area.interval(curve.area, confidence, 0, 1),
-    }
+def _function(given: MetricFunction | str) -> MetricFunction:
+    function: MetricFunction = loaders.load_object(given) if isinstance(given, str) else given
+    if not callable(function):
+        raise InputError(f"a metric must be a function of (probs, labels); found {given!r}.")
+    return function
 
 
-def _parts(
-    recalibrations: Recalibrations, confidence: float, generator: np.random.Generator
-) -> dict[str, Estimate]:
-    """Return the refinement and the calibration part of each loss."""
-    rows = recalibrations.rows
-    after, parameters = recalibrations.in_sample()
-    losses = recalibrations.out_of_fold(_FOLDS, generator)
-    found = {}
-    before = {"nll": rows.nll, "brier": rows.brier}
-    of_biases = {name: of_models[-1] for name, of_models in losses.items()}
-    for name, fitted in fitted_losses(before, after, of_biases, rows.weight, parameters).items():
-        total, refinement = rows.mean(before[name]), rows.mean(refined(rows, losses[name]))
-        found[f"{name}_refinement"] = fitted.refinement(refinement, confidence)
-        found[f"{name}_calibration"] = fitted.calibration(total - refinement, confidence)
-    return found
+def value_of(name: str, metric: MetricFunction, probs: Matrix, labels: Indices) -> float:
+    """Return a metric of some rows; raise with its name if it cannot be computed."""
+    try:
+        return float(metric(probs, labels))
+    except Exception as error:
+        raise InputError(f"the metric {name} failed: {type(error).__name__}: {error}") from error
 
 
-def _in_bins(rows: Predictions, change: Vector, bins: int) -> Residuals:
-    """Return the residuals of the top label in bins of equal width, and the change by recalibration."""
-    index = assign(rows.confidence, bin_edges(rows.confidence, rows.weight, bins, "width"))
-    n_rows = len(index)
-    mean, fitted, sure, count = (
-        np.bincount(index, weights=rows.weight * values, minlength=bins).astype(np.float64)
-        for values in (rows.residual, change, rows.confidence.astype(np.float64), np.ones(n_rows))
-    )
-    return Residuals(
-        mean / rows.total,
-        group_sums(rows.residual, index, np.arange(n_rows), (bins, n_rows)),
-        fitted / rows.total,
-        expected=expected_noise(count, sure, fitted, rows.weight),
-    )
-
-
-def _tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
-    """Return each test of the top label, by name."""
-    event = Event.of(rows)
-    return {
-        "spiegelhalter": spiegelhalter_of(event),
-        "cox": cox_of(event, confidence),
-        "kuiper": cumulative_of(event, "kuiper"),
-        "kolmogorov_smirnov": cumulative_of(event, "ks"),
-    }
+def add_metrics(
+    ours: Evaluation,
+    metrics: Mapping[str, MetricFunction],
+    probs: Matrix,
+    labels: Indices,
+    random_state: int,
+    intervals: bool,
+) -> Evaluation:
+    """Return an evaluation with more metrics; without `intervals`, the ends of their intervals are nan."""
+    estimates = dict(ours.estimates)
+    for name, metric in metrics.items():
+        value = value_of(name, metric, probs, labels)
+        if not intervals:
+            estimates[name] = Estimate(value, np.nan, np.nan)
+            continue
+        rng = np.random.default_rng(random_state)
+        drawn = [rng.integers(len(labels), size=len(labels)) for _ in range(ours.draws)]
+        sample = np.array([value_of(name, metric, probs[rows], labels[rows]) for rows in drawn])
+        tails = [(1 - ours.confidence) / 2, (1 + ours.confidence) / 2]
+        # Order statistics, since draws may be infinite.
+        estimates[name] = Estimate(value, *map(float, np.quantile(sample, tails, method="inverted_cdf")))
+    return replace(ours, estimates=estimates)

@@ -5,7 +5,13 @@ With p the probabilities of a row, y its label, w its weight and j = argmax_k p_
     confidence  c = p_j             nll    -log p_y
     correct     h = 1[j = y]        Brier  sum_k (p_k - 1[k = y])^2 = sum_k p_k^2 - 2 p_y + 1
 
-A metric is a function of these; its mean over rows is sum_i w_i x_i / sum_i w_i.
+A metric is a function of these; its mean over rows is sum_i w_i x_i / sum_i w_i. Only the area under the
+risk-coverage curve depends on the order of the rows by confidence: answer the rows whose confidence is at
+least t, then
+
+    coverage(t)  = fraction of rows answered
+    risk(t)      = error rate among them
+    area         = mean over rows i of risk(c_i) = area under risk against coverage
 """
 
 from __future__ import annotations
@@ -93,6 +99,30 @@ class Predictions:
     def mean(self, values: Vector) -> float:
         """Return the weighted mean of one value for each row."""
         return float(self.weight @ values) / self.total
+
+
+def risk_curve(rows: Predictions) -> tuple[float, Vector]:
+    """Return the area under the risk-coverage curve, and the influence of each row on it.
+
+    With risk R, coverage and weights in order of decreasing confidence, groups g of tied rows, A_g the weight
+    answered up to g and W the total weight, the area is sum_g (A_g - A_(g-1)) R_g / W. Its derivative by the
+    weight of row i, times W, is the influence of the row:
+
+        R_(g of i) - area + sum over groups h from that of i on of (A_h - A_(h-1)) (error_i - R_h) / A_h
+    """
+    order = np.argsort(-rows.confidence, kind="stable")
+    ordered, weight = rows.confidence[order], rows.weight[order]
+    errors = 1 - rows.correct[order]
+    ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # of each tied group
+    answered, wrong = weight.cumsum()[ends], (weight * errors).cumsum()[ends]
+    share, risk = np.diff(answered, prepend=0.0), wrong / answered
+    area = float(share @ risk / answered[-1])
+    group = np.searchsorted(ends, np.arange(len(ordered)))
+    # The sum over each group and all later ones.
+    later, later_risk = (part[::-1].cumsum()[::-1] for part in (share / answered, share / answered * risk))
+    influence: Vector = np.empty(len(order))
+    influence[order] = risk[group] - area + errors * later[group] - later_risk[group]
+    return area, influence
 
 
 def check_rows(

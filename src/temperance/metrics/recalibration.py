@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from temperance.core.arrays import Floats, Indices, Vector
-from temperance.core.biased_rows import Inputs, exponentiate
+from temperance.core.biased_rows import exponentiate
 from temperance.core.blocks import Scratch, for_each_block
+from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.fisher import lbfgs, solve
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.offsets import OffsetLogLikelihood
-from temperance.core.predictors import ByClass, Linear
+from temperance.core.predictors import Linear
 from temperance.core.solution import Solver
 from temperance.files import scratch_array
 from temperance.inputs.probabilities import MIN_FLOOR
@@ -93,18 +93,17 @@ def fit_temperature(rows: LogitRows, weight: Vector, start: float = 1.0) -> floa
     return float(np.exp(-solution.parameters[0]))
 
 
-def bias_objective(rows: LogitRows, weight: Vector) -> OffsetLogLikelihood:
+def bias_objective(rows: LogitRows, weight: Vector) -> ClassBiasLikelihood:
     """Return the objective of (log T, b): the mean over rows, and a unit normal prior on each bias."""
-    K, predictor = rows.n_classes, ByClass(np.ones((rows.n_rows, 1)), np.full(rows.n_rows, -1), 0)
+    K = rows.n_classes
     prior = Prior(np.zeros(1 + K), np.repeat([0.0, _RIDGE], [1, K]) / weight.sum())
-    return OffsetLogLikelihood(rows, predictor, Log(), Inputs(K, None), weight, prior, rows.dtype.type)
+    return ClassBiasLikelihood(rows, weight, prior, interacting=False)
 
 
 def parameter_precision(rows: LogitRows, weight: Vector, model: Recalibrator) -> Vector:
     """Return the information on log T and on each bias, with that of the prior."""
     theta = np.concatenate([[-np.log(model.beta)], model.bias])
-    precision: Vector = bias_objective(rows, weight).diagonal(theta) * weight.sum()
-    return precision
+    return bias_objective(rows, weight).diagonal(theta) * weight.sum()
 
 
 def effective_parameters(precision: Vector) -> float:

@@ -18,56 +18,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.inputs.labels import Names
-from temperance.metrics.bootstrap import Residuals
-from temperance.metrics.predictions import Predictions, check_rows
-from temperance.metrics.sums import group_sums
+from temperance.metrics.bootstrap import Residuals, group_sums
+from temperance.metrics.predictions import Predictions
 
 _CELLS = 2048  # widths below 1 / 2048 are not resolved; for N < 10^9 noise makes them larger
 _CELLS_IN_WIDTH = 4  # of the grid for resamples, which are compared and not reported
-_FEWEST_CELLS = 32
+_MIN_CELLS = 32
 _HALVINGS = 12  # of [0, 1]; a straight line between the last two ends then leaves an error below 1e-6
-
-
-def smooth_ece(
-    probs: ArrayLike,
-    labels: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Names | None = None,
-) -> float:
-    """Smooth calibration error of the top label: no bins to choose, and continuous in the probabilities.
-
-    Parameters
-    ----------
-    probs : array of shape (N, K), or (N,) for the second of two classes
-    labels : integer array of shape (N,)
-    sample_weight : array of shape (N,), optional
-        A row of weight k counts as k equal rows.
-    classes : sequence of str or int, optional
-        Names of the columns, in their order, if labels are names. A DataFrame has its own.
-
-    Returns
-    -------
-    float
-        From 0 to 1. Up to constants and a square root, it is a lower and an upper bound of the distance to
-        the nearest perfectly calibrated predictor. Like `ece`, it is above 0 for a sample of a calibrated
-        classifier.
-
-    References
-    ----------
-    .. [1] Błasiok and Nakkiran (2024). Smooth ECE: Principled reliability diagrams via kernel smoothing.
-       arXiv:2309.12236
-
-    Examples
-    --------
-    >>> round(smooth_ece([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1]), 3)
-    0.171
-    """
-    return fixed_point(grid_mean(check_rows(probs, labels, sample_weight, classes)))
 
 
 def grid_mean(rows: Predictions) -> Vector:
@@ -94,10 +53,10 @@ def fixed_point(residual: Vector) -> float:
     """Return the fixed point for residuals on the grid; 0 where there are none."""
     spectrum = _cosines(residual)
     low, high = 0.0, 1.0
-    above, below = float(np.abs(residual).sum()), 1 - _absolute_integral(spectrum, high)
+    above, below = float(np.abs(residual).sum()), 1 - float(np.abs(_damped(spectrum, high)).sum())
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        excess = _absolute_integral(spectrum, middle) - middle
+        excess = float(np.abs(_damped(spectrum, middle)).sum()) - middle
         low, high = (middle, high) if excess > 0 else (low, middle)
         above, below = (excess, below) if excess > 0 else (above, -excess)
     return min(low + (high - low) * above / (above + below), 1.0)  # rounding
@@ -105,14 +64,7 @@ def fixed_point(residual: Vector) -> float:
 
 def smoothed(residual: Any, width: float) -> Any:
     """Return the residuals in each column, smoothed."""
-    from scipy.fft import idct
-
-    spectrum = _cosines(residual)
-    # Beyond pi k s = 9 a cosine keeps less than 3e-18 of its amplitude: leave it out.
-    kept = min(len(residual), int(9 / (np.pi * width)) + 1)
-    damping = np.exp(-((np.pi * width * np.arange(kept)) ** 2) / 2).astype(spectrum.dtype)
-    damped = spectrum[:kept] * damping.reshape(-1, *[1] * (residual.ndim - 1))
-    return idct(damped, type=2, n=len(residual), norm="ortho", axis=0)
+    return _damped(_cosines(residual), width)
 
 
 def smooth_parts(rows: Predictions, change: Vector) -> tuple[float, Residuals]:
@@ -128,7 +80,7 @@ def smooth_parts(rows: Predictions, change: Vector) -> tuple[float, Residuals]:
     value = fixed_point(mean)
     if value == 0:
         return value, Residuals(np.zeros(1), lambda weights: np.zeros((1, weights.shape[1])), np.zeros(1))
-    cells = int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / value)), _FEWEST_CELLS, _CELLS))
+    cells = int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / value)), _MIN_CELLS, _CELLS))
     sums = grid_sums(rows, rows.residual, cells)
     coarse, fitted = (
         smoothed(of_rows(rows.weight[:, None])[:, 0] / rows.total, value)
@@ -144,10 +96,12 @@ def _cosines(residual: Any) -> Any:
     return dct(residual, type=2, norm="ortho", axis=0)
 
 
-def _absolute_integral(spectrum: Vector, width: float) -> float:
-    """Return the sum over cells of the absolute smoothed residual, for a width above 0."""
+def _damped(spectrum: Any, width: float) -> Any:
+    """Return what has this cosine transform, smoothed by a kernel of a width above 0."""
     from scipy.fft import idct
 
-    kept = min(_CELLS, int(9 / (np.pi * width)) + 1)
-    damped = spectrum[:kept] * np.exp(-((np.pi * width * np.arange(kept)) ** 2) / 2)
-    return float(np.abs(idct(damped, type=2, n=_CELLS, norm="ortho")).sum())
+    # Beyond pi k s = 9 a cosine keeps less than 3e-18 of its amplitude: leave it out.
+    kept = min(len(spectrum), int(9 / (np.pi * width)) + 1)
+    damping = np.exp(-((np.pi * width * np.arange(kept)) ** 2) / 2).astype(spectrum.dtype)
+    damped = spectrum[:kept] * damping.reshape(-1, *[1] * (spectrum.ndim - 1))
+    return idct(damped, type=2, n=len(spectrum), norm="ortho", axis=0)

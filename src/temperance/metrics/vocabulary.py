@@ -3,17 +3,29 @@
 A class that is no row's label, and whose probabilities add up to less than 1/4 of a row, would get a bias
 between -1/4 and 0 by its prior: it gets 0. Where these are most classes, a fit of biases sees them as one
 class, which has their probability at the best temperature: it reads N rows of the other classes, not of all.
-What it needs of them is their sum of exp(beta l), which `series_rows` gives for all folds from a few passes.
+What it needs of them is their sum of exp(beta l). With l the log probabilities of a row, less its largest,
+and A some of its classes:
+
+    S(beta) = sum_A exp(beta l)        S(c + x) = sum_j x^j M_j / j!        M_j = sum_A l^j exp(c l)
+
+One pass at c gives M_0 to M_ORDER. They serve every beta for which the last term is negligible, in the sum
+over all classes and in its derivative: the first term left out is smaller still. The fits of all folds end
+close to each other, so that two or three passes serve them all. The exponentials take half of a pass, and
+each power little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import factorial
 
 import numpy as np
 
-from temperance.core.arrays import Floats, Indices, Vector
-from temperance.core.logit_rows import LogitRows
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.core.blocks import Scratch
+from temperance.core.logit_rows import LogitRows, Moments
 from temperance.metrics.recalibration import (
     Recalibration,
     Recalibrator,
@@ -24,17 +36,20 @@ from temperance.metrics.recalibration import (
     parameter_precision,
     probabilities_of,
 )
-from temperance.metrics.series_rows import SeriesRows
 
-_LEAST_TOTAL = 0.25  # of the probabilities of a class that is no label, for a bias of its own
-_TINY = float(np.finfo(np.float32).tiny)
+ORDER = 10
+MAX_LAST_TERM = 1e-7  # relative to the sum over all classes
+MAX_LAST_TERM_OF_SLOPE = 1e-6  # of log S, relative to the slope, both averaged over rows
+_MIN_TOTAL = 0.25  # of the probabilities of a class that is no label, for a bias of its own
+
+_FACTORIALS = np.array([float(factorial(j)) for j in range(ORDER + 1)])
 
 
 def open_recalibration(
     logs: Floats, labels: Indices, totals: Vector
 ) -> Recalibration | VocabularyRecalibration:
     """Return what recalibrates these rows; `totals` are the sums of the probabilities of each class."""
-    has_bias = totals >= _LEAST_TOTAL
+    has_bias = totals >= _MIN_TOTAL
     has_bias[labels] = True
     if 2 * has_bias.sum() < len(totals):
         return VocabularyRecalibration(logs, labels, np.flatnonzero(has_bias))
@@ -79,7 +94,7 @@ class VocabularyRecalibration:
         _, (others, *_) = self.rows.sums_near(beta)
         merged = np.empty((self.rows.n_rows, len(self.start[0].bias) + 1), np.float32)
         np.multiply(self.rows.own, np.float32(beta), out=merged[:, :-1])
-        merged[:, -1] = np.log(np.maximum(others, _TINY))
+        merged[:, -1] = np.log(np.maximum(others, np.finfo(np.float32).tiny))
         return merged
 
     def losses(self, models: Sequence[Recalibrator], fold: Indices) -> tuple[Vector, Vector]:
@@ -101,3 +116,102 @@ def _joined_losses(
         total = np.logaddexp(log_sums, np.log(others))
     share = np.exp(log_sums - total)  # of the probability that the classes with a bias have
     return losses_of_parts(at_label - total, own_squares * share**2 + squares * np.exp(-2 * total))
+
+
+@dataclass(frozen=True)
+class PowerSums:
+    """The sums of l^j exp(c l), j = 0 to ORDER, of each row: over some classes, and over all others."""
+
+    centre: float
+    own: Matrix
+    others: Matrix
+
+    @cached_property
+    def radius(self) -> float:
+        """How far from the centre the last terms of every row's sum and of the mean slope are negligible."""
+        total = self.own + self.others
+        first, last = np.abs(total[[1, -1]]) / total[0]
+        limits = [
+            (MAX_LAST_TERM, ORDER, last.max()),
+            (MAX_LAST_TERM_OF_SLOPE * first.mean(), ORDER - 1, last.mean()),
+        ]
+        return min(
+            (share * _FACTORIALS[power] / max(float(term), np.finfo(np.float64).tiny)) ** (1 / power)
+            for share, power, term in limits
+        )
+
+    def at(self, beta: float) -> tuple[Matrix, Matrix]:
+        """Return the sums of exp(beta l), l exp(beta l) and l^2 exp(beta l), of own and of other classes."""
+        terms = (beta - self.centre) ** np.arange(ORDER + 1) / _FACTORIALS
+        coefficients = np.stack([np.append(np.zeros(i), terms[: ORDER + 1 - i]) for i in range(3)])
+        return coefficients @ self.own, coefficients @ self.others
+
+
+class SeriesRows(LogitRows):
+    """Log probabilities less the largest of each row, of which some classes are the row's `own`.
+
+    Where all rows have one beta, `moments` needs a pass only if no earlier one was close.
+    """
+
+    def __init__(self, logs: Floats, labels: Indices, own: Indices) -> None:
+        super().__init__(logs, labels)
+        self._columns = own
+        self.own = np.take(logs, own, axis=1)
+        self._known: list[PowerSums] = []
+
+    def moments(self, beta: Vector | float, *, variance: bool = True) -> Moments:
+        """Return log s, mu and v of each row at inverse temperature `beta`."""
+        values = np.ravel(beta)
+        if np.ptp(values) > 0:
+            return super().moments(beta, variance=variance)
+        self.check()
+        own, others = self.sums_near(float(values[0]))
+        s, first, second = own + others
+        mu = first / s
+        return Moments(np.log(s), mu, np.maximum(second / s - mu * mu, 0.0))
+
+    def sums_near(self, beta: float) -> tuple[Matrix, Matrix]:
+        """Return the sums of exp(beta l), l exp(beta l) and l^2 exp(beta l), of own and of other classes."""
+        for known in self._known:
+            if abs(beta - known.centre) <= known.radius:
+                return known.at(beta)
+        self._known.append(self._read(beta))
+        return self._known[-1].at(beta)
+
+    def _read(self, centre: float) -> PowerSums:
+        own, others = np.empty((2, ORDER + 1, self.n_rows))
+        beta = self.dtype.type(centre)  # the centre is the rounded number
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            e = np.multiply(z, beta, out=scratch.e[: j - i])
+            np.exp(e, out=e)
+            e[:, self._columns] = 0
+            _add_powers(e, z, others[:, i:j])
+            part = self.own[i:j]
+            _add_powers(np.exp(beta * part), part, own[:, i:j])
+
+        self.visit(work)
+        return PowerSums(float(beta), own, others)
+
+    def sums_of_others(self, beta: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of exp(beta l) and of its squares over the other classes, beta one of each row."""
+        b, sums, squares = self._column(beta), np.empty(self.n_rows), np.empty(self.n_rows)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
+            e = np.multiply(z, b[i:j, None], out=scratch.e[: j - i])
+            np.exp(e, out=e)
+            e[:, self._columns] = 0
+            sums[i:j] = e.sum(axis=1)
+            squares[i:j] = np.einsum("ij,ij->i", e, e)
+
+        self.visit(work)
+        return sums, squares
+
+
+def _add_powers(e: Floats, l: Floats, out: Matrix) -> None:  # noqa: E741  the symbol of the formula
+    """Write the row sums of e l^j, j = 0, 1, ...; `e` is overwritten."""
+    for j, sums in enumerate(out):
+        if j:
+            np.multiply(e, l, out=e)
+        # Adding in pairs keeps the digits that the first terms need, at three times the cost.
+        sums[:] = e.sum(axis=1) if j < 3 else np.einsum("ij->i", e)

@@ -6,11 +6,9 @@ found.action, found.words
 
 from __future__ import annotations
 
-from temperance.monitoring.advice import Labels
-from temperance.monitoring.change import Change, ClassChange
-from temperance.monitoring.checking import ALPHA, check
+from temperance.monitoring.change import Change, ClassChange, Labels
+from temperance.monitoring.checks import ALPHA, Check, check
 from temperance.monitoring.limits import TOLERANCE
-from temperance.monitoring.result import Check
 from temperance.monitoring.shift import Shift, ShiftTest
 
 __all__ = ["ALPHA", "TOLERANCE", "Change", "Check", "ClassChange", "Labels", "Shift", "ShiftTest", "check"]

@@ -1,4 +1,4 @@
-"""What has changed, estimated from sums over labelled rows: confidence, class frequencies, or both.
+"""What has changed, estimated from sums over labelled rows, what to do about it, and with how many labels.
 
 The model is softmax(beta log p + b), p the calibrated probabilities. Its maximum-likelihood estimate is one
 step of Fisher scoring from beta = 1 and the remaining b of the fit itself, so sums over rows are enough. The
@@ -8,18 +8,23 @@ fit used a finite sample, too: with n rows now and m rows then, variances grow b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from math import ceil, floor, log10
 
 import numpy as np
 from scipy.stats import chi2, norm
 
-from temperance.core.arrays import Indices, Vector
+from temperance.core.arrays import Vector
 from temperance.monitoring.limits import Limits
-from temperance.monitoring.residuals import LabelledSums
+from temperance.monitoring.sums import LabelledSums
+
+KEEP, ADAPT, REFIT, LABEL = "keep", "adapt", "refit", "label"
+"""Actions: do nothing; adapt to other class frequencies; fit again; label rows first."""
 
 ADEQUATE = 0.01  # level at which a simpler explanation is rejected
 CONFIDENCE = 0.95  # normal quantile of the 95 % intervals
-MOST_CLASSES_TOLD = 5
+MAX_CLASSES_TOLD = 5
+REMAINING = 3  # a new fit may leave an uncertainty of a third of the change
+MIN_LABELS = 20
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,11 @@ class ClassChange:
     In these rows, class 0 is rarer than at the fit:
 
     >>> import numpy as np
-    >>> from temperance import monitoring
-    >>> from temperance.monitoring.example import example_rows
-    >>> cal, logits, labels = example_rows()
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> logits, labels = task.logits[1000:], task.labels[1000:]
     >>> kept = (labels != 0) | (np.arange(2000) % 4 == 0)
     >>> rarer = monitoring.check(cal, logits[kept], labels[kept]).change.classes[0]
     >>> rarer.column, round(rarer.ratio, 2), round(rarer.high, 2)
@@ -84,9 +91,11 @@ class Change:
     In these rows, class 0 is rarer than at the fit:
 
     >>> import numpy as np
-    >>> from temperance import monitoring
-    >>> from temperance.monitoring.example import example_rows
-    >>> cal, logits, labels = example_rows()
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> logits, labels = task.logits[1000:], task.labels[1000:]
     >>> kept = (labels != 0) | (np.arange(2000) % 4 == 0)
     >>> change = monitoring.check(cal, logits[kept], labels[kept]).change
     >>> change.explanation, [found.column for found in change.classes]
@@ -106,15 +115,44 @@ class Change:
     classes: tuple[ClassChange, ...]
     explanation: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return vars(self) | {"classes": [vars(change) for change in self.classes]}
+
+@dataclass(frozen=True)
+class Labels:
+    """How many labels are needed, and the uncertainty that remains.
+
+    Attributes
+    ----------
+    number : int
+        Labelled rows.
+    leaves : float
+        Two standard errors of a mean residual with this number of rows.
+    of : str
+        What determines the number: "gap" or "class".
+
+    Examples
+    --------
+    The logits of a classifier are three times as large as at the fit:
+
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> found = monitoring.check(cal, 3 * task.logits[1000:])
+    >>> found.action, found.labels.number, round(found.labels.leaves, 3)
+    ('label', 320, 0.04)
+    """
+
+    number: int
+    leaves: float
+    of: str
 
 
-def estimate_change(sums: LabelledSums, limits: Limits, groups: Indices) -> Change:
+def estimate_change(sums: LabelledSums, limits: Limits) -> Change:
     """Estimate what has changed since the fit."""
     low, high = gap_interval(sums.rows, sums.residuals[0], sums.squares[0])
-    score, inflation = _score_since_fit(sums, limits, groups), 1 + sums.rows / limits.fit_rows
+    score = sums.score.copy()
+    score[1:] -= sums.rows * np.bincount(limits.groups, limits.at_fit[1:])
+    inflation = 1 + sums.rows / limits.fit_rows
     log_beta, error = _log_beta(score, sums.information)
     said = sums.confidence / sums.rows
     return Change(
@@ -127,13 +165,7 @@ def estimate_change(sums: LabelledSums, limits: Limits, groups: Indices) -> Chan
         log_temperature=-log_beta,
         log_temperature_error=error * np.sqrt(inflation),
         classes=_class_changes(sums, limits),
-        explanation=_explain(
-            score,
-            sums.information,
-            inflation * _dispersion(sums),
-            gap_is_allowed=_gap_is_allowed(low, high, limits),
-            frequencies_are_allowed=_frequencies_are_allowed(score, sums, limits, groups),
-        ),
+        explanation=_explain(score, sums, limits, inflation, (low, high)),
     )
 
 
@@ -145,12 +177,6 @@ def gap_interval(rows: float, total: float, squares: float) -> tuple[float, floa
     return max(-1.0, float(mean - half)), min(1.0, float(mean + half))
 
 
-def _score_since_fit(sums: LabelledSums, limits: Limits, groups: Indices) -> Vector:
-    score = sums.score.copy()
-    score[1:] -= sums.rows * np.bincount(groups, limits.at_fit[1:])
-    return score
-
-
 def _log_beta(score: Vector, information: Vector) -> tuple[float, float]:
     """Return the estimate of log beta and its standard error, with all b estimated as well."""
     within = np.linalg.pinv(information[1:, 1:], hermitian=True)
@@ -160,48 +186,27 @@ def _log_beta(score: Vector, information: Vector) -> tuple[float, float]:
     return float((score[0] - information[0, 1:] @ within @ score[1:]) / own), float(1 / np.sqrt(own))
 
 
-def _gap_is_allowed(low: float, high: float, limits: Limits) -> bool:
-    return bool(limits.low[0] <= low and high <= limits.high[0])
-
-
-def _dispersion(sums: LabelledSums) -> float:
-    """Return the variance of the residuals of the classes over the predicted one, at least 1.
-
-    Overconfident predictions are wrong more often than they say, so their residuals vary more.
-    """
-    predicted = sums.information.diagonal()[1:].sum()
-    return max(1.0, float(sums.squares[1:].sum() / predicted)) if predicted > 0 else 1.0
-
-
-def _frequencies_are_allowed(score: Vector, sums: LabelledSums, limits: Limits, groups: Indices) -> bool:
-    """Say whether a change of confidence alone leaves the class frequencies within their limits."""
-    if sums.information[0, 0] <= 0:
-        return False
-    left = score[1:] - sums.information[1:, 0] * score[0] / sums.information[0, 0]
-    low, high = (np.bincount(groups, end[1:]) for end in (limits.low, limits.high))
-    return bool(((sums.rows * low <= left) & (left <= sums.rows * high)).all())
-
-
 def _explain(
-    score: Vector,
-    information: Vector,
-    inflation: float,
-    *,
-    gap_is_allowed: bool,
-    frequencies_are_allowed: bool,
+    score: Vector, sums: LabelledSums, limits: Limits, inflation: float, gap: tuple[float, float]
 ) -> str:
     """Return the simplest change whose likelihood is not significantly below that of both.
 
     While the gap is within its limits, class frequencies suffice, and while the frequencies are, confidence
     does: one step of Fisher scoring mistakes a part of a large change of the one for a change of the other.
     """
+    information = sums.information
+    # Overconfident predictions are wrong more often than they say, so the residuals of the classes vary more
+    # than predicted.
+    predicted = information.diagonal()[1:].sum()
+    dispersion = max(1.0, float(sums.squares[1:].sum() / predicted)) if predicted > 0 else 1.0
     both = _gain(score, information)
-    without_confidence = (both - _gain(score[1:], information[1:, 1:])) / inflation
-    without_classes = (both - _gain(score[:1], information[:1, :1])) / inflation
-    free = np.linalg.matrix_rank(information[1:, 1:], hermitian=True)
+    without_confidence = (both - _gain(score[1:], information[1:, 1:])) / (inflation * dispersion)
+    without_classes = (both - _gain(score[:1], information[:1, :1])) / (inflation * dispersion)
+    gap_is_allowed = limits.low[0] <= gap[0] and gap[1] <= limits.high[0]
     classes_suffice = gap_is_allowed or without_confidence <= chi2.ppf(1 - ADEQUATE, 1)
+    free = np.linalg.matrix_rank(information[1:, 1:], hermitian=True)
     most_by_chance = chi2.ppf(1 - ADEQUATE, max(int(free), 1))
-    confidence_suffices = frequencies_are_allowed or without_classes <= most_by_chance
+    confidence_suffices = _frequencies_are_allowed(score, sums, limits) or without_classes <= most_by_chance
     if classes_suffice and confidence_suffices:
         return "unclear"
     if classes_suffice:
@@ -214,21 +219,70 @@ def _gain(score: Vector, information: Vector) -> float:
     return float(score @ np.linalg.pinv(information, hermitian=True) @ score)
 
 
+def _frequencies_are_allowed(score: Vector, sums: LabelledSums, limits: Limits) -> bool:
+    """Say whether a change of confidence alone leaves the class frequencies within their limits."""
+    if sums.information[0, 0] <= 0:
+        return False
+    left = score[1:] - sums.information[1:, 0] * score[0] / sums.information[0, 0]
+    low, high = (np.bincount(limits.groups, end[1:]) for end in (limits.low, limits.high))
+    return bool(((sums.rows * low <= left) & (left <= sums.rows * high)).all())
+
+
 def _class_changes(sums: LabelledSums, limits: Limits) -> tuple[ClassChange, ...]:
+    """Return the classes that changed most, with intervals of their ratios: those of Poisson counts."""
     n, found = sums.rows, sums.labels
     expected = np.maximum(sums.probabilities + n * limits.at_fit[1:], 1e-9 * n)
     variance = np.maximum(sums.squares[1:], expected / max(n, 1)) * (1 + n / limits.fit_rows)
     z = (found - expected) / np.sqrt(np.maximum(variance, 1e-12))
     order = np.argsort(-np.abs(z), kind="stable")
     bound = norm.ppf(1 - (1 - CONFIDENCE) / (2 * len(z)))
-    told = [int(k) for k in order[:MOST_CLASSES_TOLD] if abs(z[k]) > bound]
-    return tuple(_class_change(k, float(expected[k]), float(found[k]), n) for k in told)
+    changes, tail = [], (1 - CONFIDENCE) / 2
+    for k in order[:MAX_CLASSES_TOLD].tolist():
+        if abs(z[k]) > bound:
+            count, predicted = float(found[k]), float(expected[k])
+            low = chi2.ppf(tail, 2 * count) / 2 if count else 0.0
+            high = chi2.ppf(1 - tail, 2 * count + 2) / 2
+            ratios = (float(number / predicted) for number in (count, low, high))
+            changes.append(ClassChange(k, predicted / n, count / n, *ratios))
+    return tuple(changes)
 
 
-def _class_change(column: int, expected: float, found: float, rows: int) -> ClassChange:
-    """Return a class with the interval of its ratio, that of a Poisson count."""
-    tail = (1 - CONFIDENCE) / 2
-    low = chi2.ppf(tail, 2 * found) / 2 if found else 0.0
-    high = chi2.ppf(1 - tail, 2 * found + 2) / 2
-    ratios = (float(count / expected) for count in (found, low, high))
-    return ClassChange(column, expected / rows, found / rows, *ratios)
+# ---- What to do
+
+
+def action_for(change: Change) -> str:
+    """Return what to do about a change beyond the limits."""
+    return ADAPT if change.explanation == "class frequencies" else REFIT
+
+
+def labels_to_refit(sums: LabelledSums, limits: Limits) -> Labels:
+    """Return how many labels a new fit needs.
+
+    Two standard errors of the gap, and of the frequency of the class that changed most, must be at most the
+    tolerance, or a third of the change if that is larger. More labels would make no visible difference.
+    """
+    mean = sums.residuals / sums.rows
+    variance = np.maximum(sums.squares / sums.rows - mean**2, 1 / (4 * sums.rows))
+    excess = np.maximum(limits.low - mean, mean - limits.high)
+    k = 1 + int(np.argmax(excess[1:]))
+    candidates = [_labels("gap", variance[0], mean[0], limits.tolerance)]
+    if excess[k] > 0:
+        candidates.append(_labels("class", variance[k], mean[k] - limits.at_fit[k], limits.tolerance))
+    return max(candidates, key=lambda labels: labels.number)
+
+
+def labels_to_know(confidence_variance: float, tolerance: float) -> Labels:
+    """Return how many labels would show a gap of twice the tolerance."""
+    return _labels("gap", confidence_variance, 2 * REMAINING * tolerance, tolerance)
+
+
+def _labels(of: str, variance: float, change: float, tolerance: float) -> Labels:
+    target = max(abs(float(change)) / REMAINING, tolerance, 0.001)
+    number = max(MIN_LABELS, _rounded_up(4 * float(variance) / target**2))
+    return Labels(number, 2 * float(np.sqrt(variance / number)), of)
+
+
+def _rounded_up(number: float) -> int:
+    """Round up to two significant digits: more would suggest a false precision."""
+    unit = 10 ** max(0, floor(log10(max(number, 1.0))) - 1)
+    return ceil(number / unit) * unit

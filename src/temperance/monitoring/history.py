@@ -1,8 +1,9 @@
 r"""A file of checks: JSON Lines, one line for each check, appended only.
 
-A line is written in one piece and flushed to disk before the check reports. If the process is killed while
-writing, the incomplete line is recognised, reported and skipped; the next check begins a new line. Two checks
-at the same time wait for each other, from reading the file to appending.
+A line has the sums, the digests and the evidence so far, as plain JSON. It is written in one piece and
+flushed to disk before the check reports. If the process is killed while writing, the incomplete line is
+recognised, reported and skipped; the next check begins a new line. Two checks at the same time wait for each
+other, from reading the file to appending.
 """
 
 from __future__ import annotations
@@ -11,18 +12,114 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from temperance.errors import InputError
 from temperance.files import check_writable
-from temperance.monitoring.record import OPENING, Record, read_record, write_record
+from temperance.json_fields import (
+    Field,
+    check_flag,
+    check_text,
+    number,
+    parse_object,
+    read_fields,
+    reading_errors,
+    refuse_others,
+    require,
+)
+from temperance.monitoring.sums import LabelledSums, PredictionSums
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover  not on Windows, where a line is still written in one piece
     fcntl = None  # type: ignore[assignment]
+
+VERSION = 1
+OPENING = f'{{"temperance_history": {VERSION},'
+"""The beginning of every line, by which an incomplete one is recognised."""
+
+_LEVEL, _LOGARITHM = number(0.0, 0.5), number(-1e18, 1e18)
+FIELDS = (
+    Field("calibrator", check_text),
+    Field("date", check_text),
+    Field("name", check_text),
+    Field("rows_digest", check_text),
+    Field("tolerance", _LEVEL),
+    Field("alpha", _LEVEL),
+    Field("log_e", _LOGARITHM),
+    Field("highest_log_e", _LOGARITHM),
+    Field("shift_alarm", check_flag),
+    Field("action", check_text),
+)
+"""The parts of a line that are no sums."""
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One check.
+
+    Attributes
+    ----------
+    calibrator : str
+        Digest of the calibrator.
+    date : str
+        Date of the check, ISO 8601 in UTC.
+    name : str
+        Name of the rows, such as their file name.
+    rows_digest : str
+        Digest of the logits.
+    tolerance, alpha : float
+        Settings of the evidence.
+    log_e, highest_log_e : float
+        Logarithm of the e-value after this check, and the highest so far.
+    shift_alarm : bool
+        Whether the predictions differ from those at the fit.
+    action : str
+        What the check advised.
+    predictions : PredictionSums
+        Counts of what needs no labels.
+    labelled : LabelledSums or None
+        Sums of what needs labels.
+    """
+
+    calibrator: str
+    date: str
+    name: str
+    rows_digest: str
+    tolerance: float
+    alpha: float
+    log_e: float
+    highest_log_e: float
+    shift_alarm: bool
+    action: str
+    predictions: PredictionSums
+    labelled: LabelledSums | None
+
+
+def write_record(record: Record) -> bytes:
+    """Return a record as one line."""
+    text = json.dumps(asdict(record), allow_nan=False, default=np.ndarray.tolist)
+    return f"{OPENING} {text[1:]}\n".encode()
+
+
+def read_record(line: bytes) -> Record:
+    """Return the record of a line; raise InputError if it is not one."""
+    with reading_errors("must be a check written by this version"):
+        plain = parse_object(line)
+        if plain.pop("temperance_history", None) != VERSION:
+            raise InputError(f"temperance_history must be {VERSION}")
+        require(("predictions", "labelled"), plain, "the line")
+        predictions, labelled = PredictionSums.read(plain.pop("predictions")), plain.pop("labelled")
+        refuse_others([field.name for field in FIELDS], plain, "the line")
+        return Record(
+            predictions=predictions,
+            labelled=None if labelled is None else LabelledSums.read(labelled, len(predictions.predicted)),
+            **read_fields(plain, FIELDS, "the line"),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,17 +177,17 @@ def _sync_folder(path: Path) -> None:
 def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ...]]:
     """Return the records, and the numbers of incomplete lines."""
     records, torn = [], []
-    for number, line in enumerate(content.split(b"\n"), 1):
+    for at, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             records.append(read_record(line))
         except InputError as error:
             if not _is_cut_off(line):
-                error.where = f"{path}, line {number}"
+                error.where = f"{path}, line {at}"
                 error.advice = "Choose another file for the history, or remove this line."
                 raise
-            torn.append(number)
+            torn.append(at)
     return tuple(records), tuple(torn)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Indices, Vector
 from temperance.errors import InputError
 from temperance.formulas.fit_record import Baseline
 from temperance.formulas.model import Model
@@ -26,6 +26,8 @@ TOLERANCE = 0.02
 
 MARGIN = 2.0  # standard errors of the fit
 RARE = 0.1  # frequency of a class below which its tolerance shrinks
+MAX_GROUPS = 32
+"""Largest number of groups of classes whose joint change is estimated; rarer classes form the last group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,28 +41,8 @@ class Limits:
     """The means of the residuals at the fit."""
     fit_rows: float
     """The number of rows of the fit; the effective number, if their weights differ."""
-
-
-def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
-    """Return the limits of a calibrator, from the record of its fit."""
-    check_number("tolerance", tolerance, "between 0 and 0.5, such as 0.02", lambda t: 0 <= t <= 0.5)
-    baseline = baseline_of(model)
-    frequencies = _frequencies(model, baseline)
-    ratio = np.ones(model.n_classes) if model.log_prior_ratio is None else np.exp(model.log_prior_ratio)
-    at_fit = _residuals_at_fit(frequencies, baseline)
-    errors = _errors_at_fit(model, baseline, frequencies)
-    at_fit[1:] *= ratio
-    errors[1:] *= ratio
-    if model.frequency_errors is not None:
-        errors[1:] = np.hypot(errors[1:], model.frequency_errors)
-    own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + MARGIN * errors
-    return Limits(
-        tolerance,
-        np.maximum(np.minimum(at_fit, 0.0) - own, -1.0),
-        np.minimum(np.maximum(at_fit, 0.0) + own, 1.0),
-        at_fit,
-        _effective_rows(model, baseline),
-    )
+    groups: Indices
+    """The group of each class: one for each of the most frequent at the fit, one for all others."""
 
 
 def baseline_of(model: Model) -> Baseline:
@@ -73,37 +55,42 @@ def baseline_of(model: Model) -> Baseline:
     return model.record.baseline
 
 
-def _frequencies(model: Model, baseline: Baseline) -> Vector:
-    """Return the label frequencies at the fit, none of them 0."""
+def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
+    """Return the limits of a calibrator, from the record of its fit."""
+    check_number("tolerance", tolerance, "between 0 and 0.5, such as 0.02", lambda t: 0 <= t <= 0.5)
+    baseline = baseline_of(model)
     assert model.class_counts is not None  # checked by `baseline_of`
-    counts = model.class_counts * (_effective_rows(model, baseline) / model.class_counts.sum())
-    frequencies: Vector = (counts + 0.5) / (counts.sum() + 0.5 * len(counts))
-    return frequencies
+    fit_rows = model.n_rows * baseline.effective_rows / baseline.rows
+    counts = model.class_counts * (fit_rows / model.class_counts.sum())
+    frequencies = (counts + 0.5) / (counts.sum() + 0.5 * len(counts))  # none of them 0
+    predicted = frequencies if baseline.mean_probabilities is None else baseline.mean_probabilities
+    at_fit = np.append(baseline.accuracy - baseline.mean_confidence, frequencies - predicted)
 
-
-def _effective_rows(model: Model, baseline: Baseline) -> float:
-    return model.n_rows * baseline.effective_rows / baseline.rows
-
-
-def _residuals_at_fit(frequencies: Vector, baseline: Baseline) -> Vector:
-    gap = baseline.accuracy - baseline.mean_confidence
-    if baseline.mean_probabilities is None:
-        return np.append(gap, np.zeros(len(frequencies)))
-    return np.append(gap, frequencies - baseline.mean_probabilities)
-
-
-def _errors_at_fit(model: Model, baseline: Baseline, frequencies: Vector) -> Vector:
-    """Return the standard errors of the mean residuals of as many rows as the fit had.
-
-    The variance of a row's gap is c (1 - c), c its confidence. The variances of the classes are not recorded.
-    They sum to 1 - sum p^2, at most 1 - c^2, and are divided in proportion to those of the frequencies.
-    """
+    # The variance of a row's gap is c (1 - c), c its confidence. The variances of the classes are not
+    # recorded. They sum to 1 - sum p^2, at most 1 - c^2, and are divided in proportion to those of the
+    # frequencies.
     c = baseline.confidence_quantiles
-    gap = _mean_of(c * (1 - c))
     left = min(1.0, _mean_of(1 - c**2) / (1 - np.sum(frequencies**2)))
-    variances = np.append(gap, left * frequencies * (1 - frequencies))
-    errors: Vector = np.sqrt(variances / _effective_rows(model, baseline))
-    return errors
+    variances = np.append(_mean_of(c * (1 - c)), left * frequencies * (1 - frequencies))
+    errors = np.sqrt(variances / fit_rows)
+
+    ratio = np.ones(model.n_classes) if model.log_prior_ratio is None else np.exp(model.log_prior_ratio)
+    at_fit[1:] *= ratio
+    errors[1:] *= ratio
+    if model.frequency_errors is not None:
+        errors[1:] = np.hypot(errors[1:], model.frequency_errors)
+    own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + MARGIN * errors
+    groups = np.empty(model.n_classes, np.intp)
+    order = np.argsort(-model.class_counts, kind="stable")
+    groups[order] = np.minimum(np.arange(model.n_classes), MAX_GROUPS - 1)
+    return Limits(
+        tolerance,
+        np.maximum(np.minimum(at_fit, 0.0) - own, -1.0),
+        np.minimum(np.maximum(at_fit, 0.0) + own, 1.0),
+        at_fit,
+        fit_rows,
+        groups,
+    )
 
 
 def _mean_of(at_quantiles: Vector) -> float:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
 
 import numpy as np
 from scipy.stats import hypergeom, kstwobign
@@ -21,9 +20,9 @@ from scipy.stats import hypergeom, kstwobign
 from temperance.core.arrays import Vector
 from temperance.formulas.fit_record import Baseline
 from temperance.monitoring.limits import RARE
-from temperance.monitoring.predictions import PredictionSums
+from temperance.monitoring.sums import PredictionSums
 
-LEAST_SHIFT = 0.05
+MIN_SHIFT = 0.05
 """A smaller difference of the distributions is no reason to act, however significant."""
 
 TESTS = 3
@@ -51,10 +50,11 @@ class ShiftTest:
     --------
     The logits of a classifier are three times as large as at the fit:
 
-    >>> from temperance import monitoring
-    >>> from temperance.monitoring.example import example_rows
-    >>> cal, logits, labels = example_rows()
-    >>> confidence, entropy, classes = monitoring.check(cal, 3 * logits).shift.tests
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> confidence, entropy, classes = monitoring.check(cal, 3 * task.logits[1000:]).shift.tests
     >>> round(confidence.difference, 2), round(entropy.difference, 2), entropy.p_value < 0.001
     (0.54, -0.54, True)
     >>> classes.what, classes.column, classes.p_value
@@ -83,10 +83,11 @@ class Shift:
 
     Examples
     --------
-    >>> from temperance import monitoring
-    >>> from temperance.monitoring.example import example_rows
-    >>> cal, logits, labels = example_rows()
-    >>> shift = monitoring.check(cal, logits).shift
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> shift = monitoring.check(cal, task.logits[1000:]).shift
     >>> shift.alarm, shift.level
     (False, 0.025)
     >>> [test.what for test in shift.tests]
@@ -97,57 +98,43 @@ class Shift:
     level: float
     alarm: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"tests": [vars(test) for test in self.tests], "level": self.level, "alarm": self.alarm}
-
 
 def compare_with_baseline(checks: Sequence[PredictionSums], baseline: Baseline, alpha: float) -> Shift:
     """Compare the rows of the last checks with the baseline."""
-    windows = [reduce(add, checks[-size:]) for size in _window_sizes(len(checks))]
+    sizes = [2**i for i in range(len(checks).bit_length())]
     level = alpha / (len(checks) * (len(checks) + 1))
-    found = [_tests(rows, baseline, size, TESTS * len(windows))
-             for rows, size in zip(windows, _window_sizes(len(checks)), strict=True)]  # fmt: skip
+    found = [_tests(reduce(add, checks[-size:]), baseline, size, TESTS * len(sizes)) for size in sizes]
     tests = tuple(min(same, key=lambda test: test.p_value) for same in zip(*found, strict=True))
     alarm = any(test.p_value <= level and _is_large(test, baseline) for each in found for test in each)
     return Shift(tests, level, alarm)
 
 
-def _window_sizes(checks: int) -> list[int]:
-    return [2**i for i in range(checks.bit_length())]
-
-
 def _is_large(test: ShiftTest, baseline: Baseline) -> bool:
-    least = LEAST_SHIFT
+    needed = MIN_SHIFT
     if test.column is not None:
         share = baseline.predicted_counts[test.column] / baseline.predicted_counts.sum()
-        least *= min(1.0, max(share, share + test.difference) / RARE)
-    return bool(abs(test.difference) >= least)
+        needed *= min(1.0, max(share, share + test.difference) / RARE)
+    return bool(abs(test.difference) >= needed)
 
 
 def _tests(rows: PredictionSums, baseline: Baseline, checks: int, tests: int) -> tuple[ShiftTest, ...]:
-    quantiles = {
-        "confidence": (rows.confidence, baseline.confidence_shares),
-        "entropy": (rows.entropy, baseline.entropy_shares),
-    }
     found = []
-    for what, (counts, shares) in quantiles.items():
+    size = rows.rows * baseline.effective_rows / (rows.rows + baseline.effective_rows)
+    for what, counts, shares in (
+        ("confidence", rows.confidence, baseline.confidence_shares),
+        ("entropy", rows.entropy, baseline.entropy_shares),
+    ):
         difference = counts / rows.rows - shares
         largest = float(difference[np.argmax(np.abs(difference))])
-        size = rows.rows * baseline.effective_rows / (rows.rows + baseline.effective_rows)
         p_value = float(kstwobign.sf(abs(largest) * np.sqrt(size)))
         found.append(ShiftTest(what, -largest, min(1.0, tests * p_value), None, checks))
-    return *found, _class_test(rows, baseline, checks, tests)
-
-
-def _class_test(rows: PredictionSums, baseline: Baseline, checks: int, tests: int) -> ShiftTest:
     total = baseline.predicted_counts.sum()
     before = np.round(baseline.predicted_counts * (baseline.effective_rows / total))
     p_values = _fisher(rows.predicted, rows.rows, before, before.sum())
     k = int(np.argmin(p_values))
-    difference = float(rows.predicted[k] / rows.rows - baseline.predicted_counts[k] / total)
-    corrected = min(1.0, tests * len(p_values) * float(p_values[k]))
-    return ShiftTest("predicted classes", difference, corrected, k, checks)
+    change = float(rows.predicted[k] / rows.rows - baseline.predicted_counts[k] / total)
+    p_value = min(1.0, tests * len(p_values) * float(p_values[k]))
+    return *found, ShiftTest("predicted classes", change, p_value, k, checks)
 
 
 def _fisher(now: Vector, rows: int, before: Vector, rows_before: float) -> Vector:

@@ -1,15 +1,269 @@
-"""Sums over rows, which can be added up over sets of rows."""
+"""The rows of a check as sums, from one pass over their logits: all that monitoring keeps of them.
+
+Without labels: counts of rows by confidence, entropy and predicted class. With labels also sums of the
+residuals. Those of a row with probabilities p, predicted class t and label y are
+
+    gap        1[y = t] - p_t
+    class k    1[y = k] - p_k
+
+All lie in [-1, 1] and have mean 0 if the probabilities are right. Everything else is computed from the sums,
+so checks of any size can be added up. A history keeps them; tables of fields say what a line of it may hold.
+Sums that were changed by hand, or by a disk, are refused. Otherwise they would be counted as evidence.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.calibrators.recording import confidence_and_entropy
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.core.blocks import BFloat16, read_blocks, row_slices
+from temperance.core.logit_rows import LogitRows
+from temperance.errors import InputError
+from temperance.formulas.fit_record import Baseline
+from temperance.formulas.model import Model
+from temperance.formulas.numpy_rows import NumpyRows
+from temperance.inputs.validation import inspector, warn_of_probabilities
+from temperance.json_fields import (
+    Check,
+    Field,
+    check_object,
+    count,
+    number,
+    numbers,
+    read_fields,
+    refuse_others,
+)
+from temperance.monitoring.evidence import BETS, log_growth, summed_residuals
+from temperance.monitoring.limits import MAX_GROUPS, Limits, baseline_of
+
+BLOCK_LOGITS = 1 << 18  # at a time: a few arrays of 2 MB in float64
+SLACK = 1e-6  # relative: a value that exceeds a quantile by rounding still counts as tied with it
+MIN_PROBABILITY = 1e-8  # whose logarithm enters the score of the temperature
+MAX_ROWS = 10**15  # of one check: a larger number has lost its last digits
+READING_SLACK = 1e-3  # relative: probabilities of float16 add up to 1 within this
+
+
+_ROWS = count(1, MAX_ROWS)
+
+
+def _sums(rows: int, *shape: int, low: float = 0, high: float = 1) -> Check:
+    """Check sums over rows, of which each adds from `low` to `high`."""
+    least, most = (rows * bound * (1 + READING_SLACK) for bound in (low, high))
+    return numbers(*shape, least=least, most=most)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Numbers and arrays, each a sum over rows."""
+    """Numbers and arrays, each a sum over rows, which can be added up over sets of rows."""
 
     def __add__(self, other: Self) -> Self:
         names = [item.name for item in fields(self)]
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @classmethod
+    def _read(cls, plain: dict[str, Any], table: Sequence[Field], what: str) -> Self:
+        refuse_others([field.name for field in table], plain, what)
+        return cls(**read_fields(plain, table, what, prefix=f"{what}."))
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionSums(Sums):
+    """Counts over rows.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    predicted : (K,) array
+        Rows by predicted class.
+    confidence, entropy : (21,) arrays
+        Rows whose confidence or entropy is at most each quantile of the baseline.
+    """
+
+    rows: int
+    predicted: Vector
+    confidence: Vector
+    entropy: Vector
+
+    @classmethod
+    def read(cls, given: Any) -> PredictionSums:
+        """Return the sums of a line of a history; raise if they cannot be counts."""
+        plain = check_object(given, "predictions")
+        rows = _ROWS(plain.get("rows"), "predictions.rows", 0)
+        n_classes, n_quantiles = (
+            len(values) if isinstance(values := plain.get(name), list) else 0
+            for name in ("predicted", "confidence")
+        )
+        table = (
+            Field("rows", _ROWS),
+            Field("predicted", _sums(rows, n_classes)),
+            Field("confidence", _sums(rows, n_quantiles)),
+            Field("entropy", _sums(rows, n_quantiles)),
+        )
+        sums = cls._read(plain, table, "predictions")
+        if sums.predicted.sum() != rows:
+            raise InputError(
+                f"predictions.predicted must add up to {rows} rows; found {sums.predicted.sum():g}"
+            )
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSums(Sums):
+    """Sums over labelled rows.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    confidence : float
+        Sum of the largest probabilities.
+    probabilities, labels : (K,) arrays
+        Sums of the probabilities and of the label indicators, by class.
+    residuals, squares : (1 + K,) arrays
+        Sums of the residuals and their squares: the gap first, then the classes.
+    capitals : (2, bets, F) array
+        Logarithms of the capitals of bets against the first F residuals, see `evidence.log_growth`.
+    score, information : (1 + G,) and (1 + G, 1 + G) arrays
+        Derivative of the log-likelihood of softmax(beta log p + b) at log beta = 0, b = 0, and its Fisher
+        information: log beta first, then one b for each group of classes.
+    """
+
+    rows: int
+    confidence: float
+    probabilities: Vector
+    labels: Vector
+    residuals: Vector
+    squares: Vector
+    capitals: NDArray[np.float64]
+    score: Vector
+    information: Matrix
+
+    @property
+    def accuracy(self) -> float:
+        """The share of rows whose predicted class is right."""
+        return float(self.residuals[0] + self.confidence) / self.rows
+
+    @classmethod
+    def read(cls, given: Any, n_classes: int) -> LabelledSums:
+        """Return the sums of a line of a history; raise if rows cannot add up to them."""
+        plain = check_object(given, "labelled")
+        rows = _ROWS(plain.get("rows"), "labelled.rows", 0)
+        with_gap, with_beta = 1 + n_classes, 1 + min(n_classes, MAX_GROUPS)
+        # Logarithms of probabilities end at -18.4, those of a bet at log 0.2.
+        table = (
+            Field("rows", _ROWS),
+            Field("confidence", number(0, rows * (1 + READING_SLACK))),
+            Field("probabilities", _sums(rows, n_classes)),
+            Field("labels", _sums(rows, n_classes)),
+            Field("residuals", _sums(rows, with_gap, low=-1)),
+            Field("squares", _sums(rows, with_gap)),
+            Field("capitals", _sums(rows, 2, len(BETS), summed_residuals(with_gap), low=-2, high=2)),
+            Field("score", _sums(rows, with_beta, low=-20, high=20)),
+            Field("information", _sums(rows, with_beta, with_beta, low=-400, high=400)),
+        )
+        sums = cls._read(plain, table, "labelled")
+        if sums.labels.sum() != rows:
+            raise InputError(f"labelled.labels must add up to {rows} rows; found {sums.labels.sum():g}")
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a check keeps of its rows: their digest, counts of predictions, and sums over labelled rows."""
+
+    digest: str
+    predictions: PredictionSums
+    labelled: LabelledSums | None
+
+
+def sum_rows(model: Model, limits: Limits, values: NDArray[Any] | BFloat16, columns: Indices | None) -> Batch:
+    """Calibrate the rows block by block and return their sums; `columns` has their labels, if any."""
+    baseline = baseline_of(model)
+    warn_of_probabilities(values)
+    digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
+    rows = LogitRows(values, inspect=inspector(values))
+    predictions, labelled = [], []
+    for part in row_slices(rows.n_rows, max(1, BLOCK_LOGITS // rows.n_classes)):
+        block = rows.take(part)
+        probs = np.asarray(model.calibrate(NumpyRows(block, model.name)))
+        block.check()
+        for z, *_ in read_blocks(block.values):
+            digest.update((z.astype("<f8") + 0.0).tobytes())  # -0.0 + 0.0 = 0.0
+        predictions.append(sum_predictions(probs, baseline))
+        if columns is not None:
+            labelled.append(sum_labelled(probs, columns[part], limits))
+    return Batch(
+        f"sha256:{digest.hexdigest()}",
+        reduce(add, predictions),
+        reduce(add, labelled) if labelled else None,
+    )
+
+
+def sum_predictions(probs: Floats, baseline: Baseline) -> PredictionSums:
+    """Return the counts of a block of rows."""
+    up_to = []
+    quantiles = baseline.confidence_quantiles, baseline.entropy_quantiles
+    for values, ends in zip(confidence_and_entropy(probs), quantiles, strict=True):
+        counts = np.searchsorted(np.sort(values), ends * (1 + SLACK), side="right")
+        up_to.append(counts.astype(np.float64))
+    predicted = np.bincount(probs.argmax(axis=1), minlength=probs.shape[1]).astype(np.float64)
+    return PredictionSums(len(probs), predicted, *up_to)
+
+
+def sum_labelled(probs: Floats, labels: Indices, limits: Limits) -> LabelledSums:
+    """Return the sums of a block of rows."""
+    each = residuals(probs, labels)
+    score, information = _score(probs, labels, limits.groups)
+    return LabelledSums(
+        rows=len(labels),
+        confidence=float(np.minimum(probs.max(axis=1), 1.0).sum(dtype=np.float64)),
+        probabilities=probs.sum(axis=0, dtype=np.float64),
+        labels=np.bincount(labels, minlength=probs.shape[1]).astype(np.float64),
+        residuals=each.sum(axis=0),
+        squares=np.einsum("ij,ij->j", each, each),
+        capitals=log_growth(each, limits.low, limits.high),
+        score=score,
+        information=information,
+    )
+
+
+def residuals(probs: Floats, labels: Indices) -> Matrix:
+    """Return the residuals of each row, (N, 1 + K)."""
+    at = np.arange(len(labels))
+    top = probs.argmax(axis=1)
+    result = np.empty((len(labels), 1 + probs.shape[1]))
+    np.negative(probs, out=result[:, 1:])
+    result[at, 1 + labels] += 1.0
+    result[:, 0] = (top == labels) - np.minimum(probs[at, top], 1.0)
+    return result
+
+
+def _score(probs: Floats, labels: Indices, groups: Indices) -> tuple[Vector, Matrix]:
+    """Return the score and the information of (log beta, b).
+
+    Smaller probabilities count as `MIN_PROBABILITY` in the logarithm: the score keeps mean 0, and one label
+    of an impossible class does not dominate.
+    """
+    at, one_hot = np.arange(len(labels)), np.eye(groups.max() + 1)[groups]
+    p = probs.astype(np.float64)
+    log_p = np.log(np.maximum(p, MIN_PROBABILITY))
+    mean = np.einsum("ij,ij->i", p, log_p)
+    spread = p * (log_p - mean[:, None])
+    in_groups = p @ one_hot
+    score = np.concatenate(
+        [[np.sum(log_p[at, labels] - mean)], one_hot[labels].sum(axis=0) - in_groups.sum(axis=0)]
+    )
+    own = np.sum(spread * log_p)
+    cross = spread.sum(axis=0) @ one_hot
+    within = np.diag(in_groups.sum(axis=0)) - in_groups.T @ in_groups
+    return score, np.block([[np.array([[own]]), cross[None, :]], [cross[:, None], within]])

@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temperance.monitoring.advice import ADAPT, KEEP, LABEL
-from temperance.monitoring.change import Change, ClassChange
+from temperance.monitoring.change import ADAPT, KEEP, LABEL, Change, ClassChange
 from temperance.monitoring.shift import ShiftTest
 
 if TYPE_CHECKING:
-    from temperance.monitoring.result import Check
+    from temperance.monitoring.checks import Check
 
-CANNOT_TELL = "A change in accuracy cannot be seen without labels."
 CHANGED = {
     "confidence": "the confidence is no longer right",
     "both": "confidence and class frequencies have changed",
     "unclear": "it is wrong beyond the tolerance, and the rows do not show yet how",
     "class frequencies": "the class frequencies have changed",
 }
-LARGEST_E = 1e6  # larger e-values are not written as numbers
-LARGEST_FACTOR = 1.35  # larger factors of the logits are not written as numbers
+MAX_E = 1e6  # larger e-values are not written as numbers
+MAX_FACTOR = 1.35  # larger factors of the logits are not written as numbers
 
 
 def sentences(check: Check) -> list[str]:
@@ -37,8 +35,8 @@ def points(share: float) -> str:
 
 def e_value(log_e: float) -> str:
     """Return an e-value as a number, or that it is very large."""
-    if log_e > np.log(LARGEST_E):
-        return f"over {LARGEST_E:,.0f}"
+    if log_e > np.log(MAX_E):
+        return f"over {MAX_E:,.0f}"
     value = float(np.exp(log_e))
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
@@ -123,7 +121,7 @@ def _confidence(change: Change) -> Iterator[str]:
         how = "overconfident" if change.log_temperature > 0 else "underconfident"
         factor = float(np.exp(abs(change.log_temperature)))
         what = "dividing" if change.log_temperature > 0 else "multiplying"
-        if factor > LARGEST_FACTOR:  # one step of Fisher scoring overstates a large change
+        if factor > MAX_FACTOR:  # one step of Fisher scoring overstates a large change
             yield f"It is {how}."
             return
         yield (
@@ -158,7 +156,7 @@ def _of_predictions(check: Check) -> Iterator[str]:
     elif not check.labelled:
         yield "Confidence, entropy and predicted classes look as they did at the fit."
     if not check.labelled:
-        yield CANNOT_TELL
+        yield "A change in accuracy cannot be seen without labels."
 
 
 def _difference(check: Check, test: ShiftTest) -> str:

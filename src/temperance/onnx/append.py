@@ -23,7 +23,7 @@ from onnx import (
 )
 
 from temperance.calibrators import Calibrator
-from temperance.calibrators.fitted import model_of
+from temperance.calibrators.estimator import model_of
 from temperance.errors import InputError
 from temperance.files import check_regular, check_writable
 from temperance.formulas.model import Model

@@ -14,7 +14,7 @@ from onnx import ModelProto, checker, helper
 
 import temperance
 from temperance.calibrators import Calibrator
-from temperance.calibrators.fitted import model_of
+from temperance.calibrators.estimator import model_of
 from temperance.core.tensor_rows import TensorRows
 from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable

@@ -1,7 +1,5 @@
-"""The report: a comparison as one HTML page. Display objects -> figures -> sections -> page."""
+"""The report: a comparison, or the checks of a calibrator, as one HTML page.
 
-from temperance.report.page import render_report, write_report
-from temperance.report.provenance import Source
-from temperance.report.shipping import Shipping
-
-__all__ = ["Shipping", "Source", "render_report", "write_report"]
+`Comparison.save_report` and `temperance compare --report` write it. A page has sections (`sections.py`); a
+section computes a display, and draws its chart as SVG (`svg.py`) with the numbers below.
+"""

@@ -6,20 +6,16 @@ from markupsafe import Markup
 
 from temperance.calibrators import CALIBRATORS, Method
 from temperance.comparison import UNCALIBRATED
+from temperance.metrics import METRICS
 from temperance.report.markup import element
 
 _MEANINGS = {
-    "NLL": "negative log-likelihood: the mean of -log of the probability given to the true class. A proper "
-    "score, lowest for true probabilities; methods are ranked by it",
-    "Brier": "mean squared distance between the probabilities and the outcome, summed over classes",
-    "ECE": "expected calibration error: the mean distance between confidence and accuracy, over bins",
-    "smooth ECE": "the same without bins",
-    "class-wise ECE": "the same for the probability of every class, not only of the predicted one",
+    **{metric.label: metric.help for metric in METRICS.values() if metric.tables != "evaluation"},
     "confidence": "the probability of the predicted class",
     "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
     "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",
-    "one standard error": "of the mean difference of two methods over the same rows. Within it, a simpler "
-    "method is preferred, and one that keeps every decision",
+    "standard error": "of the mean difference of two methods over the same rows",
+    "gain that matters": "an NLL lower by at least 1 % and two standard errors; 2 % if decisions change",
     "decision": "the class with the highest probability",
 }
 

@@ -1,21 +1,30 @@
-"""The checks of a calibrator over time, as one page that opens anywhere and needs no network."""
+"""The checks of a calibrator over time, as one page: evidence, gap and predicted classes by check."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from markupsafe import Markup
 
+from temperance.calibrators import CALIBRATORS
+from temperance.core.arrays import Indices, Vector
+from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule
 from temperance.files import check_writable, write_atomically
 from temperance.monitoring import Check
-from temperance.monitoring.record import Record
+from temperance.monitoring.change import gap_interval
+from temperance.monitoring.history import Record
+from temperance.monitoring.sums import LabelledSums
 from temperance.monitoring.words import e_value, points
-from temperance.report.document import html_document
-from temperance.report.figures import figure
-from temperance.report.history_charts import evidence_chart, gap_chart, gap_of, shares_chart
-from temperance.report.markup import element, joined, table
+from temperance.report.markup import element, html_document, joined, table
+from temperance.report.svg import figure
 
-MOST_LISTED = 100  # checks in the table, the last ones
+MAX_LISTED = 100  # checks in the table, the last ones
+MAX_SHARES = 5  # classes in the figure
+MAX_DATES = 6  # on the axis
+MIN_E_VALUE, MAX_E_VALUE = 1e-6, 1e9  # in the figure
+_SIZE = (WIDE, 3.2)
+_COLOURS = tuple(CALIBRATORS)  # whose colours can be distinguished with colour blindness
 
 
 def write_history(
@@ -44,12 +53,15 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
 
 
 def _figures(check: Check) -> list[Markup]:
-    charts = {"evidence": evidence_chart(check), "gap": gap_chart(check), "shares": shares_chart(check)}
-    return [figure(name, chart) for name, chart in charts.items() if chart is not None]
+    """Draw what the checks found; evidence and gap need labels."""
+    at = np.flatnonzero([record.labelled is not None for record in check.records])
+    charts = {"evidence": evidence_chart(check, at), "gap": gap_chart(check, at)} if at.size else {}
+    charts["shares"] = shares_chart(check)
+    return [figure(name, chart) for name, chart in charts.items()]
 
 
 def _table(check: Check) -> Markup:
-    shown = check.records[-MOST_LISTED:]
+    shown = check.records[-MAX_LISTED:]
     first = len(check.records) - len(shown)
     some = f", the last {len(shown)} of {len(check.records)}" if first else ""
     rows = [_row(number, record) for number, record in enumerate(shown, first + 1)]
@@ -63,7 +75,7 @@ def _row(number: int, record: Record) -> list[str]:
     sums = record.labelled
     if sums is None:
         return [name, date, f"{record.predictions.rows:,}", "", "", "", "", record.action]
-    gap, low, high = gap_of(sums)
+    gap, low, high = _gap_of(sums)
     return [
         name,
         date,
@@ -74,3 +86,99 @@ def _row(number: int, record: Record) -> list[str]:
         e_value(record.log_e),
         record.action,
     ]
+
+
+def _gap_of(sums: LabelledSums) -> tuple[float, float, float]:
+    """Return the gap of a check in its own rows, and its interval."""
+    gap = float(sums.residuals[0]) / sums.rows
+    return gap, *gap_interval(sums.rows, sums.residuals[0], sums.squares[0])
+
+
+def evidence_chart(check: Check, at: Indices) -> Chart:
+    """Return the e-value of the labelled checks on a logarithmic axis, with the line of the alarm."""
+    logs = np.array([check.records[i].log_e for i in at])
+    values = np.exp(np.clip(logs, np.log(MIN_E_VALUE), np.log(MAX_E_VALUE)))
+    alarm = 1 / check.alpha
+    tips = [f"{_told(check, i)}: e-value {e_value(log)}" for i, log in zip(at.tolist(), logs, strict=True)]
+    marks: list[Mark] = [
+        Rule(alarm, label=f"alarm at {alarm:.3g}"),
+        Line(at.astype(np.float64) + 1, values, method=_COLOURS[0], label="e-value", tips=tips),
+    ]
+    state = "The alarm was raised" if check.alarm else "No alarm"
+    ends = (min(float(values.min()), 0.1) / 1.5, max(float(values.max()), 2 * alarm) * 1.5)
+    return Chart(
+        "Evidence of a change",
+        f"{state}: the alarm is at an e-value of {alarm:.3g}, which an unchanged calibrator reaches with a "
+        f"probability of at most {100 * check.alpha:.3g} % over all checks.",
+        _dates(check),
+        Axis("e-value", ends, log=True),
+        marks,
+        _SIZE,
+    )
+
+
+def gap_chart(check: Check, at: Indices) -> Chart:
+    """Return accuracy minus confidence of the labelled checks, with intervals and limits."""
+    gaps = 100 * np.array([_gap_of(sums) for i in at if (sums := check.records[i].labelled) is not None])
+    low, high = (100 * limit for limit in check.gap_limits)
+    tips = [
+        f"{_told(check, i)}: {points(gap[0] / 100)} points" for i, gap in zip(at.tolist(), gaps, strict=True)
+    ]
+    marks: list[Mark] = [
+        Rule(low, label="allowed"),
+        Rule(high),
+        Intervals(
+            at.astype(np.float64) + 1, gaps[:, 0], gaps[:, 1], gaps[:, 2], method=_COLOURS[0], tips=tips
+        ),
+    ]
+    allowed, widest = max(-low, high), float(np.abs(gaps).max())
+    limit = max(1.5 * allowed, min(1.1 * widest, 2 * max(allowed, float(np.abs(gaps[:, 0]).max())), 100.0))
+    return Chart(
+        "Right minus said",
+        "Accuracy minus mean confidence, in percentage points, with 95 % "
+        "intervals for the rows of each check. Below 0 the calibrator is overconfident.",
+        _dates(check),
+        Axis("gap, points", (-limit, limit)),
+        marks,
+        _SIZE,
+    )
+
+
+def shares_chart(check: Check) -> Chart:
+    """Return the share of rows by predicted class, for the classes that are predicted most."""
+    counts = np.array([record.predictions.predicted for record in check.records])
+    rows = counts.sum(axis=1, keepdims=True)
+    largest = np.argsort(-counts.sum(axis=0), kind="stable")[:MAX_SHARES]
+    at = np.arange(1.0, len(counts) + 1)
+    marks: list[Mark] = []
+    for k, colour in zip(largest, _COLOURS, strict=False):
+        share: Vector = 100 * counts[:, k] / rows[:, 0]
+        name = check.class_names[k]
+        tips = [f"{_told(check, i)}: {name} {value:.1f} %" for i, value in enumerate(share)]
+        marks.append(Line(at, share, method=colour, label=name, tips=tips))
+    top = max(float(100 * (counts / rows)[:, largest].max()) * 1.1, 1.0)
+    which = "" if len(largest) == counts.shape[1] else f", of the {len(largest)} most frequent ones"
+    return Chart(
+        "Predicted classes",
+        f"Share of the rows of each check by predicted class{which}. This needs no labels.",
+        _dates(check),
+        Axis("share, %", (0.0, top)),
+        marks,
+        _SIZE,
+    )
+
+
+def _told(check: Check, number: int) -> str:
+    record = check.records[number]
+    return f"{record.date[:10]} {record.name}".strip()
+
+
+def _dates(check: Check) -> Axis:
+    """Return an axis with a position for each check, and the dates of some; their numbers if dates repeat."""
+    number = len(check.records)
+    shown = range(0, number, -(-number // MAX_DATES))
+    dates = [check.records[i].date[:10] for i in shown]
+    names = dates if len(set(dates)) == len(dates) else [str(i + 1) for i in shown]
+    ticks = tuple((float(i + 1), name) for i, name in zip(shown, names, strict=True))
+    margin = 0.5 + 0.05 * number  # room for the first and the last date
+    return Axis("check", (1 - margin, number + margin), ticks=ticks)

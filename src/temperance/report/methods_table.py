@@ -8,17 +8,13 @@ from statistics import median
 from markupsafe import Markup
 
 from temperance.comparison import UNCALIBRATED, Comparison, MethodResult
-from temperance.metrics import Estimate
+from temperance.metrics import METRICS, Estimate
 from temperance.report.markup import element, joined
 
 _MAIN = ("nll", "ece", "accuracy")  # a narrow screen shows these columns until the reader wants all
-_COLUMNS = (
-    ("nll", "NLL", 1),
-    ("brier", "Brier", 1),
-    ("ece", "ECE %", 100),
-    ("smooth_ece", "smooth ECE %", 100),
-    ("classwise_ece", "class-wise ECE %", 100),
-    ("accuracy", "accuracy %", 100),
+_COLUMNS = sorted(  # losses and errors first, which a method is chosen by
+    (name for name, metric in METRICS.items() if metric.tables != "evaluation"),
+    key=lambda name: METRICS[name].best != "lowest",
 )
 _SMALL_PERCENTAGE = 0.1  # two decimals show less than two digits of it
 
@@ -44,14 +40,14 @@ def _about(comparison: Comparison) -> str:
     first = comparison.results[UNCALIBRATED].scores
     return (
         f"{first.n_rows} rows, {first.n_classes} classes, {first.bins} bins, scores from "
-        f"{comparison.judged_on}. Below a value: its {100 * first.confidence:g} % interval."
+        f"{comparison.evaluated_on}. Below a value: its {100 * first.confidence:g} % interval."
     )
 
 
 def _head(comparison: Comparison) -> list[Markup]:
     method = element("th", element("span", "method"), scope="col", data_sort="words")
     heads = [("para\N{SOFT HYPHEN}meters", False)]
-    heads += [(label, key in _MAIN) for key, label, _ in _COLUMNS]
+    heads += [(METRICS[key].heading(), key in _MAIN) for key in _COLUMNS]
     heads += [("decisions changed %", False)] * bool(comparison.decision_changes)
     heads += [(metric, False) for metric in comparison.outside_metrics] + [("fit, s", False)]
     return [method, *(_heading(label, main) for label, main in heads)]
@@ -70,8 +66,9 @@ def _row(comparison: Comparison, result: MethodResult) -> Markup:
     mark = element("span", "recommended", class_="tag") if chosen else ""
     cells = [element("th", result.method, mark, scope="row", data_value=result.method)]
     cells.append(_number(result.n_parameters, _count(result.n_parameters)))
-    for key, _, scale in _COLUMNS:
-        cells.append(_score(result.scores[key], scale, _digits(comparison, key, scale), key in _MAIN))
+    for key in _COLUMNS:
+        digits = _digits(comparison, key)
+        cells.append(_score(result.scores[key], METRICS[key].factor, digits, key in _MAIN))
     if comparison.decision_changes:
         cells.append(_number(result.changed_share, f"{100 * result.changed_share:.2f}"))
     for metric in comparison.outside_metrics:
@@ -90,10 +87,11 @@ def _count(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
 
 
-def _digits(comparison: Comparison, key: str, scale: float) -> int:
+def _digits(comparison: Comparison, key: str) -> int:
     """Return how many decimals a column has: more for small percentages, as of each of many classes."""
+    metric = METRICS[key]
     middle = median(result.scores[key].value for result in comparison.results.values())
-    return 4 if scale == 1 or scale * middle < _SMALL_PERCENTAGE else 2
+    return 4 if metric.unit and metric.factor * middle < _SMALL_PERCENTAGE else metric.decimals
 
 
 def _score(estimate: Estimate, scale: float, digits: int, main: bool) -> Markup:

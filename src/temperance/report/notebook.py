@@ -14,10 +14,9 @@ from temperance.calibrators import Calibrator
 from temperance.comparison import Comparison
 from temperance.display.labels import metric_in_words
 from temperance.metrics import Estimate, Evaluation
-from temperance.report.document import read_asset
-from temperance.report.markup import element, table
+from temperance.report.markup import element, read_asset, table
 from temperance.report.methods_table import methods_table
-from temperance.report.verdict_box import verdict_box
+from temperance.report.sections import verdict_box
 
 
 def comparison_html(comparison: Comparison) -> str:

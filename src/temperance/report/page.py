@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -12,13 +12,9 @@ from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.clock import utc_now
 from temperance.comparison import Comparison, LearningCurve
 from temperance.files import check_writable, write_atomically
-from temperance.report.displays import ReportDisplays
-from temperance.report.document import html_document
-from temperance.report.markup import element, joined
-from temperance.report.provenance import Source
-from temperance.report.sections import Sections, sections
-from temperance.report.shipping import Shipping
-from temperance.report.shown_methods import shown_at_first
+from temperance.report.markup import element, html_document, joined
+from temperance.report.sections import SECTIONS, Report, Section, Source, shown_at_first
+from temperance.report.snippets import Snippets
 
 TITLE = "Calibration report"
 
@@ -31,35 +27,11 @@ def write_report(
     overwrite: bool = False,
     title: str = TITLE,
     sources: Sequence[Source] = (),
-    shipping: Shipping | None = None,
+    snippets: Snippets | None = None,
 ) -> None:
-    """Write the comparison as one HTML file, as `Comparison.save_report` does.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison to report.
-    path : path
-        The file to write.
-    curve, title, sources, shipping
-        As for `render_report`.
-    overwrite : bool
-        Whether an existing file may be replaced.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from temperance import compare
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=400, n_classes=3)
-    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
-    >>> write_report(comparison, path, title="Quarterly check")
-    >>> "<h1>Quarterly check</h1>" in path.read_text()
-    True
-    """
+    """Write the comparison as one HTML file; the options are those of `render_report`."""
     check_writable(path, overwrite=overwrite)
-    page = render_report(comparison, curve, title=title, sources=sources, shipping=shipping)
+    page = render_report(comparison, curve, title=title, sources=sources, snippets=snippets)
     write_atomically(path, page.encode(), overwrite=overwrite)
 
 
@@ -69,7 +41,7 @@ def render_report(
     *,
     title: str = TITLE,
     sources: Sequence[Source] = (),
-    shipping: Shipping | None = None,
+    snippets: Snippets | None = None,
 ) -> str:
     """Return the page as text.
 
@@ -83,26 +55,19 @@ def render_report(
         Heading of the page, such as the model and the data.
     sources : sequence of Source
         The files that the comparison was made from.
-    shipping : Shipping, optional
-        Commands that ship the recommended method from these files; by default, lines of Python.
-
-    Examples
-    --------
-    >>> from temperance import compare
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=400, n_classes=3)
-    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
-    >>> render_report(comparison).startswith("<!doctype html>")
-    True
+    snippets : Snippets, optional
+        Commands that fit and use the recommended method with these files; by default, lines of Python.
     """
-    displays = ReportDisplays.of(comparison, curve)
-    parts = sections(comparison, displays, curve, sources, shipping or Shipping())
-    verdict, *others = (_section(key, *part) for key, part in parts.items())
+    shown = shown_at_first(comparison)
+    report = Report(comparison, curve, sources, snippets or Snippets(), {UNCALIBRATED, *shown})
+    made = {anchor: section(report) for anchor, section in SECTIONS.items()}
+    parts = {anchor: part for anchor, part in made.items() if part[1]}
+    verdict, *others = (_section(anchor, *part) for anchor, part in parts.items())
     return html_document(
         title,
         element("a", "Skip to the verdict", href="#verdict", class_="skip"),
         element("header", element("h1", title), element("p", _about(comparison), class_="about")),
-        element("main", verdict, _aside(comparison, parts), *others),
+        element("main", verdict, _aside(comparison, parts, shown), *others),
         script="page.js",
     )
 
@@ -112,30 +77,28 @@ def _about(comparison: Comparison) -> Markup:
     n_fitted, n_judged = len(comparison.fitted), len(comparison.judged)
     rows = f"{n_fitted} rows to fit, {n_judged} to judge"
     if comparison.judged is comparison.fitted:
-        rows = f"{n_fitted} rows, {comparison.judged_on}"
+        rows = f"{n_fitted} rows, {comparison.evaluated_on}"
     n_classes = comparison.results[UNCALIBRATED].scores.n_classes
     day, _, _ = utc_now().partition("T")
     made = element("time", day), f", temperance {temperance.__version__}."
     return joined([f"{rows}, {n_classes} classes. ", *made])
 
 
-def _section(key: str, title: str, content: Markup) -> Markup:
-    return element(
-        "section", element("h2", title, id=f"{key}-title"), content, id=key, aria_labelledby=f"{key}-title"
-    )
+def _section(anchor: str, title: str, content: Markup) -> Markup:
+    heading = element("h2", title, id=f"{anchor}-title")
+    return element("section", heading, content, id=anchor, aria_labelledby=f"{anchor}-title")
 
 
-def _aside(comparison: Comparison, parts: Sections) -> Markup:
+def _aside(comparison: Comparison, parts: Mapping[str, Section], shown: Collection[str]) -> Markup:
     """Return the controls: beside the sections, or below the verdict on a narrow screen."""
     links = [element("li", element("a", name, href=f"#{key}")) for key, (name, _) in parts.items()]
     theme = element("button", "Dark or light", type="button", id="theme", class_="needs-script")
     nav = element("nav", element("ol", *links), aria_label="Sections")
-    return element("aside", nav, _method_switch(comparison), theme)
+    return element("aside", nav, _method_switch(comparison, shown), theme)
 
 
-def _method_switch(comparison: Comparison) -> Markup:
+def _method_switch(comparison: Comparison, shown: Collection[str]) -> Markup:
     """Return the boxes that select the methods in all figures, and the choice of what is "after"."""
-    shown = shown_at_first(comparison)
     boxes, options = [], []
     for name in comparison.results:
         if name != UNCALIBRATED:

@@ -1,140 +1,364 @@
-"""The sections of the page, in order: each is a function from results to HTML."""
+"""The sections of the page: each computes its figure, then draws it with its numbers below.
+
+`SECTIONS` has them in the order of the page. To add a figure, write its display in `temperance.display`, and
+here a function from a `Report` to a title and HTML.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import platform
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import groupby
 
+import numpy as np
 from markupsafe import Markup
 
+import temperance
+from temperance import display
 from temperance.calibrators import method_style
-from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve
-from temperance.comparison.class_reliability import LEAST_ROWS, MOST_CLASSES
-from temperance.display.reliability import FEWEST_IN_BIN
-from temperance.report import figures
-from temperance.report.calibration_tests import calibration_tests
-from temperance.report.displays import ReportDisplays
+from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve, Outcome, Verdict
+from temperance.comparison.method_result import MAX_CLASSES, MIN_ROWS
+from temperance.comparison.verdict import percent
+from temperance.display.labels import written
+from temperance.display.map import has_map
+from temperance.display.reliability import MIN_BIN_ROWS
 from temperance.report.glossary import glossary
-from temperance.report.markup import element, joined
+from temperance.report.markup import element, joined, table, unbroken
 from temperance.report.methods_table import methods_table
-from temperance.report.provenance import Source, provenance
-from temperance.report.shipping import Shipping, shipping_section
-from temperance.report.verdict_box import key_numbers, verdict_box
-from temperance.report.words import cautions, labels_in_words
+from temperance.report.snippets import Snippets, snippet_blocks
+from temperance.report.svg import figure
 
-Sections = dict[str, tuple[str, Markup]]
+SYMBOLS = {
+    Outcome.BETTER: "\N{CHECK MARK}",
+    Outcome.PROBABLY_BETTER: "\N{ALMOST EQUAL TO}",
+    Outcome.NO_DIFFERENCE: "=",
+    Outcome.WORSE: "\N{MULTIPLICATION X}",
+}
+"""Symbols beside the word: colour alone does not reach every reader, nor every printer."""
 
-
-def sections(
-    comparison: Comparison,
-    displays: ReportDisplays,
-    curve: LearningCurve | None,
-    sources: Sequence[Source],
-    shipping: Shipping,
-) -> Sections:
-    """Return title and content of each section by its anchor, without empty sections."""
-    parts = {
-        "verdict": ("Verdict", _verdict(comparison)),
-        "ship": ("What to ship", shipping_section(comparison, shipping)),
-        "reliability": ("Reliability before and after", _reliability(comparison, displays)),
-        "methods": ("Methods", methods_table(comparison) + figures.differences_figure(displays.differences)),
-        "tests": ("Tests of calibration", calibration_tests(comparison)),
-        "class-reliability": _class_reliability(displays),
-        "confidence": ("How confident it is", _confidence(comparison, displays)),
-        "temperature": ("Temperature by entropy", _temperature(comparison, displays)),
-        "classes": ("Temperature by class", _classes(displays)),
-        "map": (
-            "Map of probabilities",
-            Markup("") if displays.map is None else figures.map_figure(displays.map),
-        ),
-        "labels": ("Would more labels help?", _labels(comparison, curve, displays)),
-        "parameters": ("What was learnt", _parameters(comparison)),
-        "provenance": ("How this was made", provenance(comparison, curve, sources)),
-        "glossary": ("Glossary", glossary()),
-    }
-    return {key: part for key, part in parts.items() if part[1]}
+_TESTS = {
+    "spiegelhalter": "Spiegelhalter",
+    "cox": "Cox, slope and intercept",
+    "kuiper": "Kuiper, without bins",
+    "kolmogorov_smirnov": "Kolmogorov-Smirnov, without bins",
+}
 
 
-def _verdict(comparison: Comparison) -> Markup:
+@dataclass(frozen=True)
+class Source:
+    """A file that the comparison was made from, its number of rows, and what they were used for."""
+
+    name: str
+    role: str
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a page is made of. The methods in `focus` set the limits of axes: they are shown at first."""
+
+    comparison: Comparison
+    curve: LearningCurve | None
+    sources: Sequence[Source]
+    snippets: Snippets
+    focus: Collection[str]
+
+
+Section = tuple[str, Markup]
+
+
+def shown_at_first(comparison: Comparison) -> set[str]:
+    """Return the methods that the figures show until the reader chooses others.
+
+    They are the recommended one (or the best one, if none is), the alternative that keeps every decision, the
+    one with the lowest NLL, the one with the fewest parameters, and the best one with a map, so that the
+    figure of maps is not empty.
+    """
+    methods = {name: result for name, result in comparison.results.items() if name != UNCALIBRATED}
+    if not methods:
+        return set()
+    by_nll = sorted(methods, key=lambda name: methods[name].scores["nll"].value)
+    with_map = [name for name in by_nll if has_map(methods[name].calibrator)]
+    simplest = min(methods, key=lambda name: methods[name].n_parameters)
+    others = (comparison.verdict.tried, comparison.verdict.alternative)
+    return {by_nll[0], simplest, *with_map[:1], *(name for name in others if name in methods)}
+
+
+# ---- verdict
+
+
+def _verdict(report: Report) -> Section:
+    comparison = report.comparison
     advice = (element("li", sentence) for sentence in cautions(comparison))
     reason = element("p", comparison.reason)
-    return verdict_box(comparison.verdict) + key_numbers(comparison.verdict) + reason + element("ul", *advice)
+    numbers = _key_numbers(comparison.verdict)
+    return "Verdict", verdict_box(comparison.verdict) + numbers + reason + element("ul", *advice)
 
 
-def _reliability(comparison: Comparison, displays: ReportDisplays) -> Markup:
+def verdict_box(verdict: Verdict) -> Markup:
+    """Return a box in the colour of the outcome, with the sentences of the verdict."""
+    symbol = element("span", SYMBOLS[verdict.outcome], aria_hidden="true")
+    outcome = element("span", symbol, f" Calibration: {verdict.outcome}", class_="outcome")
+    others = [
+        sentence for sentence in verdict.sentences if sentence not in (verdict.advice, verdict.headline)
+    ]
+    return element(
+        "div",
+        element("p", element("strong", verdict.advice), " ", outcome, class_="advice"),
+        element("p", unbroken(verdict.headline), class_="headline"),
+        *(element("p", unbroken(sentence)) for sentence in others),
+        class_=f"verdict {verdict.outcome.replace(' ', '-')}",
+    )
+
+
+def _key_numbers(verdict: Verdict) -> Markup:
+    """Return the numbers behind the verdict: before, after, and the difference with its interval."""
+    before, after, gain = verdict.before, verdict.after, verdict.nll_gain
+    lower = f"{gain.value:.4f} ({gain.low:.4f} to {gain.high:.4f})"
+    rows = [
+        ["mean confidence", percent(before.confidence), percent(after.confidence), ""],
+        ["accuracy", percent(before.accuracy), percent(after.accuracy), ""],
+        ["NLL", f"{verdict.nll_before:.4f}", f"{verdict.nll_after:.4f}", lower],
+        [
+            "ECE",
+            f"{100 * verdict.ece_before:.2f} %",
+            f"{100 * verdict.ece_after:.2f} %",
+            f"{100 * verdict.ece_gain.value:.2f} %",
+        ],
+    ]
+    rows = [[*map(unbroken, row)] for row in rows]
+    if verdict.tried is None:
+        return table(["", "the classifier"], [row[:2] for row in rows], "Key numbers")
+    head = ["", "before", f"with {verdict.tried}", f"lower by ({100 * verdict.confidence:g} % interval)"]
+    return table(head, rows, "Key numbers")
+
+
+def cautions(comparison: Comparison) -> list[str]:
+    """Say what else a reader should know before relying on the recommended method."""
+    result = comparison.results[comparison.recommended]
+    error = result.scores["ece"]
+    sentences = [
+        f"Remaining error: a confidence is off by {100 * error.value:.2f} % on average "
+        f"({100 * error.low:.2f} to {100 * error.high:.2f} %, including the noise of the bins)."
+    ]
+    if comparison.judged is comparison.fitted:
+        sentences.append(
+            "There was no test set: each row was evaluated by a fit to the other folds. That is fair, but "
+            "rows from where the classifier will be used are better."
+        )
+    sentences.extend(f"Warning of the fit: {warning}" for warning in result.warnings)
+    if comparison.recommended != UNCALIBRATED:
+        sentences.append(
+            "This holds for rows like these. Fit again when the classifier or the source of its rows changes."
+        )
+    return sentences
+
+
+# ---- methods side by side
+
+
+def _snippets(report: Report) -> Section:
+    return "Use it in production", snippet_blocks(report.comparison, report.snippets)
+
+
+def _reliability(report: Report) -> Section:
+    """Draw accuracy against confidence, a panel for each method."""
+    shown = display.ReliabilityDisplay.from_comparison(report.comparison, [*report.comparison.results])
+
+    def panel(method: str, title: str) -> Markup:
+        diagram = shown.diagrams[method]
+        columns = diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high
+        rows = [
+            [f"{a:.2f} to {b:.2f}", f"{n:.0f}", f"{c:.3f}", f"{h:.3f}", f"{low:.3f} to {high:.3f}"]
+            for a, b, n, c, h, low, high in zip(diagram.edges[:-1], diagram.edges[1:], *columns, strict=True)
+            if n > 0
+        ]
+        numbers = table(["bin", "rows", "confidence", "accuracy", "interval"], rows, f"Bins of {method}")
+        return figure(f"reliability-{method}", shown.chart([method]), numbers, title=title, panel=method)
+
     intro = (
         "Rows are binned by their confidence. In a bin on the dashed line, confidence equals accuracy; below "
         "the line, confidence is too high. Bands are 95 % intervals; the bars below show the share of the "
         "rows in each bin."
     )
-    return element("p", intro) + _panels(
-        comparison, partial(figures.reliability_figure, displays.reliability)
-    )
+    return "Reliability before and after", element("p", intro) + _panels(report.comparison, panel)
 
 
-def _confidence(comparison: Comparison, displays: ReportDisplays) -> Markup:
-    return _panels(comparison, partial(figures.confidence_figure, displays.confidence, displays.focus))
-
-
-def _panels(comparison: Comparison, figure: Callable[[str, str], Markup]) -> Markup:
-    panels = (figure(name, _panel_title(comparison, name)) for name in comparison.results)
+def _panels(comparison: Comparison, panel: Callable[[str, str], Markup]) -> Markup:
+    """Return a panel of each method, given its name and title."""
+    panels = []
+    for name in comparison.results:
+        recommended = " (recommended)" if name == comparison.recommended else ""
+        after = f"After: {method_style(name).label}{recommended}"
+        panels.append(panel(name, "Before: uncalibrated" if name == UNCALIBRATED else after))
     return element("div", *panels, class_="panels")
 
 
-def _panel_title(comparison: Comparison, name: str) -> str:
-    if name == UNCALIBRATED:
-        return "Before: uncalibrated"
-    recommended = " (recommended)" if name == comparison.recommended else ""
-    return f"After: {method_style(name).label}{recommended}"
+def _methods(report: Report) -> Section:
+    """List all scores, and draw the NLL of each method minus that of the recommended one."""
+    shown = display.DifferencesDisplay.from_comparison(report.comparison)
+    columns = shown.methods, shown.value, shown.low, shown.high
+    rows = [[name, f"{v:+.4f}", f"{a:+.4f} to {b:+.4f}"] for name, v, a, b in zip(*columns, strict=True)]
+    numbers = table(["method", "difference", "interval"], rows, "Differences of NLL")
+    return "Methods", methods_table(report.comparison) + figure("differences", shown.chart(), numbers)
 
 
-def _class_reliability(displays: ReportDisplays) -> tuple[str, Markup]:
-    """Return the diagrams of single classes; of two classes, that of the positive one."""
-    shown, title = displays.class_reliability, "Reliability by class"
+def _calibration_tests(report: Report) -> Section:
+    """List statistic and p-value of each test, before and with the method of the verdict; Cox in words."""
+    comparison, tried = report.comparison, report.comparison.verdict.tried
+    shown = {"before": UNCALIBRATED} | ({} if tried is None else {f"with {tried}": tried})
+    scores = {when: comparison.results[name].scores for when, name in shown.items()}
+    columns = [{name: cells for name, *cells in score.shown_tests()} for score in scores.values()]
+    rows = [[_TESTS[name], *(_test_cell(*column[name]) for column in columns)] for name in columns[0]]
+    intro = (
+        "The null hypothesis is that the confidence of every row is the probability that it is right. A "
+        "small p-value rejects it. With many rows, even an error too small to matter is significant: the "
+        "calibration error above shows its size."
+    )
+    told = [
+        element("p", f"Cox, {when}: {score.tests['cox'].words}")
+        for when, score in scores.items()
+        if "cox" in score.tests
+    ]
+    head = ["test", *(f"{when}: statistic, p-value" for when in scores)]
+    title = "Tests of calibration"
+    return title, element("p", intro) + table(head, rows, title) + joined(told)
+
+
+def _test_cell(statistic: str, p_value: str) -> str:
+    words = f"p {'' if p_value.startswith('<') else '= '}{p_value}".replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{statistic}, {words}"
+
+
+def _class_reliability(report: Report) -> Section:
+    """Draw the share of single classes against their probability, before and after; of two, the second."""
+    comparison, title = report.comparison, "Reliability by class"
+    own, tried = comparison.results[UNCALIBRATED], comparison.verdict.tried
+    methods = [UNCALIBRATED] if tried is None else [UNCALIBRATED, tried]
+    shown = [
+        display.ClassReliabilityDisplay.from_comparison(comparison, methods, column=column)
+        for column in own.class_reliability
+    ]
     if not shown:
-        few = f"No class has at least {LEAST_ROWS} test rows: too few for a diagram."
+        few = f"No class has at least {MIN_ROWS} test rows: too few for a diagram."
         return title, element("p", few)
+    n_classes = own.scores.n_classes
     intro = "Among rows with a given probability of a class, how many are of that class?"
-    if displays.n_classes == 2:
+    if n_classes == 2:
         title = f"Reliability of class {shown[0].name}"
-    elif len(shown) < displays.n_classes:
+    elif len(shown) < n_classes:
         why = (
-            "have the most test rows"
-            if len(shown) == MOST_CLASSES
-            else f"have at least {LEAST_ROWS} test rows"
+            "have the most test rows" if len(shown) == MAX_CLASSES else f"have at least {MIN_ROWS} test rows"
         )
-        intro += f" Of {displays.n_classes} classes, these {len(shown)} {why}."
-    intro += f" Bins of fewer than {FEWEST_IN_BIN} rows are left out."
-    panels = element("div", *map(figures.class_reliability_figure, shown), class_="panels many")
-    return title, element("p", intro) + panels
+        intro += f" Of {n_classes} classes, these {len(shown)} {why}."
+    intro += f" Bins of fewer than {MIN_BIN_ROWS} rows are left out."
+    panels = [figure(f"class-{one.column}", one.chart()) for one in shown]
+    return title, element("p", intro) + element("div", *panels, class_="panels many")
 
 
-def _temperature(comparison: Comparison, displays: ReportDisplays) -> Markup:
+def _confidence(report: Report) -> Section:
+    """Draw the confidences of each method, and how often it is right."""
+    shown = display.ConfidenceDisplay.from_comparison(report.comparison, [*report.comparison.results])
+
+    def panel(method: str, title: str) -> Markup:
+        return figure(f"confidence-{method}", shown.chart([method], report.focus), title=title, panel=method)
+
+    return "How confident it is", _panels(report.comparison, panel)
+
+
+# ---- what the methods have learnt
+
+
+def _temperature(report: Report) -> Section:
+    """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
+    shown = display.TemperatureDisplay.from_comparison(report.comparison)
+    columns = enumerate(zip(shown.centre, shown.count, shown.optimum, strict=True))
+    rows = [[f"{centre:.2f}", f"{n}", f"{t:.3g}", shown.ends(i)] for i, (centre, n, t) in columns]
+    numbers = table(["log entropy", "rows", "best T", "interval"], rows, "Best temperature by entropy")
     note = Markup("")
-    if comparison.judged is comparison.fitted:
+    if report.comparison.judged is report.comparison.fitted:
         note = element("p", "There is no test set: these are the rows that the methods were fitted to.")
-    return note + figures.temperature_figure(displays.temperature, displays.focus)
+    drawn = figure("temperature", shown.chart(report.focus), numbers, by_method=True)
+    return "Temperature by entropy", note + drawn
 
 
-def _classes(displays: ReportDisplays) -> Markup:
-    if not displays.classes.identified.any():
-        return element("p", "No class has enough rows to find its best temperature.")
-    return figures.class_figure(displays.classes, displays.focus)
+def _classes(report: Report) -> Section:
+    """Draw the mean temperature of each true class, and the best one of its rows."""
+    title = "Temperature by class"
+    shown = display.ClassTemperatureDisplay.from_comparison(report.comparison)
+    if not shown.identified.any():
+        return title, element("p", "No class has enough rows to find its best temperature.")
+    places = enumerate(zip(shown.classes, shown.count, shown.optimum, strict=True))
+    rows = [[shown.name(k), f"{n}", f"{t:.3g}", shown.ends(i)] for i, (k, n, t) in places]
+    columns = {name: [f"{t:.3g}" for t in mean] for name, mean in shown.mean.items()}
+    caption = "Temperature by class: the best one, and the mean of each method"
+    numbers = table(["class", "rows", "best T", "interval"], rows, caption, columns)
+    return title, figure("classes", shown.chart(report.focus), numbers, by_method=True)
 
 
-def _labels(comparison: Comparison, curve: LearningCurve | None, displays: ReportDisplays) -> Markup:
+def _map(report: Report) -> Section:
+    """Draw the maps of probabilities, if a method has one."""
+    title = "Map of probabilities"
+    if not any(has_map(result.calibrator) for result in report.comparison.results.values()):
+        return title, Markup("")
+    shown, before = display.MapDisplay.from_comparison(report.comparison), np.geomspace(1e-6, 0.1, 6)
+    columns = {name: [written(p) for p in one.apply(before)] for name, one in shown.maps.items()}
+    rows = [[written(p)] for p in before]
+    numbers = table(["probability at T0"], rows, "Probabilities after the map", columns)
+    return title, figure("map", shown.chart(), numbers, by_method=True)
+
+
+def _labels(report: Report) -> Section:
+    """Draw the NLL by the number of calibration rows."""
+    title, curve = "Would more labels help?", report.curve
     if curve is None:
-        return Markup("")
-    if displays.labels is None:
-        return element("p", "There are too few rows to fit to subsets of them.")
-    return element("p", labels_in_words(comparison, curve)) + figures.learning_figure(
-        displays.labels, displays.focus
+        return title, Markup("")
+    if len(curve.sizes) < 2:
+        return title, element("p", "There are too few rows to fit to subsets of them.")
+    shown = display.LearningCurveDisplay.from_curve(curve)
+    columns = {name: [f"{value:.4f}" for value in mean] for name, mean in shown.mean.items()}
+    numbers = table(["rows"], [[str(size)] for size in shown.sizes], "NLL by labelled rows", columns)
+    drawn = figure("labels", shown.chart(report.focus), numbers, by_method=True)
+    return title, element("p", labels_in_words(report.comparison, curve)) + drawn
+
+
+def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
+    """Say whether the recommended method was still improving, and which method fewer rows would favour."""
+    tried = comparison.verdict.tried
+    name = tried if tried in curve.nll else curve.ranking(curve.sizes[-1])[0]
+    (before, after), (smaller, larger) = curve.mean(name)[-2:], curve.sizes[-2:]
+    noise = float(max(curve.error(name)[-2:]))
+    fell = before - after
+    if fell <= 2 * noise or fell < 0.002 * after:
+        answer = "Hardly"
+    else:
+        answer = "A little" if fell < 0.01 * after else "Yes"
+    missing = [name for name in comparison.results if name not in (UNCALIBRATED, *curve.nll)]
+    left_out = (
+        f" Left out, as their fits take long with so many classes: {', '.join(missing)}." if missing else ""
+    )
+    return (
+        f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}. "
+        f"Lowest NLL by sample size: {_leaders(curve)}.{left_out}"
     )
 
 
-def _parameters(comparison: Comparison) -> Markup:
+def _leaders(curve: LearningCurve) -> str:
+    """Name the best method by size: "ts (20 to 100 rows), hts (200 rows)"."""
+    told = []
+    for method, sizes in groupby(curve.sizes, key=lambda size: curve.ranking(size)[0]):
+        ends = [*sizes]
+        span = f"{ends[0]} to {ends[-1]}" if len(ends) > 1 else f"{ends[0]}"
+        told.append(f"{method} ({span} rows)")
+    return ", ".join(told)
+
+
+def _parameters(report: Report) -> Section:
     parts = []
-    for name, result in comparison.results.items():
+    for name, result in report.comparison.results.items():
         if result.calibrator is None:
             continue
         warnings = [element("p", warning, class_="warning") for warning in result.warnings]
@@ -142,5 +366,50 @@ def _parameters(comparison: Comparison) -> Markup:
         words = getattr(result.calibrator, "summary", result.calibrator.__repr__)()
         content = element("pre", words, tabindex="0")
         title = element("summary", f"{name}: {type(result.calibrator).__name__}")
-        parts.append(element("details", title, *warnings, content, open=name == comparison.recommended))
-    return joined(parts)
+        chosen = name == report.comparison.recommended
+        parts.append(element("details", title, *warnings, content, open=chosen))
+    return "What was learnt", joined(parts)
+
+
+# ---- how the page was made
+
+
+def _provenance(report: Report) -> Section:
+    """List the files, and everything needed to make the same report again."""
+    comparison = report.comparison
+    files = [[source.name, source.role, str(source.rows), source.sha256] for source in report.sources]
+    listed = table(["file", "used as", "rows", "SHA-256"], files, "Files") if files else Markup("")
+    made = [["temperance", temperance.__version__], ["Python", platform.python_version()]]
+    made += [[name, version(name)] for name in ("numpy", "scipy", "scikit-learn")]
+    made += [[name.replace("_", " "), str(value)] for name, value in comparison.settings.items()]
+    made += [
+        ["rows fitted", str(len(comparison.fitted))],
+        ["rows judged", str(len(comparison.judged))],
+        ["methods", ", ".join(comparison.results)],
+    ]
+    if report.curve is not None:
+        made.append(["test rows of the learning curve", str(report.curve.n_judged)])
+    return "How this was made", listed + table(["what", "value"], made, "Versions, seeds and settings")
+
+
+def _glossary(report: Report) -> Section:
+    return "Glossary", glossary()
+
+
+SECTIONS: dict[str, Callable[[Report], Section]] = {
+    "verdict": _verdict,
+    "production": _snippets,
+    "reliability": _reliability,
+    "methods": _methods,
+    "tests": _calibration_tests,
+    "class-reliability": _class_reliability,
+    "confidence": _confidence,
+    "temperature": _temperature,
+    "classes": _classes,
+    "map": _map,
+    "labels": _labels,
+    "parameters": _parameters,
+    "provenance": _provenance,
+    "glossary": _glossary,
+}
+"""The sections by their anchor; one without content is left out."""

@@ -1,4 +1,4 @@
-"""Charts as SVG that needs no script, no font file and no image file.
+"""Charts as figures of the page: SVG that needs no script, no font file and no image file.
 
 matplotlib is not used here: its SVG does not follow the dark theme of the page, cannot show and hide a
 method, and would require a plotting library for a page that two hundred lines can draw.
@@ -6,7 +6,7 @@ method, and would require a plotting library for a page that two hundred lines c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ from temperance.display.chart import (
     Text,
     Whiskers,
 )
-from temperance.report.markup import element, joined
+from temperance.report.markup import element, joined, unbroken
 
 _DASHES = {"-": None, "-.": "9 4 2 4", ":": "2 4"}  # pixels of line and gap
 _RIGHT, _TOP = 16, 14
@@ -39,6 +39,40 @@ _ABOVE = 1.6  # times the lettering, for the label of y above wide axes
 _BELOW = 0.2  # of the height, for what is below a chart
 _LETTER_WIDTH = 0.6  # of the height of letters
 _MANY_TICKS = 5  # more of them: a narrow screen shows every other one
+
+
+def figure(
+    name: str, chart: Chart, numbers: str = "", *, title: str = "", panel: str = "", by_method: bool = False
+) -> Markup:
+    """Frame a chart. A panel is shown if its method is selected; with `by_method`, so is each mark."""
+    title = title or chart.title
+    picture = draw_svg(chart, f"picture-{name}", title, by_method=by_method)
+    entries = list(_legend(chart, by_method))
+    return element(
+        "figure",
+        element("h3", title),
+        element("div", picture, class_="picture"),
+        element("p", *entries, class_="legend") if entries else "",
+        element("figcaption", unbroken(chart.caption)),
+        element("details", element("summary", "Numbers"), numbers) if numbers else "",
+        id=f"figure-{name}",
+        data_panel=panel or None,
+    )
+
+
+def _legend(chart: Chart, by_method: bool) -> Iterable[Markup]:
+    for mark in chart.marks:
+        if mark.label:
+            symbol = element("span", class_=_symbol(mark), style=f"color:{_colour(mark)}")
+            method = mark.method if by_method and mark.method else None
+            yield element("span", symbol, mark.label, data_method=method)
+
+
+def _symbol(mark: Mark) -> str:
+    """Return how the legend shows a mark: dashed or hollow, as in the chart."""
+    if isinstance(mark, Rule) or (isinstance(mark, Line) and not mark.method):
+        return "dash"
+    return "swatch" if mark.method else "swatch hollow"
 
 
 @dataclass(frozen=True)
@@ -125,7 +159,7 @@ def _size_of(chart: Chart) -> _Size:
     return _PANEL_SIZE if chart.size[0] > SMALL else _SMALL_SIZE
 
 
-def colour_of_mark(mark: Mark) -> str:
+def _colour(mark: Mark) -> str:
     """Return the colour of a mark: without a method, the text colour."""
     return method_style(mark.method).colour if mark.method else "var(--ink)"
 
@@ -169,7 +203,7 @@ def _frame(chart: Chart, size: _Size, left: float, top: float, bottom: float) ->
 def _drawn(chart: Chart, frame: _Frame, name: str, by_method: bool) -> Markup:
     marks = []
     for mark in chart.marks:
-        drawn = joined(_DRAWN[type(mark)](frame, mark, colour_of_mark(mark)))
+        drawn = joined(_DRAWN[type(mark)](frame, mark, _colour(mark)))
         marks.append(element("g", drawn, data_method=mark.method) if by_method and mark.method else drawn)
     clip = element("clipPath", element("rect", **frame.box), id=f"{name}-clip")
     inside = element("g", *marks, clip_path=f"url(#{name}-clip)")

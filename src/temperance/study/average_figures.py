@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from temperance.calibrators import method_style
 from temperance.calibrators.registry import MethodStyle
 from temperance.core.arrays import Matrix
-from temperance.display.ticks import tick_labels
+from temperance.display.chart import tick_labels
 from temperance.errors import InputError
 from temperance.study.names import dataset_name
 from temperance.study.results import Results

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
-from temperance.calibrators.outside import Methods, find_methods
+from temperance.calibrators.external_methods import Methods, find_methods
 from temperance.errors import InputError
-from temperance.metrics.outside import Metric
+from temperance.metrics.evaluation import MetricFunction
 from temperance.study.tasks import TaskFile
 
 PAPER_METHODS = ("ts", "ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece")
@@ -50,7 +50,7 @@ class WorkUnit:
     seed: int
     methods: tuple[str, ...]
     outside_methods: Mapping[str, Method] = field(default_factory=dict)
-    outside_metrics: Mapping[str, Metric] = field(default_factory=dict)
+    outside_metrics: Mapping[str, MetricFunction] = field(default_factory=dict)
 
     def calibrator(self, method: str) -> Any:
         """Build the unfitted calibrator of a method; None for the uncalibrated classifier."""
@@ -83,7 +83,7 @@ def plan(
     draws: int,
     seed: int,
     done: Collection[FitKey] = (),
-    metrics: Mapping[str, Metric] | None = None,
+    metrics: Mapping[str, MetricFunction] | None = None,
 ) -> Iterator[WorkUnit]:
     """Yield the remaining work, draw by draw: a study that is stopped has all tasks, with fewer draws."""
     external_methods = {key: method for key, method in methods.items() if CALIBRATORS.get(key) is not method}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from temperance.calibrators.outside import Methods
+from temperance.calibrators.external_methods import Methods
 from temperance.errors import InputError
 from temperance.inputs.validation import check_number
-from temperance.metrics.outside import Metrics, named_metrics
+from temperance.metrics.evaluation import Metrics, named_metrics
 from temperance.study.paper import DRAWS, SIZES
 from temperance.study.protocol import plan, study_methods
 from temperance.study.results import Results

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from temperance.calibrators.outside import fit
+from temperance.calibrators.external_methods import fit
 from temperance.comparison import LabelledRows
 from temperance.comparison.rows import predict
 from temperance.core.arrays import Indices, Matrix
-from temperance.metrics.diagram import bin_rows
-from temperance.metrics.outside import value_of
+from temperance.metrics.bins import bin_rows
+from temperance.metrics.evaluation import value_of
 from temperance.metrics.predictions import check_rows
 from temperance.study.protocol import FitKey, WorkUnit
 from temperance.study.tasks import load_task

@@ -20,6 +20,8 @@ import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.inputs.validation import check_choice
+from temperance.metrics import METRICS
+from temperance.metrics.table import Metric
 from temperance.study import paper as _paper
 from temperance.study.results import Better, Results, better_scores
 from temperance.study.tasks import TaskFile
@@ -43,11 +45,17 @@ class Unit:
         return f"{self.factor * value:.{self.decimals}f}"
 
 
+def _unit(metric: Metric, bins: str = "") -> Unit:
+    percent = metric.unit == "%"
+    title = f"{metric.label}{' in %' if percent else ''}{bins}"
+    return Unit(title, metric.factor, metric.decimals, 2 if percent else 3)
+
+
 UNITS: dict[str, Unit] = {
-    "nll": Unit("NLL", 1.0, 4, 3),
-    "ece": Unit("ECE in % (50 bins)", 100.0, 2, 2),
-    "ece15": Unit("ECE in % (15 bins)", 100.0, 2, 2),
-    "brier": Unit("Brier score", 1.0, 4, 3),
+    "nll": _unit(METRICS["nll"]),
+    "ece": _unit(METRICS["ece"], " (50 bins)"),
+    "ece15": _unit(METRICS["ece"], " (15 bins)"),
+    "brier": _unit(METRICS["brier"]),
 }
 """As in the paper, except ratios of NLL and Brier score, whose fourth decimal is not meaningful."""
 

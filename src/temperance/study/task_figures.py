@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
-from temperance.calibrators.linear_predictor import log_normalised_entropy
-from temperance.calibrators.outside import find_methods, fit
+from temperance.calibrators.external_methods import find_methods, fit
+from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.comparison.rows import predict
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay, TemperatureDisplay
 from temperance.display.base import Display
+from temperance.display.best_temperatures import MIN_ROWS, as_rows, temperatures
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text
-from temperance.display.optima import LEAST_ROWS, as_rows, temperatures
 from temperance.errors import InputError
 from temperance.metrics import reliability
 from temperance.study.protocol import WorkUnit
@@ -215,7 +215,7 @@ def class_temperatures(results: Results, task: TaskFile) -> ClassTemperatureDisp
     shown = ClassTemperatureDisplay.from_calibrators(fits, test.logits, test.labels)
     if not len(shown.classes):
         raise InputError(
-            f"a figure by class needs a class with {LEAST_ROWS} test rows; found none in {task.name}. "
+            f"a figure by class needs a class with {MIN_ROWS} test rows; found none in {task.name}. "
             "Choose another task."
         )
     return shown

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from temperance.calibrators import Calibrator
-from temperance.calibrators.fitted import model_of
+from temperance.calibrators.estimator import model_of
 from temperance.core.tensor_rows import TensorRows
 from temperance.formulas.model import Model
 from temperance.torch.ops import NO_DOUBLES, TORCH

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from temperance.calibrators import Calibrator
-from temperance.calibrators.fitted import model_of
+from temperance.calibrators.estimator import model_of
 from temperance.files import check_writable, write_atomically
 from temperance.formulas.model import Model
 from temperance.torch.module import CalibratorModule

@@ -1,0 +1,556 @@
+"""What all calibrators share: the scikit-learn contract, the containers, the checks, the words of a summary.
+
+A method's own file adds its fit: `_fit` (labelled rows -> fitted model); its formula is in `formulas`. The
+estimator holds the model, which is frozen. Its numbers are attributes with a trailing underscore, each of
+which says where in the model it is.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import TransformerTags
+from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
+
+from temperance import loaders
+from temperance.calibrators.adapting import adapt_to_priors, adapt_to_rows, describe_adaptation
+from temperance.calibrators.recording import record_fit
+from temperance.core.arrays import AnyArray, Vector
+from temperance.core.blocks import number_of_threads
+from temperance.core.fit_data import FitData, InMemoryFitData
+from temperance.core.solution import Solution
+from temperance.errors import InputError
+from temperance.formulas.applying import apply_opened, apply_to_rows
+from temperance.formulas.fit_record import Baseline, FittedOn
+from temperance.formulas.model import Formula, Model
+from temperance.inputs.containers import (
+    check_column_names,
+    column_names,
+    framework_of,
+    is_matrix,
+    names_of,
+    open_labelled,
+    open_logits,
+)
+from temperance.inputs.validation import check_choice, warn_of_probabilities
+
+QUANTILES = np.array([0.05, 0.5, 0.95])
+"""Quantile levels at which the temperatures of a fit are kept."""
+
+
+def model_of(fitted: Any) -> Model:
+    """Return the fitted model of a calibrator, or the model itself; raise if it has none."""
+    if isinstance(fitted, Model):
+        return fitted
+    model: Model | None = vars(fitted).get("model_")
+    if model is None:
+        raise NotFittedError(
+            f"this {type(fitted).__name__} is not fitted yet. Call fit(logits, labels) first, or read a "
+            "fitted one with temperance.load(path)."
+        )
+    return model
+
+
+class _FittedAttribute:
+    """A read-only attribute of a calibrator: a value of its fitted model. It is absent where that is None."""
+
+    def __init__(self, value_in: Callable[[Model], Any]) -> None:
+        self.value_in = value_in
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, calibrator: Any, owner: type | None = None) -> Any:
+        if calibrator is None:
+            return self
+        value = self.value_in(model_of(calibrator))
+        if value is None:
+            raise AttributeError(f"{type(calibrator).__name__!r} object has no attribute {self.name!r}")
+        return value
+
+    def __set__(self, calibrator: Any, value: Any) -> None:
+        raise AttributeError(
+            f"{self.name} is a number of the fitted model, which cannot be changed. Fit again."
+        )
+
+
+def fitted(place: str) -> Any:
+    """Declare an attribute of fitted calibrators by its place in the model, such as "formula.intercept"."""
+    return _FittedAttribute(attrgetter(place))
+
+
+def _classes(model: Model) -> NDArray[Any]:
+    names = model.record.class_names
+    return np.arange(model.n_classes) if names is None else np.array(names)
+
+
+class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
+    """A function from logits to probabilities, fitted to labelled rows: the base of all methods.
+
+    Fitted attributes end in an underscore.
+
+    Examples
+    --------
+    >>> from temperance import make_calibrator
+    >>> from temperance.calibrators import Calibrator
+    >>> isinstance(make_calibrator("ets"), Calibrator)
+    True
+    """
+
+    key: ClassVar[str]
+    """The key in the registry and in saved files: the paper's acronym."""
+
+    model_: Model
+    """The fitted model: a frozen value. All fitted attributes below are read from it."""
+    feature_names_in_: NDArray[np.object_]
+    """The names of the columns, if the logits of the fit had names that are text."""
+
+    classes_: NDArray[Any] = _FittedAttribute(_classes)  # type: ignore[assignment]
+    """The names of the classes, in the order of the columns; their numbers if they have no names."""
+    n_classes_: int = fitted("n_classes")
+    n_rows_: int = fitted("n_rows")
+    options_: Mapping[str, Any] = fitted("options")
+    """The hyper-parameters of the fit, which `set_params` does not change."""
+    solution_: Solution = fitted("solution")
+    """How the solver ended. Its parameters are those of the formula, so it has none of its own."""
+    standard_errors_: Mapping[str, Vector] = fitted("standard_errors")
+    n_parameters_: float = fitted("n_parameters")
+    """The effective number of parameters: with a prior, less than their number."""
+    class_counts_: Vector = fitted("class_counts")
+    """Weighted label counts of the rows of the fit, (K,)."""
+    log_prior_ratio_: Vector = fitted("log_prior_ratio")
+    """Log ratios of the class frequencies it was adapted to and those of the fit, (K,)."""
+    frequency_errors_: Vector = fitted("frequency_errors")
+    """Standard errors of the class frequencies it was adapted to, if `adapt` estimated them, (K,)."""
+    adaptation_rows_: int = fitted("adaptation_rows")
+    """How many rows `adapt` estimated the class frequencies from."""
+    class_names_: tuple[str, ...] = fitted("record.class_names")
+    """The columns of the data frame it was fitted to, or the names in its file, if any."""
+    fitted_on_: FittedOn = fitted("record.fitted_on")
+    data_hash_: str = fitted("record.data_hash")
+    date_: str = fitted("record.date")
+    library_version_: str = fitted("record.library_version")
+    baseline_: Baseline = fitted("record.baseline")
+    """What calibrated predictions looked like on the rows of the fit."""
+    metadata_: Mapping[str, Any] = fitted("record.metadata")
+    """The user's own notes, as passed to `save`."""
+
+    @property
+    def supports_masked_classes(self) -> bool:
+        """Whether -inf may mark an impossible class."""
+        return True
+
+    @property
+    def keeps_class(self) -> bool:
+        """Whether the method never changes the predicted class; `adapt` may, whatever the method."""
+        return True
+
+    def fit(
+        self,
+        logits: Any,
+        labels: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: Sequence[str] | Sequence[int] | None = None,
+        dim: int = -1,
+        ignore_index: int | None = None,
+    ) -> Self:
+        """Fit to the logits and labels of rows that the classifier was not trained on.
+
+        Parameters
+        ----------
+        logits : (N, K) array, memory map, tensor, DataFrame, or Dask array or frame
+            The classifier's scores; (N,) for a binary classifier, the logit of class 1. Arrays and tensors
+            may have more axes: every token or pixel is a row.
+        labels : (N,) integers or names
+            The column of each row's true class; its name, if the columns of a DataFrame or `classes` have
+            the names. For logits with more axes, the shape without that of the classes.
+        sample_weight : numbers >= 0 in the shape of the labels, optional
+            A weight k counts as the row repeated k times.
+        classes : sequence of str or int, optional
+            The names of the columns, in their order.
+        dim : int
+            The axis of the classes: 1 for the (N, K, H, W) logits of pixels.
+        ignore_index : int, optional
+            Rows with this label are left out.
+
+        Examples
+        --------
+        >>> from temperance import TemperatureScaling
+        >>> from temperance.data import simulate
+        >>> task = simulate(n_rows=600, n_classes=3, random_state=0)
+        >>> pixels, labels = task.logits.reshape(2, 15, 20, 3).transpose(0, 3, 1, 2), task.labels.copy()
+        >>> labels[:50] = 255  # rows to ignore
+        >>> labels = labels.reshape(2, 15, 20)
+        >>> cal = TemperatureScaling().fit(pixels, labels, dim=1, ignore_index=255)
+        >>> cal.n_rows_, cal.predict_proba(pixels, dim=1).shape, cal.temperature(pixels, dim=1).shape
+        (550, (2, 3, 15, 20), (2, 15, 20))
+        """
+        self._check_options()
+        number_of_threads()  # raises if the environment variable is not valid
+        data, class_names = _open_rows(logits, labels, sample_weight, classes, dim, ignore_index)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit
+        names = column_names(logits)
+        model = record_fit(self._fit(data), data, class_names)
+        # Later steps may read the rows again. The solver's own numbers are in the formula, and not in a file.
+        solution = replace(model.solution, passes=data.passes, parameters=np.empty(0), covariance=None)
+        self.model_ = replace(model, solution=solution)
+        self.n_features_in_ = data.n_classes
+        if names is not None:
+            self.feature_names_in_ = names
+        if not self.solution_.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge: {self.solution_.message}. With too few rows for "
+                "its parameters a method can diverge. Fit more rows, or a simpler method (ts, hts).",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags(preserves_dtype=["float64", "float32"])
+        tags.target_tags.required = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in vars(self)
+
+    def _check_options(self) -> None:
+        """Raise if a hyper-parameter is not valid."""
+
+    @abstractmethod
+    def _fit(self, data: FitData) -> Model:
+        """Fit the method to labelled rows."""
+
+    def _model(
+        self,
+        data: FitData,
+        formula: Formula,
+        solution: Solution,
+        *,
+        standard_errors: Mapping[str, AnyArray] | None = None,
+        temperature_quantiles: Vector | None = None,
+        n_parameters: float | None = None,
+    ) -> Model:
+        """Return the model of a fit with the options of this estimator."""
+        return Model(
+            self.key,
+            self._name_with_options(),
+            formula,
+            self.get_params(),
+            data.n_classes,
+            data.n_rows,
+            solution,
+            standard_errors or {},
+            temperature_quantiles,
+            n_parameters=float(solution.parameters.size) if n_parameters is None else n_parameters,
+        )
+
+    def _name_with_options(self) -> str:
+        """Return the name of the method, with its options if any is not the default."""
+        kind = type(self)
+        # scikit-learn's repr takes as long as the fit of a few hundred rows.
+        is_default = self.get_params() == kind().get_params()
+        return kind.__name__ if is_default else repr(self).removesuffix("()")
+
+    def transform(self, logits: Any, *, dim: int = -1) -> Any:
+        """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities.
+
+        ETS, bayes and adapted calibrators give log-probabilities.
+        For the (N,) logits of a binary classifier, the log-odds of class 1.
+        """
+        result = self._apply("transform", logits, dim)
+        return result if framework_of(logits) or dim not in (-1, 1) else self._tabled(result, logits)
+
+    def predict_proba(self, logits: Any, *, dim: int = -1) -> Any:
+        """Return calibrated probabilities, (N, K), or in the shape of logits with more axes."""
+        return self._apply("predict_proba", logits, dim)
+
+    def predict(self, logits: Any, *, dim: int = -1) -> Any:
+        """Return the column of the predicted class, (N,), or the shape of the logits without the axis `dim`.
+
+        A temperature or a map keeps the class of the largest logit, the classifier's own. With a class bias
+        (`class_bias`, `bayes-bias`), or after `adapt`, it is the class of the largest calibrated probability,
+        which may be another one.
+        """
+        return self._apply("predict", logits, dim)
+
+    def _apply(self, method: str, logits: Any, dim: int = -1) -> Any:
+        """Return what `method` gives for these logits, in a container like theirs."""
+        model = model_of(self)
+        if is_matrix(logits, model.n_classes) and dim in (-1, 1):  # no container to open, as for single rows
+            warn_of_probabilities(logits)
+            return apply_to_rows(model, method, logits)
+        self._check_names(logits)
+        framework = framework_of(logits)
+        if framework is not None:
+            return loaders.load(f"{framework} apply")(model, method, logits, dim)
+        opened = open_logits(logits, dim)
+        warn_of_probabilities(opened.values)
+        return apply_opened(model, method, opened)
+
+    def _check_names(self, logits: Any) -> None:
+        """Raise if a data frame has other columns than the logits of the fit."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            # A file keeps the names of the classes, which need not be those of the columns.
+            names = getattr(self, "class_names_", None)
+            columns = column_names(logits)
+            if columns is None or names is None or not {*names} & {*columns}:
+                return
+        check_column_names(names, logits)
+
+    # scikit-learn's own wrapper of `transform` supports neither tensors nor the keyword `logits`, so only its
+    # table adapters are used.
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` returns: "default" (like its input), "pandas" or "polars".
+
+        A table has the columns and, with pandas, the index of the logits. Tensors, Dask arrays and the (N,)
+        logits of a binary classifier are returned as usual.
+        """
+        if transform is not None:
+            check_choice("transform", transform, tuple(sorted(ADAPTERS_MANAGER.supported_outputs)))
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the columns: those of the logits of the fit, else those in `classes_`."""
+        if input_features is None:
+            return getattr(self, "feature_names_in_", self.classes_.astype(str).astype(object))
+        names = np.asarray(input_features, object)
+        if names.shape != (self.n_classes_,):
+            raise InputError(
+                f"input_features must be one name for each of {self.n_classes_} classes; found "
+                f"{names.tolist()}."
+            )
+        return names
+
+    def _tabled(self, result: Any, logits: Any) -> Any:
+        """Return calibrated logits in the requested table, if any."""
+        wanted = _get_output_config("transform", self)["dense"]
+        if wanted == "default" or not isinstance(result, np.ndarray) or result.ndim != 2:
+            return result
+        columns = getattr(logits, "columns", None)
+        names = self.get_feature_names_out() if columns is None else columns
+        return ADAPTERS_MANAGER.adapters[wanted].create_container(result, logits, columns=names)
+
+    def adapt(self, logits: Any = None, *, priors: ArrayLike | None = None) -> Self:
+        """Return a calibrator for rows whose class frequencies differ from those of the fit (label shift).
+
+        It has the same formula; its probabilities follow from Bayes' rule with the new frequencies, and
+        `transform` gives their logarithms. The predicted class may change. Adapting it again starts from the
+        frequencies of the fit.
+
+        The frequencies of unlabelled rows are estimated by maximum likelihood (Saerens, Latinne and
+        Decaestecker, 2002), with a prior centred at those of the fit; the rows determine its strength. The
+        estimate needs calibrated probabilities of each class: prefer `bayes-bias`, which has a class bias.
+        A class with very few labels at fit keeps its frequency.
+
+        Parameters
+        ----------
+        logits : as for `fit`, optional
+            Unlabelled rows, from which the frequencies are estimated.
+        priors : (K,) numbers > 0 that sum to 1, optional
+            The frequencies, if they are known.
+
+        Examples
+        --------
+        >>> from temperance import BayesianTemperatureScaling
+        >>> from temperance.data import simulate
+        >>> task = simulate(n_rows=2000, n_classes=3, random_state=0)
+        >>> cal = BayesianTemperatureScaling(class_bias=True).fit(task.logits, task.labels)
+        >>> adapted = cal.adapt(priors=[0.8, 0.1, 0.1])
+        >>> before, after = (c.predict_proba(task.logits).mean(axis=0) for c in (cal, adapted))
+        >>> bool(after[0] > before[0])
+        True
+        """
+        if (logits is None) == (priors is None):
+            found = "neither" if logits is None else "both"
+            raise InputError(f"adapt takes unlabelled logits or priors; found {found}. Pass one of them.")
+        model, adapted = model_of(self), copy(self)
+        if logits is not None:
+            self._check_names(logits)
+        adapted.model_ = adapt_to_rows(model, logits) if priors is None else adapt_to_priors(model, priors)
+        return adapted
+
+    def summary(self) -> str:
+        """Describe the fitted calibrator in words and numbers."""
+        model = model_of(self)
+        lines = self._summary().splitlines()
+        if model.log_prior_ratio is not None:
+            lines.append(describe_adaptation(model, list(self.get_feature_names_out())))
+        lines += model.record.describe().splitlines()
+        return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
+
+    def _repr_html_(self) -> str:
+        html: str = loaders.load("calibrator html")(self)
+        return html
+
+    def _repr_mimebundle_(self, **formats: Any) -> dict[str, str]:
+        # A notebook asks for this first; scikit-learn's own shows the options, not the fitted numbers.
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    @abstractmethod
+    def _summary(self) -> str:
+        """Return the lines of the summary, of any length."""
+
+    def save(
+        self, path: str | Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
+    ) -> None:
+        """Write the fitted calibrator as a JSON file; `temperance.load` reads it back bit for bit.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        metadata : mapping, optional
+            Notes of your own that JSON can hold, such as the name of the classifier: `metadata_` of the
+            loaded calibrator. Without it, those of the file that this calibrator was loaded from are kept.
+        overwrite : bool
+            Whether a file that exists may be replaced.
+        """
+        loaders.load("save")(model_of(self), path, metadata=metadata, overwrite=overwrite)
+
+    def to_torch(self, dim: int = -1) -> Any:
+        """Return `transform` as a PyTorch module: `torch.nn.Sequential(model, cal.to_torch())`.
+
+        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels.
+        """
+        model = model_of(self)
+        try:
+            return loaders.load("torch module")(model, dim)
+        except ImportError as error:
+            raise ImportError('to_torch needs PyTorch: pip install "temperance[torch]"') from error
+
+    def to_onnx(
+        self,
+        path: str | Path,
+        *,
+        model: str | Path | None = None,
+        output: str | None = None,
+        from_probs: bool | None = None,
+        floor: float | None = None,
+        keep: bool = False,
+        dtype: Any = "float32",
+        overwrite: bool = False,
+    ) -> None:
+        """Write `predict_proba` as an ONNX model, or a classifier with it at its end.
+
+        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`. Given
+        the file of a classifier, `model`, it calibrates the logits in its `output`, which `probabilities`
+        replace: see `temperance.onnx.append_to_onnx` for the options.
+        """
+        fitted = model_of(self)
+        if model is not None:
+            options = {"output": output, "from_probs": from_probs, "floor": floor, "keep": keep}
+            loaders.load("onnx append")(fitted, model, path, **options, overwrite=overwrite)
+        elif keep or any(option is not None for option in (output, from_probs, floor)):
+            words = "output, from_probs, floor and keep are about a classifier: name its file with model=..."
+            raise InputError(f"{words}, or leave them out.")
+        else:
+            loaders.load("onnx model")(fitted, path, dtype=dtype, overwrite=overwrite)
+
+    def parameters(self) -> dict[str, AnyArray]:
+        """Return the fitted numbers by name, as they are saved and exported."""
+        return model_of(self).formula.arrays()
+
+
+class TemperatureCalibrator(Calibrator):
+    """A member of the Adaptive Temperature Scaling family: softmax(z / T(z)).
+
+    Dividing a row by a positive number keeps the order of its classes, so the predicted class stays the same,
+    unless a method adds a class bias.
+
+    Examples
+    --------
+    >>> from temperance import CALIBRATORS
+    >>> from temperance.calibrators import TemperatureCalibrator
+    >>> [key for key, method in CALIBRATORS.items() if not issubclass(method.build, TemperatureCalibrator)]
+    ['ets', 'mono', 'ets-brier']
+    """
+
+    temperature_quantiles_: Vector = fitted("temperature_quantiles")
+    """5 %, 50 % and 95 % quantiles of T over the rows of the fit."""
+
+    def temperature(self, logits: Any, *, dim: int = -1) -> Any:
+        """Return T(z) of each row, in the shape of the logits without the axis `dim` of the classes."""
+        return self._apply("temperature", logits, dim)
+
+    def _summary(self) -> str:
+        numbers = [
+            f"{name} = {np.array2string(value, precision=4)}" for name, value in self.parameters().items()
+        ]
+        return "\n".join([self._headline(type(self).__name__), *numbers, self._describe_fit()])
+
+    def _headline(self, formula: str) -> str:
+        errors = "; \u00b1 is one standard error" if self.standard_errors_ else ""
+        return (
+            f"{type(self).__name__} ({self.key.upper()})\n{formula}\n"
+            f"{self.n_classes_} classes, fitted on {self.n_rows_} rows{errors}"
+        )
+
+    def _describe_fit(self, loss: str = "NLL") -> str:
+        lines = []
+        low, middle, high = self.temperature_quantiles_
+        if low < high:
+            lines.append(
+                f"T of the calibration rows: {low:.3g} / {middle:.3g} / {high:.3g} (5 % / median / 95 %)"
+            )
+        s = self.solution_
+        lines.append(f"{loss} of the calibration rows: {s.value:.4f}")
+        lines.append(f"solver: {s.summary}")
+        return "\n".join(lines)
+
+
+def _open_rows(
+    logits: Any, labels: Any, sample_weight: Any, classes: Any, dim: int, ignore_index: int | None
+) -> tuple[FitData, tuple[str, ...] | None]:
+    """Return the rows of a fit, and the names of their classes if there are any."""
+    if framework_of(logits) == "dask":
+        return _open_dask_rows(logits, labels, sample_weight, classes, dim, ignore_index)
+    opened = open_labelled(logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index)
+    warn_of_probabilities(opened.values)
+    return InMemoryFitData(opened.rows(), opened.weights), opened.names
+
+
+def _open_dask_rows(
+    logits: Any, labels: Any, sample_weight: Any, classes: Any, dim: int, ignore_index: int | None
+) -> tuple[FitData, tuple[str, ...] | None]:
+    if dim not in (-1, 1) or ignore_index is not None:
+        raise InputError(
+            "dim and ignore_index are for arrays in memory; found a Dask collection. Put the classes last "
+            "and leave out the rows to be ignored before the fit."
+        )
+    names = names_of(logits, classes, logits.shape[1] if logits.ndim == 2 else 2)
+    data: FitData = loaders.load("dask fit data")(logits, labels, sample_weight, names)
+    return data, None if names is None else tuple(map(str, names))
+
+
+def estimate(value: float, error: Vector | float | None) -> str:
+    """Format a number and its standard error, if any; a standard error of 0 means: not identified."""
+    if error is not None and float(error) == 0:
+        return f"{value:.4g}, not identified by the rows"
+    return f"{value:.4g}" if error is None else f"{value:.4g} \u00b1 {float(error):.2g}"
+
+
+def confidence_in_words(temperature: float) -> str:
+    """Say what a single temperature means."""
+    if temperature > 1.005:
+        return f"the classifier is overconfident; its logits are {temperature:.3g} times too large"
+    if temperature < 0.995:
+        return f"the classifier is underconfident; its logits are {1 / temperature:.3g} times too small"
+    return "the classifier is neither over- nor underconfident on average"

@@ -1,0 +1,50 @@
+"""Monotone scaling: p = softmax(-map(-log softmax(z / T0))), the map linear between its knots."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from temperance.core.features import RowFeatures
+from temperance.core.kernels import KNOTS
+from temperance.core.ops import Array
+from temperance.errors import InputError, excerpt
+from temperance.formulas.model import Formula, Shape
+from temperance.inputs.validation import check_temperatures
+
+
+@dataclass(frozen=True, eq=False)
+class MonotoneFormula(Formula):
+    """p = softmax(-map(-log softmax(z / T0)))."""
+
+    largest: ClassVar[float] = 1e30
+    needed_errors = ("map_slopes",)
+
+    reference: Array
+    map_knots: Array
+    map_slopes: Array
+
+    def calibrate(self, rows: RowFeatures) -> Array:
+        """Return outputs of the map."""
+        return rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, [1.0], [1.0])
+
+    def check(self) -> None:
+        """Raise if the numbers cannot be those of a fit."""
+        check_temperatures("reference", np.asarray(self.reference))
+        check_map(self.map_knots, self.map_slopes)
+
+    @classmethod
+    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
+        """Return the shapes of the reference and of the map."""
+        return {"reference": (), "map_knots": KNOTS.shape, "map_slopes": KNOTS.shape}
+
+
+def check_map(knots: Array, slopes: Array) -> None:
+    """Raise unless the map begins at 0 and increases."""
+    if knots[0] != 0 or (np.diff(knots) <= 0).any():
+        raise InputError(f"map_knots must begin at 0 and increase; found {excerpt(knots.tolist())}.")
+    if (slopes <= 0).any():
+        raise InputError(f"map_slopes must be above 0; found {excerpt(slopes.tolist())}.")

@@ -1,0 +1,123 @@
+"""How to use the recommended method, as commands to paste: a block for the shell and one for Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from temperance.calibrators import UNCALIBRATED, Calibrator
+from temperance.comparison import Comparison
+from temperance.report.markup import element
+
+_FEW_CLASSES = 10  # more names would not fit into a line
+_PLAIN = (str, int, float, bool, tuple, type(None))  # types of options that can be written as code
+_FILE = "cal.json"
+_EXPORT = (
+    'calibrator.to_onnx("cal.onnx")  # for onnxruntime',
+    "module = calibrator.to_torch()  # for PyTorch",
+)
+
+
+@dataclass(frozen=True)
+class Snippets:
+    """What is known about the files and names behind a comparison.
+
+    Attributes
+    ----------
+    shell : sequence of str
+        Commands that fit the recommended method and save it as cal.json; none if there are no files.
+    export : sequence of str
+        Commands that write cal.json as a model that other programs run.
+    from_probs : bool
+        Whether the files hold probabilities, so that a service calibrates probabilities too.
+    setup : sequence of str
+        Lines of Python that define `val_logits` and `val_labels`.
+    """
+
+    shell: Sequence[str] = ()
+    export: Sequence[str] = ()
+    from_probs: bool = False
+    setup: Sequence[str] = ()
+
+
+def snippet_blocks(comparison: Comparison, snippets: Snippets) -> Markup:
+    """Return the blocks of commands; nothing if no calibration is recommended."""
+    if comparison.recommended == UNCALIBRATED:
+        return Markup("")
+    blocks = [_block("Shell", snippets.shell)] if snippets.shell else []
+    blocks.append(_block("Python", python_lines(comparison, snippets)))
+    if isinstance(comparison.calibrator, Calibrator):
+        blocks.append(_block("Export to ONNX or PyTorch", snippets.export or _EXPORT))
+    return element("div", *blocks, class_="commands")
+
+
+def _block(title: str, lines: Sequence[str]) -> Markup:
+    code = element("pre", element("code", "\n".join(lines)), tabindex="0")
+    copy = element("button", "Copy", type="button", class_="copy needs-script", aria_label=f"Copy {title}")
+    return element("div", element("h3", title), copy, code, class_="command")
+
+
+def python_lines(comparison: Comparison, snippets: Snippets) -> list[str]:
+    """Return the lines that fit, save and use the recommended method; only use it if the shell fits it."""
+    calibrator = comparison.calibrator
+    if not isinstance(calibrator, Calibrator):
+        return [*_outside(comparison), "probs = calibrator.predict_proba(logits)"]
+    if snippets.shell:
+        return ["import temperance", "", *_use(snippets.from_probs)]
+    return [
+        "import temperance",
+        "",
+        *snippets.setup,
+        *_fit(comparison, calibrator),
+        f'calibrator.save("{_FILE}")',
+        "",
+        *_use(snippets.from_probs),
+    ]
+
+
+def _use(from_probs: bool) -> list[str]:
+    lines = ["# In the service, which needs NumPy alone:", f'predictor = temperance.serving.load("{_FILE}")']
+    if from_probs:
+        floor = "floor=predictor.fitted_on.floor"
+        lines.append(f"logits = temperance.logits_from_probs(classifier_probs, {floor})")
+    return [*lines, "probs = predictor.predict_proba(logits)"]
+
+
+def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
+    """Return the lines that repeat the comparison's fit, or reuse it if an option is not a plain value."""
+    changed = _changed_options(calibrator)
+    if not all(type(value) in _PLAIN for value in changed.values()):
+        return ["calibrator = comparison.calibrator  # fitted to all validation rows"]
+    options = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+    arguments = ["val_logits", "val_labels"]
+    if comparison.fitted.weights is not None:
+        arguments.append("sample_weight=val_weights")
+    if comparison.class_names is not None:
+        names = list(comparison.class_names)
+        arguments.append(f"classes={names}" if len(names) <= _FEW_CLASSES else "classes=class_names")
+    return [
+        f"calibrator = temperance.{type(calibrator).__name__}({options})",
+        f"calibrator.fit({', '.join(arguments)})  # the rows given to compare",
+    ]
+
+
+def _changed_options(calibrator: Calibrator) -> dict[str, Any]:
+    usual = type(calibrator)().get_params()
+    return {
+        name: value
+        for name, value in calibrator.get_params().items()
+        if type(value) is not type(usual[name]) or value != usual[name]
+    }
+
+
+def _outside(comparison: Comparison) -> list[str]:
+    """Return the lines that fit a method from outside, by its name if Python can import it."""
+    found = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)", comparison.recommended)
+    if found is None:
+        return ["calibrator = comparison.calibrator  # fitted to all validation rows"]
+    module, name = found.groups()
+    return [f"from {module} import {name}", "", f"calibrator = {name}().fit(val_logits, val_labels)"]

@@ -1,0 +1,380 @@
+"""A file that is not a valid calibrator is refused, with its name and what is wrong."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+import temperance
+from temperance import InputError
+from temperance.calibrator_file import reading
+from temperance.calibrator_file.fields import FIT, REQUIRED
+from temperance.json_fields import MAX_DEPTH, plain_json
+
+
+@pytest.fixture(scope="session")
+def saved(fitted, tmp_path_factory):
+    """Return the content of the file of each method, as a dict of its own."""
+    folder, cache = tmp_path_factory.mktemp("saved"), {}
+
+    def content(key):
+        if key not in cache:
+            fitted(key).save(folder / f"{key}.json")
+            cache[key] = json.loads((folder / f"{key}.json").read_text())
+        return copy.deepcopy(cache[key])
+
+    return content
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """Assert that a content is refused with the name of the file and a message."""
+
+    def check(content, message):
+        path = tmp_path / "spoiled.json"
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content if isinstance(content, str) else json.dumps(content))
+        with pytest.raises(InputError, match=f"(?s)spoiled.json is not a calibrator.*{message}"):
+            temperance.load(path)
+
+    return check
+
+
+def test_a_file_without_one_of_its_fields_is_refused(method, saved, refused):
+    for field in REQUIRED:
+        content = saved(method)
+        del content[field]
+        refused(content, field)
+
+
+def test_an_unknown_number_option_or_standard_error_is_refused(method, saved, refused):
+    for level in ("options", "parameters", "standard_errors"):
+        content = saved(method)
+        content[level]["surprise"] = 1
+        refused(content, f"{level} has the unknown .surprise")
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "text", [1, 2], True])
+def test_a_field_of_the_wrong_type_is_refused(method, saved, refused, wrong):
+    for field in REQUIRED:
+        content = saved(method)
+        if field == "classes" and wrong == 3:
+            continue  # a whole number: another test
+        content[field] = wrong
+        refused(content, field)
+
+
+@pytest.mark.parametrize("version", [True, 1.5, "2", None, 0, 3, 99])
+def test_another_version_is_refused_with_advice(saved, refused, version):
+    refused(saved("ts") | {"version": version}, f"version must be 2; found '?{version}'?. Update temperance")
+
+
+def test_a_file_of_version_1_is_refused_with_advice(saved, refused):
+    refused(saved("ts") | {"version": 1}, "version must be 2; found 1. Fit the calibrator again")
+
+
+@pytest.mark.parametrize("classes", [1, 0, -3, 3.0, "4"])
+def test_an_impossible_number_of_classes_is_refused(saved, refused, classes):
+    refused(
+        saved("ts") | {"classes": classes},
+        f"classes must be a whole number and at least 2; found '?{classes}",
+    )
+
+
+@pytest.mark.parametrize("name", ["tss", "TS", "", "__init__", 7, ["ts"], {"ts": 1}, None])
+def test_an_unknown_method_is_refused(saved, refused, name):
+    refused(saved("ts") | {"method": name}, "method must be one of ts, lts,.* found ")
+
+
+def test_each_option_must_be_there_and_known(method, saved, refused):
+    for option in saved(method)["options"]:
+        content = saved(method)
+        del content["options"][option]
+        refused(content, f"options lacks {option}")
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value"),
+    [
+        ("ets", "loss", "ece"),
+        ("hts", "solver", "magic"),
+        ("bts", "bins", 1),
+        ("bts", "bins", "many"),
+        ("bts", "top", 2),
+        ("bts", "top", "high"),
+        ("bts", "top", None),
+        ("bts", "top", [0.5]),
+        ("pts", "hidden", [0]),
+        ("pts", "hidden", 5),
+        ("pts", "hidden", "55"),
+        ("pts", "hidden", [[5], 5]),
+        ("pts", "top_k", 0.5),
+        ("pts", "weight_decay", "much"),
+        ("pts", "weight_decay", [1.0]),
+        ("pts", "weight_decay", None),
+        ("pts", "random_state", "seed"),
+        ("pts", "random_state", -1),
+    ],
+)
+def test_an_option_out_of_range_is_refused(saved, refused, method, option, value):
+    content = saved(method)
+    content["options"][option] = value
+    refused(content, f"options: .*{option}")
+
+
+def test_each_parameter_must_be_there_finite_numbers_and_of_its_shape(method, saved, refused):
+    for name in saved(method)["parameters"]:
+        content = saved(method)
+        value = content["parameters"].pop(name)
+        if name != "averaged_variance":  # which early files of the format do not have
+            refused(content, f"parameters lacks {name}")
+        for wrong in ("text", None, True, {"a": 1}, ["1"]):
+            refused(_with(content, name, wrong), f"{name} must hold numbers only")
+        for wrong in ([], [[value]], [*np.atleast_1d(value).tolist(), 1.0], [[1.0], 2.0]):
+            refused(_with(content, name, wrong), f"{name} must have the shape")
+        for wrong in (float("nan"), float("inf"), float("-inf")):
+            refused(_with(content, name, wrong), f"parameters.{name} must be finite; found {wrong}")
+        # A literal beyond the range of float64, and a whole number beyond it.
+        shaped = json.dumps(value)
+        number = json.dumps(np.ravel(value).tolist()[0])
+        for huge in ("1e999", "-1e999", "1" + 400 * "0"):
+            text = json.dumps(_with(content, name, "@")).replace('"@"', shaped.replace(number, huge, 1), 1)
+            refused(text, f"{name} must")
+
+
+def _with(content, name, value):
+    content = copy.deepcopy(content)
+    content["parameters"][name] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "value", "message"),
+    [
+        ("ts", "temperature", 0.0, "temperature must lie between 1e-08 and 1e\\+08; found 0"),
+        ("ts", "temperature", -1.0, "temperature must lie between 1e-08 and 1e\\+08; found -1"),
+        ("ets", "temperature", -1.0, "temperature must lie between 1e-08 and 1e\\+08; found -1"),
+        ("ets", "weights", [0.5, 0.6, -0.1], "weights must be >= 0 and sum to 1"),
+        ("ets", "weights", [0.5, 0.6, 0.1], "weights must be >= 0 and sum to 1"),
+        ("hts", "temperature_limits", [2.0, 1.0], "temperature_limits must be lower <= upper"),
+        ("lts", "temperature_limits", [0.0, 1.0], "temperature_limits must lie between"),
+        ("pts", "temperature_limits", [-1.0, 1.0], "temperature_limits must lie between"),
+        ("pts", "input_scale", [1.0, 0.0, 1.0, 1.0], "input_scale must be > 0; found 0"),
+        ("bts", "temperatures", [1.0, 1.0, 0.0, 1.0, 1.0], "temperatures must lie between"),
+        ("bts", "edges", [-3.0, 0.4, 0.6, 0.999], "edges must be between 0 and 1 and must not decrease"),
+        ("ts", "temperature", 1e-310, "temperature must lie between"),
+        ("pts", "input_scale", [1e-320] * 4, "input_scale must be > 0"),
+        ("hts", "entropy_weight", 1.05e150, "entropy_weight must be <= 1e\\+150; found 1.05e\\+150"),
+        ("bts", "edges", [0.5, 0.4, 0.6, 0.999], "edges must be between 0 and 1 and must not decrease"),
+    ],
+)
+def test_numbers_that_no_fit_can_give_are_refused(saved, refused, method, name, value, message):
+    refused(_with(saved(method), name, value), message)
+
+
+def test_a_scale_of_inputs_just_above_its_limit_is_read(saved, tmp_path):
+    path = tmp_path / "cal.json"
+    path.write_text(json.dumps(_with(saved("pts"), "input_scale", [1.05e-100] * 4)))
+    assert (temperance.load(path).input_scale_ == 1.05e-100).all()
+
+
+@pytest.mark.parametrize("method", ["ts", "bts", "hnlts"])
+def test_standard_errors_are_checked_like_the_parameters(saved, refused, method):
+    for name in saved(method)["standard_errors"]:
+        for wrong, message in (("text", "numbers only"), ([1.0], "shape"), (float("nan"), "finite")):
+            content = saved(method)
+            content["standard_errors"][name] = wrong
+            refused(content, message)
+
+
+def test_the_record_of_the_fit_is_checked(method, saved, refused):
+    for field in FIT:
+        content = saved(method)
+        value = content["fit"].pop(field.name, None)
+        if not field.optional:
+            refused(content, f"fit lacks {field.name}")
+        for wrong in (None, [value], {"a": 1}):
+            content["fit"][field.name] = wrong
+            refused(content, f"fit.{field.name} must ")
+
+
+def test_a_method_with_a_temperature_needs_its_quantiles(saved, refused):
+    content = saved("hts")
+    for wrong in ([1.0], [1.0, 2.0, None]):
+        content["fit"]["temperature_quantiles"] = wrong
+        refused(content, "temperature_quantiles must")
+    del content["fit"]["temperature_quantiles"]
+    refused(content, "fit lacks temperature_quantiles")
+
+
+def test_a_field_that_occurs_twice_is_refused(saved, refused):
+    text = json.dumps(saved("ts"))
+    refused(
+        text.replace('"classes": 4', '"classes": 4, "classes": 4'), "must occur once; found .classes. more"
+    )
+    refused(text.replace('"temperature":', '"temperature": 1.0, "temperature":', 1), "must occur once")
+
+
+def test_a_file_cut_off_anywhere_is_refused(saved, refused):
+    text = json.dumps(saved("hts"))
+    for length in range(0, len(text) - 1, 37):
+        refused(text[:length], "must be JSON")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x80\x04\x95garbage", bytes(range(256)), b"\xff\xfe{\x00}\x00", b"not json", b"[" * 100_000],
+)
+def test_invalid_json_is_refused(refused, content):
+    refused(content, "must be JSON")
+
+
+@pytest.mark.parametrize("content", ["[]", "3", '"text"', "null", "{}"])
+def test_json_that_is_not_a_calibrator_is_refused(refused, content):
+    refused(content, "JSON object|format")
+
+
+OPTIONAL = [
+    ("class_names", ["a", "b", "c"], "class_names must be one for each of 4 classes; found 3"),
+    ("class_names", "abcd", "class_names must be a list of text"),
+    ("class_names", ["a", "b", "c", 4], "class_names must be a list of text"),
+    ("fitted_on", "logits", "fitted_on must be a JSON object"),
+    ("fitted_on", {}, "fitted_on.kind must be one of logits, probabilities; found None"),
+    ("fitted_on", {"kind": "scores"}, "fitted_on.kind must be one of .* found 'scores'"),
+    ("fitted_on", {"kind": ["logits"]}, "fitted_on.kind must be one of"),
+    ("fitted_on", {"kind": "logits", "floor": 0.1}, "fitted_on.floor is for probabilities only"),
+    ("fitted_on", {"kind": "probabilities", "floor": 2}, "fitted_on.floor must be a number from 0 to 1"),
+    ("fitted_on", {"kind": "probabilities", "floor": True}, "fitted_on.floor must be a number"),
+    ("adaptation", [], "adaptation must be a JSON object"),
+    ("adaptation", {"rows": 3}, "adaptation lacks log_prior_ratio"),
+    ("adaptation", {"log_prior_ratio": [0.0] * 3}, r"adaptation.log_prior_ratio must have the shape \(4,\)"),
+    ("adaptation", {"log_prior_ratio": [0.0] * 4, "rows": 0.5}, "adaptation.rows must be a whole number"),
+    (
+        "adaptation",
+        {"log_prior_ratio": [0.0] * 4, "frequency_errors": [0.1] * 3},
+        r"adaptation.frequency_errors must have the shape \(4,\)",
+    ),
+    (
+        "adaptation",
+        {"log_prior_ratio": [0.0] * 4, "frequency_errors": [0.1, 0.1, -0.1, 0.1]},
+        "adaptation.frequency_errors must be >= 0; found -0.1",
+    ),
+    ("metadata", ["note"], "metadata must be a JSON object; found list"),
+    ("baseline", {}, "baseline lacks accuracy, confidence_quantiles"),
+    ("baseline", None, "baseline must be a JSON object; found NoneType"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), OPTIONAL)
+def test_an_optional_field_that_is_there_is_checked(saved, refused, field, value, message):
+    refused(saved("ts") | {field: value}, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("class_counts", [1.0, 2.0], r"fit.class_counts must have the shape \(4,\)"),
+        ("class_counts", None, "fit.class_counts must hold numbers only"),
+        ("class_counts", [1.0, 2.0, 3.0, -1.0], "fit.class_counts must be >= 0; found -1"),
+        ("data_hash", 7, "fit.data_hash must be text"),
+        ("data_hash", "sha256", "fit.data_hash must have the form sha256:"),
+        (
+            "date",
+            "yesterday",
+            "fit.date must be a time in UTC, such as 2026-01-31T12:00:00Z; found 'yesterday'",
+        ),
+        ("date", "2026-01-31T12:00:00", "fit.date must be a time in UTC"),
+        ("date", "2026-01-31T12:00:00+02:00", "fit.date must be a time in UTC"),
+        ("library_version", "\x1b[31m", "fit.library_version must be text of at most 1000 printable"),
+        ("library_version", "1" * 2000, "fit.library_version must be text"),
+        ("rows", 10**300, "fit.rows must be a whole number"),
+        ("iterations", -1, "fit.iterations must be a whole number and at least 0; found -1"),
+    ],
+)
+def test_the_optional_fields_of_fit_are_checked(saved, refused, name, value, message):
+    content = saved("ts")
+    content["fit"][name] = value
+    refused(content, message)
+
+
+def test_each_number_of_the_baseline_is_checked(saved, refused):
+    for name in saved("ts")["baseline"]:
+        for wrong in ("text", None, [1.0], -1.0):
+            content = saved("ts")
+            content["baseline"][name] = wrong
+            refused(content, f"baseline.{name} must")
+        if name != "mean_probabilities":
+            del content["baseline"][name]
+            refused(content, f"baseline lacks {name}")
+
+
+def nested(levels):
+    return levels * '{"a": ' + "1" + levels * "}"
+
+
+@pytest.mark.parametrize(
+    ("literal", "message"),
+    [
+        ("1e999", "metadata.x must be finite; found inf"),
+        ("-1e999", "metadata.x must be finite; found -inf"),
+        ("NaN", "metadata.x must be finite; found nan"),
+        ("1" * 400, "metadata.x must be finite; found a whole number beyond"),
+        ("1" * 5000, "must be JSON .*4300 digits"),
+        (nested(40), "metadata.x.a.* must not be nested deeper than 32 levels"),
+        ("[" * 40 + "]" * 40, "metadata.x.* must not be nested deeper than 32 levels"),
+        (nested(50_000), "must be JSON .*recursion"),
+    ],
+    ids=["1e999", "-1e999", "NaN", "400 digits", "5000 digits", "objects", "lists", "deep"],
+)
+def test_numbers_and_nesting_that_cannot_be_held_are_refused_anywhere(saved, refused, literal, message):
+    text = json.dumps(saved("ts") | {"metadata": {"x": "@"}})
+    refused(text.replace('"@"', literal), message)
+
+
+@pytest.mark.parametrize("field", ["rows", "loss", "passes"])
+def test_a_number_of_too_many_digits_in_fit_is_refused(saved, refused, field):
+    content = saved("ts")
+    content["fit"][field] = "@"
+    for literal in ("1" * 5000, "1" * 400, "1e999"):
+        refused(json.dumps(content).replace('"@"', literal), "must be JSON|must be finite")
+
+
+@pytest.mark.parametrize("name", ["accuracy", "mean_confidence"])
+def test_a_mean_of_the_calibration_rows_is_at_most_1(saved, refused, name):
+    content = saved("ts")
+    content["baseline"][name] = 1.5
+    refused(content, rf"baseline\.{name} must be a number from 0 to 1; found 1\.5")
+
+
+@pytest.mark.parametrize("name", ["covariance", "class_covariance"])
+def test_no_variance_of_bayes_is_below_0(saved, refused, name):
+    content = saved("bayes")
+    values = np.array(content["parameters"][name])
+    values[-1, -1] = -0.01
+    content["parameters"][name] = values.tolist()
+    refused(content, "variances must be >= 0; found one below 0")
+
+
+def test_metadata_may_be_nested_as_deep_as_is_said():
+    nested = 1
+    for _ in range(MAX_DEPTH):
+        nested = [nested]
+    assert plain_json(nested, "metadata") == nested
+    with pytest.raises(InputError, match=f"must not be nested deeper than {MAX_DEPTH} levels"):
+        plain_json([nested], "metadata")
+
+
+@pytest.mark.parametrize(
+    ("prediction", "message"),
+    [
+        (lambda rows: np.nan * rows, "must give probabilities; found rows that do not sum to 1"),
+        (lambda rows: 1 // 0, "its numbers must work together; found ZeroDivisionError: "),
+    ],
+)
+def test_a_file_that_predicts_no_probabilities_is_refused(prediction, message, saved, refused, monkeypatch):
+    content = saved("ts")
+    monkeypatch.setattr(reading, "apply_to_rows", lambda model, method, rows: prediction(rows))
+    refused(content, message)

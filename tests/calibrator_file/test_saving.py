@@ -1,0 +1,288 @@
+"""A calibrator that is saved and loaded is the same to the bit."""
+
+import json
+import os
+import pickle
+import stat
+import sys
+from dataclasses import fields, is_dataclass, replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import temperance
+from temperance import CALIBRATORS, TemperatureScaling, make_calibrator
+from temperance.calibrator_file.fields import FIT
+from temperance.calibrator_file.writing import save
+
+
+def fitted_attributes(cal):
+    """Return the public fitted attributes that a calibrator has, by name."""
+    names = {name for name in {*dir(type(cal)), *vars(cal)} if name.endswith("_") and name[0] != "_"}
+    return {name: getattr(cal, name) for name in sorted(names) if hasattr(cal, name)}
+
+
+def assert_same(got, want, where):
+    """Compare arrays, objects, mappings and plain values, to the bit."""
+    if is_dataclass(want):
+        for item in fields(want):
+            assert_same(getattr(got, item.name), getattr(want, item.name), f"{where}.{item.name}")
+    elif isinstance(want, dict | tuple | list):
+        assert len(got) == len(want), where
+        for key in want if isinstance(want, dict) else range(len(want)):
+            assert_same(got[key], want[key], f"{where}[{key!r}]")
+    else:
+        np.testing.assert_array_equal(got, want, err_msg=where)
+
+
+@pytest.mark.parametrize("key", [key for key in CALIBRATORS if not key.endswith("-sgd")])
+def test_a_loaded_calibrator_has_every_fitted_attribute_of_the_saved_one(key, fitted, tmp_path):
+    cal = fitted(key)
+    cal.save(tmp_path / "cal.json")
+    want, got = (fitted_attributes(one) for one in (cal, temperance.load(tmp_path / "cal.json")))
+    assert want["n_parameters_"] > 0
+    assert_same(got, want, key)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_loaded_calibrator_gives_the_same_bits(method, dtype, task, fit, tmp_path):
+    logits = task.logits.astype(dtype)
+    cal = fit(method, logits, task.labels)
+    cal.save(tmp_path / "cal.json")
+    loaded = temperance.load(tmp_path / "cal.json")
+    assert type(loaded) is type(cal)
+    for z in (logits, task.logits, task.logits.astype(np.float32)):
+        np.testing.assert_array_equal(loaded.predict_proba(z), cal.predict_proba(z))
+        np.testing.assert_array_equal(loaded.transform(z), cal.transform(z))
+        if CALIBRATORS[method].has_temperature:
+            np.testing.assert_array_equal(loaded.temperature(z), cal.temperature(z))
+    for name, value in cal.parameters().items():
+        np.testing.assert_array_equal(loaded.parameters()[name], value)
+
+
+def test_a_loaded_calibrator_has_the_same_summary(method, fitted, tmp_path):
+    fitted(method).save(tmp_path / "cal.json")
+    loaded = temperance.load(str(tmp_path / "cal.json"))
+    assert loaded.summary() == fitted(method).summary()
+    assert loaded.get_params() == fitted(method).get_params()
+    assert repr(loaded) == repr(fitted(method))
+
+
+def test_a_loaded_calibrator_saves_the_same_file(method, fitted, tmp_path):
+    fitted(method).save(tmp_path / "first.json")
+    temperance.load(tmp_path / "first.json").save(tmp_path / "second.json")
+    assert (tmp_path / "first.json").read_bytes() == (tmp_path / "second.json").read_bytes()
+
+
+def test_the_file_is_plain_json_that_names_its_format_and_method(method, fitted, tmp_path):
+    fitted(method).save(tmp_path / "cal.json")
+    content = json.loads((tmp_path / "cal.json").read_text(encoding="ascii"))
+    assert content["format"] == "temperance calibrator"
+    assert content["version"] == 2
+    assert CALIBRATORS[content["method"]].build is type(fitted(method))
+    assert content["classes"] == 4
+    assert content["options"].keys() == fitted(method).get_params().keys()
+
+
+def test_one_sided_and_not_converged_fits_are_saved_as_well(method, fit, task, tmp_path):
+    right, wrong = task.logits.argmax(axis=1), task.logits.argmin(axis=1)
+    # Rows all right are nothing special to a method with a prior.
+    labels, said = (wrong, "wrong") if method == "bayes" else (right, "right")
+    with pytest.warns(UserWarning, match=f"classified {said}"):
+        cal = fit(method, task.logits, labels)
+    cal.save(tmp_path / "cal.json")
+    loaded = temperance.load(tmp_path / "cal.json")
+    np.testing.assert_array_equal(loaded.predict_proba(task.logits), cal.predict_proba(task.logits))
+
+
+def test_options_that_are_numpy_numbers_are_saved_as_numbers(task, tmp_path):
+    options = {"hidden": (np.int64(3),), "top_k": np.int32(2), "weight_decay": np.float64(20)}
+    cal = make_calibrator("pts", random_state=np.int64(1), **options).fit(task.logits, task.labels)
+    cal.save(tmp_path / "cal.json")
+    loaded = temperance.load(tmp_path / "cal.json")
+    assert loaded.hidden == (3,)
+    np.testing.assert_array_equal(loaded.predict_proba(task.logits), cal.predict_proba(task.logits))
+
+
+def test_an_existing_file_is_kept_by_default(fitted, tmp_path):
+    path = tmp_path / "cal.json"
+    path.write_text("precious")
+    with pytest.raises(FileExistsError, match=r"cal.json exists already.*overwrite=True"):
+        fitted("ts").save(path)
+    assert path.read_text() == "precious"
+    fitted("ts").save(path, overwrite=True)
+    assert temperance.load(path).temperature_ == fitted("ts").temperature_
+
+
+@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
+def test_a_crash_while_writing_leaves_the_old_file_and_nothing_else(fitted, tmp_path, step, error):
+    path = tmp_path / "cal.json"
+    fitted("ts").save(path)
+    before = path.read_bytes()
+
+    def crash(*args, **options):
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step, crash)
+        with pytest.raises(type(error)):
+            fitted("hts").save(path, overwrite=True)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_the_permissions_of_the_file_are_those_of_any_new_file(fitted, tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        fitted("ts").save(tmp_path / "cal.json")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "cal.json").stat().st_mode) == 0o666 & ~umask
+
+
+def test_a_missing_file_raises_the_error_of_the_operating_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        temperance.load(tmp_path / "nothing.json")
+
+
+def test_clones_have_the_options_and_are_not_fitted(method, fitted):
+    copy = clone(fitted(method))
+    assert copy.get_params() == fitted(method).get_params()
+    assert not hasattr(copy, "n_classes_")
+
+
+def test_a_fit_does_not_change_the_options(method, make, fitted):
+    assert fitted(method).get_params() == make(method).get_params()
+
+
+@pytest.mark.parametrize("method", ["bts", "ets", "pts", "hts", "bayes"])
+def test_options_can_be_set_by_name(method):
+    changes = {
+        "bts": {"bins": 7},
+        "ets": {"loss": "brier"},
+        "pts": {"top_k": 3},
+        "hts": {"solver": "sgd"},
+        "bayes": {"class_bias": True, "prior": "weak"},
+    }
+    cal = make_calibrator(method).set_params(**changes[method])
+    assert changes[method].items() <= cal.get_params().items()
+    with pytest.raises(ValueError, match="colour"):
+        cal.set_params(colour="blue")
+
+
+def test_pickles_give_the_same_bits(method, fitted, task):
+    copy = pickle.loads(pickle.dumps(fitted(method)))
+    np.testing.assert_array_equal(copy.predict_proba(task.logits), fitted(method).predict_proba(task.logits))
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_unknown_fields_are_kept(fitted, tmp_path):
+    path = tmp_path / "cal.json"
+    fitted("ts").save(path)
+    content = json.loads(path.read_text())
+    for place in ("fit", "fitted_on", "baseline"):
+        content[place]["later"] = {"of": place, "numbers": [1, 2.5, None, True]}
+    content["adaptation"] = {"log_prior_ratio": [0.1, 0.0, -0.1, 0.0], "rows": 7, "later": "text"}
+    content["later"] = [{"x": 12345678901234567890}]
+    edit(path, **content)
+    loaded = temperance.load(path)
+    loaded.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == content
+    assert loaded.temperature_ == fitted("ts").temperature_
+
+
+def test_a_fit_forgets_the_notes_and_unknown_fields_of_a_loaded_file(fitted, task, tmp_path):
+    path = tmp_path / "cal.json"
+    fitted("ts").save(path, metadata={"a": 1})
+    edit(path, later=1)
+    again = temperance.load(path).fit(task.logits, task.labels)
+    assert again.metadata_ == {}
+    again.save(tmp_path / "again.json")
+    assert "later" not in json.loads((tmp_path / "again.json").read_text())
+
+
+def test_a_file_needs_none_of_the_optional_fields(method, fitted, task, tmp_path):
+    path = tmp_path / "cal.json"
+    fitted(method).save(path)
+    content = json.loads(path.read_text())
+    for name in ("fitted_on", "baseline"):
+        del content[name]
+    for field in FIT:
+        if field.optional and field.name != "temperature_quantiles":
+            del content["fit"][field.name]
+    path.write_text(json.dumps(content))
+    loaded = temperance.load(path)
+    wanted = fitted(method).predict_proba(task.logits)
+    np.testing.assert_array_equal(loaded.predict_proba(task.logits), wanted)
+    assert not hasattr(loaded, "baseline_")
+    assert not hasattr(loaded, "class_counts_")
+    assert not hasattr(loaded, "n_parameters_")
+    loaded.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == content
+
+
+@pytest.mark.parametrize(("rows", "errors"), [(None, None), (250, np.array([0.1, 1 / 3, 0.0, 0.2]))])
+def test_an_adapted_model_survives_saving(fitted, tmp_path, rows, errors):
+    ratio = np.array([0.25, -0.5, 0.0, 0.125])
+    adapted = replace(
+        fitted("hts").model_, log_prior_ratio=ratio, adaptation_rows=rows, frequency_errors=errors
+    )
+    save(adapted, tmp_path / "cal.json")
+    loaded = temperance.load(tmp_path / "cal.json").model_
+    np.testing.assert_array_equal(loaded.log_prior_ratio, ratio)
+    assert loaded.adaptation_rows == rows
+    np.testing.assert_array_equal(loaded.frequency_errors, errors)
+    written = json.loads((tmp_path / "cal.json").read_text())["adaptation"]
+    assert ("frequency_errors" in written) == (errors is not None)
+
+
+def test_notes_of_the_user_are_kept_until_there_are_others(fitted, tmp_path):
+    notes = {"classifier": "resnet50", "auc": np.float32(0.5), "layers": (3, 4), "more": {"n": None}}
+    fitted("ts").save(tmp_path / "cal.json", metadata=notes)
+    loaded = temperance.load(tmp_path / "cal.json")
+    kept = notes | {"auc": 0.5, "layers": [3, 4]}
+    assert loaded.metadata_ == kept
+    for given, wanted in ((None, kept), ({"a": 1}, {"a": 1}), ({}, {})):
+        loaded.save(tmp_path / "again.json", metadata=given, overwrite=True)
+        assert temperance.load(tmp_path / "again.json").metadata_ == wanted
+
+
+@pytest.mark.parametrize(
+    ("notes", "message"),
+    [
+        (["a"], "metadata must be a mapping of names to values; found list"),
+        ({"a": object()}, r"metadata.a must be a number, text, .* found object\. Convert it"),
+        ({"a": {"b": float("nan")}}, "metadata.a.b must be finite; found nan"),
+        ({"a": 10**400}, "metadata.a must be finite; found a whole number"),
+        ({1: "a"}, "names in metadata must be text; found int"),
+        ({"a": np.zeros(3)}, "metadata.a must be a number, text, .* found ndarray"),
+    ],
+)
+def test_notes_that_json_cannot_hold_are_refused(fitted, tmp_path, notes, message):
+    with pytest.raises(temperance.InputError, match=message):
+        fitted("ts").save(tmp_path / "cal.json", metadata=notes)
+    assert not list(tmp_path.iterdir())
+
+
+def test_notes_that_contain_themselves_are_refused(fitted, tmp_path):
+    notes = {}
+    notes["self"] = notes
+    with pytest.raises(temperance.InputError, match="must not be nested deeper than 32 levels"):
+        fitted("ts").save(tmp_path / "cal.json", metadata=notes)
+
+
+def test_the_names_of_the_columns_are_there_after_loading(task, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    names = [f"class {k}" for k in range(task.logits.shape[1])]
+    frame = pandas.DataFrame(task.logits, columns=names)
+    calibrator = TemperatureScaling().fit(frame, task.labels)
+    calibrator.save(tmp_path / "named.json")
+    loaded = temperance.load(tmp_path / "named.json")
+    assert loaded.feature_names_in_.tolist() == calibrator.feature_names_in_.tolist() == names

@@ -1,0 +1,310 @@
+"""Methods and metrics of other packages, in everything that accepts methods."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import temperance
+from temperance import CalibratedClassifier, InputError, TemperatureScaling, compare
+from temperance.adapters import ProbmetricsCalibration
+from temperance.calibrators.external_methods import find_method, find_methods
+from temperance.data import simulate
+from temperance.study import Results, find_tasks, make_table, run_study
+
+STRANGER = '''
+"""A package that knows nothing of temperance."""
+import numpy as np
+
+
+class Shrunk:
+    """The softmax, mixed with the frequencies of the labels."""
+
+    def __init__(self, share=0.2):
+        self.share = share
+
+    def fit(self, logits, labels):
+        self.rows = len(labels)
+        self.frequencies = np.bincount(labels, minlength=logits.shape[1]) / len(labels)
+
+    def predict_proba(self, logits):
+        e = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return (1 - self.share) * e / e.sum(axis=1, keepdims=True) + self.share * self.frequencies
+
+
+class Weighted(Shrunk):
+    def fit(self, logits, labels, sample_weight=None):
+        self.weights = sample_weight
+        super().fit(logits, labels)
+
+
+class Broken(Shrunk):
+    def predict_proba(self, logits):
+        raise RuntimeError("not today")
+
+
+def error_rate(probs, labels):
+    return np.mean(probs.argmax(axis=1) != labels)
+'''
+ENTRY = "[temperance.calibrators]\nannounced = stranger:Shrunk\n"
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory):
+    """Return the module of a package that registers a calibrator."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "stranger.py").write_text(STRANGER)
+    about = folder / "stranger-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(ENTRY)
+    sys.path.insert(0, str(folder))
+    yield __import__("stranger")
+    sys.path.remove(str(folder))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return simulate(300, 4, random_state=1), simulate(500, 4, random_state=2)
+
+
+def test_any_object_can_be_compared_and_is_copied_for_every_fit(stranger, rows):
+    val, test = rows
+    mine = stranger.Shrunk()
+    result = compare(val.logits, val.labels, test.logits, test.labels, ["ts", mine], [stranger.error_rate])
+    assert list(result.results) == ["none", "ts", "Shrunk"]
+    assert not hasattr(mine, "frequencies")
+    fitted = result.results["Shrunk"].calibrator
+    assert fitted.rows == 300
+    probs = fitted.predict_proba(test.logits)
+    assert result.results["Shrunk"].scores["nll"].value == pytest.approx(
+        temperance.metrics.nll(probs, test.labels)
+    )
+    score = result.results["Shrunk"].scores["error_rate"]
+    assert score.value == stranger.error_rate(probs, test.labels)
+    assert np.isnan([score.low, score.high]).all()
+    assert "error_rate" in str(result)
+    assert result.to_dict()["methods"]["Shrunk"]["scores"]["error_rate"]["value"] == score.value
+
+
+def test_folds_leave_the_held_rows_out_for_methods_without_weights(stranger, rows):
+    val, _ = rows
+    seen = []
+
+    class Spy(stranger.Shrunk):
+        def fit(self, logits, labels):
+            seen.append(len(labels))
+            super().fit(logits, labels)
+
+    compare(val.logits, val.labels, methods={"spy": Spy()}, folds=3, draws=5)
+    assert seen == [300, 200, 200, 200]
+
+
+def test_a_metric_gets_an_interval_on_request(stranger, rows):
+    val, test = rows
+    result = compare(
+        val.logits, val.labels, test.logits, test.labels, ["ts"], {"errors": stranger.error_rate},
+        metric_intervals=True, draws=50,
+    )  # fmt: skip
+    score = result.results["ts"].scores["errors"]
+    assert score.low < score.value < score.high
+
+
+def test_a_method_that_fails_is_a_row_that_says_so(stranger, rows):
+    val, test = rows
+    result = compare(val.logits, val.labels, test.logits, test.labels, {"b": stranger.Broken(), "ts": "ts"})
+    assert result.failures == {"b": "RuntimeError: not today"}
+    assert "b        failed: RuntimeError: not today" in str(result)
+    assert result.to_dict()["failures"] == result.failures
+    assert result.recommended == "ts"
+
+
+def test_probabilities_of_another_shape_are_not_repeated_to_fit(stranger, rows):
+    class OneColumn(stranger.Shrunk):
+        def predict_proba(self, logits):
+            return super().predict_proba(logits)[:, :1]
+
+    val, test = rows
+    found = compare(val.logits, val.labels, test.logits, test.labels, {"column": OneColumn(), "ts": "ts"})
+    assert "must return an array of the shape of the logits" in found.failures["column"]
+
+
+def test_a_metric_may_keep_what_it_is_given(rows):
+    kept = []
+
+    def keeping(probs, labels):
+        kept.append(probs)
+        return float(probs[0, 0])
+
+    val, test = rows
+    compare(val.logits, val.labels, test.logits, test.labels, ["ts"], metrics={"keeping": keeping})
+    assert any(not np.array_equal(kept[0], other) for other in kept[1:])
+
+
+def test_the_report_says_what_a_method_from_outside_does(stranger, rows, tmp_path):
+    val, test = rows
+    result = compare(
+        val.logits, val.labels, test.logits, test.labels,
+        {"sure": stranger.Shrunk(0.01), "broken": stranger.Broken()}, draws=5,
+    )  # fmt: skip
+    assert result.recommended == "sure"
+    result.save_report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert result.results["sure"].changed_share == 0
+    assert "It may change decisions, but changes none on the test rows." in page
+    assert "broken failed: RuntimeError: not today" in page
+    assert "temperance fit" not in page  # which could not save it
+
+
+def test_masked_rows_are_passed_only_to_a_method_that_supports_them(stranger, rows):
+    val, test = rows
+    logits = np.where(np.arange(4) == (val.labels[:, None] + 1) % 4, -np.inf, val.logits)
+
+    class Able(stranger.Shrunk):
+        supports_masked_classes = True
+
+    result = compare(logits, val.labels, test.logits, test.labels, {"no": stranger.Shrunk(), "yes": Able()})
+    assert list(result.results) == ["none", "yes"]
+    assert "masked classes" in result.failures["no"]
+
+
+def test_weights_are_passed_only_to_a_fit_that_accepts_them(stranger, rows):
+    val, test = rows
+    given = {"plain": stranger.Shrunk(), "weighted": stranger.Weighted()}
+    weights = np.arange(300.0)
+    result = compare(val.logits, val.labels, test.logits, test.labels, given, sample_weight=weights)
+    np.testing.assert_array_equal(result.results["weighted"].calibrator.weights, weights)
+
+
+def test_a_method_is_found_by_its_entry_point_and_by_its_import_path(stranger):
+    assert isinstance(find_method("announced")(), stranger.Shrunk)
+    assert isinstance(find_method("stranger:Weighted")(), stranger.Weighted)
+    assert find_method("stranger:Weighted").style.label == "Weighted"
+    bins = find_methods({"few": temperance.BinwiseTemperatureScaling(bins=5)})["few"]
+    assert bins().bins == 5
+    assert bins(bins=7).bins == 7
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["best"], "one of ts, .*announced.*or package.module:Class; found 'best'"),
+        (["stranger:Nobody"], "'stranger:Nobody' must name an object"),
+        ([object()], "object has no fit"),
+        ("ts", r"such as \['ts'\]"),
+        ([TemperatureScaling(), TemperatureScaling()], "TemperatureScaling twice"),
+        ({"ts": LogisticRegression()}, "'ts' is the key of another method"),
+    ],
+)
+def test_an_invalid_method_is_refused_with_a_message(stranger, given, message):
+    with pytest.raises(InputError, match=message):
+        find_methods(given)
+
+
+def test_a_metric_that_fails_is_named(rows):
+    val, test = rows
+    with pytest.raises(InputError, match="the metric bad failed: ZeroDivisionError"):
+        compare(val.logits, val.labels, test.logits, test.labels, ["ts"], {"bad": lambda p, y: 1 / 0})
+
+
+@pytest.fixture(scope="module")
+def task(rows, tmp_path_factory):
+    val, test = rows
+    path = tmp_path_factory.mktemp("tasks") / "data__model.npz"
+    arrays = {"logits_val": val.logits, "labels_val": val.labels}
+    np.savez(path, **arrays, logits_test=test.logits, labels_test=test.labels)
+    return path
+
+
+def test_a_study_fits_and_scores_what_comes_from_outside(stranger, task, tmp_path, quick_workers):
+    results = run_study(
+        find_tasks([task]), tmp_path / "study", methods=["stranger:Broken", "stranger:Shrunk", "ts"],
+        metrics=["stranger:error_rate"], sizes=[50], draws=2,
+    )  # fmt: skip
+    assert results.methods == ["ts", "stranger:Broken", "stranger:Shrunk"]
+    assert results.metrics[-1] == "error_rate"
+    assert set(results.failures()["method"]) == {"stranger:Broken"}
+    again = Results(tmp_path / "study")  # as stored
+    table = make_table(again, "error_rate", 50)
+    assert table.draws.at[0, "stranger:Shrunk"] == 2
+    assert 0 < table.value.at[0, "ts"] == table.value.at[0, "none"] < 1  # a temperature keeps every decision
+
+
+def test_the_command_line_accepts_methods_and_metrics_by_import_path(stranger, task, tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from temperance.cli.program import cli
+
+    monkeypatch.setattr("temperance.study.runner.run_on_workers", lambda units, jobs: map_here(units))
+    out = str(tmp_path / "study")
+    words = [
+        "study",
+        "run",
+        str(task),
+        "--out",
+        out,
+        "-m",
+        "ts,stranger:Shrunk",
+        "--sizes",
+        "50",
+        "--draws",
+        "1",
+    ]
+    assert CliRunner().invoke(cli, [*words, "--metrics", "stranger:error_rate"]).exit_code == 0
+    shown = CliRunner().invoke(cli, ["study", "table", out, "--metric", "error_rate"])
+    assert "Shrunk" in shown.output
+    compared = CliRunner().invoke(cli, ["compare", str(task), "-m", "stranger:Shrunk,stranger:Broken"])
+    assert compared.exit_code == 0
+    assert "stranger:Broken failed: RuntimeError: not today" in compared.output + compared.stderr
+
+
+def map_here(units):
+    """Yield the results of the work units, computed in this process."""
+    from temperance.study.scoring import run_work_unit
+
+    yield from map(run_work_unit, units)
+
+
+def test_a_calibrated_classifier_accepts_any_method(stranger, rows):
+    val, test = rows
+    for calibrator in (stranger.Shrunk(), "stranger:Shrunk"):
+        model = CalibratedClassifier(LogisticRegression(), calibrator, cv=3).fit(val.logits, val.labels)
+        probs = model.predict_proba(test.logits)
+        np.testing.assert_allclose(probs.sum(axis=1), 1)
+        np.testing.assert_array_equal(model.predict(test.logits), probs.argmax(axis=1))
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(test.logits)), probs)
+
+
+@pytest.mark.parametrize("key", ["sklearn-temperature", "sklearn-sigmoid", "sklearn-isotonic"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_methods_of_scikit_learn_are_available(key, n_classes):
+    val, test = simulate(400, n_classes, random_state=1), simulate(200, n_classes, random_state=2)
+    result = compare(val.logits, val.labels, test.logits, test.labels, ["ts", key])
+    assert not result.failures
+    if key == "sklearn-temperature":  # the same problem, by another solver
+        theirs, ours = (result.results[name].scores["nll"].value for name in (key, "ts"))
+        assert theirs == pytest.approx(ours, rel=1e-4)
+
+
+def test_a_class_without_rows_gets_probability_zero():
+    val = simulate(400, 4, random_state=1)
+    kept = val.labels != 2
+    probs = find_method("sklearn-sigmoid")().fit(val.logits[kept], val.labels[kept]).predict_proba(val.logits)
+    assert probs.shape == (400, 4)
+    assert (probs[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize("key", ["probmetrics-svs", "probmetrics-sms"])
+def test_the_methods_of_probmetrics_are_available(key, rows):
+    pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
+    val, test = rows
+    assert not compare(val.logits, val.labels, test.logits, test.labels, [key]).failures
+
+
+@pytest.mark.parametrize("method", ["ets", "vs"])
+def test_unnamed_methods_of_probmetrics_are_available(method, rows):
+    pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
+    val, test = rows
+    methods = {"theirs": ProbmetricsCalibration(method)}
+    assert not compare(val.logits, val.labels, test.logits, test.labels, methods).failures
