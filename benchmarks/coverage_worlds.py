@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from temperance.metrics.bins import assign_bins, equal_width_edges
+from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.metrics.predictions import Predictions, risk_curve
 from temperance.metrics.smooth import fixed_point, grid_mean
 

@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from temperance.metrics.bins import assign_bins, equal_mass_edges
+from temperance.core.ece_loss import assign_bins
+from temperance.metrics.bins import equal_mass_edges
 
 
 def bins_of(confidence, bins, weight=None):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from temperance import metrics
+from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.metrics import bins as metric_bins
-from temperance.metrics.bins import assign_bins, equal_width_edges
 from temperance.metrics.predictions import check_rows
 
 # Confidences 0.9 right, 0.8 wrong, 0.6 right, 0.7 wrong.

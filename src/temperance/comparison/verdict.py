@@ -24,8 +24,8 @@ import numpy as np
 from temperance.calibrators import UNCALIBRATED
 from temperance.comparison.method_result import Difference, MethodResult
 from temperance.core.arrays import Vector
+from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.metrics import Estimate
-from temperance.metrics.bins import assign_bins, equal_width_edges
 
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation

@@ -13,10 +13,11 @@ from temperance.calibrators import method_style
 from temperance.comparison import Comparison
 from temperance.comparison.verdict import percent
 from temperance.core.arrays import Vector
+from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.display.base import Display, before_and_after, focused, weights_of
 from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers, tick_labels
 from temperance.display.limits import robust_limits
-from temperance.metrics.bins import assign_bins, check_bins, equal_width_edges
+from temperance.metrics.bins import check_bins
 from temperance.metrics.intervals import wilson_interval
 from temperance.metrics.predictions import check_rows
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from temperance.core.arrays import Indices, Vector
-from temperance.metrics.bins import Reliability, assign_bins, bin_rows, debiased_interval, equal_width_edges
+from temperance.core.ece_loss import assign_bins, equal_width_edges
+from temperance.metrics.bins import Reliability, bin_rows, debiased_interval
 from temperance.metrics.bootstrap import (
     Resamples,
     Residuals,

@@ -33,9 +33,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Floats, Indices, Vector
+from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, check_number
 from temperance.metrics.bootstrap import kept_scales, plausible_shapes
@@ -54,14 +55,6 @@ def check_bins(bins: int, strategy: str = "width") -> int:
     return int(bins)
 
 
-def equal_width_edges(bins: int, dtype: DTypeLike = np.float64) -> Floats:
-    """Return the bins + 1 edges from 0 to 1, in the dtype of the confidences that they are for."""
-    # Division in float64, then rounding to float32 or float16, gives the nearest number to i / M:
-    # the quotient has more than twice the digits, so rounding twice does no harm.
-    edges: Floats = (np.arange(bins + 1) / bins).astype(dtype)
-    return edges
-
-
 def equal_mass_edges(confidence: Floats, weight: Vector, bins: int) -> Floats:
     """Return edges that hold about the same weight between them and never split equal confidences."""
     values, group = np.unique(confidence, return_inverse=True)
@@ -74,11 +67,6 @@ def equal_mass_edges(confidence: Floats, weight: Vector, bins: int) -> Floats:
     last = np.searchsorted(index, np.arange(bins - 1), side="right")  # groups in bins 0 to i
     edges = np.concatenate([[0], values])[last]
     return np.concatenate([[0], edges, [1]]).astype(confidence.dtype)
-
-
-def assign_bins(confidence: Floats, edges: Floats) -> Indices:
-    """Return the bin of each confidence, from 0 to bins - 1."""
-    return np.searchsorted(edges[1:-1], confidence, side="left")
 
 
 @dataclass(frozen=True, eq=False)
