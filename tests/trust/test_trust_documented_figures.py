@@ -59,12 +59,10 @@ def test_rows_of_which_one_ties_are_all_right():
 
 def test_a_variance_is_never_below_zero():
     # All numbers but one are the same: what is left of the variance is smaller than its rounding error.
-    n_classes = 1 << 19
-    z = np.full((1, n_classes), -1.3, np.float32)
-    z[0, 0] = 0
-    for rows in (z, np.tile(z, (2, 1))):
-        *_, v = RowBlock(rows).moments(1e-3, variance=True)
-        assert np.all(v == 0)
+    z = np.repeat(-np.linspace(1, 3, 50, dtype=np.float32)[:, None], 1 << 14, axis=1)
+    z[:, 0] = 0
+    *_, v = RowBlock(z).moments(1e-3, variance=True)
+    assert v.min() == 0
 
 
 def test_what_stands_for_a_masked_logit_is_impossible_at_any_temperature_and_has_a_finite_square():
