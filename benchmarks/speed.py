@@ -19,7 +19,7 @@ from temperance import (
     TemperatureScaling,
 )
 from temperance.calibrators import Calibrator
-from temperance.core import backend
+from temperance.core import row_block
 
 N, K = 50_000, 1_000
 REPEATS = 5
@@ -48,7 +48,7 @@ def make_task(n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
 def measure(kernel: str, logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     """Return ratios to u of the fits and of a prediction, with one kind of kernels."""
     buffer = np.zeros_like(logits)
-    with backend.kernel(kernel):
+    with row_block.kernel(kernel):
         hts = EntropyTemperatureScaling().fit(logits, labels)
         bayes = BayesianTemperatureScaling().fit(logits, labels)
         seconds = best_seconds(
@@ -67,7 +67,7 @@ def measure(kernel: str, logits: np.ndarray, labels: np.ndarray) -> dict[str, fl
 
 def added_memory(method: type[Calibrator], kernel: str, logits: np.ndarray, labels: np.ndarray) -> float:
     """Return what a fit adds to peak memory, as a share of the array's bytes."""
-    with backend.kernel(kernel):
+    with row_block.kernel(kernel):
         method().fit(logits, labels)
         tracemalloc.start()
         method().fit(logits, labels)
@@ -80,7 +80,7 @@ def growth(kernel: str) -> list[tuple[str, float]]:
     """Return the time of an HTS fit on twice the rows, and on twice the classes, over the plain one."""
     shapes = {"base": (20_000, 500), "2 N": (40_000, 500), "2 K": (20_000, 1_000)}
     tasks = {name: make_task(*shape) for name, shape in shapes.items()}
-    with backend.kernel(kernel):
+    with row_block.kernel(kernel):
         seconds = best_seconds(
             {name: lambda t=task: EntropyTemperatureScaling().fit(*t) for name, task in tasks.items()}
         )

@@ -45,6 +45,17 @@ def test_few_rows_are_bit_identical_to_many(key, n_classes, dtype, monkeypatch):
             assert parts.tobytes() == whole[:30].tobytes(), name
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("key", ["ts", "hts", "lts"])
+def test_one_row_of_a_vocabulary_is_bit_identical_to_many(key, dtype):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(40, 20_000)).astype(dtype)
+    calibrator = temperance.make_calibrator(key).fit(logits, rng.integers(0, 20_000, 40))
+    single = np.concatenate([calibrator.predict_proba(logits[i : i + 1]) for i in range(3)])
+    assert single.tobytes() == calibrator.predict_proba(logits)[:3].tobytes()
+
+
 @pytest.mark.filterwarnings("ignore", "error::RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("key", ["ts", "hts", "bts", "mono", "bayes", "bayes-bias"])

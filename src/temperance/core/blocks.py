@@ -23,6 +23,8 @@ BLOCK_BYTES = 1 << 20
 MAX_KEPT_BYTES = 1 << 23
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32
+# Numbers that einsum reads at a time from several rows; from a single row, it reads all at once.
+EINSUM_BUFFER = 8192
 
 _HALF, _SINGLE, _DOUBLE = map(np.dtype, (np.float16, np.float32, np.float64))
 
@@ -131,9 +133,14 @@ _scratch_pool = _ScratchPool()
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
     """Return rows @ weights; unlike in BLAS, the bits of a row do not depend on the other rows."""
     # The order in which einsum adds depends on the layout of its arrays, so fix the layout too.
-    layout = np.ascontiguousarray(rows), np.ascontiguousarray(weights)
-    products: NDArray[np.float64] = np.einsum("ij,j...->i...", *layout)
+    layout = np.ascontiguousarray(several(rows)), np.ascontiguousarray(weights)
+    products: NDArray[np.float64] = np.einsum("ij,j...->i...", *layout)[: len(rows)]
     return products
+
+
+def several(rows: Floats) -> Floats:
+    """Return the rows, of which einsum adds each in the same order: a long row twice, if it is alone."""
+    return np.broadcast_to(rows, (2, rows.shape[1])) if len(rows) == 1 and rows.size > EINSUM_BUFFER else rows
 
 
 def working_dtype(values: Floats | BFloat16) -> np.dtype[Any]:

@@ -34,7 +34,15 @@ import numpy as np
 from temperance.core import blocks, kernels
 from temperance.core.arrays import AnyArray, Floats, Indices, Matrix, Vector
 from temperance.core.biased_rows import Offsets, add_class_bias, shift_outputs
-from temperance.core.blocks import FEW_CLASSES, BFloat16, Scratch, new_buffer, row_products, row_slices
+from temperance.core.blocks import (
+    FEW_CLASSES,
+    BFloat16,
+    Scratch,
+    new_buffer,
+    row_products,
+    row_slices,
+    several,
+)
 from temperance.core.features import IMPOSSIBLE, RowShape
 from temperance.core.kernels import LOWEST, MapTable, mixed, stack_scales
 from temperance.core.ops import NUMPY, ONE_ROW
@@ -135,7 +143,7 @@ class RowBlock:
         threads belong to the whole process.
         """
         if self.n_classes >= FEW_CLASSES:
-            return np.einsum("ij->i", x)[0 if self.is_single else (slice(None), None)]
+            return np.einsum("ij->i", several(x))[0 if self.is_single else (slice(None), None)]
         if self.is_single:  # in the same order: a plain sum of adjacent numbers would add them in pairs
             return np.add.accumulate(x, axis=1)[0, -1]
         return np.add.reduce(x, axis=1)[:, None]  # class by class, for all rows at once
@@ -145,7 +153,7 @@ class RowBlock:
         if self.n_classes < FEW_CLASSES:
             e *= d
             return self._sum(e)
-        products = np.einsum("ij,ij->i", e, d)
+        products = np.einsum("ij,ij->i", several(e), several(d))
         return products[0] if self.is_single else products[:, None]
 
     def _exponentials(self, gaps: Floats, beta: Any) -> Floats:
