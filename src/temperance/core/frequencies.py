@@ -161,21 +161,21 @@ def estimate_frequencies(rows: UnlabelledRows, fitted: LabelFrequencies) -> Freq
     share = float(fitted.frequencies[known].sum())
     best = _best_prior(rows, len(fitted.frequencies), known, fitted.frequencies[known] / share)
     frequencies, errors = fitted.frequencies.copy(), np.zeros(len(fitted.frequencies))
-    frequencies[known] = share * best.point.frequencies
-    errors[known] = share * best.point.standard_errors()
+    frequencies[known] = share * best.frequencies
+    errors[known] = share * best.standard_errors()
     return FrequencyEstimate(frequencies, errors, best.passes, best.converged)
 
 
-def _best_prior(rows: UnlabelledRows, n_classes: int, known: Indices, fitted: Vector) -> _Optimum:
+def _best_prior(rows: UnlabelledRows, n_classes: int, known: Indices, fitted: Vector) -> _Point:
     step = rows.n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_CLASS * len(known))
     few = rows.every(step) if step >= 2 else rows
     best = _maximise(few, _Problem(n_classes, known, fitted, PSEUDO_ROWS[0]), np.zeros(len(known)))
     for pseudo_rows in PSEUDO_ROWS[1:]:
-        weaker = _maximise(few, replace(best.point.problem, pseudo_rows=pseudo_rows), best.point.theta)
-        if weaker.point.log_evidence() < best.point.log_evidence():
+        weaker = _maximise(few, replace(best.problem, pseudo_rows=pseudo_rows), best.theta)
+        if weaker.log_evidence() < best.log_evidence():
             break  # weaker priors still cost more to solve, and are less likely still
         best = weaker
-    return best if few is rows else _maximise(rows, best.point.problem, best.point.theta)
+    return best if few is rows else _maximise(rows, best.problem, best.theta)
 
 
 @dataclass(frozen=True)
@@ -201,11 +201,13 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Point:
-    """Value and derivatives at theta, summed over rows."""
+    """Value and derivatives at theta, summed over rows; of an optimum, also how the search ended."""
 
     problem: _Problem
     theta: Vector
     sums: Sums
+    passes: int = 1
+    converged: bool = False
 
     @property
     def n_rows(self) -> float:
@@ -305,24 +307,17 @@ class _Factor:
         return 2 * float(np.log(self.cholesky[0].diagonal()).sum() - np.log(self.scale).sum())
 
 
-@dataclass(frozen=True)
-class _Optimum:
-    point: _Point
-    passes: int
-    converged: bool
-
-
-def _maximise(rows: UnlabelledRows, problem: _Problem, theta: Vector) -> _Optimum:
+def _maximise(rows: UnlabelledRows, problem: _Problem, theta: Vector) -> _Point:
     here, passes = problem.at(rows, theta), 1
     while passes < MAX_PASSES:
         step = here.newton_step()
         predicted_fall = -float(here.gradient @ step) / 2
         if predicted_fall <= TOLERANCE * rows.n_rows:
             theta = problem.normalised(here.theta + step)
-            return _Optimum(_Point(problem, theta, here.sums), passes, converged=True)
+            return replace(here, theta=theta, passes=passes, converged=True)
         step *= min(1.0, MAX_STEP / np.abs(step).max())
         there, passes = problem.at(rows, here.theta + step), passes + 1
         if not there.value <= here.value + NOISE * rows.n_rows:
             there, passes = problem.at(rows, here.em_step()), passes + 1
         here = there
-    return _Optimum(here, passes, converged=False)
+    return replace(here, passes=passes)
