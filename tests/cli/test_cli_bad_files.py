@@ -218,7 +218,7 @@ CALIBRATED = {
         both(GOOD, other_version),
         ("evaluate", "val.npz", "-c", "bad.json"),
         "bad.json",
-        "version must be a whole number from 1 to 2; found 99. Update temperance.",
+        "version must be 2; found 99. Update temperance.",
     ),
     "calibrator that is another file": (
         both(GOOD, put("bad.json", b"[1, 2]")),
