@@ -152,7 +152,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 def _snippets(
     method: str, val: Path, options: ReadOptions, test: Path | None, of_test: ReadOptions, *, from_probs: bool
 ) -> Snippets:
-    """Return the commands that ship a method, with the files and options of the comparison.
+    """Return the commands that fit a method and use it, with the files and options of the comparison.
 
     A method from outside cannot be fitted by a command.
     """
