@@ -2,6 +2,7 @@
 
     python benchmarks/code_size.py                prints both tables
     python benchmarks/code_size.py --source DIR   counts the source in another folder
+    python benchmarks/code_size.py --write        puts the walks into docs/architecture.md
 
 A code line is a line that is not blank, comment or docstring. A numeric constant is a name in capitals that a
 module or a class sets to a number. A walk is one call on 600 x 5 logits in one thread, after one that has
@@ -32,6 +33,8 @@ import temperance
 from temperance import compare, data, load, make_calibrator, monitoring
 
 PACKAGE = Path(temperance.__file__).resolve().parent
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
+BEGIN, END = "<!-- walks -->", "<!-- end of walks -->"
 LAYOUT = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
     tokenize.ENDMARKER,
@@ -88,14 +91,15 @@ def sizes(folder: Path) -> dict[str, int]:
     }
 
 
-def walk(call: Callable[[], Any]) -> tuple[int, int]:
-    """Return how many files and functions of the package a call passes through."""
-    seen: set[tuple[str, int, str]] = set()
+def walk(call: Callable[[], Any]) -> dict[str, set[str]]:
+    """Return the files of the package that a call passes through, in their order, with their functions."""
+    seen: dict[str, set[str]] = {}
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
         if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(str(PACKAGE)):
-            seen.add((code.co_filename, code.co_firstlineno, code.co_name))
+            file = Path(code.co_filename).relative_to(PACKAGE).as_posix()
+            seen.setdefault(file, set()).add(f"{code.co_qualname}:{code.co_firstlineno}")
 
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -105,7 +109,7 @@ def walk(call: Callable[[], Any]) -> tuple[int, int]:
             call()
         finally:
             sys.setprofile(None)
-    return len({file for file, _, _ in seen}), len(seen)
+    return seen
 
 
 def command(*words: str) -> Callable[[], None]:
@@ -141,20 +145,37 @@ def walks(folder: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
+def walks_page(found: dict[str, dict[str, set[str]]]) -> str:
+    """Return the walks for the page: their length, and the files of the short ones."""
+    lines = ["| call | files | functions |", "|---|---|---|"]
+    for name, seen in found.items():
+        lines.append(f"| {name} | {len(seen)} | {sum(map(len, seen.values()))} |")
+    for name in ("fit ts", "predict_proba", "temperance apply"):
+        files = ", ".join(f"`{file}` {len(functions)}" for file, functions in found[name].items())
+        lines += ["", f"**{name}**, file by file, with the number of functions: {files}."]
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Print the tables."""
+    """Print the tables, or write the walks to the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--source", type=Path, default=PACKAGE, help="folder to count")
     parser.add_argument("--tests", type=Path, default=PACKAGE.parents[1] / "tests", help="tests to count")
+    parser.add_argument("--write", action="store_true", help="put the walks into docs/architecture.md")
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = {name: walk(call) for name, call in walks(Path(folder)).items()}
+    if options.write:
+        page = PAGE.read_text(encoding="utf-8")
+        before, after = (page.index(mark) for mark in (BEGIN, END))
+        PAGE.write_text(f"{page[:before]}{BEGIN}\n{walks_page(found)}\n{page[after:]}", encoding="utf-8")
+        return
     for name, count in sizes(options.source).items():
         print(f"{name:30}{count:8,}")
     print(f"{'code lines in tests':30}{sizes(options.tests)['code lines']:8,}")
     print(f"\n{'':30}{'files':>8}{'functions':>11}")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, call in walks(Path(folder)).items():
-            files, functions = walk(call)
-            print(f"{name:30}{files:8}{functions:11}")
+    for name, seen in found.items():
+        print(f"{name:30}{len(seen):8}{sum(map(len, seen.values())):11}")
 
 
 if __name__ == "__main__":
