@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["InputError", "InputWarning", "OutputExistsError", "Remedy"]
+__all__ = ["InputError", "InputWarning"]
 
 Spelling = Callable[[str, object], str]
 """How to write an argument with a value, or alone if the value is None."""

@@ -10,7 +10,7 @@ import pytest
 from running import SCHEMA
 
 from temperance import __version__, load, make_calibrator, metrics
-from temperance.data import Task
+from temperance.data.builtin import Task
 
 
 @pytest.fixture

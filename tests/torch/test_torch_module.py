@@ -13,8 +13,8 @@ from compared import CLASS_KEEPING
 from torch import nn
 
 from temperance import InputError, TemperatureScaling
-from temperance.torch import CalibratorModule
 from temperance.torch import module as module_file
+from temperance.torch.module import CalibratorModule
 
 
 def rows(n_classes, n_rows=30):

@@ -71,7 +71,8 @@ def compare(
     only the default ones can be recommended.
     """
     from temperance import comparison
-    from temperance.data import RowFile, parts
+    from temperance.data import RowFile
+    from temperance.data.rows_file import parts
     from temperance.files import check_writable
 
     if report is not None:
