@@ -21,7 +21,7 @@ LOADERS: dict[str, tuple[str, str]] = {
     "report": ("temperance.report.page", "write_report"),
     "dask apply": ("temperance.dask.lazy", "apply"),
     "dask fit data": ("temperance.dask.fit_data", "open_fit_data"),
-    "dask probability rows": ("temperance.dask.probability_rows", "DaskProbabilityRows"),
+    "dask probability rows": ("temperance.dask.lazy", "DaskProbabilityRows"),
     "dask probabilities": ("temperance.dask.lazy", "map_probabilities"),
     "dask floor": ("temperance.dask.lazy", "floor_of"),
     "torch apply": ("temperance.torch.module", "apply"),
