@@ -14,7 +14,7 @@ from typing import Any
 from temperance.errors import InputError
 
 LOADERS: dict[str, tuple[str, str]] = {
-    "save": ("temperance.calibrator_file.writing", "save"),
+    "save": ("temperance.calibrator_file", "save"),
     "calibrator html": ("temperance.report.notebook", "calibrator_html"),
     "comparison html": ("temperance.report.notebook", "comparison_html"),
     "evaluation html": ("temperance.report.notebook", "evaluation_html"),
