@@ -5,7 +5,7 @@ from importlib.resources import files
 import numpy as np
 
 from temperance.data import demo_task
-from temperance.data.builtin import Task
+from temperance.data.tasks import Task
 
 
 def test_the_built_in_task():

@@ -89,7 +89,7 @@ def test_a_device_without_float64_gets_float32(calibrator, monkeypatch):
     expected = cal.to_torch()(rows(5))
     monkeypatch.setattr(module_file, "NO_DOUBLES", {"meta"})
     assert {buffer.dtype for buffer in cal.to_torch().to("meta").buffers()} == {torch.float32}
-    monkeypatch.setattr("temperance.torch.ops.NO_DOUBLES", {"cpu"})
+    monkeypatch.setattr("temperance.torch.module.NO_DOUBLES", {"cpu"})
     torch.testing.assert_close(cal.to_torch()(rows(5)), expected)
 
 

@@ -61,9 +61,9 @@ class Logits:
 
     def flat(self, values: NDArray[Any], name: str) -> NDArray[Any]:
         """Return labels or weights, which have the shape without the classes, as one for each row."""
-        leading = _without(self.shape, self.dim)
         if self.binary:
             return values
+        leading = _without(self.shape, self.dim)
         if values.shape == leading:
             return values.reshape(-1)
         fitting = [dim for dim in range(len(self.shape)) if _without(self.shape, dim) == values.shape]
