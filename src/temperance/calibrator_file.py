@@ -53,10 +53,11 @@ from temperance.json_fields import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from temperance.calibrators.estimator import Calibrator
 
 Json = dict[str, Any]
-Path = str | os.PathLike[str]
 
 FORMAT = "temperance calibrator"
 VERSION = 2
@@ -159,7 +160,7 @@ KNOWN = {*REQUIRED, *OBJECTS, *(field.name for field in (*NAMES, *NOTES))}
 """The known fields of the file itself."""
 
 
-def load(path: Path) -> Calibrator:
+def load(path: str | Path) -> Calibrator:
     """Read a calibrator back; its predictions are the same to the bit.
 
     Fields that this version does not know are kept, and saved again.
@@ -207,7 +208,7 @@ def _unfitted(method: Method, given: Json) -> Calibrator:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[Json, Method]]:
+def opened(path: str | Path) -> Iterator[tuple[Json, Method]]:
     """Open a file for reading: its content, and its method. Errors in the block name the file."""
     data = read_regular_file(path, most=MAX_FILE)
     with reading_errors(f"{os.fspath(path)} is not a calibrator that can be read"):
@@ -334,7 +335,7 @@ def _reporting_model_errors() -> Iterator[None]:
 
 
 def save(
-    model: Model, path: Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
+    model: Model, path: str | Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
 ) -> None:
     """Write a fitted model to a file, with `metadata` in place of its own if some is given."""
     record = model.record

@@ -17,8 +17,8 @@ from markupsafe import Markup
 
 import temperance
 from temperance import display
-from temperance.calibrators import method_style
-from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve, Verdict
+from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.comparison import Comparison, LearningCurve, Verdict
 from temperance.comparison.method_result import MAX_CLASSES, MIN_ROWS
 from temperance.comparison.verdict import Outcome, percent
 from temperance.display.labels import written
