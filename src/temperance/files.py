@@ -74,16 +74,12 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
             error.filename = str(path)
         raise
     finally:
-        _remove(temporary)
-
-
-def _remove(temporary: Path) -> None:
-    with suppress(OSError):  # gone with its folder
-        try:
-            temporary.unlink(missing_ok=True)
-        except (KeyboardInterrupt, SystemExit):  # a signal at this very moment
-            temporary.unlink(missing_ok=True)
-            raise
+        with suppress(OSError):  # gone with its folder
+            try:
+                temporary.unlink(missing_ok=True)
+            except (KeyboardInterrupt, SystemExit):  # a signal at this very moment
+                temporary.unlink(missing_ok=True)
+                raise
 
 
 def _put_in_place(temporary: Path, target: Path, given: Path, *, overwrite: bool) -> None:

@@ -97,7 +97,10 @@ class RowFile:
         for name, value, choices in (("part", options.part, PARTS), ("kind", options.kind, KINDS)):
             if value is not None:
                 check_choice(name, value, choices)
-        _check_different(options.classes)
+        wrong = [name for name, times in Counter(options.classes or ()).items() if not name or times > 1]
+        if wrong:
+            what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
+            raise InputError(f"classes must be different names, one for each class; found {what}.")
         # The label column is one of the file with the labels.
         own = options if options.labels is None else replace(options, label_column=None)
         members = open_members(path, own)
@@ -345,13 +348,6 @@ def _check_scores(stored: LazyArray, kind: str) -> None:
         advice = "Save at least one row."
     if advice:
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
-
-
-def _check_different(classes: Sequence[str] | None) -> None:
-    wrong = [name for name, times in Counter(classes or ()).items() if not name or times > 1]
-    if wrong:
-        what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
-        raise InputError(f"classes must be different names, one for each class; found {what}.")
 
 
 def _names_of(

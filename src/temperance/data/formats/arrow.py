@@ -31,7 +31,12 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     with _opened(path) as table:
         schema = table.schema
-        groups = group(path, list(schema.names), replace(choice, index=_index(schema)))
+        try:  # the columns that pandas has written as the index of its rows
+            noted = (schema.pandas_metadata or {}).get("index_columns", ())
+        except ValueError:  # metadata that is not JSON is ignored
+            noted = ()
+        index = tuple(name for name in noted if isinstance(name, str) and name in schema.names)
+        groups = group(path, list(schema.names), replace(choice, index=index))
         found = {key: _stored(path, key, columns, table) for key, columns in groups.items()}
     mark = (schema.metadata or {}).get(MARK)
     for array in found.values():
@@ -110,15 +115,6 @@ def _opened(path: Path) -> Iterator[_ParquetTable | _ArrowTable]:
         pyarrow.OSFile(str(path)) as source,
     ):
         yield _ArrowTable(pyarrow, source, is_stream=start != b"ARROW1")
-
-
-def _index(schema: Any) -> tuple[str, ...]:
-    """Return the columns that pandas has written as the index of its rows."""
-    try:
-        noted = (schema.pandas_metadata or {}).get("index_columns", ())
-    except ValueError:  # metadata that is not JSON is ignored
-        noted = ()
-    return tuple(name for name in noted if isinstance(name, str) and name in schema.names)
 
 
 def _stored(path: Path, key: str, columns: Columns, table: _ParquetTable | _ArrowTable) -> LazyArray:
