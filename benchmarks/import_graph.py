@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 # From the bottom up. Parts of one layer do not import each other.
 LAYERS = (
     ("errors", "progress"),
-    ("clock", "core", "files", "json_fields", "loaders"),
+    ("core", "files", "json_fields", "loaders"),
     ("inputs",),
     ("formulas", "population"),
     ("calibrators", "data", "metrics"),

@@ -21,8 +21,8 @@ from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear
-from temperance.study import Results, TaskFile
-from temperance.study.tasks import load_task
+from temperance.study import Results
+from temperance.study.tasks import TaskFile, load_task
 
 SEEDS = 3  # of PTS
 PEERS = ("ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece", "mono", "bayes")

@@ -19,20 +19,12 @@ from study_claims import entropy_line, gain_by_classes, robustness, same_tempera
 
 from temperance.calibrators import method_style
 from temperance.files import write_atomically
-from temperance.study import (
-    METRICS,
-    Results,
-    make_table,
-    mean_improvements,
-    rank_methods,
-    to_csv,
-    to_markdown,
-    win_rates,
-)
+from temperance.study.comparisons import mean_improvements, rank_methods, win_rates
 from temperance.study.figures import FIGURES, SUFFIXES, save_figure
 from temperance.study.paper import PaperTask, paper_figures
-from temperance.study.table_text import export_results, shown_difference
-from temperance.study.tables import UNITS, Unit, difference, papers_task
+from temperance.study.results import METRICS, Results
+from temperance.study.table_text import export_results, shown_difference, to_csv, to_markdown
+from temperance.study.tables import UNITS, Unit, difference, make_table, papers_task
 
 SGD = {"hts": "hts-sgd", "lts": "lts-sgd", "hnlts": "hnlts-sgd", "pts": "pts-sgd", "pts-ece": "pts-ece-sgd"}
 BESIDE = ("ts", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-plain", "pts-ece")

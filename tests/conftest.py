@@ -10,7 +10,8 @@ import pytest
 from compared import CLASS_KEEPING
 
 from temperance import make_calibrator
-from temperance.data import SimulatedTask, simulate
+from temperance.data import simulate
+from temperance.data.tasks import SimulatedTask
 
 # pytest loads these automatically; as modules with doctests they would all have the same name.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]

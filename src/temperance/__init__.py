@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from temperance import data, display, metrics, monitoring, serving
-    from temperance.calibrator_file.reading import load
+    from temperance.calibrator_file import load
     from temperance.calibrators.bayes import BayesianTemperatureScaling
     from temperance.calibrators.bts import BinwiseTemperatureScaling
     from temperance.calibrators.ets import EnsembleTemperatureScaling
@@ -65,7 +65,7 @@ _PLACES = {
     "CalibratedClassifier": "sklearn",
     "InputError": "errors",
     "compare": "comparison",
-    "load": "calibrator_file.reading",
+    "load": "calibrator_file",
     "logits_from_probs": "inputs.probabilities",
     "probability_floor": "inputs.probabilities",
 }

@@ -18,8 +18,6 @@ from sklearn.frozen import FrozenEstimator
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.loaders import import_optional
 
-__all__ = ["ProbmetricsCalibration", "SklearnCalibration", "isotonic", "sigmoid", "sms", "svs", "temperature"]
-
 # Methods of probmetrics that its `get_calibrator` does not name.
 _PROBMETRICS_CLASSES = {"ets": "ETSCalibrator", "vs": "VectorScalingCalibrator"}
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["InputError", "InputWarning", "OutputExistsError", "Remedy"]
+__all__ = ["InputError", "InputWarning"]
 
 Spelling = Callable[[str, object], str]
 """How to write an argument with a value, or alone if the value is None."""
@@ -101,14 +101,13 @@ class InputError(ValueError):
         """Return the message, with arguments in this spelling."""
         fact = f"{self.where}: {self.fact}" if self.where else self.fact
         remedy = self.remedy.worded(spelling) if self.remedy else ""
-        return " ".join(filter(None, (f"{fact}{self._rows_worded()}", self.advice, remedy)))
-
-    def _rows_worded(self) -> str:
-        if self.row is None:
-            return ""
-        number = f"{'at least ' * self.other_rows_unread}{self.n_bad_rows} row{'s' * (self.n_bad_rows != 1)}"
-        unknown = " of one part; how many rows come before that part is unknown"
-        return f" in {number} (first: row {self.row}{unknown * self.rows_before_unknown})."
+        if self.row is not None:
+            number = (
+                f"{'at least ' * self.other_rows_unread}{self.n_bad_rows} row{'s' * (self.n_bad_rows != 1)}"
+            )
+            unknown = " of one part; how many rows come before that part is unknown"
+            fact += f" in {number} (first: row {self.row}{unknown * self.rows_before_unknown})."
+        return " ".join(filter(None, (fact, self.advice, remedy)))
 
 
 class InputWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Files: atomic writing, scratch space for large arrays, and files that are read as a whole.
+"""Files: atomic writing, scratch space for large arrays, files that are read as a whole, their time stamp.
 
 Writing is atomic: either the old file or the new one exists, never half of it. Until it is complete, a new
 file is called `.name.xxxxxxxx.part`, next to the file that it becomes. A process that is killed leaves its
@@ -18,6 +18,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -73,16 +74,12 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
             error.filename = str(path)
         raise
     finally:
-        _remove(temporary)
-
-
-def _remove(temporary: Path) -> None:
-    with suppress(OSError):  # gone with its folder
-        try:
-            temporary.unlink(missing_ok=True)
-        except (KeyboardInterrupt, SystemExit):  # a signal at this very moment
-            temporary.unlink(missing_ok=True)
-            raise
+        with suppress(OSError):  # gone with its folder
+            try:
+                temporary.unlink(missing_ok=True)
+            except (KeyboardInterrupt, SystemExit):  # a signal at this very moment
+                temporary.unlink(missing_ok=True)
+                raise
 
 
 def _put_in_place(temporary: Path, target: Path, given: Path, *, overwrite: bool) -> None:
@@ -218,3 +215,24 @@ def check_regular(path: str | os.PathLike[str]) -> None:
         raise InputError(
             "must be a file; found a device or a pipe. Save it to a file first.", where=os.fspath(path)
         )
+
+
+def utc_now() -> str:
+    """Return the time in UTC; SOURCE_DATE_EPOCH sets it for reproducible builds.
+
+    Examples
+    --------
+    >>> from unittest.mock import patch
+    >>> with patch.dict("os.environ", SOURCE_DATE_EPOCH="86400"):
+    ...     utc_now()
+    '1970-01-02T00:00:00Z'
+    """
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    try:
+        moment = datetime.fromtimestamp(int(given), UTC) if given else datetime.now(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InputError(
+            f"the environment variable SOURCE_DATE_EPOCH must be a number of seconds; found {given[:40]!r}. "
+            "Correct it or unset it."
+        ) from None
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

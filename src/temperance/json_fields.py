@@ -1,6 +1,6 @@
 """JSON objects with checked fields: what a file of this package may hold, one record for each field.
 
-A table of `Field`s describes an object: the calibrator file (`calibrator_file.fields`), the file of a prior
+A table of `Field`s describes an object: the calibrator file (`calibrator_file`), the file of a prior
 (`population`) and a line of a history of checks (`monitoring.history`) each have theirs. Every field
 is checked before it is used. Errors name the field; `reading_errors` adds what the file should be.
 """
@@ -42,7 +42,7 @@ class Field:
     check : callable
         Returns the checked value, or raises.
     source : str
-        The attribute that holds the value, such as "record.date"; the name of the field by default.
+        The attribute that holds the value, such as "record.date"; "" if it has the name of the field.
     optional : bool
         Whether a file may lack it; None is then not written.
     """
@@ -51,11 +51,6 @@ class Field:
     check: Check
     source: str = ""
     optional: bool = False
-
-    @property
-    def attribute(self) -> str:
-        """The attribute that holds the value."""
-        return self.source or self.name
 
 
 @contextmanager
@@ -125,12 +120,22 @@ def plain_json(value: Any, where: str, depth: int = 0) -> Any:
 
 
 def read_fields(
-    given: Mapping[str, Any], table: Sequence[Field], what: str, n_classes: int = 0, *, prefix: str = ""
+    given: Mapping[str, Any],
+    table: Sequence[Field],
+    what: str,
+    n_classes: int = 0,
+    *,
+    prefix: str = "",
+    only: bool = False,
 ) -> dict[str, Any]:
-    """Return the checked values of the fields that are given, by the attribute that will hold each."""
-    require([field.name for field in table if not field.optional], given, what)
+    """Return the checked values of the fields that are given, by the attribute that will hold each.
+
+    With `only`, other fields are an error.
+    """
+    required = [field.name for field in table if not field.optional]
+    check_names(what, given, required=required, known=[field.name for field in table] if only else None)
     return {
-        field.attribute: field.check(given[field.name], f"{prefix}{field.name}", n_classes)
+        field.source or field.name: field.check(given[field.name], f"{prefix}{field.name}", n_classes)
         for field in table
         if field.name in given
     }
@@ -138,7 +143,7 @@ def read_fields(
 
 def write_fields(holder: object, table: Sequence[Field]) -> dict[str, Any]:
     """Return the fields of an object as JSON holds them; optional ones that are None are left out."""
-    values = {field: attrgetter(field.attribute)(holder) for field in table}
+    values = {field: attrgetter(field.source or field.name)(holder) for field in table}
     return {
         field.name: value.tolist() if isinstance(value, np.ndarray) else value
         for field, value in values.items()
@@ -146,15 +151,13 @@ def write_fields(holder: object, table: Sequence[Field]) -> dict[str, Any]:
     }
 
 
-def require(wanted: Collection[str], given: Collection[str], what: str) -> None:
-    """Raise unless all the wanted names are given."""
-    if missing := sorted(set(wanted) - set(given)):
+def check_names(
+    what: str, given: Collection[str], *, required: Collection[str] = (), known: Collection[str] | None = None
+) -> None:
+    """Raise unless all the required names are given, and no others than the known ones."""
+    if missing := sorted(set(required) - set(given)):
         raise InputError(f"{what} lacks {', '.join(missing)}")
-
-
-def refuse_others(known: Collection[str], given: Collection[str], what: str) -> None:
-    """Raise if a name is not known."""
-    if unknown := sorted(set(given) - set(known)):
+    if known is not None and (unknown := sorted(set(given) - set(known))):
         raise InputError(f"{what} has the unknown {listed(unknown)}")
 
 

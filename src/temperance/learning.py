@@ -55,9 +55,6 @@ class _Part:
     def size(self) -> int:
         return int(self.at.stop - self.at.start)
 
-    def start(self) -> Matrix:
-        return np.eye(self.size) * 0.1
-
     def covariance(self, weights: Vector, scatter: NDArray[np.float64], total: float) -> Matrix:
         """Return the weighted covariance of all tasks and the pseudo-tasks."""
         pseudo = self.pseudo_tasks * self.pseudo_deviation**2 * np.eye(self.size)
@@ -148,11 +145,12 @@ def learn_population(tasks: Sequence[TaskSummary]) -> Population:
     weights = np.array([1 / of_dataset.count(dataset) for dataset in of_dataset])
     entropies = np.column_stack([np.ones(len(tasks)), [task.mean_log_entropy for task in tasks]])
     means = np.zeros((len(tasks), MAP.at.stop))
-    covariances = [part.start() for part in PARTS]
+    covariances = [np.eye(part.size) * 0.1 for part in PARTS]
     pulls = np.ones((len(PARTS), len(tasks)))
     for _ in range(ROUNDS):
         theta, spread = _tasks_given(tasks, means, covariances, pulls)
         intercept, means, covariances, pulls = _population_given(theta, spread, weights, pulls, entropies)
+    log_scales = [np.log(task.class_scale) for task in tasks]
     return Population(
         intercept=intercept,
         intercept_scale=float(np.sqrt(LEVEL.width * covariances[0][0, 0])),
@@ -160,7 +158,7 @@ def learn_population(tasks: Sequence[TaskSummary]) -> Population:
         covariance=SHAPE.width * covariances[1],
         map_mean=means[0, MAP.at],
         map_covariance=MAP.width * covariances[2],
-        class_scale=_mean_class_scale(tasks, weights),
+        class_scale=float(np.sqrt(CLASS_WIDTH) * np.exp(np.average(log_scales, weights=weights))),
         freedom=FREEDOM,
         provenance=_provenance(tasks, weights, theta),
     )
@@ -200,12 +198,6 @@ def _population_given(
         covariances.append(covariance)
         new_pulls.append((FREEDOM + part.size) / (FREEDOM + distances))
     return intercept, means, covariances, np.stack(new_pulls)
-
-
-def _mean_class_scale(tasks: Sequence[TaskSummary], weights: Vector) -> float:
-    """Return the geometric mean of the scales of the class temperatures."""
-    logs = [np.log(task.class_scale) for task in tasks]
-    return float(np.sqrt(CLASS_WIDTH) * np.exp(np.average(logs, weights=weights)))
 
 
 def _provenance(tasks: Sequence[TaskSummary], weights: Vector, theta: Matrix) -> dict[str, Any]:

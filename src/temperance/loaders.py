@@ -14,20 +14,20 @@ from typing import Any
 from temperance.errors import InputError
 
 LOADERS: dict[str, tuple[str, str]] = {
-    "save": ("temperance.calibrator_file.writing", "save"),
+    "save": ("temperance.calibrator_file", "save"),
     "calibrator html": ("temperance.report.notebook", "calibrator_html"),
     "comparison html": ("temperance.report.notebook", "comparison_html"),
     "evaluation html": ("temperance.report.notebook", "evaluation_html"),
     "report": ("temperance.report.page", "write_report"),
-    "dask apply": ("temperance.dask", "apply"),
-    "dask fit data": ("temperance.dask", "open_fit_data"),
-    "dask probability rows": ("temperance.dask", "DaskProbabilityRows"),
-    "dask probabilities": ("temperance.dask", "map_probabilities"),
-    "dask floor": ("temperance.dask", "floor_of"),
+    "dask apply": ("temperance.dask.lazy", "apply"),
+    "dask fit data": ("temperance.dask.fit_data", "open_fit_data"),
+    "dask probability rows": ("temperance.dask.lazy", "DaskProbabilityRows"),
+    "dask probabilities": ("temperance.dask.lazy", "map_probabilities"),
+    "dask floor": ("temperance.dask.lazy", "floor_of"),
     "torch apply": ("temperance.torch.module", "apply"),
-    "torch module": ("temperance.torch", "CalibratorModule"),
-    "onnx model": ("temperance.onnx", "to_onnx"),
-    "onnx append": ("temperance.onnx", "append_to_onnx"),
+    "torch module": ("temperance.torch.module", "CalibratorModule"),
+    "onnx model": ("temperance.onnx.model", "to_onnx"),
+    "onnx append": ("temperance.onnx.append", "append_to_onnx"),
 }
 """Name of a capability: the module that has it, and its name there."""
 

@@ -44,11 +44,27 @@ def reporting(
     if not progress or not is_watched(stream):
         yield lambda what, share: None
         return
-    line = _Line(title, stream, clock)
+    next_update, width = clock() + DELAY, 0
+
+    def show(what: str, share: float) -> None:
+        """Overwrite the line."""
+        nonlocal next_update, width
+        now = clock()
+        if now < next_update:
+            return
+        next_update = now + _PAUSE
+        doing = f"{title}: {what}" if what else title
+        text = f"{doing[: _WIDTH - 6]} {100 * share:3.0f} %"
+        stream.write(f"\r{text.ljust(width)}")
+        stream.flush()
+        width = len(text)
+
     try:
-        yield line.show
+        yield show
     finally:
-        line.erase()
+        if width:
+            stream.write(f"\r{' ' * width}\r")
+            stream.flush()
 
 
 def is_watched(stream: TextIO | None) -> bool:
@@ -58,27 +74,3 @@ def is_watched(stream: TextIO | None) -> bool:
     # A notebook replaces the stream, so no package must be imported to detect it.
     in_notebook = type(stream).__module__.partition(".")[0] == "ipykernel"
     return in_notebook or (not stream.closed and stream.isatty())
-
-
-class _Line:
-    """A line that overwrites itself."""
-
-    def __init__(self, title: str, stream: TextIO, clock: Callable[[], float]) -> None:
-        self.title, self.stream, self.clock = title, stream, clock
-        self.next, self.width = clock() + DELAY, 0
-
-    def show(self, what: str, share: float) -> None:
-        now = self.clock()
-        if now < self.next:
-            return
-        self.next = now + _PAUSE
-        doing = f"{self.title}: {what}" if what else self.title
-        text = f"{doing[: _WIDTH - 6]} {100 * share:3.0f} %"
-        self.stream.write(f"\r{text.ljust(self.width)}")
-        self.stream.flush()
-        self.width = len(text)
-
-    def erase(self) -> None:
-        if self.width:
-            self.stream.write(f"\r{' ' * self.width}\r")
-            self.stream.flush()

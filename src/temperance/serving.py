@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from temperance.calibrator_file.reading import opened, read_model
+from temperance.calibrator_file import opened, read_model
 from temperance.errors import InputError
 from temperance.formulas.applying import apply, apply_to_rows
 from temperance.formulas.fit_record import FittedOn

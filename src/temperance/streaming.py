@@ -62,22 +62,17 @@ def predict_file(
         with file.stored.naming_file(), rows_from(start):
             if start == 0 and calibrator is None:
                 warn_of_probabilities(open_logits(part).values)
-            logits = part if dtype is None else _widened(part)
-            probs = _predict(calibrator, logits, file.shape[0] * file.n_classes)
+            logits = part
+            if dtype is not None:
+                values = open_logits(part).values
+                logits = np.asarray(values.widened() if isinstance(values, BFloat16) else values, dtype)
+            with kernels_of_size(file.shape[0] * file.n_classes):
+                if calibrator is not None:
+                    probs = np.asarray(calibrator.predict_proba(logits))
+                else:
+                    values = open_logits(logits).values
+                    mapped = map_rows(values, lambda rows: rows.divide(1.0))
+                    check_peaks(values, mapped.peak)
+                    probs = mapped.result
         yield probs
-        start += len(part)
-
-
-def _widened(logits: Any) -> NDArray[np.float64]:
-    values = open_logits(logits).values
-    return np.asarray(values.widened() if isinstance(values, BFloat16) else values, np.float64)
-
-
-def _predict(calibrator: Calibrator | None, logits: NDArray[Any], size: int) -> NDArray[Any]:
-    with kernels_of_size(size):
-        if calibrator is not None:
-            return np.asarray(calibrator.predict_proba(logits))
-        values = open_logits(logits).values
-        mapped = map_rows(values, lambda rows: rows.divide(1.0))
-        check_peaks(values, mapped.peak)
-        return mapped.result
+        start += len(probs)

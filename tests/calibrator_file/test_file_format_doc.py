@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance.calibrator_file.fields import KNOWN, OBJECTS
+from temperance.calibrator_file import KNOWN, OBJECTS
 from temperance.data import simulate
 
 ROOT = Path(__file__).resolve().parents[2]

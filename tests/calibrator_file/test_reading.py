@@ -8,8 +8,7 @@ import pytest
 
 import temperance
 from temperance import InputError
-from temperance.calibrator_file import reading
-from temperance.calibrator_file.fields import FIT, REQUIRED
+from temperance.calibrator_file import FIT, REQUIRED
 from temperance.json_fields import MAX_DEPTH, plain_json
 
 
@@ -377,5 +376,7 @@ def test_metadata_may_be_nested_as_deep_as_is_said():
 )
 def test_a_file_that_predicts_no_probabilities_is_refused(prediction, message, saved, refused, monkeypatch):
     content = saved("ts")
-    monkeypatch.setattr(reading, "apply_to_rows", lambda model, method, rows: prediction(rows))
+    monkeypatch.setattr(
+        "temperance.calibrator_file.apply_to_rows", lambda model, method, rows: prediction(rows)
+    )
     refused(content, message)

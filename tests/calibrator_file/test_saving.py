@@ -13,8 +13,7 @@ from sklearn.base import clone
 
 import temperance
 from temperance import CALIBRATORS, TemperatureScaling, make_calibrator
-from temperance.calibrator_file.fields import FIT
-from temperance.calibrator_file.writing import save
+from temperance.calibrator_file import FIT, save
 
 
 def fitted_attributes(cal):

@@ -10,7 +10,7 @@ import pytest
 from running import SCHEMA
 
 from temperance import __version__, load, make_calibrator, metrics
-from temperance.data import Task
+from temperance.data.tasks import Task
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def small_demo(task, judged, monkeypatch):
     small = Task(
         task.logits, task.labels, judged.logits, judged.labels, tuple("abcdefghij"[: task.logits.shape[1]])
     )
-    monkeypatch.setattr("temperance.data.builtin.demo_task", lambda: small)
+    monkeypatch.setattr("temperance.data.tasks.demo_task", lambda: small)
     monkeypatch.setattr(
         "temperance.comparison.compare",
         lambda *rows, **options: compare(*rows, *([["ts", "hts"]] if len(rows) == 4 else []), **options),

@@ -8,7 +8,8 @@ from temperance import CALIBRATORS, compare
 from temperance.comparison.method_result import MethodResult
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
 from temperance.data import simulate
-from temperance.metrics import Estimate, nll
+from temperance.metrics import nll
+from temperance.metrics.intervals import Estimate
 
 N_ROWS = 400
 NOISE = np.random.default_rng(0).standard_normal(N_ROWS)

@@ -11,8 +11,8 @@ from temperance.comparison.method_result import Difference, MethodResult
 from temperance.comparison.recommendation import Recommendation, recommend
 from temperance.comparison.verdict import give_verdict
 from temperance.data import simulate
-from temperance.metrics import Estimate, Evaluation, ece
-from temperance.metrics.intervals import distances, skewness_of
+from temperance.metrics import Evaluation, ece
+from temperance.metrics.intervals import Estimate, distances, skewness_of
 
 N_ROWS = 900
 NOISE = np.random.default_rng(0).standard_normal(N_ROWS)

@@ -224,7 +224,7 @@ def test_a_weight_of_0_is_bit_identical_to_no_bias():
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_torch_agrees(n_classes, weight):
     torch = pytest.importorskip("torch")
-    from temperance.torch.ops import TORCH
+    from temperance.torch.module import TORCH
 
     base, y = extreme_task(n_classes)
     found = fit(base, y)

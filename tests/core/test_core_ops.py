@@ -34,7 +34,7 @@ def test_every_operation_on_arrays(build, wanted):
 @pytest.mark.parametrize(("build", "wanted"), OPERATIONS.values(), ids=OPERATIONS)
 def test_every_operation_on_tensors(build, wanted):
     torch = pytest.importorskip("torch")
-    from temperance.torch.ops import TORCH
+    from temperance.torch.module import TORCH
 
     constants = {name: torch.from_numpy(values) for name, values in CONSTANTS.items()}
     got = build(torch.from_numpy(X), TORCH, constants)

@@ -4,7 +4,8 @@ from importlib.resources import files
 
 import numpy as np
 
-from temperance.data import Task, demo_task
+from temperance.data import demo_task
+from temperance.data.tasks import Task
 
 
 def test_the_built_in_task():

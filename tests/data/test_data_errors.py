@@ -11,8 +11,9 @@ import torch
 from refusal import refused, write
 
 from temperance import InputError
-from temperance.data import open_rows, parts
+from temperance.data import open_rows
 from temperance.data.formats import FORMATS
+from temperance.data.rows_file import parts
 
 N, K = 6, 3
 LOGITS = np.arange(N * K, dtype=np.float32).reshape(N, K)

@@ -11,9 +11,10 @@ import torch
 from saved import SAVERS
 
 from temperance import InputError, TemperatureScaling, data, files, logits_from_probs
-from temperance.data import RowFile, lazy_array, open_rows, parts
+from temperance.data import RowFile, lazy_array, open_rows
 from temperance.data.formats import open_members
 from temperance.data.read_options import ReadOptions
+from temperance.data.rows_file import parts
 
 N, K = 23, 4
 RNG = np.random.default_rng(0)

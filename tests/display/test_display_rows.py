@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from temperance import InputError, metrics
-from temperance.comparison import Difference, LearningCurve
+from temperance.comparison import LearningCurve
+from temperance.comparison.method_result import Difference
 from temperance.display import (
     ConfidenceDisplay,
     DifferencesDisplay,

@@ -8,8 +8,9 @@ from scipy import optimize, stats
 from scipy.stats import norm
 
 from temperance import InputError, metrics
-from temperance.metrics import CalibrationTest, Estimate, Evaluation, calibration_tests, cox
-from temperance.metrics.calibration_tests import maximum_survival, range_survival, verdict
+from temperance.metrics import Evaluation, calibration_tests, cox
+from temperance.metrics.calibration_tests import CalibrationTest, maximum_survival, range_survival, verdict
+from temperance.metrics.intervals import Estimate
 
 
 @pytest.mark.parametrize("x", [3.0, 10.0, 25.0])

@@ -14,7 +14,8 @@ from temperance import compare, metrics
 from temperance.data import simulate as simulate_task
 from temperance.display import ScoresDisplay
 from temperance.errors import InputError
-from temperance.metrics import METRICS, Estimate
+from temperance.metrics import METRICS
+from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import check_rows, risk_curve
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.5, 0.0]])

@@ -14,8 +14,8 @@ from sklearn.exceptions import NotFittedError
 
 from temperance import InputError, TemperatureScaling, __version__
 from temperance.formulas.ts import SingleTemperatureFormula
-from temperance.onnx import to_onnx
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph, OnnxOps
+from temperance.onnx.model import to_onnx
 
 
 def run(build, x, path, *, opset=OLDEST_OPSET):

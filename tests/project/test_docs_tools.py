@@ -33,7 +33,7 @@ def test_the_reference_lists_each_public_name_once(tmp_path):
         pytest.importorskip(framework)
     load("generated_pages").write_name_reference(tmp_path / "names.md")
     lines = [line.strip() for line in (tmp_path / "names.md").read_text().splitlines()]
-    for name in ("TemperatureScaling", "compare", "evaluate", "collect_logits", "run_study", "Remedy"):
+    for name in ("TemperatureScaling", "compare", "evaluate", "collect_logits", "run_study", "InputWarning"):
         assert lines.count(name) == 1, name
 
 

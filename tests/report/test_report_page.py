@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from temperance import compare
-from temperance.comparison import Outcome, learning_curve
+from temperance.comparison import learning_curve
+from temperance.comparison.verdict import Outcome
 from temperance.data import simulate
-from temperance.metrics import Estimate
+from temperance.metrics.intervals import Estimate
 from temperance.report.methods_table import methods_table
 from temperance.report.page import render_report, write_report
 from temperance.report.sections import SYMBOLS, Source, shown_at_first

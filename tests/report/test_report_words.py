@@ -11,8 +11,9 @@ from temperance.comparison.verdict import accuracy_in_words, percent
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, tick_labels
-from temperance.metrics import Estimate, evaluate
+from temperance.metrics import evaluate
 from temperance.metrics.calibration_tests import cox_in_words
+from temperance.metrics.intervals import Estimate
 from temperance.report.page import render_report
 from temperance.report.sections import labels_in_words
 from temperance.report.svg import draw_svg

@@ -11,20 +11,18 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from temperance import InputError
 from temperance.calibrators import UNCALIBRATED
-from temperance.study import (
-    Results,
+from temperance.study import Results
+from temperance.study.comparisons import (
+    critical_difference,
+    friedman,
     mean_improvements,
     rank_methods,
-    to_csv,
-    to_latex,
-    to_markdown,
     win_rates,
 )
-from temperance.study.comparisons import critical_difference, friedman
 from temperance.study.protocol import FitKey
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
-from temperance.study.table_text import WRITERS
+from temperance.study.table_text import WRITERS, to_csv, to_latex, to_markdown
 from temperance.study.tables import make_table
 from temperance.study.tasks import TaskFile
 

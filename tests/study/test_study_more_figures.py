@@ -9,8 +9,9 @@ from scipy.stats import sem
 from temperance import InputError, make_calibrator
 from temperance.calibrators import method_style
 from temperance.metrics import ece
-from temperance.study import average_figures, rank_methods
+from temperance.study import average_figures
 from temperance.study.average_figures import averages
+from temperance.study.comparisons import rank_methods
 from temperance.study.figures import draw_figure, save_figure
 from temperance.study.protocol import WorkUnit
 from temperance.study.task_figures import entropy_temperatures, reliability_display

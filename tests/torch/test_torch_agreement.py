@@ -7,7 +7,7 @@ from compared import CLASS_KEEPING
 
 from temperance.calibrators import TemperatureCalibrator
 from temperance.core.tensor_rows import TensorRows
-from temperance.torch.ops import TORCH
+from temperance.torch.module import TORCH
 
 # Of probabilities. Float32 is NumPy's own error: sums of numbers of 1e4 that cancel to a few.
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}

@@ -13,8 +13,8 @@ from compared import CLASS_KEEPING
 from torch import nn
 
 from temperance import InputError, TemperatureScaling
-from temperance.torch import CalibratorModule
 from temperance.torch import module as module_file
+from temperance.torch.module import CalibratorModule
 
 
 def rows(n_classes, n_rows=30):
@@ -89,7 +89,7 @@ def test_a_device_without_float64_gets_float32(calibrator, monkeypatch):
     expected = cal.to_torch()(rows(5))
     monkeypatch.setattr(module_file, "NO_DOUBLES", {"meta"})
     assert {buffer.dtype for buffer in cal.to_torch().to("meta").buffers()} == {torch.float32}
-    monkeypatch.setattr("temperance.torch.ops.NO_DOUBLES", {"cpu"})
+    monkeypatch.setattr("temperance.torch.module.NO_DOUBLES", {"cpu"})
     torch.testing.assert_close(cal.to_torch()(rows(5)), expected)
 
 

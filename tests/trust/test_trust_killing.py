@@ -43,7 +43,7 @@ def test_a_command_that_writes_in_place_would_be_found(jobs, folder, monkeypatch
         path.write_bytes(content[: len(content) // 2])
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("temperance.calibrator_file.writing.write_atomically", write_in_place)
+    monkeypatch.setattr("temperance.calibrator_file.write_atomically", write_in_place)
     (place := folder / "in-place").mkdir()
     code = fork(jobs["saved.json"].words, place).wait()
     assert code == -signal.SIGKILL

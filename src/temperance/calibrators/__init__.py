@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from temperance.calibrators.registry import CALIBRATORS, UNCALIBRATED, Method, make_calibrator
+from temperance.calibrators.registry import CALIBRATORS, make_calibrator
+from temperance.calibrators.registry import UNCALIBRATED as UNCALIBRATED
+from temperance.calibrators.registry import Method as Method
 from temperance.calibrators.registry import method_style as method_style
 from temperance.loaders import load_object
 
 if TYPE_CHECKING:
-    from temperance.calibrators.estimator import Calibrator, TemperatureCalibrator
+    from temperance.calibrators.estimator import Calibrator
+    from temperance.calibrators.estimator import TemperatureCalibrator as TemperatureCalibrator
 
-__all__ = ["CALIBRATORS", "UNCALIBRATED", "Calibrator", "Method", "TemperatureCalibrator", "make_calibrator"]
+__all__ = ["CALIBRATORS", "Calibrator", "make_calibrator"]
 
 
 _PLACES: dict[str, str] = {

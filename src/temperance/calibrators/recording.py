@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 
 from temperance import __version__
-from temperance.clock import utc_now
 from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
 from temperance.core.blocks import read_blocks, row_slices
 from temperance.core.fit_data import FitData, InMemoryFitData, Sample
 from temperance.core.logit_rows import LogitRows
 from temperance.core.quantiles import SLACK
+from temperance.files import utc_now
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Model
 from temperance.inputs.validation import warn_of_probabilities

@@ -76,7 +76,7 @@ def adapt(
 
     ROWS needs no labels.
     """
-    from temperance.calibrator_file.reading import load
+    from temperance.calibrator_file import load
     from temperance.calibrators.label_shift import frequency_changes
     from temperance.files import check_writable
 

@@ -57,7 +57,7 @@ def apply(
     """Calibrate LOGITS with the calibrator file CALIBRATOR and write the probabilities."""
     import numpy as np
 
-    from temperance.calibrator_file.reading import load
+    from temperance.calibrator_file import load
     from temperance.data.writer import check_output, open_writer
     from temperance.streaming import predict_file, probability_dtype
 

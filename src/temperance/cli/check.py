@@ -84,7 +84,7 @@ def check(
 
     Labels are used if ROWS has them.
     """
-    from temperance.calibrator_file.reading import load
+    from temperance.calibrator_file import load
     from temperance.files import check_writable
     from temperance.monitoring.checks import check_labelled
 

@@ -71,7 +71,8 @@ def compare(
     only the default ones can be recommended.
     """
     from temperance import comparison
-    from temperance.data import RowFile, parts
+    from temperance.data import RowFile
+    from temperance.data.rows_file import parts
     from temperance.files import check_writable
 
     if report is not None:
@@ -140,7 +141,7 @@ def _class_names(files: dict[str, RowFile]) -> tuple[str, ...] | None:
 
 def _checked(file: RowFile) -> tuple[Any, Any]:
     """Return logits and labels; errors name their file."""
-    from temperance.comparison import LabelledRows
+    from temperance.comparison.rows import LabelledRows
 
     assert file.labels is not None  # labels are required here
     logits = file.logits()

@@ -47,7 +47,7 @@ def evaluate(
 ) -> None:
     """Score the outputs in LOGITS, calibrated or not, with intervals."""
     from temperance import metrics
-    from temperance.calibrator_file.reading import load
+    from temperance.calibrator_file import load
     from temperance.data import RowFile
     from temperance.streaming import probabilities_of_file
 

@@ -59,7 +59,7 @@ def export(
     output: Output,
 ) -> None:
     """Write the calibrator file CALIBRATOR as a model, OUT: .onnx or .pt2."""
-    from temperance.calibrator_file.reading import load
+    from temperance.calibrator_file import load
 
     about_classifier = {"output": name, "from_probs": from_probs, "floor": floor}
     _check_usage(out, append, about_classifier)

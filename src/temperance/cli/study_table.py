@@ -107,7 +107,8 @@ def _check_options(kind: str, given: dict[str, Any]) -> None:
 
 
 def _make(results: Results, kind: str, *what: Any, **options: Any) -> Any:
-    from temperance.study import make_table, mean_improvements, rank_methods, win_rates
+    from temperance.study import make_table
+    from temperance.study.comparisons import mean_improvements, rank_methods, win_rates
 
     makers: dict[str, Callable[..., Any]] = {
         "scores": make_table,

@@ -21,8 +21,8 @@ from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import Methods, find_methods
 from temperance.calibrators.recording import record_source
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
-from temperance.comparison.method_result import Difference, MethodResult, class_reliability
-from temperance.comparison.recommendation import DEFAULT_METHODS, Recommendation, recommend
+from temperance.comparison.method_result import MethodResult, class_reliability
+from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
 from temperance.comparison.result import Comparison
 from temperance.comparison.rows import (
     LabelledRows,
@@ -33,7 +33,7 @@ from temperance.comparison.rows import (
     predict,
     predict_folds,
 )
-from temperance.comparison.verdict import Outcome, Verdict
+from temperance.comparison.verdict import Verdict
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
 from temperance.inputs.containers import check_column_names, column_names
@@ -44,14 +44,9 @@ from temperance.metrics.predictions import check_rows
 from temperance.progress import Progress, Report, reporting
 
 __all__ = [
-    "UNCALIBRATED",
     "Comparison",
-    "Difference",
-    "LabelledRows",
     "LearningCurve",
     "MethodResult",
-    "Outcome",
-    "Recommendation",
     "Verdict",
     "compare",
     "learning_curve",

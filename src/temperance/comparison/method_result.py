@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
-from temperance.metrics import Estimate, Evaluation, Reliability
+from temperance.metrics import Evaluation, Reliability
 from temperance.metrics.bins import binned
-from temperance.metrics.intervals import distances, skewness_of
+from temperance.metrics.intervals import Estimate, distances, skewness_of
 
 MAX_CLASSES = 10  # whose reliability is kept: a page has room for a few
 MIN_ROWS = 30  # of a class: a diagram of fewer rows is mostly noise

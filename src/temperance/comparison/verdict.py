@@ -25,7 +25,7 @@ from temperance.calibrators import UNCALIBRATED
 from temperance.comparison.method_result import Difference, MethodResult
 from temperance.core.arrays import Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
-from temperance.metrics import Estimate
+from temperance.metrics.intervals import Estimate
 
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation

@@ -8,9 +8,3 @@ try:
     import dask.array  # noqa: F401
 except ImportError as error:
     raise ImportError('lazy arrays need Dask: pip install "temperance[dask]"') from error
-
-from temperance.dask.fit_data import open_fit_data
-from temperance.dask.lazy import apply, floor_of, map_probabilities
-from temperance.dask.probability_rows import DaskProbabilityRows
-
-__all__ = ["DaskProbabilityRows", "apply", "floor_of", "map_probabilities", "open_fit_data"]

@@ -1,6 +1,7 @@
 """Labelled rows in many parts: sums are computed where the rows are, and added up.
 
-Partial sums are added in the order of the rows, so the same parts give the same bits on any scheduler.
+Partial sums are added in the order of the rows, so the same parts give the same bits on any scheduler. What
+the workers do with one part are pure functions, which Dask may run again elsewhere.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
+import dask.array as da
 import numpy as np
 from dask.base import compute, persist
 from dask.delayed import delayed
@@ -22,6 +23,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
 from temperance.core.fisher import MAX_FISHER
 from temperance.core.fit_data import Build, Measure, Sample, Survey, Transform, Values
+from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import (
     THINNING,
     Derivatives,
@@ -30,11 +32,12 @@ from temperance.core.objective import (
     PartialSums,
     Prior,
 )
-from temperance.core.quantiles import Quantiles, make_brackets, resolve
-from temperance.dask import tasks as work
-from temperance.dask.blocks import align_rows, as_array, lengths_of, row_blocks
-from temperance.errors import InputError
-from temperance.inputs.labels import Names
+from temperance.core.quantiles import Quantiles, Sketch, make_brackets, resolve, values_in_brackets
+from temperance.core.row_block import kernels_of_size
+from temperance.core.threads import threads
+from temperance.errors import InputError, rows_from
+from temperance.inputs.containers import as_numpy, framework_of, open_labelled
+from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_logits_shape, check_sample_weight
 
 FAN_IN = 8  # partial results added by one task
@@ -42,25 +45,6 @@ THIN_BYTES = 1 << 27  # of a subsample that is kept on the workers
 MERGED_BYTES = 1 << 25  # of one of its parts
 
 log = logging.getLogger("temperance")
-
-
-@dataclass(frozen=True)
-class PartsShape:
-    """What all parts have in common."""
-
-    n_rows: int
-    n_classes: int
-    dtype: np.dtype[Any]
-
-    @property
-    def size(self) -> int:
-        """How many logits there are."""
-        return self.n_rows * self.n_classes
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one row as the core reads it."""
-        return self.n_classes * self.dtype.itemsize
 
 
 def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | None = None) -> DaskFitData:
@@ -100,38 +84,200 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | N
     total = float(sum(lengths))
     if sample_weight is not None:
         weights = align_rows(sample_weight, lengths, "sample_weight")
-        total = _total_weight(weights, starts, sum(lengths))
+        sums = compute(*(delayed(_sum_of_weights)(*part) for part in zip(weights, starts, strict=True)))
+        if total := float(sum(sums)):
+            check_sample_weight(np.array([total]), 1)  # of ordinary size
+        else:
+            check_sample_weight(np.zeros(sum(lengths)), sum(lengths))  # raises, and says what is wrong
     n_classes = int(array.shape[1]) if array.ndim == 2 else 2
     if names is not None:
-        columns = [delayed(work.named_columns)(block, n_classes, names) for block in columns]
+        columns = [delayed(_named_columns)(block, n_classes, names) for block in columns]
     parts = list(zip(row_blocks(array), columns, weights, starts, strict=True))
-    shape = PartsShape(sum(lengths), n_classes, working_dtype(np.empty(0, array.dtype)))
-    return DaskFitData(parts, lengths, shape, total)
+    return DaskFitData(parts, lengths, n_classes, working_dtype(np.empty(0, array.dtype)), total)
 
 
-def _total_weight(weights: Sequence[Any], starts: Sequence[int], n_rows: int) -> float:
-    checked = delayed(work.sum_of_weights)
-    sums = compute(*(checked(block, start) for block, start in zip(weights, starts, strict=True)))
-    total = float(sum(sums))
-    if total:
-        check_sample_weight(np.array([total]), 1)  # of ordinary size
-    else:
-        check_sample_weight(np.zeros(n_rows), n_rows)  # raises, and says what is wrong
-    return total
+def as_array(collection: Any) -> da.Array:
+    """Return a Dask array or frame as an array with one chunk of classes."""
+    array = collection if isinstance(collection, da.Array) else collection.to_dask_array()
+    if array.ndim == 2 and array.numblocks[1] > 1:
+        array = array.rechunk({1: -1})
+    return array
+
+
+def check_dask_shape(array: da.Array, dim: int = -1) -> None:
+    """Raise unless an array is (N, K): other shapes would need to be rechunked."""
+    if array.ndim > 2 or dim not in (-1, array.ndim - 1):
+        raise InputError(
+            "Dask logits must be an (N, K) array, a row for each prediction and a column for each class; "
+            f"found shape {array.shape} with the classes in axis {dim}. Pass "
+            "dask.array.moveaxis(logits, dim, -1).reshape(-1, K)."
+        )
+
+
+def lengths_of(array: da.Array) -> list[int]:
+    """Return the rows of each block; those of a frame may have to be counted."""
+    if not np.isnan(array.chunks[0]).any():
+        return [int(n) for n in array.chunks[0]]
+    return list(compute(*(delayed(len)(block) for block in row_blocks(array))))
+
+
+def row_blocks(array: da.Array) -> list[Any]:
+    """Return the blocks of rows, each computed separately."""
+    return list(array.to_delayed().ravel())
+
+
+def align_rows(values: Any, lengths: list[int], name: str) -> list[Any]:
+    """Return labels or weights in blocks of the same rows as the logits."""
+    if framework_of(values) != "dask":
+        in_memory = as_numpy(values)
+        if in_memory.ndim == 0 or len(in_memory) != sum(lengths):
+            raise InputError(
+                f"{name} must be one number for each row; found shape {in_memory.shape} for {sum(lengths)} "
+                "rows. Check that they match."
+            )
+        return np.split(in_memory, np.cumsum(lengths)[:-1])
+    array = as_array(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one number for each row; found {array.ndim} dimensions.")
+    own = lengths_of(array)
+    if sum(own) != sum(lengths):
+        raise InputError(
+            f"{name} must be one number for each row; found {sum(own)} for {sum(lengths)} rows. "
+            "Check that they match."
+        )
+    if own != lengths:
+        if np.isnan(array.chunks[0]).any():
+            array = da.concatenate(
+                [
+                    da.from_delayed(block, (n,), array.dtype)
+                    for block, n in zip(row_blocks(array), own, strict=True)
+                ]
+            )
+        array = array.rechunk((tuple(lengths),))
+    return row_blocks(array)
+
+
+def _sum_of_weights(weights: NDArray[Any], start: int) -> float:
+    """Return the weight of a part, each number checked."""
+    with rows_from(start):
+        return float(_checked_weights(np.asarray(weights), len(weights)).sum())
+
+
+def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
+    """Return the weights of a part, which may all be 0."""
+    if weights.dtype.kind in "fiub" and weights.shape == (n_rows,) and not weights.any():
+        return np.zeros(n_rows)
+    checked = check_sample_weight(weights, n_rows)
+    assert checked is not None
+    return checked
+
+
+def _named_columns(labels: Any, n_classes: int, names: Names) -> NDArray[np.intp]:
+    """Return the columns of a part's labels, which may be names."""
+    array = np.asarray(labels)
+    return check_labels(array, len(array), n_classes, names)
+
+
+def _run(work: Callable[[LogitRows, Vector | None], Any], part: Any, size: int) -> Any:
+    """Open and check a part, then do the work with it; None if it has no rows."""
+    logits, labels, weights, start = part
+    if not len(logits):
+        return None
+    with threads(1), kernels_of_size(size), rows_from(start):  # the threads are the engine's
+        rows = open_labelled(np.asarray(logits), np.asarray(labels)).rows()
+        return work(rows, None if weights is None else _checked_weights(np.asarray(weights), rows.n_rows))
+
+
+def _terms(
+    build: Build, theta: Vector, with_fisher: bool, rows: LogitRows, weights: Vector | None
+) -> tuple[PartialSums] | None:
+    """Return what a part adds to an objective, or None if none of its rows counts."""
+    if weights is not None and not weights.any():
+        return None
+    objective = build(rows, weights)
+    terms: PartialSums = objective.terms(theta, with_fisher)
+    return (terms.times(objective.total_weight),)
+
+
+def _temperatures(
+    build: Build, theta: Vector, rows: LogitRows, weights: Vector | None
+) -> tuple[Vector, Vector | None]:
+    """Return T of each row, with the weights."""
+    return build(rows, weights).temperatures(theta), weights
+
+
+def _survey(wanted: tuple[Measure, Sequence[Sample]], part: Any, size: int) -> Any:
+    """Return sums over a part, and the arrays of each sample; None if it has no rows."""
+    measure, samples = wanted
+    start = part[-1]
+    return _run(
+        lambda rows, weights: (
+            measure(rows, weights),
+            [sample.of(rows, weights, start) for sample in samples],
+        ),
+        part,
+        size,
+    )
+
+
+def _transform(change: Transform, part: Any, size: int) -> Any:
+    """Return the part with transformed logits."""
+    changed = _run(lambda rows, weights: change(rows), part, size)
+    return part if changed is None else (changed, *part[1:])
+
+
+def _take_every(step: int, part: Any, size: int) -> Any:
+    """Return the rows whose indices are multiples of `step`, after checking all rows of the part."""
+    _run(lambda rows, weights: None, part, size)
+    *arrays, start = part
+    taken = slice(-start % step, None, step)
+    return (*(None if array is None else np.array(np.asarray(array)[taken]) for array in arrays), start)
+
+
+def _merge(parts: Sequence[Any], start: int) -> Any:
+    """Join neighbouring parts, so that a small subsample is not split into tiny pieces."""
+    *columns, _ = zip(*parts, strict=True)
+    return (*(None if arrays[0] is None else np.concatenate(arrays) for arrays in columns), start)
+
+
+def _weight_of(part: Any) -> float:
+    """Return the total weight of a subsampled part."""
+    _, labels, weights, _ = part
+    return float(len(labels) if weights is None else np.sum(weights))
+
+
+def _add_arrays(results: Sequence[Any]) -> Any:
+    """Add up tuples of what can be added, in their order."""
+    totals = [result for result in results if result is not None]
+    return tuple(sum(arrays[1:], arrays[0]) for arrays in zip(*totals, strict=True)) if totals else None
+
+
+def add_in_tree(tasks: list[Any]) -> Any:
+    """Return one task that adds up the tuples of all parts, a few at a time."""
+    adding = delayed(_add_arrays, pure=False)
+    while len(tasks) > 1:
+        tasks = [adding(tasks[i : i + FAN_IN]) for i in range(0, len(tasks), FAN_IN)]
+    return tasks[0]
 
 
 class DaskFitData:
     """Labelled rows in parts, each a tuple of logits, labels, weights and the number of its first row."""
 
-    def __init__(self, parts: list[Any], lengths: list[int], shape: PartsShape, total_weight: float) -> None:
-        self.parts, self.lengths, self.shape, self.total_weight = parts, lengths, shape, total_weight
-        self.n_rows, self.n_classes = shape.n_rows, shape.n_classes
-        self.passes = 0
+    def __init__(
+        self, parts: list[Any], lengths: list[int], n_classes: int, dtype: np.dtype[Any], total_weight: float
+    ) -> None:
+        self.parts, self.lengths, self.n_classes = parts, lengths, n_classes
+        self.dtype, self.total_weight = dtype, total_weight  # the type in which the core reads the logits
+        self.n_rows, self.passes = sum(lengths), 0
 
     @property
     def thinning(self) -> int:
         """The largest ratio of rows to subsample: larger than in memory, so that the workers can keep it."""
-        return max(THINNING, math.ceil(self.shape.size * self.shape.dtype.itemsize / THIN_BYTES))
+        return max(THINNING, math.ceil(self.n_rows * self._row_bytes / THIN_BYTES))
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.n_classes * self.dtype.itemsize
 
     def require_in_memory(self, what: str) -> None:
         """Raise: the rows are not in memory."""
@@ -142,7 +288,7 @@ class DaskFitData:
 
     def total(self, measure: Measure) -> tuple[NDArray[Any], ...]:
         """Return sums over all rows."""
-        (total,) = self._compute("sum", [add_in_tree(self.tasks("sum", measure), work.add_arrays)])
+        (total,) = self._compute("sum", [add_in_tree(self._tasks("sum", measure))])
         result: tuple[NDArray[Any], ...] = total
         return result
 
@@ -150,18 +296,23 @@ class DaskFitData:
         """Return quantiles over all rows: the parts give sketches, then the numbers near the quantiles."""
         if not len(shares):
             return Quantiles(np.empty(0), np.empty(0))
-        sketches = self._compute("sketch", self.tasks("sketch", partial(work.sketch, values)))
+        sketches = self._compute("sketch", self._tasks("sketch", lambda *rows: Sketch.of(*values(*rows))))
         brackets = make_brackets([sketch for sketch in sketches if sketch is not None], shares, tie)
         if brackets.found is not None:
             return brackets.found
-        inside = self._compute("quantiles", self.tasks("quantiles", partial(work.inside, values, brackets)))
+        tasks = self._tasks("quantiles", lambda *rows: values_in_brackets(*values(*rows), brackets))
+        inside = self._compute("quantiles", tasks)
         return resolve([part for part in inside if part is not None], brackets)
 
     def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
         """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
-        parts = self._compute("survey", self.tasks("survey", (measure, samples), work.survey))
+        parts = self._compute("survey", self._tasks("survey", (measure, samples), _survey))
         sums, sampled = zip(*(part for part in parts if part is not None), strict=True)
-        return work.add_arrays(sums), [work.join_arrays(arrays) for arrays in zip(*sampled, strict=True)]
+        joined = [
+            tuple(np.concatenate(arrays) for arrays in zip(*(p for p in found if p is not None), strict=True))
+            for found in zip(*sampled, strict=True)
+        ]
+        return _add_arrays(sums), joined
 
     def objective(self, build: Build, prior: Prior | None = None) -> DaskObjective:
         """Return the objective that `build` makes for each part, as a mean over all rows."""
@@ -169,8 +320,8 @@ class DaskFitData:
 
     def terms(self, build: Build, theta: Vector, with_fisher: bool) -> PartialSums:
         """Return the sum over all rows of an objective's terms."""
-        tasks = self.tasks("objective", partial(work.terms, build, theta, with_fisher))
-        (total,) = self._compute("objective", [add_in_tree(tasks, work.add_partial_sums)])
+        tasks = self._tasks("objective", partial(_terms, build, theta, with_fisher))
+        ((total,),) = self._compute("objective", [add_in_tree(tasks)])
         result: PartialSums = total
         return result
 
@@ -181,28 +332,27 @@ class DaskFitData:
         starts = np.cumsum([0, *self.lengths])
         bounds = -(-starts // step)  # the position of each part's first row within the subsample
         lengths = np.diff(bounds)
-        thin = self.tasks("thin", step, work.take_every)
+        thin = self._tasks("thin", step, _take_every)
         merged, merged_lengths = [], []
-        for group in _groups(lengths, self.shape.row_bytes):
-            merged.append(delayed(work.merge, pure=False)([thin[i] for i in group], int(bounds[group[0]])))
+        for group in _groups(lengths, self._row_bytes):
+            merged.append(delayed(_merge, pure=False)([thin[i] for i in group], int(bounds[group[0]])))
             merged_lengths.append(int(lengths[group].sum()))
         log.info("taking every %d-th of %d rows", step, self.n_rows)
         self.passes += 1
         kept = list(persist(*merged))
-        shape = replace(self.shape, n_rows=int(bounds[-1]))
-        weight = sum(compute(*(delayed(work.weight_of)(part) for part in kept)))
-        return DaskFitData(kept, merged_lengths, shape, float(weight))
+        weight = sum(compute(*(delayed(_weight_of)(part) for part in kept)))
+        return DaskFitData(kept, merged_lengths, self.n_classes, self.dtype, float(weight))
 
     def transformed(self, transform: Transform) -> DaskFitData:
         """Return rows with transformed logits, which each pass computes again where the rows are."""
-        parts = self.tasks("transform", transform, work.transform)
-        return DaskFitData(parts, self.lengths, self.shape, self.total_weight)
+        parts = self._tasks("transform", transform, _transform)
+        return DaskFitData(parts, self.lengths, self.n_classes, self.dtype, self.total_weight)
 
-    def tasks(self, name: str, job: Any, run: Callable[..., Any] = work.run) -> list[Any]:
+    def _tasks(self, name: str, job: Any, run: Callable[..., Any] = _run) -> list[Any]:
         """Return a task for each part, which runs the job with it; their names show in the dashboard."""
         token, task = uuid4().hex, delayed(run, pure=False)
         return [
-            task(job, part, self.shape.size, dask_key_name=f"temperance-{name}-{token}-{i}")
+            task(job, part, self.n_rows * self.n_classes, dask_key_name=f"temperance-{name}-{token}-{i}")
             for i, part in enumerate(self.parts)
         ]
 
@@ -219,7 +369,7 @@ class DaskObjective(Objective):
     def __init__(self, sample: DaskFitData, build: Build, prior: Prior | None) -> None:
         self.sample, self.build, self.prior = sample, build, prior
         self.total_weight, self.thinning = sample.total_weight, sample.thinning
-        self.noise = float(np.finfo(sample.shape.dtype).eps)
+        self.noise = float(np.finfo(sample.dtype).eps)
 
     @property
     def passes(self) -> int:
@@ -232,7 +382,7 @@ class DaskObjective(Objective):
 
     def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
         """Return quantiles of T over the rows."""
-        return self.sample.quantiles(partial(work.temperatures, self.build, theta), shares).values
+        return self.sample.quantiles(partial(_temperatures, self.build, theta), shares).values
 
     def evaluate(self, theta: Vector) -> ObjectivePoint:
         """Return value and derivatives in one pass: reading the rows takes most of the time."""
@@ -261,11 +411,3 @@ def _groups(lengths: NDArray[np.intp], row_bytes: int) -> list[list[int]]:
         groups[-1].append(int(i))
         filled += int(lengths[i]) * row_bytes
     return groups
-
-
-def add_in_tree(tasks: list[Any], add: Callable[[Sequence[Any]], Any]) -> Any:
-    """Return one task that adds up all parts, a few at a time."""
-    adding = delayed(add, pure=False)
-    while len(tasks) > 1:
-        tasks = [adding(tasks[i : i + FAN_IN]) for i in range(0, len(tasks), FAN_IN)]
-    return tasks[0]

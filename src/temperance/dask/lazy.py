@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.base import compute
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
+from temperance.core.arrays import Vector
 from temperance.core.blocks import working_dtype
+from temperance.core.frequencies import ProbabilityRows, Sums, hessian_step_for
+from temperance.core.row_block import kernels_of_size
 from temperance.core.threads import threads
-from temperance.dask.blocks import as_array, check_dask_shape, row_blocks
+from temperance.dask.fit_data import add_in_tree, as_array, check_dask_shape, lengths_of, row_blocks
 from temperance.errors import rows_from
 from temperance.formulas.applying import ONE_PER_ROW, check_columns
 from temperance.formulas.applying import apply as apply_in_memory
 from temperance.formulas.model import Model
 from temperance.inputs.probabilities import LowEnd
+
+log = logging.getLogger("temperance")
 
 _TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of what is one number for each row
 
@@ -101,13 +108,11 @@ def map_probabilities(function: Callable[..., Any], probs: Any, floor: float | N
     """
     array = as_array(probs)
     shared = da.asarray(np.float64(floor)) if floor is not None else floor_of(array)
-    return da.map_blocks(_with_floor, array, shared, function, dtype=working_dtype(np.empty(0, array.dtype)))
 
+    def with_floor(block: NDArray[Any], floor: NDArray[Any], block_info: Any = None) -> NDArray[Any]:
+        return _on_block(block, partial(function, floor=float(floor)), block_info)
 
-def _with_floor(
-    block: NDArray[Any], floor: NDArray[Any], function: Callable[..., Any], block_info: Any = None
-) -> NDArray[Any]:
-    return _on_block(block, partial(function, floor=float(floor)), block_info)
+    return da.map_blocks(with_floor, array, shared, dtype=working_dtype(np.empty(0, array.dtype)))
 
 
 def floor_of(probs: Any) -> da.Array:
@@ -128,7 +133,8 @@ def floor_of(probs: Any) -> da.Array:
     0.025
     """
     ends = [delayed(_low_end)(block) for block in row_blocks(as_array(probs))]
-    return da.from_delayed(delayed(_joined_floor)(ends), (), np.float64)
+    floor = delayed(lambda ends: np.float64(LowEnd.joined(end for end in ends if end is not None).floor))
+    return da.from_delayed(floor(ends), (), np.float64)
 
 
 def _low_end(block: Any) -> LowEnd | None:
@@ -136,5 +142,65 @@ def _low_end(block: Any) -> LowEnd | None:
     return LowEnd.of(array) if len(array) else None
 
 
-def _joined_floor(ends: list[LowEnd | None]) -> np.float64:
-    return np.float64(LowEnd.joined(end for end in ends if end is not None).floor)
+class DaskProbabilityRows:
+    """The probabilities of a model for the blocks of a collection: only sums over rows leave the workers.
+
+    `adapt` uses it for a Dask collection.
+
+    Parameters
+    ----------
+    model : Model
+        The fitted model of a calibrator, its `model_`.
+    logits : Dask array or data frame
+        Unlabelled rows.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> logits = da.from_array(task.logits, chunks=(100, 3))
+    >>> cal = TemperatureScaling().fit(logits, task.labels)
+    >>> DaskProbabilityRows(cal.model_, logits).every(50).n_rows
+    4
+    """
+
+    def __init__(self, model: Model, logits: Any) -> None:
+        array = as_array(logits)
+        check_dask_shape(array)
+        check_columns(model, array.shape, array.ndim - 1)
+        lengths = lengths_of(array)
+        self.n_rows, self.passes = sum(lengths), 0
+        self._model = model
+        self._parts = list(zip(row_blocks(array), np.cumsum([0, *lengths[:-1]]).tolist(), strict=True))
+
+    def sums(self, ratio: Vector) -> Sums:
+        """Return sums over all rows."""
+        self.passes += 1
+        log.info("pass %d over %d rows in %d parts: adapt", self.passes, self.n_rows, len(self._parts))
+        n_classes = self._model.n_classes
+        job = partial(_part_sums, self._model, ratio, hessian_step_for(self.n_rows, n_classes))
+        task, size = delayed(job, pure=False), self.n_rows * n_classes
+        (total,) = compute(add_in_tree([task(*part, size) for part in self._parts]))
+        return Sums(*total)
+
+    def every(self, step: int) -> ProbabilityRows:
+        """Return every `step`-th row, in memory."""
+        take = delayed(lambda block, start: np.array(np.asarray(block)[-start % step :: step]), pure=False)
+        taken = compute(*(take(*part) for part in self._parts))
+        return ProbabilityRows(
+            np.asarray(apply_in_memory(self._model, "predict_proba", np.concatenate(taken)))
+        )
+
+
+def _part_sums(
+    model: Model, ratio: Vector, hessian_step: int, block: Any, start: int, size: int
+) -> tuple[Vector, ...] | None:
+    logits = np.asarray(block)
+    if not len(logits):
+        return None
+    with threads(1), kernels_of_size(size), rows_from(start):  # the threads are the engine's
+        probs = np.asarray(apply_in_memory(model, "predict_proba", logits))
+        sums = ProbabilityRows(probs, hessian_step).sums(ratio)
+    return tuple(vars(sums).values())

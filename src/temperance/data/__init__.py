@@ -6,32 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from temperance.data.builtin import Task, demo_task
-    from temperance.data.rows_file import RowFile, open_rows, parts
-    from temperance.data.simulation import SimulatedTask, simulate
+    from temperance.data.rows_file import RowFile, open_rows
+    from temperance.data.tasks import demo_task, simulate
     from temperance.data.writer import open_writer
 
 # Imported on first use: the simulator needs no files, and the help of a command needs no NumPy.
 _PLACES = {
     "RowFile": "rows_file",
-    "SimulatedTask": "simulation",
-    "Task": "builtin",
-    "demo_task": "builtin",
+    "demo_task": "tasks",
     "open_rows": "rows_file",
     "open_writer": "writer",
-    "parts": "rows_file",
-    "simulate": "simulation",
+    "simulate": "tasks",
 }
-__all__ = [
-    "RowFile",
-    "SimulatedTask",
-    "Task",
-    "demo_task",
-    "open_rows",
-    "open_writer",
-    "parts",
-    "simulate",
-]
+__all__ = ["RowFile", "demo_task", "open_rows", "open_writer", "simulate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -97,7 +97,10 @@ class RowFile:
         for name, value, choices in (("part", options.part, PARTS), ("kind", options.kind, KINDS)):
             if value is not None:
                 check_choice(name, value, choices)
-        _check_different(options.classes)
+        wrong = [name for name, times in Counter(options.classes or ()).items() if not name or times > 1]
+        if wrong:
+            what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
+            raise InputError(f"classes must be different names, one for each class; found {what}.")
         # The label column is one of the file with the labels.
         own = options if options.labels is None else replace(options, label_column=None)
         members = open_members(path, own)
@@ -109,7 +112,9 @@ class RowFile:
         ids = members.get("ids")
         if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
             ids = None
-        calibrated_by = _mark(members, stored)
+        calibrated_by, mark = stored.calibrated_by, members.get(MARK_KEY)
+        if mark is not None and mark.dtype.kind == "U":
+            calibrated_by = " ".join(mark.labels().ravel().tolist())
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
         return rows.with_labels() if need_labels or options.labels is not None else rows
 
@@ -345,19 +350,16 @@ def _check_scores(stored: LazyArray, kind: str) -> None:
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
 
 
-def _check_different(classes: Sequence[str] | None) -> None:
-    wrong = [name for name, times in Counter(classes or ()).items() if not name or times > 1]
-    if wrong:
-        what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
-        raise InputError(f"classes must be different names, one for each class; found {what}.")
-
-
 def _names_of(
     path: Path, members: dict[str, LazyArray], stored: LazyArray, given: tuple[str, ...] | None
 ) -> tuple[str, ...] | None:
     """Return the names of the classes: those of the columns, of the file, or given by the user."""
     n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
-    names = stored.class_names or _class_names(members, n_classes)
+    names = stored.class_names
+    for array in (members[key] for key in CLASS_KEYS if key in members and names is None):
+        # Numbers of another shape, such as the number of classes, are not names.
+        if array.dtype.kind in "UO" or array.shape == (n_classes,):
+            names = tuple(array.labels().astype(str).ravel().tolist())
     if names is not None:
         check_number_of_classes(path, n_classes, names)
     if given is None or given == names:
@@ -369,18 +371,6 @@ def _names_of(
             remedy=Remedy("classes"),
         )  # fmt: skip
     return given
-
-
-def _class_names(members: dict[str, LazyArray], n_classes: int) -> tuple[str, ...] | None:
-    """Return the class names in a file of arrays.
-
-    Numbers of another shape, such as the number of classes, are not names.
-    """
-    for key in CLASS_KEYS:
-        array = members.get(key)
-        if array is not None and (array.dtype.kind in "UO" or array.shape == (n_classes,)):
-            return tuple(array.labels().astype(str).ravel().tolist())
-    return None
 
 
 def _find_labels(
@@ -415,13 +405,6 @@ def _labels_of_table(path: Path, options: ReadOptions) -> LazyArray:
     Numbers in a table have no type, so a single column holds labels only if its name says so.
     """
     return open_members(path, replace(options, labels_only=True))["labels"]
-
-
-def _mark(members: dict[str, LazyArray], scores: LazyArray) -> str | None:
-    """Return the calibrator that made the probabilities, if the file names it."""
-    if MARK_KEY in members and members[MARK_KEY].dtype.kind == "U":
-        return " ".join(members[MARK_KEY].labels().ravel().tolist())
-    return scores.calibrated_by
 
 
 def _listed(members: dict[str, LazyArray]) -> str:

@@ -29,18 +29,21 @@ Put = Callable[..., Any]
 _GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each row group needs an entry for every column
 
 
-@dataclass(frozen=True)
-class _TableLayout:
-    """What is written; `labels` and `ids` hold one array each, or none."""
+@dataclass
+class Writer:
+    """Writes blocks of rows, in order; `labels` and `ids` hold one array each, or none."""
 
     key: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     labels: list[NDArray[np.int64]]
-    class_names: tuple[str, ...] | None = None
-    ids: list[NDArray[Any]] = field(default_factory=list)
-    id_column: str = "id"
-    mark: str | None = None
+    class_names: tuple[str, ...] | None
+    ids: list[NDArray[Any]]
+    id_column: str
+    mark: str | None
+    put: Put = field(init=False)
+    """That of the format."""
+    n_written: int = field(default=0, init=False)
 
     def columns(self) -> list[str]:
         """Names of the columns."""
@@ -63,32 +66,20 @@ class _TableLayout:
             found[MARK_KEY] = np.array([self.mark])
         return found
 
-
-class Writer:
-    """Writes blocks of rows, in order."""
-
-    def __init__(self, put: Put, table: _TableLayout) -> None:
-        self._put, self._table, self._written = put, table, 0
-
     def write(self, block: ArrayLike) -> None:
         """Write the next rows."""
-        shape, rows = self._table.shape, np.ascontiguousarray(block, self._table.dtype)
-        end = self._written + len(rows)
-        if rows.shape[1:] != shape[1:] or end > shape[0]:
+        rows = np.ascontiguousarray(block, self.dtype)
+        end = self.n_written + len(rows)
+        if rows.shape[1:] != self.shape[1:] or end > self.shape[0]:
             raise ValueError(
-                f"blocks must make up an array of shape {shape}; found one of shape {rows.shape} "
-                f"after {self._written} rows."
+                f"blocks must make up an array of shape {self.shape}; found one of shape {rows.shape} "
+                f"after {self.n_written} rows."
             )
         if len(rows):
-            part = slice(self._written, end)
-            ids = [ids[part] for ids in self._table.ids]
-            self._put(rows, ids, [self._table.label_cells(labels[part]) for labels in self._table.labels])
-        self._written = end
-
-    def finish(self) -> None:
-        """Raise unless all rows have been written."""
-        if self._written != self._table.shape[0]:
-            raise ValueError(f"{self._table.shape[0]} rows must be written; found {self._written}.")
+            part = slice(self.n_written, end)
+            ids = [ids[part] for ids in self.ids]
+            self.put(rows, ids, [self.label_cells(labels[part]) for labels in self.labels])
+        self.n_written = end
 
 
 @contextmanager
@@ -151,11 +142,12 @@ def open_writer(
     names = _one_for_each_row("ids", None if ids is None else np.asarray(ids), shape)
     classes = None if class_names is None else tuple(class_names)
     column = "id" if id_column is None or id_column in NAMELESS else id_column
-    table = _TableLayout(key, shape, np.dtype(dtype), held, classes, names, column, mark)
-    with atomic_file(path, overwrite=overwrite) as file, WRITERS[path.suffix.lower()](file, table) as put:
-        writer = Writer(put, table)
+    writer = Writer(key, shape, np.dtype(dtype), held, classes, names, column, mark)
+    with atomic_file(path, overwrite=overwrite) as file, WRITERS[path.suffix.lower()](file, writer) as put:
+        writer.put = put
         yield writer
-        writer.finish()
+        if writer.n_written != shape[0]:
+            raise ValueError(f"{shape[0]} rows must be written; found {writer.n_written}.")
 
 
 def _one_for_each_row(what: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> list[NDArray[Any]]:
@@ -178,14 +170,14 @@ def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = Fa
 
 
 @contextmanager
-def _npy(file: IO[bytes], table: _TableLayout) -> Iterator[Put]:
+def _npy(file: IO[bytes], table: Writer) -> Iterator[Put]:
     header = {"descr": npy.dtype_to_descr(table.dtype), "fortran_order": False, "shape": table.shape}
     npy.write_array_header_1_0(file, header)
     yield lambda rows, ids, labels: file.write(rows.reshape(-1).view(np.uint8).data)
 
 
 @contextmanager
-def _npz(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
+def _npz(file: BinaryIO, table: Writer) -> Iterator[Put]:
     # Not compressed, so that it can be memory-mapped. zipfile does not know the sizes; force_zip64 leaves
     # room.
     with ZipFile(file, "w", ZIP_STORED) as archive:
@@ -197,7 +189,7 @@ def _npz(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
 
 
 @contextmanager
-def _csv(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
+def _csv(file: BinaryIO, table: Writer) -> Iterator[Put]:
     text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns())
@@ -216,11 +208,16 @@ def _csv(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
 
 
 @contextmanager
-def _parquet(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
+def _parquet(file: BinaryIO, table: Writer) -> Iterator[Put]:
     import pyarrow as arrow
     from pyarrow import parquet
 
-    schema = _parquet_schema(arrow, table)
+    text = arrow.string()
+    kinds = [text if ids.dtype.kind == "U" else arrow.from_numpy_dtype(ids.dtype) for ids in table.ids]
+    kinds += [arrow.from_numpy_dtype(table.dtype)] * math.prod(table.shape[1:])
+    kinds += [arrow.int64() if table.class_names is None else text] * len(table.labels)
+    note = None if table.mark is None else {MARK: table.mark.encode()}
+    schema = arrow.schema(list(zip(table.columns(), kinds, strict=True)), metadata=note)
     group_rows = max(1, _GROUP_BYTES // (table.dtype.itemsize * math.prod(table.shape[1:])))
     held: list[tuple[NDArray[Any], ...]] = []
 
@@ -247,16 +244,7 @@ def _parquet(file: BinaryIO, table: _TableLayout) -> Iterator[Put]:
             flush()
 
 
-def _parquet_schema(arrow: Any, table: _TableLayout) -> Any:
-    text = arrow.string()
-    kinds = [text if ids.dtype.kind == "U" else arrow.from_numpy_dtype(ids.dtype) for ids in table.ids]
-    kinds += [arrow.from_numpy_dtype(table.dtype)] * math.prod(table.shape[1:])
-    kinds += [arrow.int64() if table.class_names is None else text] * len(table.labels)
-    note = None if table.mark is None else {MARK: table.mark.encode()}
-    return arrow.schema(list(zip(table.columns(), kinds, strict=True)), metadata=note)
-
-
-WRITERS: dict[str, Callable[[BinaryIO, _TableLayout], AbstractContextManager[Put]]] = {
+WRITERS: dict[str, Callable[[BinaryIO, Writer], AbstractContextManager[Put]]] = {
     ".npz": _npz,
     ".npy": _npy,
     ".csv": _csv,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators import Calibrator, TemperatureCalibrator
-from temperance.comparison import UNCALIBRATED, Comparison
+from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator
+from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
 from temperance.display.axes import plot_chart
 from temperance.display.chart import Chart

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from temperance.calibrators import UNCALIBRATED, TemperatureCalibrator, method_style
 from temperance.calibrators.single_temperature import fit_single_temperature
-from temperance.comparison import LabelledRows
+from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import BFloat16
 from temperance.core.fit_data import InMemoryFitData

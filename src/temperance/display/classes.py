@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.calibrators import Calibrator, TemperatureCalibrator, method_style
-from temperance.comparison import Comparison, LabelledRows
+from temperance.comparison import Comparison
+from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Indices, Vector
 from temperance.display.base import focused, temperature_calibrators, with_temperature
 from temperance.display.best_temperatures import (

@@ -8,7 +8,8 @@ from typing import Self
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
-from temperance.comparison import Comparison, Difference
+from temperance.comparison import Comparison
+from temperance.comparison.method_result import Difference
 from temperance.core.arrays import Vector
 from temperance.display.base import Display, weights_of
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Mark, Rule, Text

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import Calibrator, method_style
 from temperance.calibrators.hnlts import log_normalised_entropy
-from temperance.comparison import Comparison, LabelledRows
+from temperance.comparison import Comparison
+from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Vector
 from temperance.display.base import focused, temperature_calibrators, with_temperature
 from temperance.display.best_temperatures import (

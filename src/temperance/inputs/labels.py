@@ -26,12 +26,14 @@ def check_labels(
     """
     array = np.asarray(labels)
     wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one for each row"
-    if problem := _problem_with_shape(array, n_rows):
-        raise InputError(f"{wanted}; found {problem}")
-    array = _without_objects(array)
-    lower = [str(name).lower() for name in names or ()]
-    if array.dtype.kind == "b" and set(lower) == {"true", "false"}:
-        array, names = np.where(array, "true", "false"), lower
+    if array.shape != (n_rows,):
+        raise InputError(f"{wanted}; found {_wrong_shape(array, n_rows)}")
+    if array.dtype.kind in "fO":
+        array = _without_objects(array)
+    if array.dtype.kind == "b" and names is not None:
+        lower = [str(name).lower() for name in names]
+        if set(lower) == {"true", "false"}:
+            array, names = np.where(array, "true", "false"), lower
     if array.dtype.kind in "UT":
         if names is None:
             raise _nameless(array, n_classes)
@@ -39,10 +41,18 @@ def check_labels(
         advice = "Correct the names, or pass those of the columns in their order."
         return _columns_of(array.astype(str), list(map(str, names)), wanted, advice)
     if array.dtype.kind == "f":
-        raise _fractions(array, wanted)
+        broken = array[array != np.trunc(array)]
+        if broken.size:
+            raise InputError(
+                f"{wanted}; found {array.dtype} such as {broken[0]:.4g}, like logits. Pass the logits first "
+                "and the labels next."
+            )
+        raise InputError(
+            f"{wanted}; found {array.dtype}. If they are whole numbers, pass labels.astype(int)."
+        )
     if array.dtype.kind not in "iub":
         raise InputError(f"{wanted}; found {array.dtype} such as {str(array.flat[0])!r}.")
-    numbers = whole_numbers(names)
+    numbers = None if names is None else _whole_numbers(names)
     if numbers is None or numbers == list(range(n_classes)):
         return _checked_indices(array, n_classes, wanted)
     wanted = "the class names are whole numbers, and labels must be among them"
@@ -50,19 +60,17 @@ def check_labels(
     return _columns_of(array, numbers, wanted, advice)
 
 
-def whole_numbers(names: Names | None) -> list[int] | None:
+def _whole_numbers(names: Names) -> list[int] | None:
     """Return the names as whole numbers; None if any of them is not one."""
     try:
-        numbers = [float(name) for name in names or ()]
+        numbers = [float(name) for name in names]
     except ValueError:
         return None
-    return [int(number) for number in numbers] if numbers and all(n.is_integer() for n in numbers) else None
+    return [int(number) for number in numbers] if all(number.is_integer() for number in numbers) else None
 
 
-def check_classes(classes: Any, n_classes: int) -> Names | None:
-    """Return the given names of the columns, checked; None if there are none."""
-    if classes is None:
-        return None
+def check_classes(classes: Any, n_classes: int) -> Names:
+    """Return the given names of the columns, checked."""
     wanted = f"classes must be a list of {n_classes} different names, one for each column in their order"
     ordered = isinstance(classes, Iterable) and not isinstance(classes, (str, Set))
     names = [_plain_name(name) for name in classes] if ordered else []
@@ -81,33 +89,27 @@ def _plain_name(name: Any) -> Any:
     return int(name) if is_whole else name
 
 
-def _problem_with_shape(array: NDArray[Any], n_rows: int) -> str:
-    """Return what is wrong with the shape, and what to do; empty if it is right."""
-    if array.ndim == 2 and array.shape[1] == 1:
-        return f"shape {array.shape}. Pass labels.ravel()."
-    if array.ndim == 2:
-        return f"shape {array.shape}, {_like_table(array)}"
-    if array.ndim != 1:
-        return f"{array.ndim} dimensions."
-    if len(array) != n_rows:
+def _wrong_shape(array: NDArray[Any], n_rows: int) -> str:
+    """Say what is wrong with the shape, what a table probably is, and what to do."""
+    if array.ndim == 1:
         return f"{len(array)} labels for {n_rows} rows. Check that they match."
-    return ""
-
-
-def _like_table(array: NDArray[Any]) -> str:
-    """Say what a table probably is, and what to do."""
+    if array.ndim != 2:
+        return f"{array.ndim} dimensions."
+    if array.shape[1] == 1:
+        return f"shape {array.shape}. Pass labels.ravel()."
     if array.dtype.kind in "fiub" and not np.isin(array, (0, 1)).all():
         return (
-            "like logits. Pass the logits of some rows first and their labels next, as in "
-            "fit(logits, labels) and compare(val_logits, val_labels, test_logits, test_labels)."
+            f"shape {array.shape}, like logits. Pass the logits of some rows first and their labels next, as "
+            "in fit(logits, labels) and compare(val_logits, val_labels, test_logits, test_labels)."
         )
     if array.dtype.kind in "fiub" and (array.sum(axis=1) != 1).any():
         return (
-            "where a row may have several true classes or none. This is a multi-label problem: "
+            f"shape {array.shape}, where a row may have several true classes or none. This is a multi-label "
+            "problem: "
             "calibrate each class as a separate binary problem, with logits[:, k] and "
             f"labels[:, k]{'.astype(int)' * (array.dtype.kind == 'f')}."
         )
-    return "like one-hot rows. Pass labels.argmax(axis=1)."
+    return f"shape {array.shape}, like one-hot rows. Pass labels.argmax(axis=1)."
 
 
 def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
@@ -137,16 +139,6 @@ def _is_missing(label: object) -> bool:
     return type(label).__name__ in ("NAType", "NaTType")  # pandas types; pandas may not be installed
 
 
-def _fractions(array: NDArray[Any], wanted: str) -> InputError:
-    broken = array[array != np.trunc(array)]
-    if broken.size:
-        return InputError(
-            f"{wanted}; found {array.dtype} such as {broken[0]:.4g}, like logits. Pass the logits first and "
-            "the labels next."
-        )
-    return InputError(f"{wanted}; found {array.dtype}. If they are whole numbers, pass labels.astype(int).")
-
-
 def _checked_indices(array: NDArray[Any], n_classes: int, wanted: str) -> NDArray[np.intp]:
     outside = np.flatnonzero((array < 0) | (array >= n_classes))
     if not outside.size:
@@ -156,17 +148,11 @@ def _checked_indices(array: NDArray[Any], n_classes: int, wanted: str) -> NDArra
             f"{wanted}; found numbers from 1 to {n_classes}, as if counted from 1; subtract 1 from each. "
             "Pass labels - 1."
         )
-    raise InputError(
-        f"{wanted}; found other numbers, such as {int(array[outside[0]])},",
-        rows=outside,
-        advice=_advice_on_indices(array, n_classes),
-    )
-
-
-def _advice_on_indices(array: NDArray[Any], n_classes: int) -> str:
+    advice = "Drop the rows without a known class, or check that labels and columns match."
     if np.array_equal(np.unique(array), np.arange(-1, n_classes - 1)):
-        return "If they are counted from -1, add 1 to each; if -1 marks rows without a class, drop these."
-    return "Drop the rows without a known class, or check that labels and columns match."
+        advice = "If they are counted from -1, add 1 to each; if -1 marks rows without a class, drop these."
+    fact = f"{wanted}; found other numbers, such as {int(array[outside[0]])},"
+    raise InputError(fact, rows=outside, advice=advice)
 
 
 def _columns_of(array: NDArray[Any], names: Sequence[object], wanted: str, advice: str) -> NDArray[np.intp]:

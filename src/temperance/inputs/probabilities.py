@@ -155,8 +155,9 @@ def check_probabilities(probs: Any) -> NDArray[np.floating[Any]]:
     table = array.reshape(len(array), -1)
     outside = rows_where(table, lambda p: ~((p >= 0) & (p <= 1)).all(axis=1))
     if outside.size:
+        found = ", ".join(f"{number:.4g}" for number in table[outside[0]])
         raise InputError(
-            f"{wanted}; found other numbers, such as {excerpt(table[outside[0]].tolist(), _rounded)},",
+            f"{wanted}; found other numbers, such as {excerpt(f'[{found}]', str)},",
             rows=outside,
             advice=_advice_on_numbers(array, whole=given.dtype.kind in "iu"),
         )
@@ -189,10 +190,6 @@ def _advice_on_sums(rows: NDArray[Any]) -> str:
             "labels[:, k]."
         )
     return "Divide each row by its sum, or pass the softmax of the logits."
-
-
-def _rounded(numbers: list[float]) -> str:
-    return f"[{', '.join(f'{number:.4g}' for number in numbers)}]"
 
 
 def both_columns(probs: NDArray[Any]) -> NDArray[Any]:

@@ -132,7 +132,14 @@ def check_labelled_rows(rows: LogitRows) -> None:
     if masked_label:
         _raise_for_not_finite(rows.values)
     check_peaks(rows.values, peak)
-    _check_size(rows.values, peak)
+    if not (np.abs(peak) <= MAX_LOGIT).all():
+        bad = rows_where(rows.values, lambda z: ~(np.abs(z.max(axis=1)) <= MAX_LOGIT))
+        raise InputError(
+            f"logits must lie between {-MAX_LOGIT:g} and {MAX_LOGIT:g} to be fitted; found "
+            f"{_widened(rows.values[bad[:1]]).max():g}",
+            rows=bad,
+            advice="Divide all logits by one constant: a calibrator adapts to any scale.",
+        )
     if masked_label:
         bad = np.flatnonzero(~(label_gap >= -MAX_LOGIT))
         raise InputError(
@@ -146,18 +153,6 @@ def check_peaks(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]
     """Raise unless the largest logits of some rows are finite; `values` are read again to find the others."""
     if not np.isfinite(peak).all():
         _raise_for_not_finite(values)
-
-
-def _check_size(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]) -> None:
-    if (np.abs(peak) <= MAX_LOGIT).all():
-        return
-    bad = rows_where(values, lambda z: ~(np.abs(z.max(axis=1)) <= MAX_LOGIT))
-    raise InputError(
-        f"logits must lie between {-MAX_LOGIT:g} and {MAX_LOGIT:g} to be fitted; found "
-        f"{_widened(values[bad[:1]]).max():g}",
-        rows=bad,
-        advice="Divide all logits by one constant: a calibrator adapts to any scale.",
-    )
 
 
 def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:

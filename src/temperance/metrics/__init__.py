@@ -25,15 +25,12 @@ from __future__ import annotations
 
 from temperance.metrics.bins import Reliability, reliability
 from temperance.metrics.calibration_tests import (
-    CalibrationTest,
-    CoxTest,
     cox,
     cumulative_differences,
     spiegelhalter,
 )
 from temperance.metrics.decomposition import Decomposition, decompose
 from temperance.metrics.evaluation import Evaluation, evaluate
-from temperance.metrics.intervals import Estimate
 from temperance.metrics.table import (
     METRICS,
     accuracy,
@@ -50,10 +47,7 @@ from temperance.metrics.table import (
 
 __all__ = [
     "METRICS",
-    "CalibrationTest",
-    "CoxTest",
     "Decomposition",
-    "Estimate",
     "Evaluation",
     "Reliability",
     "accuracy",

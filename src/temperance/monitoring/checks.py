@@ -15,9 +15,9 @@ import numpy as np
 from markupsafe import escape
 
 from temperance.calibrators.estimator import model_of
-from temperance.clock import utc_now
 from temperance.core.arrays import Vector
 from temperance.errors import InputError, Remedy
+from temperance.files import utc_now
 from temperance.formulas.applying import check_columns
 from temperance.formulas.model import Model
 from temperance.inputs.containers import as_numpy, names_of, open_logits

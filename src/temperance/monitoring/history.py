@@ -23,13 +23,12 @@ from temperance.files import check_writable
 from temperance.json_fields import (
     Field,
     check_flag,
+    check_names,
     check_text,
     number,
     parse_object,
     read_fields,
     reading_errors,
-    refuse_others,
-    require,
 )
 from temperance.monitoring.sums import LabelledSums, PredictionSums
 
@@ -112,13 +111,12 @@ def read_record(line: bytes) -> Record:
         plain = parse_object(line)
         if plain.pop("temperance_history", None) != VERSION:
             raise InputError(f"temperance_history must be {VERSION}")
-        require(("predictions", "labelled"), plain, "the line")
+        check_names("the line", plain, required=("predictions", "labelled"))
         predictions, labelled = PredictionSums.read(plain.pop("predictions")), plain.pop("labelled")
-        refuse_others([field.name for field in FIELDS], plain, "the line")
         return Record(
             predictions=predictions,
             labelled=None if labelled is None else LabelledSums.read(labelled, len(predictions.predicted)),
-            **read_fields(plain, FIELDS, "the line"),
+            **read_fields(plain, FIELDS, "the line", only=True),
         )
 
 

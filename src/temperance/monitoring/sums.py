@@ -14,7 +14,6 @@ Sums that were changed by hand, or by a disk, are refused. Otherwise they would 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 from operator import add
@@ -40,7 +39,6 @@ from temperance.json_fields import (
     number,
     numbers,
     read_fields,
-    refuse_others,
 )
 from temperance.monitoring.evidence import BETS, log_growth, summed_residuals
 from temperance.monitoring.limits import MAX_GROUPS, Limits, baseline_of
@@ -68,11 +66,6 @@ class Sums:
     def __add__(self, other: Self) -> Self:
         names = [item.name for item in fields(self)]
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
-
-    @classmethod
-    def _read(cls, plain: dict[str, Any], table: Sequence[Field], what: str) -> Self:
-        refuse_others([field.name for field in table], plain, what)
-        return cls(**read_fields(plain, table, what, prefix=f"{what}."))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +102,7 @@ class PredictionSums(Sums):
             Field("confidence", _sums(rows, n_quantiles)),
             Field("entropy", _sums(rows, n_quantiles)),
         )
-        sums = cls._read(plain, table, "predictions")
+        sums = cls(**read_fields(plain, table, "predictions", prefix="predictions.", only=True))
         if sums.predicted.sum() != rows:
             raise InputError(
                 f"predictions.predicted must add up to {rows} rows; found {sums.predicted.sum():g}"
@@ -171,7 +164,7 @@ class LabelledSums(Sums):
             Field("score", _sums(rows, with_beta, low=-20, high=20)),
             Field("information", _sums(rows, with_beta, with_beta, low=-400, high=400)),
         )
-        sums = cls._read(plain, table, "labelled")
+        sums = cls(**read_fields(plain, table, "labelled", prefix="labelled.", only=True))
         if sums.labels.sum() != rows:
             raise InputError(f"labelled.labels must add up to {rows} rows; found {sums.labels.sum():g}")
         return sums

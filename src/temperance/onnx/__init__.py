@@ -11,6 +11,5 @@ except ImportError as error:
     raise ImportError('to_onnx needs ONNX: pip install "temperance[onnx]"') from error
 
 from temperance.onnx.append import append_to_onnx
-from temperance.onnx.model import to_onnx
 
-__all__ = ["append_to_onnx", "to_onnx"]
+__all__ = ["append_to_onnx"]

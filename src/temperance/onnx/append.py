@@ -31,7 +31,6 @@ from temperance.formulas.model import Model
 from temperance.inputs.probabilities import check_floor
 from temperance.onnx.classifier import (
     explaining_damage,
-    fitted_floor,
     holds_probabilities,
     names_in,
     readers_in,
@@ -113,45 +112,34 @@ def append_to_onnx(
     """
     check_writable(path, overwrite=overwrite)
     check_floor(floor)
-    check_regular(Path(model))
-    with explaining_damage(Path(model)):
-        return _append(
-            model_of(calibrator),
-            Path(model),
-            Path(path),
-            output,
-            from_probs,
-            floor,
-            keep=keep,
-            overwrite=overwrite,
-        )
-
-
-def _append(
-    fitted: Model, model: Path, path: Path, output: str | None, from_probs: bool | None, floor: float | None,
-    *, keep: bool, overwrite: bool,
-) -> str:  # fmt: skip
-    classifier = _read(model)
-    _check_folder(classifier, model, path)
-    classifier, opset = _with_known_opset(classifier, model)
-    found = _find_output(classifier, output)
-    kind, is_single = _check_output(found, fitted.n_classes)
-    taken = set(names_in(classifier.graph))
-    name = _free_name(taken)
-    graph = Graph(WORKING[kind], opset=opset, taken=taken)
-    softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
-    source = Array(graph, softmax[-1].input[0] if softmax else found.name)
-    in_probs = not softmax and holds_probabilities(fitted, classifier, found.name, from_probs)
-    lowest = fitted_floor(fitted) if floor is None else floor
-    _add_nodes(fitted, graph, source, kind, name, from_probs=in_probs, is_single=is_single, floor=lowest)
-    graph.drop_unused(name)
-    _replace_output(classifier, found, name, fitted.n_classes, keep=keep)
-    _remove_unread(classifier, softmax)
-    classifier.graph.node.extend(graph.nodes)
-    classifier.graph.initializer.extend(graph.constants)
-    classifier.ir_version = max(classifier.ir_version, OLDEST_IR)
-    describe(classifier, fitted)
-    write_model(classifier, path, overwrite=overwrite, full_check=False)
+    source_file, fitted = Path(model), model_of(calibrator)
+    check_regular(source_file)
+    with explaining_damage(source_file):
+        classifier = _read(source_file)
+        _check_folder(classifier, source_file, Path(path))
+        classifier, opset = _with_known_opset(classifier, source_file)
+        found = _find_output(classifier, output)
+        kind, is_single = _check_output(found, fitted.n_classes)
+        taken = set(names_in(classifier.graph))
+        names = ["probabilities", "calibrated_probabilities"]
+        names += [f"calibrated_probabilities_{i}" for i in range(2, len(taken) + 3)]
+        name = next(name for name in names if name not in taken)
+        graph = Graph(WORKING[kind], opset=opset, taken=taken)
+        softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
+        source = Array(graph, softmax[-1].input[0] if softmax else found.name)
+        in_probs = not softmax and holds_probabilities(fitted, classifier, found.name, from_probs)
+        if floor is None:
+            fitted_on = fitted.record.fitted_on
+            floor = 0.0 if fitted_on is None else fitted_on.floor or 0.0
+        _add_nodes(fitted, graph, source, kind, name, from_probs=in_probs, is_single=is_single, floor=floor)
+        graph.drop_unused(name)
+        _replace_output(classifier, found, name, fitted.n_classes, keep=keep)
+        _remove_unread(classifier, softmax)
+        classifier.graph.node.extend(graph.nodes)
+        classifier.graph.initializer.extend(graph.constants)
+        classifier.ir_version = max(classifier.ir_version, OLDEST_IR)
+        describe(classifier, fitted)
+        write_model(classifier, path, overwrite=overwrite, full_check=False)
     return name
 
 
@@ -228,19 +216,17 @@ def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
         advice = "Export the classifier again without ZipMap: zipmap=False in scikit-learn's converter."
         raise InputError(f"{wanted}; found {held}. {advice}")
     if tensor.elem_type not in WORKING:
-        found = f"a tensor of {_type_name(tensor.elem_type)}"
-        raise InputError(f"{wanted}; found {found}. Name another output, or export the classifier's logits.")
+        types = {number: name.lower() for name, number in TensorProto.DataType.items()}
+        found = types.get(tensor.elem_type, f"the unknown type {tensor.elem_type}")
+        raise InputError(
+            f"{wanted}; found a tensor of {found}. Name another output, or export the classifier's logits."
+        )
     sizes = [size.dim_value if size.HasField("dim_value") else "?" for size in tensor.shape.dim]
     if n_classes == 2 and (len(sizes) == 1 or sizes[1:] == [1]):
         return int(tensor.elem_type), True
     if len(sizes) != 2 or sizes[1] not in ("?", n_classes):
         raise InputError(f"{wanted}; found ({', '.join(map(str, sizes))}).")
     return int(tensor.elem_type), False
-
-
-def _type_name(element: int) -> str:
-    names = {number: name.lower() for name, number in TensorProto.DataType.items()}
-    return names.get(element, f"the unknown type {element}")
 
 
 def _softmax_behind(model: ModelProto, output: str, operator: str) -> list[NodeProto]:
@@ -270,12 +256,6 @@ def _remove_unread(model: ModelProto, nodes: list[NodeProto]) -> None:
         if not outputs.union(readers_in(model.graph)).isdisjoint(node.output):
             return
         model.graph.node.remove(node)
-
-
-def _free_name(taken: set[str]) -> str:
-    names = ["probabilities", "calibrated_probabilities"]
-    names += [f"calibrated_probabilities_{i}" for i in range(2, len(taken) + 3)]
-    return next(name for name in names if name not in taken)
 
 
 def _add_nodes(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from google.protobuf.message import DecodeError, EncodeError
@@ -19,7 +18,6 @@ from onnx import (
     ModelProto,
     NodeProto,
     TensorProto,
-    ValueInfoProto,
     checker,
     helper,
     numpy_helper,
@@ -50,9 +48,14 @@ def readers_in(graph: GraphProto) -> set[str]:
 
 def side_files(graph: GraphProto) -> set[str]:
     """Return the files in which the graph keeps its weights."""
+    tensors: list[TensorProto] = []
+    for part in _graphs(graph):
+        tensors += part.initializer
+        for attribute in _attributes(part):
+            tensors += [*attribute.tensors, *([attribute.t] if attribute.HasField("t") else [])]
     return {
         entry.value
-        for tensor in _tensors(graph)
+        for tensor in tensors
         if tensor.data_location == TensorProto.EXTERNAL
         for entry in tensor.external_data
         if entry.key == "location"
@@ -66,51 +69,26 @@ def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
             yield from _graphs(part)
 
 
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    for part in _graphs(graph):
-        yield from part.initializer
-        for attribute in _attributes(part):
-            yield from attribute.tensors
-            if attribute.HasField("t"):
-                yield attribute.t
-
-
 def _attributes(graph: GraphProto) -> Iterator[AttributeProto]:
     for node in graph.node:
         yield from node.attribute
 
 
-PASS_ON = ("Identity", "Cast")
 PROBABILITY_TRANSFORMS = ("LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What an output holds: "probabilities", "logits", or None if unknown; and the reason."""
-
-    kind: str | None
-    reason: str = ""
-
-
-def maker_of(model: ModelProto, output: str) -> NodeProto | None:
-    """Return the node that makes an output, looking through those that pass numbers on."""
+def _evidence_for(model: ModelProto, output: str) -> tuple[str | None, str]:
+    """Return what an output holds: "probabilities", "logits", or None if unknown; and the reason."""
+    wanted = output
     for node in reversed(model.graph.node):  # nodes are in the order of their use
-        if output in node.output:
-            if node.op_type not in PASS_ON:
-                return node
-            output = node.input[0]
-    return None
-
-
-def evidence_for(model: ModelProto, output: str) -> Evidence:
-    """Return what is known about an output."""
-    node = maker_of(model, output)
-    found = None if node is None else _kind_by_node(node)
-    if node is not None and found is not None:
-        return Evidence(found, f"the node {node.op_type} makes it")
-    if "prob" in output.lower():
-        return Evidence("probabilities", "its name says so")
-    return Evidence(None)
+        if wanted not in node.output:
+            continue
+        if node.op_type not in ("Identity", "Cast"):  # which pass numbers on
+            if kind := _kind_by_node(node):
+                return kind, f"the node {node.op_type} makes it"
+            break
+        wanted = node.input[0]
+    return ("probabilities", "its name says so") if "prob" in output.lower() else (None, "")
 
 
 def _kind_by_node(node: NodeProto) -> str | None:
@@ -149,32 +127,26 @@ def _numbers(attributes: dict[str, AttributeProto], name: str) -> list[float]:
     return [] if tensor is None else numpy_helper.to_array(tensor.t).ravel().tolist()
 
 
-def fitted_floor(fitted: Model) -> float:
-    """Return the floor of probabilities at the fit; 0 if there was none, or if it is unknown."""
-    fitted_on = fitted.record.fitted_on
-    return 0.0 if fitted_on is None else fitted_on.floor or 0.0
-
-
 def holds_probabilities(fitted: Model, classifier: ModelProto, output: str, said: bool | None) -> bool:
     """Say whether an output holds probabilities; raise if unknown, or if the calibrator disagrees."""
-    found = evidence_for(classifier, output)
+    kind, reason = _evidence_for(classifier, output)
     on_probabilities = fitted.record.fitted_on is not None and fitted.record.fitted_on.kind != "logits"
-    if said and found.kind == "logits":
+    if said and kind == "logits":
         raise InputError(
-            f"with from_probs the output must hold probabilities; {output!r} holds logits ({found.reason}). "
+            f"with from_probs the output must hold probabilities; {output!r} holds logits ({reason}). "
             "Leave it out."
         )
     if said is not None:
         return said
-    if found.kind == "probabilities" and not on_probabilities:
-        raise _refusal(classifier, output, found.reason)
-    if found.kind is None and on_probabilities:
+    if kind == "probabilities" and not on_probabilities:
+        raise _refusal(classifier, output, reason)
+    if kind is None and on_probabilities:
         raise InputError(
             f"the calibrator was fitted on probabilities, and nothing in the classifier shows whether "
             f"{output!r} holds probabilities or logits.",
             remedy=Remedy("from_probs", (True, False)),
         )
-    return found.kind == "probabilities"
+    return kind == "probabilities"
 
 
 def _refusal(classifier: ModelProto, output: str, reason: str) -> InputError:
@@ -186,17 +158,13 @@ def _refusal(classifier: ModelProto, output: str, reason: str) -> InputError:
         other.name
         for other in classifier.graph.output
         if other.name != output
-        and _is_table(other)
-        and evidence_for(classifier, other.name).kind != "probabilities"
+        and len(other.type.tensor_type.shape.dim) == 2
+        and _evidence_for(classifier, other.name)[0] != "probabilities"
     ]
     if others:
         return InputError(fact, remedy=Remedy("output", (others[0],)))
     advice = "If it was fitted on their logarithms, as logits_from_probs gives them, say so."
     return InputError(fact, advice=advice, remedy=Remedy("from_probs", (True,)))
-
-
-def _is_table(output: ValueInfoProto) -> bool:
-    return len(output.type.tensor_type.shape.dim) == 2
 
 
 _DAMAGE = (

@@ -33,7 +33,10 @@ class Graph:
     def __init__(self, dtype: Any, *, opset: int = OLDEST_OPSET, taken: Iterable[str] = ()) -> None:
         self.dtype = np.dtype(dtype)
         self.opset = opset
-        self.prefix = _free_prefix(set(taken))
+        # The first of temperance, temperance2, ... that no name begins with.
+        known = set(taken)
+        prefixes = ["temperance", *(f"temperance{i}" for i in range(2, len(known) + 3))]
+        self.prefix = next(p for p in prefixes if not any(name.startswith(f"{p}_") for name in known))
         self.nodes: list[NodeProto] = []
         self.constants: list[TensorProto] = []
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
@@ -47,12 +50,10 @@ class Graph:
         """
         name = f"{self.prefix}_{operator.lower()}_{len(self.nodes)}"
         outputs = [output or name, *(f"{name}_{i}" for i in range(1, n_outputs))]
-        names = [x.name if isinstance(x, Array) else self._constant_of(x).name for x in inputs]
+        given = [x if isinstance(x, Array | list) else float(x) for x in inputs]
+        names = [(x if isinstance(x, Array) else self.constant(x)).name for x in given]
         self.nodes.append(helper.make_node(operator, names, outputs, name, **attributes))
         return Array(self, outputs[0])
-
-    def _constant_of(self, given: float | list[int]) -> Constant:
-        return self.constant(given if isinstance(given, list) else float(given))
 
     def constant(self, values: Any) -> Constant:
         """Return a constant: floats in the type of the graph, integers as int64; equal ones are shared."""
@@ -128,12 +129,6 @@ class Constant(Array):
 
     def __getitem__(self, index: int) -> Constant:
         return self.graph.constant(self.values[index])
-
-
-def _free_prefix(taken: set[str]) -> str:
-    """Return the first of temperance, temperance2, ... that no name begins with."""
-    prefixes = ["temperance", *(f"temperance{i}" for i in range(2, len(taken) + 3))]
-    return next(prefix for prefix in prefixes if not any(name.startswith(f"{prefix}_") for name in taken))
 
 
 def _node(operator: str, **attributes: Any) -> Callable[..., Array]:

@@ -47,7 +47,7 @@ def to_onnx(
     --------
     >>> import pathlib, tempfile, onnx, temperance
     >>> from temperance.data import simulate
-    >>> from temperance.onnx import to_onnx
+    >>> from temperance.onnx.model import to_onnx
     >>> task = simulate(n_rows=200, n_classes=3)
     >>> cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.onnx"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from temperance.calibrators import CALIBRATORS, Method
-from temperance.comparison import UNCALIBRATED
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
 from temperance.metrics import METRICS
 from temperance.report.markup import element
 

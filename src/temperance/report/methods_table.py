@@ -7,8 +7,10 @@ from statistics import median
 
 from markupsafe import Markup
 
-from temperance.comparison import UNCALIBRATED, Comparison, MethodResult
-from temperance.metrics import METRICS, Estimate
+from temperance.calibrators import UNCALIBRATED
+from temperance.comparison import Comparison, MethodResult
+from temperance.metrics import METRICS
+from temperance.metrics.intervals import Estimate
 from temperance.report.markup import element, joined
 
 _MAIN = ("nll", "ece", "accuracy")  # a narrow screen shows these columns until the reader wants all

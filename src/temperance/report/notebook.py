@@ -13,7 +13,8 @@ from markupsafe import Markup
 from temperance.calibrators import Calibrator
 from temperance.comparison import Comparison
 from temperance.display.labels import metric_in_words
-from temperance.metrics import Estimate, Evaluation
+from temperance.metrics import Evaluation
+from temperance.metrics.intervals import Estimate
 from temperance.report.markup import element, read_asset, table
 from temperance.report.methods_table import methods_table
 from temperance.report.sections import verdict_box

@@ -9,9 +9,8 @@ from markupsafe import Markup
 
 import temperance
 from temperance.calibrators import UNCALIBRATED, method_style
-from temperance.clock import utc_now
 from temperance.comparison import Comparison, LearningCurve
-from temperance.files import check_writable, write_atomically
+from temperance.files import check_writable, utc_now, write_atomically
 from temperance.report.markup import element, html_document, joined
 from temperance.report.sections import SECTIONS, Report, Section, Source, shown_at_first
 from temperance.report.snippets import Snippets

@@ -17,10 +17,10 @@ from markupsafe import Markup
 
 import temperance
 from temperance import display
-from temperance.calibrators import method_style
-from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve, Outcome, Verdict
+from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.comparison import Comparison, LearningCurve, Verdict
 from temperance.comparison.method_result import MAX_CLASSES, MIN_ROWS
-from temperance.comparison.verdict import percent
+from temperance.comparison.verdict import Outcome, percent
 from temperance.display.labels import written
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS

@@ -23,18 +23,22 @@ from temperance.calibrators.recording import record_source
 from temperance.core.arrays import Indices, Vector
 from temperance.errors import InputError
 from temperance.formulas.fit_record import FittedOn
-from temperance.inputs.containers import as_numpy
-from temperance.inputs.validation import check_choice, check_sample_weight
-from temperance.sklearn.folds import check_target, make_splitter, score_fold, split_rows, weights_for
-from temperance.sklearn.scores import (
+from temperance.inputs.containers import open_weights
+from temperance.inputs.validation import check_choice
+from temperance.sklearn.folds import (
     RESPONSES,
     Part,
+    check_target,
     choose_response,
     columns_of,
     keep_known,
     known_classes,
     log_floor,
+    make_splitter,
     score,
+    score_fold,
+    split_rows,
+    weights_for,
 )
 
 
@@ -143,10 +147,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         check_choice("response", self.response, RESPONSES)
         calibrator = find_method(self.calibrator)()
         X, y = indexable(X, check_target(y))
-        weights = None if sample_weight is None else check_sample_weight(as_numpy(sample_weight), len(y))
+        weights = open_weights(sample_weight, len(y))
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a failed fit leaves no attributes
-        if self._is_prefit():
+        if isinstance(self.estimator, FrozenEstimator) or (isinstance(self.cv, str) and self.cv == "prefit"):
             parts = self._score_prefit(X, y, fit_params)
         else:
             parts = self._score_folds(X, y, weights, fit_params)
@@ -166,10 +170,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 f"calibrator=temperance.make_calibrator({calibrator!r})."
             )
         return super().set_params(**params)
-
-    def _is_prefit(self) -> bool:
-        given = isinstance(self.cv, str) and self.cv == "prefit"
-        return given or isinstance(self.estimator, FrozenEstimator)
 
     def _get_estimator(self) -> Any:
         if self.estimator is not None:
@@ -212,24 +212,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 f"{'one class' if n_classes else 'no rows'}. Check y."
             )
         estimator = self._get_estimator()
-        splits, fit_params = self._split(X, y, weights, fit_params)
-        trained = clone(estimator).fit(X, y, **fit_params)
-        self._take(trained, X, np.unique(y))
-        given = X, y, weights, fit_params, self.response_, self.classes_
-        jobs = (delayed(score_fold)(clone(estimator), split, *given) for split in splits)
-        return Parallel(n_jobs=self.n_jobs)(jobs)
-
-    def _split(
-        self, X: Any, y: NDArray[Any], weights: Vector | None, fit_params: dict[str, Any]
-    ) -> tuple[list[tuple[Indices, Indices]], dict[str, Any]]:
-        """Return the rows of the folds, and what goes to the estimator's fit."""
         if _routing():
             routed = process_routing(self, "fit", sample_weight=weights, **fit_params)
             for_split, for_fit = routed.splitter.split, dict(routed.estimator.fit)
         else:
-            for_split = {}
-            for_fit = fit_params | weights_for(self._get_estimator(), weights, fit_params)
-        return split_rows(make_splitter(self.cv, y), X, y, for_split), for_fit
+            for_split, for_fit = {}, fit_params | weights_for(estimator, weights, fit_params)
+        splits = split_rows(make_splitter(self.cv, y), X, y, for_split)
+        trained = clone(estimator).fit(X, y, **for_fit)
+        self._take(trained, X, np.unique(y))
+        given = X, y, weights, for_fit, self.response_, self.classes_
+        jobs = (delayed(score_fold)(clone(estimator), split, *given) for split in splits)
+        return Parallel(n_jobs=self.n_jobs)(jobs)
 
     def _calibrate(self, calibrator: Any, parts: list[Part], labels: Indices, weights: Vector | None) -> None:
         parts = keep_known(parts, labels, weights)
@@ -241,17 +234,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         # A row that was scored more than once counts as one.
         shares = (1.0 if weights is None else weights[rows]) / np.bincount(rows)[rows]
         fit(self.calibrator_, logits, labels[rows], None if (shares == 1).all() else shares)
-        self._record_source()
-        self.n_rows_ = len(np.unique(rows))
-
-    def _record_source(self) -> None:
-        """Record in our calibrator what it was fitted on: it has only seen logits."""
-        if isinstance(self.calibrator_, Calibrator):
-            by_probability = self.response_ == "predict_proba"
+        if isinstance(self.calibrator_, Calibrator):  # it has only seen logits
             floor = float(np.exp(self.log_floor_))
             fitted_on = FittedOn("probabilities", floor) if by_probability else FittedOn("logits")
             names = [str(label) for label in self.classes_]
             self.calibrator_.model_ = record_source(self.calibrator_.model_, fitted_on, names)
+        self.n_rows_ = len(np.unique(rows))
 
     def _logits_of(self, scores: Vector, columns: Indices) -> Vector:
         """Return the logits of all classes from the scores of the classes that a model knows."""

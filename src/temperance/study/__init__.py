@@ -15,34 +15,9 @@ from temperance.loaders import import_optional
 
 import_optional("pandas", "study", "the study")
 
-from temperance.study.comparisons import (
-    Improvements,
-    Ranks,
-    WinRates,
-    mean_improvements,
-    rank_methods,
-    win_rates,
-)
-from temperance.study.results import METRICS, Results
+from temperance.study.results import Results
 from temperance.study.runner import run_study
-from temperance.study.table_text import to_csv, to_latex, to_markdown
 from temperance.study.tables import make_table
-from temperance.study.tasks import TaskFile, find_tasks
+from temperance.study.tasks import find_tasks
 
-__all__ = [
-    "METRICS",
-    "Improvements",
-    "Ranks",
-    "Results",
-    "TaskFile",
-    "WinRates",
-    "find_tasks",
-    "make_table",
-    "mean_improvements",
-    "rank_methods",
-    "run_study",
-    "to_csv",
-    "to_latex",
-    "to_markdown",
-    "win_rates",
-]
+__all__ = ["Results", "find_tasks", "make_table", "run_study"]

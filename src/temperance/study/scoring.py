@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from temperance.calibrators.external_methods import fit
-from temperance.comparison import LabelledRows
-from temperance.comparison.rows import predict
+from temperance.comparison.rows import LabelledRows, predict
 from temperance.core.arrays import Indices, Matrix
 from temperance.metrics.bins import bin_rows
 from temperance.metrics.evaluation import value_of

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from temperance.comparison import LabelledRows
+from temperance.comparison.rows import LabelledRows
 from temperance.data.formats import FORMATS, format_of, open_members
 from temperance.data.formats.harness import are_samples
 from temperance.data.read_options import PARTS, ReadOptions

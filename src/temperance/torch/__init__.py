@@ -13,6 +13,5 @@ except ImportError as error:
     raise ImportError('temperance.torch needs PyTorch: pip install "temperance[torch]"') from error
 
 from temperance.torch.collection import collect_logits
-from temperance.torch.module import CalibratorModule
 
-__all__ = ["CalibratorModule", "collect_logits"]
+__all__ = ["collect_logits"]

@@ -113,7 +113,8 @@ def collect_logits(
     """
     if max_rows is not None and max_rows < 1:
         raise InputError(f"max_rows must be at least 1; found {max_rows}.")
-    where = _device_of(model) if device is None else torch.device(device)
+    first = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    where = torch.device(device or ("cpu" if first is None else first.device))
     n_batches = length_hint(loader)  # 0 if unknown, as for an iterable data set
     logits, labels = RowBuffer(), RowBuffer()
     with _evaluating(model), torch.inference_mode(), _bar(n_batches, progress) as step:
@@ -133,11 +134,6 @@ def collect_logits(
             "the loader must give labelled rows; found none. Pass the loader of a validation set."
         )
     return logits.result(), labels.result()
-
-
-def _device_of(model: Any) -> torch.device:
-    first = next(model.parameters(), None) if isinstance(model, nn.Module) else None
-    return torch.device("cpu") if first is None else first.device
 
 
 @contextmanager

@@ -1,11 +1,14 @@
-"""A fitted calibrator on tensors: as a module, as a program in a file, or for a calibrator's own methods."""
+"""A fitted calibrator on tensors: as a module, as a program in a file, or for a calibrator's own methods.
+
+It computes with the operations of `core.ops`, here on tensors.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -13,6 +16,7 @@ from torch import Tensor, nn
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
+from temperance.core.ops import TensorOps
 from temperance.core.tensor_rows import TensorRows
 from temperance.errors import InputError
 from temperance.files import check_writable, write_atomically
@@ -21,7 +25,102 @@ from temperance.formulas.applying import apply as apply_in_memory
 from temperance.formulas.model import Model
 from temperance.inputs.containers import open_logits
 from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
-from temperance.torch.ops import NO_DOUBLES, TORCH, working_dtype
+
+NO_DOUBLES = {"mps"}  # devices without float64
+
+# Beyond it softplus(x) = x in float64; PyTorch's own limit of 20 has an error of 1e-10.
+SOFTPLUS_LIMIT = 40.0
+
+
+def working_dtype(logits: Tensor) -> torch.dtype:
+    """Return the type that logits are computed in."""
+    small = (torch.float32, torch.float16, torch.bfloat16)
+    return torch.float32 if logits.dtype in small else torch.float64
+
+
+class TorchOps:
+    """Operations on tensors."""
+
+    exp: Any = staticmethod(torch.exp)
+    log: Any = staticmethod(torch.log)
+    log1p: Any = staticmethod(torch.log1p)
+    sqrt: Any = staticmethod(torch.sqrt)
+    relu: Any = staticmethod(torch.relu)
+    where: Any = staticmethod(torch.where)
+    isfinite: Any = staticmethod(torch.isfinite)
+    greater: Any = staticmethod(torch.gt)
+    transpose: Any = staticmethod(torch.t)
+
+    def softplus(self, x: Tensor) -> Tensor:
+        """Return log(1 + exp x)."""
+        return torch.nn.functional.softplus(x, threshold=SOFTPLUS_LIMIT)
+
+    def clip(self, x: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor:
+        """Return x within the limits."""
+        if isinstance(low, Tensor) and isinstance(high, Tensor):
+            return torch.clamp(x, low, high)
+        if isinstance(low, Tensor) or isinstance(high, Tensor):
+            # Not float(high): a number of the meta device, or of an export, has no value yet.
+            return torch.clamp(torch.clamp(x, min=low), max=high)
+        return torch.clamp(x, float(low), float(high))
+
+    def sum(self, x: Tensor) -> Tensor:
+        """Return the sum over the last axis."""
+        return torch.sum(x, dim=-1, keepdim=True)
+
+    def dot(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the sum of x y over the last axis."""
+        return self.sum(x * y)
+
+    def concat(self, arrays: Sequence[Tensor]) -> Tensor:
+        """Return the arrays side by side."""
+        return torch.cat(list(arrays), dim=-1)
+
+    def split(self, x: Tensor, at: int) -> tuple[Tensor, Tensor]:
+        """Return the first columns, and the others."""
+        return x[..., :at], x[..., at:]
+
+    def outer(self, x: Tensor, numbers: Sequence[float]) -> Tensor:
+        """Return x times each of the numbers."""
+        return self.concat([x * number for number in numbers])
+
+    def columns(self, x: Tensor, number: int) -> list[Tensor]:
+        """Return each of the columns of x."""
+        return [x[..., i : i + 1] for i in range(number)]
+
+    def matmul(self, x: Tensor, matrix: Tensor) -> Tensor:
+        """Return x @ matrix."""
+        # In float64, which autocast and TF32 do not reduce to half of the digits.
+        if x.device.type in NO_DOUBLES:
+            return torch.sum(x.unsqueeze(-1) * matrix, dim=-2)
+        return torch.matmul(x.double(), matrix.double()).to(x.dtype)
+
+    def argmax(self, x: Tensor) -> Tensor:
+        """Return where the largest is."""
+        return torch.argmax(x, dim=-1, keepdim=True)
+
+    def gather(self, x: Tensor, index: Tensor) -> Tensor:
+        """Return x at the index of its row."""
+        return torch.gather(x, -1, index)
+
+    def one_hot(self, index: Tensor, size: int) -> Tensor:
+        """Say which of `size` places the index is."""
+        return torch.arange(size, device=index.device) == index
+
+    def topk(self, x: Tensor, k: int) -> Tensor:
+        """Return the `k` largest in descending order."""
+        return torch.topk(x, k, dim=-1).values
+
+    def take(self, table: Tensor, index: Tensor) -> Tensor:
+        """Return the row of a table at each index."""
+        return table[index] if table.ndim == 1 else table[index.squeeze(-1)]
+
+    def searchsorted(self, edges: Tensor, x: Tensor) -> Tensor:
+        """Return how many of the edges are below each x."""
+        return torch.searchsorted(edges, x.contiguous())
+
+
+TORCH: TensorOps = TorchOps()
 
 
 def is_binary(logits: Tensor, model: Model) -> bool:
@@ -184,21 +283,18 @@ def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
     else:
         result = evaluate(model.with_arrays(arrays), method, TensorRows(z, model.n_classes, TORCH))
     _check(model, method, given, result)
-    finished = _finish(method, z, result, binary=binary)
-    if finished.ndim == z.ndim and not binary:
-        finished = finished.movedim(-1, dim)
-    keep = finished.is_floating_point() and logits.is_floating_point()
-    return finished.to(logits.dtype) if keep else finished
-
-
-def _finish(method: str, z: Tensor, result: Tensor, *, binary: bool) -> Tensor:
     if method == "predict_proba":
-        return torch.softmax(result, dim=-1)
-    if method == "predict":
-        return torch.argmax(result, dim=-1)
-    if method in ONE_PER_ROW:
-        return result.expand(*z.shape[:-1], 1).squeeze(-1)  # TS has one number for all rows
-    return result[..., 1] - result[..., 0] if binary else result
+        result = torch.softmax(result, dim=-1)
+    elif method == "predict":
+        result = torch.argmax(result, dim=-1)
+    elif method in ONE_PER_ROW:
+        result = result.expand(*z.shape[:-1], 1).squeeze(-1)  # TS has one number for all rows
+    elif binary:
+        result = result[..., 1] - result[..., 0]
+    if result.ndim == z.ndim and not binary:
+        result = result.movedim(-1, dim)
+    keep = result.is_floating_point() and logits.is_floating_point()
+    return result.to(logits.dtype) if keep else result
 
 
 def _check(model: Model, method: str, z: Tensor, result: Tensor) -> None:

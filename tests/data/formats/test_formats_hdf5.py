@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from temperance import InputError
-from temperance.data import open_rows, parts
+from temperance.data import open_rows
+from temperance.data.rows_file import parts
 
 LOGITS = np.array([[0.5, 1.5, -2.0], [3.0, 0.25, 1.0], [0.0, 0.0, 4.0], [1.0, 2.0, 0.5]])
 LABELS = np.array([1, 0, 2, 1])

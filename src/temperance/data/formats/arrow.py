@@ -31,7 +31,12 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     with _opened(path) as table:
         schema = table.schema
-        groups = group(path, list(schema.names), replace(choice, index=_index(schema)))
+        try:  # the columns that pandas has written as the index of its rows
+            noted = (schema.pandas_metadata or {}).get("index_columns", ())
+        except ValueError:  # metadata that is not JSON is ignored
+            noted = ()
+        index = tuple(name for name in noted if isinstance(name, str) and name in schema.names)
+        groups = group(path, list(schema.names), replace(choice, index=index))
         found = {key: _stored(path, key, columns, table) for key, columns in groups.items()}
     mark = (schema.metadata or {}).get(MARK)
     for array in found.values():
@@ -112,15 +117,6 @@ def _opened(path: Path) -> Iterator[_ParquetTable | _ArrowTable]:
         yield _ArrowTable(pyarrow, source, is_stream=start != b"ARROW1")
 
 
-def _index(schema: Any) -> tuple[str, ...]:
-    """Return the columns that pandas has written as the index of its rows."""
-    try:
-        noted = (schema.pandas_metadata or {}).get("index_columns", ())
-    except ValueError:  # metadata that is not JSON is ignored
-        noted = ()
-    return tuple(name for name in noted if isinstance(name, str) and name in schema.names)
-
-
 def _stored(path: Path, key: str, columns: Columns, table: _ParquetTable | _ArrowTable) -> LazyArray:
     from pyarrow import types
 
@@ -128,11 +124,15 @@ def _stored(path: Path, key: str, columns: Columns, table: _ParquetTable | _Arro
     # A column of categories keeps its values in a dictionary.
     kinds = [kind.value_type if types.is_dictionary(kind) else kind for kind in kinds]
     width = None if columns.flat else len(kinds)
-    if key in ("labels", "ids") and _is_text(types, kinds[0]):
+    first = kinds[0]
+    is_view = hasattr(types, "is_string_view") and types.is_string_view(first)
+    is_text = types.is_string(first) or types.is_large_string(first) or is_view
+    if key in ("labels", "ids") and is_text:
         return _ArrowArray(path, key, columns, (table.n_rows,), TEXT)
-    if len(kinds) == 1 and _is_list(types, kinds[0]):
-        width = _list_width(table, columns.names[0], kinds[0], types)
-        kinds = [kinds[0].value_type]
+    is_list = types.is_list(first) or types.is_large_list(first) or types.is_fixed_size_list(first)
+    if len(kinds) == 1 and is_list:
+        width = _list_width(table, columns.names[0], first, types)
+        kinds = [first.value_type]
     others = {
         name: kind
         for name, kind in zip(columns.names, kinds, strict=True)
@@ -144,15 +144,6 @@ def _stored(path: Path, key: str, columns: Columns, table: _ParquetTable | _Arro
     dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
     shape = (table.n_rows,) if width is None else (table.n_rows, width)
     return _ArrowArray(path, key, columns, shape, dtype)
-
-
-def _is_text(types: Any, kind: Any) -> bool:
-    is_view = hasattr(types, "is_string_view") and types.is_string_view(kind)
-    return types.is_string(kind) or types.is_large_string(kind) or is_view
-
-
-def _is_list(types: Any, kind: Any) -> bool:
-    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
 
 
 def _list_width(table: _ParquetTable | _ArrowTable, name: str, kind: Any, types: Any) -> int:

@@ -58,7 +58,11 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
     label = _label(path, names, choice)
     if choice.labels_only:
         return {"labels": Columns((_required(path, names, label, "label_column"),), flat=True)}
-    identifier = _identifier(path, names, choice)
+    identifier = choice.index[0] if len(choice.index) == 1 else None
+    if choice.id_column is not None:
+        identifier = _required(path, names, choice.id_column, "id_column")
+    elif names and names[0] in NAMELESS and not choice.index:
+        identifier = names[0]
     if label is not None and label == identifier:
         raise file_error(path, f"labels and ids must be two columns; found {excerpt(label)} for both.")
     found: dict[str, Columns] = {}
@@ -87,14 +91,6 @@ def _label(path: Path, names: list[str], choice: ReadOptions) -> str | None:
             remedy=Remedy("label_column", tuple(labels)),
         )
     return labels[0] if labels else None
-
-
-def _identifier(path: Path, names: list[str], choice: ReadOptions) -> str | None:
-    if choice.id_column is not None:
-        return _required(path, names, choice.id_column, "id_column")
-    if len(choice.index) == 1:
-        return choice.index[0]
-    return names[0] if names and names[0] in NAMELESS and not choice.index else None
 
 
 def _required(path: Path, names: list[str], name: str | None, argument: str) -> str:

@@ -36,7 +36,6 @@ from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt
 
 _EXAMPLE = "logit_0,logit_1,label"
-_SEPARATORS = (",", ";", "\t", "|")
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
@@ -107,7 +106,13 @@ def _read_dialect(path: Path) -> _Table:
         second = next((line for line in file if not _is_blank(line)), "")
     if _is_blank(first):
         raise file_error(path, f"the first line must name the columns, as {_EXAMPLE}; found an empty line.")
-    separator = _separator(first, second)
+
+    def fitness(separator: str) -> tuple[int, bool]:
+        names, cells = (len(_cells(line, separator) or ()) for line in (first, second))
+        return names, cells in (names, names + 1)
+
+    # The most cells in the first line; if tied, one that fits the second line.
+    separator = max((",", ";", "\t", "|"), key=fitness)
     names = [name.strip() for name in _cells(first, separator) or [first]]
     _check_names(path, first, names)
     cells = _cells(second, separator) or []
@@ -136,16 +141,6 @@ def _cells(line: str, separator: str) -> list[str] | None:
         return next(found, [])
     except csv.Error:
         return None
-
-
-def _separator(first: str, second: str) -> str:
-    """Return the separator with the most cells in the first line; if tied, one that fits the second line."""
-
-    def fitness(separator: str) -> tuple[int, bool]:
-        names, cells = (len(_cells(line, separator) or ()) for line in (first, second))
-        return names, cells in (names, names + 1)
-
-    return max(_SEPARATORS, key=fitness)
 
 
 def _check_names(path: Path, line: str, names: list[str]) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,8 @@ def is_sample(record: Record) -> bool:
 
 def are_samples(members: dict[str, LazyArray]) -> bool:
     """Say whether the arrays of a file come from valid samples."""
-    return isinstance(members.get("labels"), _RightAnswers)
+    labels = members.get("labels")
+    return isinstance(labels, RecordArray) and labels.read is _right_answer
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
@@ -60,7 +62,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     read = partial(_row, width=width, length_normalised=choice.length_normalised)
     return {
         "logits": RecordArray(path, "logits", (n_rows, width), np.float64, read),
-        "labels": _RightAnswers(path, "labels", (n_rows,), np.int64, _right_answer),
+        "labels": RecordArray(path, "labels", (n_rows,), np.int64, _right_answer),
     }
 
 
@@ -149,11 +151,8 @@ def _lengths(record: Record, n_answers: int) -> list[int]:
     return lengths
 
 
-class _RightAnswers(RecordArray):
-    """The position of the right answer to each question."""
-
-
 def _right_answer(record: Record) -> int:
+    """Return the position of the right answer to a question."""
     scores = _log_likelihoods(record)
     target = record.field("target")
     meant = _meant(record, target, len(scores))
@@ -185,7 +184,8 @@ def _right_answer(record: Record) -> int:
 def _meant(record: Record, target: Any, n_answers: int) -> set[int]:
     """Return the positions of all answers that the target may mean."""
     if isinstance(target, str) and target.startswith("["):
-        target = _list_in_text(target)
+        with suppress(ValueError, RecursionError):  # other text stays as it is
+            target = json.loads(target)  # a list of numbers that was written as text
     if isinstance(target, list):
         if len(target) != 1:
             raise record.error(f"one answer must be right; found the targets {shown(target)}.", _OTHER_LABELS)
@@ -200,14 +200,6 @@ def _meant(record: Record, target: Any, n_answers: int) -> set[int]:
     if text.isascii() and text.isdigit() and int(text[:9]) < n_answers and len(text) < 9:
         meant.add(int(text))
     return meant
-
-
-def _list_in_text(target: str) -> Any:
-    """Return a list of numbers that was written as text; other text unchanged."""
-    try:
-        return json.loads(target)
-    except (ValueError, RecursionError):
-        return target
 
 
 def _texts(record: Record, n_answers: int) -> Iterator[list[str]]:

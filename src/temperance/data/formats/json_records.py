@@ -85,10 +85,10 @@ class RecordArray(LazyArray):
         self, path: Path, key: str, shape: tuple[int, ...], dtype: Any, read: Callable[[Record], Any]
     ) -> None:
         super().__init__(path, key, shape, np.dtype(dtype))
-        self._read = read
+        self.read = read
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         # Only the numbers of a block are kept: a record may have many other fields.
-        every = map(self._read, records(self.path))
+        every = map(self.read, records(self.path))
         while block := list(islice(every, rows)):
             yield np.array(block, self.dtype).reshape(len(block), *self.shape[1:])

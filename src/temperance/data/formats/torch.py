@@ -69,13 +69,13 @@ def _values(path: Path) -> dict[str, Any]:
         raise file_error(
             path, f"must hold a dict of tensors, one tensor, or logits and labels; found a {kind}. {_HOW}"
         )
-    return {str(key): value for key, value in content.items() if _is_array(torch, key, value)}
-
-
-def _is_array(torch: Any, key: Any, value: Any) -> bool:
-    """Say whether a value of a dict is an array, or labels that are to be refused if they are not one."""
-    are_labels = key in _LABELS and value is not None
-    return isinstance(value, torch.Tensor) or are_labels or (key in _CLASSES and _is_plain_list(value))
+    return {
+        str(key): value
+        for key, value in content.items()
+        if isinstance(value, torch.Tensor)
+        or (key in _LABELS and value is not None)  # refused later if they are not an array
+        or (key in _CLASSES and _is_plain_list(value))
+    }
 
 
 def _pair(path: Path, scores: Any, labels: Any) -> dict[str, Any]:

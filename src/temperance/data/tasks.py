@@ -1,6 +1,7 @@
-"""A classifier whose true posterior is known: for teaching, for demonstrations and for tests.
+"""Tasks without a file: the one that comes with the package, and a classifier whose true posterior is known.
 
-Each row draws true logits u = c_i g with g ~ N(0, I) and its own difficulty c_i, and its label from
+The first is for first steps and examples; DEMO.md says what it is. The second is for teaching and for tests:
+each row draws true logits u = c_i g with g ~ N(0, I) and its own difficulty c_i, and its label from
 softmax(u), so softmax(u) is the true posterior. The logits of the classifier are z = T u, with
 
     log T = log(temperature) + entropy_slope (log Hbar(u) - mean) + class_spread * e_top,     e ~ N(0, 1)
@@ -11,12 +12,19 @@ so overconfidence depends on the entropy of a row and on its predicted class. z 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from temperance.data.read_options import PARTS
 from temperance.inputs.validation import check_number, check_seed
+
+CLASS_NAMES = (
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,8 @@ def simulate(
     difficulty = sharpness * np.exp(0.5 * rng.standard_normal(n_rows))
     true_logits = difficulty[:, None] * rng.standard_normal((n_rows, n_classes))
     probabilities = softmax(true_logits, axis=1)
-    labels = _draw(probabilities, rng)
+    below = probabilities.cumsum(axis=1) < rng.random((n_rows, 1))
+    labels = np.minimum(below.sum(axis=1), n_classes - 1)  # a draw from each row
     entropy = -np.sum(probabilities * np.log(np.maximum(probabilities, 1e-300)), axis=1)
     log_entropy = np.log(np.maximum(entropy, 1e-9))
     log_t = np.log(temperature) + entropy_slope * (log_entropy - log_entropy.mean())
@@ -99,6 +108,51 @@ def simulate(
     return SimulatedTask(true_logits * temperatures[:, None], labels, probabilities, temperatures)
 
 
-def _draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
-    below = probabilities.cumsum(axis=1) < rng.random((len(probabilities), 1))
-    return np.minimum(below.sum(axis=1), probabilities.shape[1] - 1)
+@dataclass(frozen=True)
+class Task:
+    """Logits and labels of a classifier: rows to calibrate on, and test rows.
+
+    Attributes
+    ----------
+    val_logits, val_labels : arrays of shape (N, K) and (N,)
+        Rows to calibrate on.
+    test_logits, test_labels : arrays of shape (N, K) and (N,)
+        Test rows.
+    class_names : tuple of str
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import demo_task
+    >>> task = demo_task()
+    >>> cal = TemperatureScaling().fit(task.val_logits, task.val_labels)
+    >>> round(float(cal.temperature_), 1)
+    1.9
+    """
+
+    val_logits: NDArray[np.floating[Any]]
+    val_labels: NDArray[np.intp]
+    test_logits: NDArray[np.floating[Any]]
+    test_labels: NDArray[np.intp]
+    class_names: tuple[str, ...]
+
+
+def demo_task() -> Task:
+    """Return the built-in task: 5000 rows to calibrate on, 10000 test rows, 10 classes.
+
+    Examples
+    --------
+    >>> task = demo_task()
+    >>> task.val_logits.shape, task.test_logits.shape
+    ((5000, 10), (10000, 10))
+    >>> task.class_names[3]
+    'cat'
+    """
+    with files("temperance.data").joinpath("demo.npz").open("rb") as file:
+        held = np.load(file)
+        # Stored in half precision to save space; computed in single precision.
+        types = {"logits": np.float32, "labels": np.intp}
+        arrays = [held[f"{key}_{part}"].astype(types[key]) for part in PARTS for key in types]
+        val_logits, val_labels, test_logits, test_labels = arrays
+        return Task(val_logits, val_labels, test_logits, test_labels, CLASS_NAMES)

@@ -1,0 +1,383 @@
+"""The calibrator file: its fields, reading it as a model or an estimator, and writing it.
+
+One JSON object, versioned, data only; numbers have enough digits to read back the same float64. Fields and
+formulas are described in docs/file-format.md. A field says where its value is: in the `Model`, in what the
+model holds (`record.date`), or in a part of the record that is an object of its own in the file.
+
+Every field is checked before use, and reading runs no code of the file: the method's name is looked up in the
+table of methods. The model needs NumPy alone, so a service (`temperance.serving`) can read a file without the
+estimators.
+
+Changing the format: a new optional field is an entry here and the attribute that holds it; it needs no new
+version, since readers keep fields they do not know. For anything else add 1 to VERSION, keep files of the
+old version in tests/calibrator_file/data, and teach the reader both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from temperance.calibrators.registry import CALIBRATORS, Method
+from temperance.core.arrays import Vector
+from temperance.core.solution import Solution, parse_message
+from temperance.errors import InputError, excerpt
+from temperance.files import read_regular_file, write_atomically
+from temperance.formulas.applying import apply_to_rows
+from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
+from temperance.formulas.model import Formula, Model, Shape, TemperatureFormula
+from temperance.inputs.validation import check_temperatures
+from temperance.json_fields import (
+    Check,
+    Field,
+    check_flag,
+    check_line,
+    check_names,
+    check_object,
+    check_text,
+    count,
+    number,
+    numbers,
+    parse_object,
+    plain_json,
+    read_fields,
+    reading_errors,
+    write_fields,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from temperance.calibrators.estimator import Calibrator
+
+Json = dict[str, Any]
+
+FORMAT = "temperance calibrator"
+VERSION = 2
+MAX_FILE = 1 << 28  # bytes: thousands of times the size of a file with 1000 classes
+MAX_CLASSES = 10**6
+POINTS = len(BASELINE_SHARES)
+MAX_MEAN = 1e300  # of what has no other limit, so that sums stay finite
+
+
+def _check_quantiles(value: Any, where: str, n_classes: int) -> Vector:
+    quantiles: Vector = numbers(3)(value, where, n_classes)
+    check_temperatures(where, quantiles)
+    if (np.diff(quantiles) < 0).any():
+        raise InputError(f"{where} must not decrease; found {quantiles.tolist()}")
+    return quantiles
+
+
+def _check_hash(value: Any, where: str, n_classes: int) -> str:
+    digest = check_line(value, where)
+    if not re.fullmatch(r"[a-z0-9-]+:[0-9a-f]+", digest):
+        raise InputError(f"{where} must have the form sha256:0a1b...; found {excerpt(digest)}")
+    return digest
+
+
+def _check_date(value: Any, where: str, n_classes: int) -> str:
+    date = check_line(value, where)
+    try:
+        is_utc = datetime.fromisoformat(date).utcoffset() == timedelta(0)
+    except ValueError:
+        is_utc = False
+    if not is_utc:
+        example = datetime(2026, 1, 31, 12, tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        raise InputError(f"{where} must be a time in UTC, such as {example}; found {excerpt(date)}")
+    return date
+
+
+def _check_names(value: Any, where: str, n_classes: int) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise InputError(f"{where} must be a list of text")
+    if len(value) != n_classes:
+        raise InputError(f"{where} must be one for each of {n_classes} classes; found {len(value)}")
+    return tuple(value)
+
+
+def _check_kind(value: Any, where: str, n_classes: int) -> str:
+    if value not in ("logits", "probabilities"):
+        raise InputError(f"{where} must be one of logits, probabilities; found {excerpt(value)}")
+    return str(value)
+
+
+def _or_null(check: Check) -> Check:
+    return lambda value, where, n_classes: None if value is None else check(value, where, n_classes)
+
+
+REQUIRED = ("format", "version", "method", "classes", "options", "parameters", "standard_errors", "fit")
+
+FIT = (
+    Field("rows", count(1), "n_rows"),
+    Field("loss", number(), "solution.value"),
+    Field("gradient_norm", number(), "solution.gradient_norm"),
+    Field("iterations", count(0), "solution.iterations"),
+    Field("passes", count(0), "solution.passes"),
+    Field("converged", check_flag, "solution.converged"),
+    Field("message", check_text, "solution.message"),
+    Field("temperature_quantiles", _check_quantiles, optional=True),  # of methods that have a temperature
+    Field("effective_parameters", number(0, MAX_MEAN), "n_parameters", optional=True),
+    Field("class_counts", numbers("K", least=0), optional=True),
+    Field("data_hash", _check_hash, "record.data_hash", optional=True),
+    Field("date", _check_date, "record.date", optional=True),
+    Field("library_version", check_line, "record.library_version", optional=True),
+)
+ADAPTATION = (
+    Field("log_prior_ratio", numbers("K")),
+    Field("rows", _or_null(count(1)), "adaptation_rows", optional=True),
+    Field("frequency_errors", _or_null(numbers("K", least=0)), optional=True),
+)
+FITTED_ON = (
+    Field("kind", _check_kind),
+    Field("floor", number(0, 1), optional=True),
+)
+BASELINE = (
+    Field("rows", count(1)),
+    Field("effective_rows", number(0, MAX_MEAN)),
+    Field("confidence_quantiles", numbers(POINTS, least=0)),
+    Field("confidence_shares", numbers(POINTS, least=0)),
+    Field("entropy_quantiles", numbers(POINTS, least=0)),
+    Field("entropy_shares", numbers(POINTS, least=0)),
+    Field("predicted_counts", numbers("K", least=0)),
+    Field("mean_confidence", number(0, 1)),
+    Field("mean_entropy", number(0, MAX_MEAN)),
+    Field("accuracy", number(0, 1)),
+    Field("mean_probabilities", numbers("K", least=0), optional=True),
+)
+NAMES = (Field("class_names", _check_names, "record.class_names", optional=True),)
+NOTES = (Field("metadata", check_object, "record.metadata", optional=True),)
+
+OBJECTS = {"fit": FIT, "fitted_on": FITTED_ON, "adaptation": ADAPTATION, "baseline": BASELINE}
+"""The objects of a file that may have unknown fields, and the fields that are known."""
+KNOWN = {*REQUIRED, *OBJECTS, *(field.name for field in (*NAMES, *NOTES))}
+"""The known fields of the file itself."""
+
+
+def load(path: str | Path) -> Calibrator:
+    """Read a calibrator back; its predictions are the same to the bit.
+
+    Fields that this version does not know are kept, and saved again.
+
+    Parameters
+    ----------
+    path : path
+        A calibrator file, as `Calibrator.save` writes it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, temperance
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cal.json"
+    >>> cal.save(path, metadata={"classifier": "resnet50"})
+    >>> loaded = temperance.load(path)
+    >>> loaded.temperature_ == cal.temperature_, loaded.metadata_
+    (True, {'classifier': 'resnet50'})
+    """
+    with opened(path) as (content, method):
+        calibrator = _unfitted(method, content["options"])
+        name, options = calibrator._name_with_options(), calibrator.get_params()
+        calibrator.model_ = model = read_model(content, method, name, options)
+        calibrator.n_features_in_ = model.n_classes
+        with _reporting_model_errors():
+            calibrator.summary()
+    if model.record.class_names is not None:
+        calibrator.feature_names_in_ = np.array(model.record.class_names, object)
+    return calibrator
+
+
+def _unfitted(method: Method, given: Json) -> Calibrator:
+    """Return the unfitted calibrator with the options of the file."""
+    known = method.build().get_params()
+    check_names("options", given, required=known, known=known)
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    calibrator: Calibrator = method.build(**options)
+    try:
+        calibrator._check_options()
+    except (InputError, TypeError) as error:
+        raise InputError(f"options: {error}") from None
+    return calibrator
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[tuple[Json, Method]]:
+    """Open a file for reading: its content, and its method. Errors in the block name the file."""
+    data = read_regular_file(path, most=MAX_FILE)
+    with reading_errors(f"{os.fspath(path)} is not a calibrator that can be read"):
+        content = parse_object(data)
+        given, version = content.get("format"), content.get("version")
+        if given != FORMAT:
+            raise InputError(f"format must be {FORMAT!r}; found {excerpt(given)}")
+        if type(version) is not int or version != VERSION:
+            old = type(version) is int and 1 <= version < VERSION
+            advice = "Fit the calibrator again with this version" if old else "Update temperance"
+            raise InputError(f"version must be {VERSION}; found {excerpt(version)}. {advice}")
+        check_names("the file", content, required=REQUIRED)
+        key = content["method"]
+        known = [key for key, method in CALIBRATORS.items() if not method.options]  # a file has its own
+        if key not in known:
+            raise InputError(f"method must be one of {', '.join(known)}; found {excerpt(key)}")
+        for name in ("options", "parameters", "standard_errors", *OBJECTS):
+            if name in content:
+                check_object(content[name], name)
+        yield content, CALIBRATORS[key]
+
+
+def read_model(content: Json, method: Method, name: str, options: Mapping[str, Any]) -> Model:
+    """Return the fitted model of a file, and check that it predicts."""
+    n_classes: int = count(2, MAX_CLASSES)(content["classes"], "classes", 0)
+    formula, shapes = _formula(method.formula, content["parameters"], options, n_classes)
+    if isinstance(formula, TemperatureFormula):
+        check_names("fit", content["fit"], required=["temperature_quantiles"])
+    values = read_fields(content, (*NAMES, *NOTES), "the file", n_classes)
+    content.get("fitted_on", {}).setdefault("kind", None)  # so that the error names the choices
+    objects = {
+        place: read_fields(content[place], table, place, n_classes, prefix=f"{place}.")
+        for place, table in OBJECTS.items()
+        if place in content
+    }
+    values |= objects["fit"] | objects.get("adaptation", {})
+    if "fitted_on" in objects:
+        values["record.fitted_on"] = fitted_on = FittedOn(**objects["fitted_on"])
+        if "floor" in content["fitted_on"] and fitted_on.kind != "probabilities":
+            raise InputError("fitted_on.floor is for probabilities only")
+    if "baseline" in objects:
+        values["record.baseline"] = Baseline(**objects["baseline"])
+    values["record.unknown_fields"] = _unknown_fields(content)
+    solved = _within("solution.", values)
+    solver, status = parse_message(solved.pop("message"), converged=solved.pop("converged"))
+    model = Model(
+        method.key,
+        name,
+        formula,
+        options,
+        n_classes,
+        standard_errors=_standard_errors(method.formula, content["standard_errors"], shapes),
+        # The solver's own parameters are not in a file; the formula has the result.
+        solution=Solution(parameters=np.empty(0), solver=solver, status=status, **solved),
+        record=FitRecord(**_within("record.", values)),
+        **{attribute: value for attribute, value in values.items() if "." not in attribute},
+    )
+    _check_predictions(model)
+    return model
+
+
+def _within(prefix: str, values: Json) -> Json:
+    """Return the values of one holder, by the names of its attributes."""
+    return {
+        attribute.removeprefix(prefix): value
+        for attribute, value in values.items()
+        if attribute.startswith(prefix)
+    }
+
+
+def _formula(
+    kind: type[Formula], given: Json, options: Mapping[str, Any], n_classes: int
+) -> tuple[Formula, Mapping[str, Shape]]:
+    try:
+        shapes = kind.shapes(n_classes, options, given)
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"options must be those of the method; found {excerpt(dict(options))}") from None
+    check_names("parameters", given, required=shapes, known=shapes)
+    formula = kind.from_arrays(
+        {
+            name: numbers(*shape, least=-kind.largest, most=kind.largest)(given[name], name, n_classes)
+            for name, shape in shapes.items()
+        }
+    )
+    formula.check()
+    return formula, shapes
+
+
+def _standard_errors(kind: type[Formula], given: Json, shapes: Mapping[str, Shape]) -> dict[str, Vector]:
+    needed = [name for name in kind.needed_errors if name in shapes]
+    check_names("standard_errors", given, required=needed, known=shapes)
+    return {
+        name: numbers(*shapes[name], least=0, most=kind.largest)(value, f"standard error of {name}", 0)
+        for name, value in given.items()
+    }
+
+
+def _unknown_fields(content: Json) -> dict[str, Json]:
+    """Return the fields that this version does not know, by the object they are in."""
+    found = {"": {name: value for name, value in content.items() if name not in KNOWN}}
+    for place, table in OBJECTS.items():
+        known = {field.name for field in table}
+        found[place] = {name: v for name, v in content.get(place, {}).items() if name not in known}
+    return {place: unknown for place, unknown in found.items() if unknown}
+
+
+def _check_predictions(model: Model) -> None:
+    """Raise unless two rows, one flat and one steep, get probabilities."""
+    rows = np.stack([np.zeros(model.n_classes), np.linspace(-5.0, 5.0, model.n_classes)])
+    with _reporting_model_errors(), np.errstate(all="ignore"):  # wrong numbers show in the sums
+        probs = apply_to_rows(model, "predict_proba", rows)
+    if not (np.isfinite(probs).all() and np.allclose(probs.sum(axis=1), 1.0)):
+        raise InputError("its numbers must give probabilities; found rows that do not sum to 1")
+
+
+@contextmanager
+def _reporting_model_errors() -> Iterator[None]:
+    """Turn any error into one about the file: numbers that pass each check may still fail together."""
+    try:
+        yield
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+        raise InputError(f"its numbers must work together; found {what}") from error
+
+
+def save(
+    model: Model, path: str | Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
+) -> None:
+    """Write a fitted model to a file, with `metadata` in place of its own if some is given."""
+    record = model.record
+    own = record.metadata if metadata is None else _checked_metadata(metadata)
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "method": model.key,
+        "classes": model.n_classes,
+        "options": model.options,
+        "parameters": {name: value.tolist() for name, value in model.formula.arrays().items()},
+        "standard_errors": {name: np.asarray(e).tolist() for name, e in model.standard_errors.items()},
+        "fit": write_fields(model, FIT),
+        **write_fields(model, NAMES),
+    }
+    if record.fitted_on is not None:
+        content["fitted_on"] = write_fields(record.fitted_on, FITTED_ON)
+    if model.log_prior_ratio is not None:
+        content["adaptation"] = write_fields(model, ADAPTATION)
+    if record.baseline is not None:
+        content["baseline"] = write_fields(record.baseline, BASELINE)
+    if own:
+        content["metadata"] = own
+    for place, unknown in record.unknown_fields.items():
+        if place in content:
+            content[place] |= unknown
+    content |= record.unknown_fields.get("", {})
+    text = json.dumps(content, indent=1, allow_nan=False, default=_plain) + "\n"
+    write_atomically(path, text.encode(), overwrite=overwrite)
+
+
+def _plain(option: Any) -> Any:
+    if isinstance(option, np.generic):
+        return option.item()
+    raise InputError(f"options must be numbers or strings to be saved; found {excerpt(option)}.")
+
+
+def _checked_metadata(metadata: Any) -> dict[str, Any]:
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"metadata must be a mapping of names to values; found {type(metadata).__name__}.")
+    try:
+        checked: dict[str, Any] = plain_json(dict(metadata), "metadata")
+    except InputError as error:
+        raise InputError(f"{error}. Convert it, or leave it out.") from None
+    return checked
