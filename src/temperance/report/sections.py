@@ -19,7 +19,7 @@ import temperance
 from temperance import display
 from temperance.calibrators import method_style
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve, Outcome, Verdict
-from temperance.comparison.method_result import MAX_CLASSES, MIN_ROWS
+from temperance.comparison.result import MAX_CLASSES, MIN_ROWS
 from temperance.comparison.verdict import percent
 from temperance.display.labels import written
 from temperance.display.map import has_map
