@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from temperance.monitoring.change import Change, ClassChange, Labels
 from temperance.monitoring.checks import ALPHA, Check, check
-from temperance.monitoring.limits import TOLERANCE
 from temperance.monitoring.shift import Shift, ShiftTest
+from temperance.monitoring.sums import TOLERANCE
 
 __all__ = ["ALPHA", "TOLERANCE", "Change", "Check", "ClassChange", "Labels", "Shift", "ShiftTest", "check"]
