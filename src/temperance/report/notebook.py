@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from temperance.calibrators import Calibrator
 from temperance.comparison import Comparison
-from temperance.display.labels import metric_in_words
+from temperance.display.chart import metric_in_words
 from temperance.metrics import Estimate, Evaluation
 from temperance.report.markup import element, read_asset, table
 from temperance.report.methods_table import methods_table

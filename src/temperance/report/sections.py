@@ -21,7 +21,7 @@ from temperance.calibrators import method_style
 from temperance.comparison import UNCALIBRATED, Comparison, LearningCurve, Outcome, Verdict
 from temperance.comparison.result import MAX_CLASSES, MIN_ROWS
 from temperance.comparison.verdict import percent
-from temperance.display.labels import written
+from temperance.display.chart import written
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS
 from temperance.report.glossary import glossary
