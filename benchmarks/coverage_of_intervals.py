@@ -21,7 +21,7 @@ import numpy as np
 from coverage_page import page
 from coverage_worlds import BINS, NLL_GAIN, SCENARIOS, draw, draw_labels, true_values
 
-from temperance.comparison.method_result import Difference
+from temperance.comparison.verdict import Difference
 from temperance.metrics import METRICS
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.evaluation import Scorer

@@ -26,9 +26,8 @@ from temperance import make_calibrator
 from temperance.data import simulate
 from temperance.monitoring.change import action_for, estimate_change
 from temperance.monitoring.evidence import CheckSums, log_growth, total, window_evidence, window_starts
-from temperance.monitoring.limits import Limits, allowed
 from temperance.monitoring.shift import compare_with_baseline
-from temperance.monitoring.sums import residuals, sum_labelled, sum_predictions
+from temperance.monitoring.sums import Limits, allowed, residuals, sum_labelled, sum_predictions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "monitoring.md"
 ALARM = np.log(20.0)

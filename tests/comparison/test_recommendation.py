@@ -5,8 +5,8 @@ import pytest
 from scipy.special import softmax
 
 from temperance import CALIBRATORS, compare
-from temperance.comparison.method_result import MethodResult
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
+from temperance.comparison.result import MethodResult
 from temperance.data import simulate
 from temperance.metrics import nll
 from temperance.metrics.intervals import Estimate

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import t
 
 from temperance import compare
-from temperance.comparison.method_result import Difference, MethodResult
 from temperance.comparison.recommendation import Recommendation, recommend
-from temperance.comparison.verdict import give_verdict
+from temperance.comparison.result import MethodResult
+from temperance.comparison.verdict import Difference, give_verdict
 from temperance.data import simulate
 from temperance.metrics import Evaluation, ece
 from temperance.metrics.intervals import Estimate, distances, skewness_of

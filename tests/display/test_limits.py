@@ -15,8 +15,7 @@ from temperance.display import (
     TemperatureDisplay,
 )
 from temperance.display.base import focused
-from temperance.display.chart import Band, Dots, Intervals, Line, Text
-from temperance.display.limits import MARGIN, outside, robust_limits
+from temperance.display.chart import MARGIN, Band, Dots, Intervals, Line, Text, outside, robust_limits
 
 
 def curve_of(nll, uncalibrated=0.9):

@@ -13,8 +13,7 @@ from temperance import InputError, make_calibrator, monitoring
 from temperance.data import simulate
 from temperance.formulas.fit_record import FitRecord
 from temperance.monitoring.change import estimate_change
-from temperance.monitoring.limits import allowed
-from temperance.monitoring.sums import residuals, sum_labelled
+from temperance.monitoring.sums import allowed, residuals, sum_labelled
 
 
 def test_an_unchanged_calibrator_is_kept(world):

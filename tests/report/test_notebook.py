@@ -7,7 +7,7 @@ import pytest
 from markupsafe import escape
 
 from temperance import TemperatureScaling, compare
-from temperance.display.labels import metric_in_words
+from temperance.display.chart import metric_in_words
 
 
 def test_a_fitted_calibrator_shows_what_it_has_learnt(fitted, method):

@@ -15,8 +15,8 @@ from temperance.comparison import learning_curve
 from temperance.data import simulate
 from temperance.display.axes import plot_chart
 from temperance.display.base import Display
-from temperance.display.best_temperatures import IDENTIFIED_RATIO
 from temperance.display.chart import Intervals
+from temperance.display.temperature import IDENTIFIED_RATIO
 from temperance.report.page import render_report
 from temperance.report.sections import shown_at_first
 from temperance.report.svg import draw_svg
@@ -206,6 +206,6 @@ def test_an_interval_at_the_threshold_is_reported_the_same_everywhere(displays):
 @pytest.mark.parametrize("name", KINDS)
 def test_a_display_is_computed_before_it_is_drawn(name, displays, monkeypatch):
     monkeypatch.setattr(
-        "temperance.display.best_temperatures.fit_single_temperature", lambda *a, **o: pytest.fail("fitted")
+        "temperance.display.temperature.fit_single_temperature", lambda *a, **o: pytest.fail("fitted")
     )
     assert displays[name].chart().marks

@@ -3,9 +3,10 @@
 import re
 
 from temperance import CALIBRATORS
-from temperance.report.glossary import glossary
+from temperance.report.sections import SECTIONS
 
-ENTRIES = dict(re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", str(glossary()), re.DOTALL))
+_, GLOSSARY = SECTIONS["glossary"](None)
+ENTRIES = dict(re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", str(GLOSSARY), re.DOTALL))
 
 
 def test_every_method_of_a_comparison_has_an_entry_of_its_own():

@@ -76,7 +76,7 @@ def test_a_long_class_name_is_short_in_the_title_and_whole_in_the_caption(compar
 
 
 def test_a_figure_without_an_identified_class_is_a_sentence(comparison, monkeypatch):
-    monkeypatch.setattr("temperance.display.best_temperatures.IDENTIFIED_RATIO", 1.0)
+    monkeypatch.setattr("temperance.display.temperature.IDENTIFIED_RATIO", 1.0)
     page = render_report(comparison)
     assert "No class has enough rows to find its best temperature." in page
     assert "figure-classes" not in page

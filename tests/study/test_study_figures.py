@@ -16,12 +16,12 @@ from temperance import InputError, make_calibrator
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
 from temperance.display import TemperatureDisplay
-from temperance.study import Results, average_figures, figures, find_tasks
+from temperance.study import Results, figures, find_tasks, summary_figures
 from temperance.study import results as study_results
-from temperance.study.average_figures import averages
 from temperance.study.figures import FIGURES, ON_A_TASK, SUFFIXES, draw_figure, figure_task, save_figure
 from temperance.study.protocol import WorkUnit
 from temperance.study.store import FILE_NAME, ResultStore
+from temperance.study.summary_figures import averages
 from temperance.study.task_figures import (
     TwoTemperatures,
     class_temperatures,
@@ -166,7 +166,7 @@ def test_an_average_is_the_mean_over_tasks_of_means_over_draws_relative_to_ts(re
                 draws[task.name, method].mean() / draws[task.name, "ts"].mean() for task in results.tasks
             ]
             assert panel.ratio[i, j] == pytest.approx(np.mean(means))
-    assert data.is_complete
+    assert all((panel.count == panel.tasks).all() for panel in data.panels)
 
 
 def test_a_data_set_with_three_tasks_has_a_panel_of_its_own(results, monkeypatch):
@@ -201,7 +201,7 @@ def test_without_ts_or_without_another_there_is_no_average(results):
 
 @pytest.mark.parametrize("far", [1.05, 7.0, 300.0])
 def test_a_method_far_worse_than_the_others_does_not_flatten_them(far):
-    scale = average_figures._Scale.of(np.array([0.97, 0.98, 0.99, 1.01, 1.02, 1.02, 1.03, far]))
+    scale = summary_figures._Scale.of(np.array([0.97, 0.98, 0.99, 1.01, 1.02, 1.02, 1.03, far]))
     assert scale.low < 0.97
     assert scale.high > far
     forward, backward = scale.functions() if scale.is_bent else (np.array, np.array)
@@ -216,7 +216,7 @@ def test_a_method_far_worse_than_the_others_does_not_flatten_them(far):
 
 
 def test_the_scale_works_if_all_methods_equal_ts():
-    scale = average_figures._Scale.of(np.ones(4))
+    scale = summary_figures._Scale.of(np.ones(4))
     assert scale.low < 1 < scale.high
 
 
@@ -240,7 +240,7 @@ def test_larger_markers_are_more_rows(results):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_text_is_cut_off(name, results):
-    with figures._style():
+    with mpl.style.context(["default", figures._STYLE]):
         figure = draw_figure(results, name)
         figure.draw_without_rendering()
         box = figure.get_tightbbox()

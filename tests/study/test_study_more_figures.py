@@ -9,11 +9,11 @@ from scipy.stats import sem
 from temperance import InputError, make_calibrator
 from temperance.calibrators import method_style
 from temperance.metrics import ece
-from temperance.study import average_figures
-from temperance.study.average_figures import averages
+from temperance.study import summary_figures
 from temperance.study.comparisons import rank_methods
 from temperance.study.figures import draw_figure, save_figure
 from temperance.study.protocol import WorkUnit
+from temperance.study.summary_figures import averages
 from temperance.study.task_figures import entropy_temperatures, reliability_display
 from temperance.study.tasks import load_task
 
@@ -56,7 +56,7 @@ def test_a_task_without_a_ratio_is_left_out_of_standard_errors(results, task):
 
 
 def test_the_scale_contains_the_error_bars():
-    scale = average_figures._Scale.of(np.array([0.98, 0.99, 1.0, 1.01]), np.array([0.05, 0.0, 0.0, 0.04]))
+    scale = summary_figures._Scale.of(np.array([0.98, 0.99, 1.0, 1.01]), np.array([0.05, 0.0, 0.0, 0.04]))
     assert scale.low < 0.93
     assert scale.high > 1.05
 

@@ -16,7 +16,7 @@ from temperance import (
     make_calibrator,
 )
 from temperance.calibrators.single_temperature import right_and_wrong
-from temperance.comparison.method_result import Difference
+from temperance.comparison.verdict import Difference
 from temperance.core import descent, kernels
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows

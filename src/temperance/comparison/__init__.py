@@ -21,17 +21,14 @@ from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import Methods, find_methods
 from temperance.calibrators.recording import record_source
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
-from temperance.comparison.method_result import MethodResult, class_reliability
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
-from temperance.comparison.result import Comparison
+from temperance.comparison.result import Comparison, MethodResult, class_reliability
 from temperance.comparison.rows import (
     LabelledRows,
-    assign_folds,
     check_test_rows_are_new,
     fit_method,
     label_nll,
     predict,
-    predict_folds,
 )
 from temperance.comparison.verdict import Verdict
 from temperance.core.logit_rows import LogitRows
@@ -126,7 +123,10 @@ def compare(
     if test_labels is not None:
         test = _open_test(val, val_logits, test_logits, test_labels, classes)
     else:
-        fold, evaluated_on = assign_folds(len(val), folds, random_state), f"{folds}-fold cross-validation"
+        wanted = f"from 2 to the number of rows, {len(val)}"
+        check_number("folds", folds, wanted, lambda folds: 2 <= folds <= len(val), whole=True)
+        fold = np.random.default_rng(random_state).permutation(len(val)) % folds
+        evaluated_on = f"{folds}-fold cross-validation"
     if not warn_of_probabilities(val.logits):
         warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
@@ -249,10 +249,14 @@ class _Evaluation:
             seconds = time.perf_counter() - began
             if isinstance(calibrator, Calibrator) and self.val.class_names is not None:
                 calibrator.model_ = record_source(calibrator.model_, None, self.val.class_names)
-            if self.fold is None:
+            if method is None or self.fold is None:
                 probs = predict(calibrator, self.test.logits, self.buffer)
             else:
-                probs = predict_folds(method, self.val, self.fold, self.buffer)
+                probs = self.buffer
+                for held in range(self.fold.max() + 1):
+                    rows = np.flatnonzero(self.fold == held)
+                    fitted = fit_method(method, self.val, self.fold == held)
+                    probs[rows] = predict(fitted, self.val.logits[rows])
         labels, weights = self.test.labels, self.test.weights
         scores = self.scorer.evaluate(check_rows(probs, labels, weights))
         # Added metrics may keep what they are given, and the buffer is used again.

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.calibrators import UNCALIBRATED, Method
 from temperance.comparison.rows import LabelledRows, fit_method, label_nll, predict
@@ -126,7 +125,8 @@ def learning_curve(
         for draw in range(draws):
             order = np.random.default_rng([random_state, draw]).permutation(len(rows))
             able = np.sort(order[available:]) if split else np.arange(len(comparison.judged))
-            index = _evenly_spaced(able, comparison.judged.logits.shape[1])
+            most = min(len(able), MAX_TEST_ROWS, max(1, MAX_TEST_LOGITS // comparison.judged.logits.shape[1]))
+            index = able[np.linspace(0, len(able) - 1, most).astype(np.intp)]
             test = comparison.judged.take(index)
             row_nll = label_nll(predict(None, test.logits), test.labels)
             before[draw] = np.average(row_nll, weights=test.weights)
@@ -153,17 +153,15 @@ def _sizes_up_to(available: int) -> tuple[int, ...]:
 def _quick_methods(comparison: Comparison) -> list[str]:
     """Return the methods that are fast enough for a few dozen fits."""
     n_classes = comparison.fitted.logits.shape[1]
-
-    def is_quick(key: str) -> bool:
-        few = comparison.results[key].n_parameters < n_classes
-        return n_classes <= MAX_CLASSES or (few and comparison.methods[key].keeps_class)
-
-    return [key for key in comparison.results if key != UNCALIBRATED and is_quick(key)]
-
-
-def _evenly_spaced(rows: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
-    most = min(len(rows), MAX_TEST_ROWS, max(1, MAX_TEST_LOGITS // n_classes))
-    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+    return [
+        key
+        for key, result in comparison.results.items()
+        if key != UNCALIBRATED
+        and (
+            n_classes <= MAX_CLASSES
+            or (result.n_parameters < n_classes and comparison.methods[key].keeps_class)
+        )
+    ]
 
 
 def _row_nll(method: Method, part: LabelledRows, test: LabelledRows) -> Vector:

@@ -15,15 +15,18 @@ it lowers the NLL by more than one standard error, and otherwise the uncalibrate
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.method_result import Difference, MethodResult
-from temperance.comparison.verdict import share_in_words
+from temperance.comparison.verdict import Difference, share_in_words
 from temperance.core.arrays import Vector
+
+if TYPE_CHECKING:
+    from temperance.comparison.result import MethodResult
 
 DEFAULT = "bayes"
 DEFAULT_METHODS = ("ts", DEFAULT, "bayes-bias")
@@ -70,24 +73,40 @@ def recommend(
 ) -> Recommendation:
     """Choose among the candidates (all by default): those that keep every decision first, then the others."""
     share = np.ones(len(results[UNCALIBRATED].row_nll)) if weights is None else weights
+    choice = _Choice(results, share / share.sum())
     among = tuple(name for name in results if candidates is None or name in (UNCALIBRATED, *candidates))
-    choice = _Choice(results, share / share.sum(), among)
-    keeping = [name for name in among if not results[name].changes_decisions]
-    changing = [name for name in among if results[name].changes_decisions]
-    usual = choice.usual_method(keeping)
-    default = UNCALIBRATED if choice.gains_nothing(usual) else usual
+    simplest_first = sorted(among, key=lambda name: (results[name].n_parameters, choice.nll(name)))
+    keeping = [name for name in simplest_first if not results[name].changes_decisions]
+    changing = [name for name in simplest_first if results[name].changes_decisions]
+    methods = [name for name in keeping if name != UNCALIBRATED]
+    usual = DEFAULT if DEFAULT in methods else next(iter(methods), UNCALIBRATED)
+
+    # A method without a prior has to show a gain. The default method is used until the rows show that it
+    # gains nothing that matters.
+    gain = choice.gain(UNCALIBRATED, usual)
+    may_matter = gain.value + MIN_ERRORS * gain.error >= MIN_GAIN * choice.nll(UNCALIBRATED)
+    is_used = gain.value > gain.error or (usual == DEFAULT and may_matter)
+    default = usual if is_used else UNCALIBRATED
     kept = choice.improved(default, keeping, MIN_GAIN)
     chosen = choice.improved(kept, changing, MIN_GAIN_WITH_CHANGES)
     if chosen != kept:
         whose = "the choice among methods that keep every decision"
         reason = choice.reason_of_gain(chosen, kept, whose, MIN_GAIN_WITH_CHANGES)
         return Recommendation(chosen, reason, kept, among)
+    role = "the default" if usual == DEFAULT else "the simplest method"
     if kept != default:
         reason = choice.reason_of_gain(kept, default, "the default", MIN_GAIN)
+    elif usual == UNCALIBRATED:
+        reason = "No method that keeps every decision was tried."
+    elif is_used:
+        nll = f"with an NLL of {choice.nll(default):.4f}"
+        reason = f"It is {role}, {nll}; no other candidate is better by a gain that matters."
     else:
-        reason = choice.reason_of_default(default, usual)
-    reason = " ".join([reason, *choice.reasons_against_others(kept, usual)])
-    return Recommendation(kept, reason, None, among)
+        before = f"the NLL, {choice.nll(UNCALIBRATED):.4f}"
+        reason = (
+            f"{usual}, {role}, does not lower {before}, by more than one standard error ({_in_words(gain)})."
+        )
+    return Recommendation(kept, reason + choice.reasons_against(kept, usual, among), None, among)
 
 
 @dataclass(frozen=True)
@@ -96,7 +115,6 @@ class _Choice:
 
     results: Mapping[str, MethodResult]
     share: Vector
-    candidates: tuple[str, ...]
 
     def nll(self, name: str) -> float:
         return float(self.results[name].row_nll @ self.share)
@@ -105,46 +123,13 @@ class _Choice:
         """Return how much lower the NLL of the second method is."""
         return Difference.of(self.results[before].row_nll - self.results[after].row_nll, self.share)
 
-    def simplest_first(self, names: Iterable[str]) -> list[str]:
-        return sorted(names, key=lambda name: (self.results[name].n_parameters, self.nll(name)))
-
-    def usual_method(self, keeping: Collection[str]) -> str:
-        """Return the default method if it is a candidate, or else the simplest one that keeps decisions."""
-        methods = [name for name in keeping if name != UNCALIBRATED]
-        return DEFAULT if DEFAULT in methods else next(iter(self.simplest_first(methods)), UNCALIBRATED)
-
-    def gains_nothing(self, method: str) -> bool:
-        """Say whether the classifier is left as it is rather than calibrated by a method.
-
-        A method without a prior has to show a gain. The default method is used until the rows show that it
-        gains nothing that matters.
-        """
-        gain = self.gain(UNCALIBRATED, method)
-        if gain.value > gain.error:
-            return False
-        highest = gain.value + MIN_ERRORS * gain.error
-        return method != DEFAULT or highest < MIN_GAIN * self.nll(UNCALIBRATED)
-
     def improved(self, answer: str, names: Iterable[str], min_gain: float) -> str:
-        """Return the answer after each of the methods, the simplest first, could replace it by a gain."""
-        for name in self.simplest_first(names):
+        """Return the answer after each of the methods, in this order, could replace it by a gain."""
+        for name in names:
             gain = self.gain(answer, name)
             if gain.value > 0 and gain.value >= max(min_gain * self.nll(answer), MIN_ERRORS * gain.error):
                 answer = name
         return answer
-
-    def reason_of_default(self, default: str, usual: str) -> str:
-        if usual == UNCALIBRATED:
-            return "No method that keeps every decision was tried."
-        role = "the default" if usual == DEFAULT else "the simplest method"
-        if default != UNCALIBRATED:
-            nll = f"with an NLL of {self.nll(default):.4f}"
-            return f"It is {role}, {nll}; no other candidate is better by a gain that matters."
-        before, gain = self.nll(UNCALIBRATED), self.gain(UNCALIBRATED, usual)
-        return (
-            f"{usual}, {role}, does not lower the NLL, {before:.4f}, by more than one standard error "
-            f"({_in_words(gain)})."
-        )
 
     def reason_of_gain(self, chosen: str, other: str, whose: str, min_gain: float) -> str:
         named = "the uncalibrated classifier" if other == UNCALIBRATED else other
@@ -153,19 +138,20 @@ class _Choice:
             f"{_in_words(self.gain(other, chosen))}: {_threshold(min_gain)} or more."
         )
 
-    def reasons_against_others(self, kept: str, usual: str) -> Iterator[str]:
-        """Say why methods with a lower NLL were not chosen."""
+    def reasons_against(self, kept: str, usual: str, candidates: Collection[str]) -> str:
+        """Say why methods with a lower NLL than the one kept were not chosen."""
+        words = ""
         lower = [name for name in self.results if self.nll(name) < self.nll(kept) and name != usual]
-        rival = min((name for name in lower if name in self.candidates), key=self.nll, default=None)
-        if rival is not None:
+        lower.sort(key=self.nll)
+        for rival in [name for name in lower if name in candidates][:1]:
             share = self.results[rival].changed_share
             changes = f" and would change {share_in_words(share)}" if share else ""
             needed = _threshold(MIN_GAIN_WITH_CHANGES if share else MIN_GAIN)
             gain = _in_words(self.gain(kept, rival))
-            yield f"{rival} has a lower NLL by {gain}{changes}; {needed} are needed."
-        other = min((name for name in lower if name not in self.candidates), key=self.nll, default=None)
-        if other is not None:
-            yield f"{other} has a lower NLL, but is a candidate only if you name it."
+            words += f" {rival} has a lower NLL by {gain}{changes}; {needed} are needed."
+        for other in [name for name in lower if name not in candidates][:1]:
+            words += f" {other} has a lower NLL, but is a candidate only if you name it."
+        return words
 
 
 def _threshold(min_gain: float) -> str:

@@ -22,7 +22,7 @@ from temperance.core.blocks import BFloat16, block_rows, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, warn_user
 from temperance.inputs.containers import open_labelled
-from temperance.inputs.validation import check_labelled_rows, check_number, random_generator
+from temperance.inputs.validation import check_labelled_rows
 
 BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
 MAX_SHARED = 0.1  # share of test rows that may be among the validation rows without a warning
@@ -80,13 +80,6 @@ class LabelledRows:
         return not bool(np.isfinite(rows.mean()).all())
 
 
-def assign_folds(n_rows: int, folds: int, random_state: int) -> NDArray[np.intp]:
-    """Assign the rows to folds at random."""
-    wanted = f"from 2 to the number of rows, {n_rows}"
-    check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
-    return random_generator("random_state", random_state).permutation(n_rows) % folds
-
-
 def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matrix:
     """Return probabilities in float64: in float32, those of a confident classifier's errors may be 0.
 
@@ -124,16 +117,6 @@ def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | Non
         return fit(calibrator, logits, rows.labels, np.where(held, 0.0, weights))
     kept = np.flatnonzero(~held)
     return fit(calibrator, logits[kept], rows.labels[kept])
-
-
-def predict_folds(method: Method | None, rows: LabelledRows, fold: NDArray[np.intp], out: Matrix) -> Matrix:
-    """Return the probabilities of each row by a fit to the other folds."""
-    if method is None:
-        return predict(None, rows.logits, out)
-    for held in range(fold.max() + 1):
-        chosen = np.flatnonzero(fold == held)
-        out[chosen] = predict(fit_method(method, rows, fold == held), rows.logits[chosen])
-    return out
 
 
 def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:

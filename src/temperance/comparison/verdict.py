@@ -15,20 +15,20 @@ sign(g_b) (correct - confidence). So two methods can be compared row by row, wit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.method_result import Difference, MethodResult
 from temperance.core.arrays import Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
-from temperance.metrics.intervals import Estimate
+from temperance.metrics.intervals import Estimate, distances, skewness_of
 
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation
+    from temperance.comparison.result import MethodResult
 
 
 class Outcome(StrEnum):
@@ -59,6 +59,49 @@ class Outcome(StrEnum):
     PROBABLY_BETTER = "probably better"
     NO_DIFFERENCE = "no difference"
     WORSE = "worse"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A mean difference of two methods over the same rows, and its standard error.
+
+    Attributes
+    ----------
+    value : float
+        The mean difference.
+    error : float
+        Its standard error.
+    skewness : float
+        Its skewness: rows with large gains or losses make one end of the interval further away.
+    rows : float
+        How many rows of equal weight would have this error.
+
+    Examples
+    --------
+    >>> gain = Difference(0.10, 0.02).interval(0.95)
+    >>> round(gain.low, 2), round(gain.high, 2)
+    (0.06, 0.14)
+    """
+
+    value: float
+    error: float
+    skewness: float = field(default=0.0, compare=False)
+    rows: float = field(default=np.inf, compare=False)
+
+    @classmethod
+    def of(cls, rows: Vector, share: Vector) -> Difference:
+        """Return the mean of `rows` with weights that sum to 1; a single row has no finite error."""
+        value, concentration = float(rows @ share), float(share @ share)
+        if concentration >= 1 - 1e-12:
+            return cls(value, np.inf)
+        variance = float((rows - value) ** 2 @ share) * concentration / (1 - concentration)
+        moves = share * (rows - value)
+        return cls(value, float(np.sqrt(variance)), skewness_of(moves), 1 / concentration)
+
+    def interval(self, confidence: float) -> Estimate:
+        """Return the interval, with the skewness of the rows taken into account."""
+        below, above = distances(self.skewness, self.rows, confidence)
+        return Estimate(self.value, self.value - below * self.error, self.value + above * self.error)
 
 
 @dataclass(frozen=True)
@@ -155,31 +198,25 @@ class Verdict:
         """The outcome, and the gain with its uncertainty."""
         if self.tried is None:
             return "No method was tried."
-        if self.method == UNCALIBRATED:
-            return self._nothing_gained()
-        change = f"the NLL falls by {self.nll_gain.value:.4f}, from {self.nll_before:.4f} to "
-        change += f"{self.nll_after:.4f} ({self._interval()})"
-        if self.outcome is Outcome.BETTER:
-            return f"Better: {change}; {self._calibration_error()}."
-        decide = "more labelled test rows would help to decide."
-        if self.outcome is Outcome.PROBABLY_BETTER:
-            doubt = f"The interval of the NLL includes 0; {decide}"
-            return f"Probably better: {change}; {self._calibration_error()}. {doubt}"
-        return (
-            f"No difference that these rows can show: the NLL changes by {-self.nll_gain.value:+.4f}, from "
-            f"{self.nll_before:.4f} to {self.nll_after:.4f} ({self._interval(sign=-1)}); {decide}"
-        )
-
-    def _nothing_gained(self) -> str:
+        before, after = f"{self.nll_before:.4f}", f"{self.nll_after:.4f}"
+        rises, falls = f"{-self.nll_gain.value:+.4f}", f"{self.nll_gain.value:.4f}"
+        interval, of_rise = self._interval(), self._interval(sign=-1)
         if self.outcome is Outcome.WORSE:
-            return (
-                f"Worse: every candidate raises the NLL, {self.nll_before:.4f}; the best, "
-                f"{self.tried}, by {-self.nll_gain.value:.4f} ({self._interval(sign=-1)})."
-            )
-        return (
-            f"No gain that matters: the best method, {self.tried}, changes the NLL, {self.nll_before:.4f}, "
-            f"by {-self.nll_gain.value:+.4f} ({self._interval(sign=-1)})."
+            best = f"the best, {self.tried}, by {-self.nll_gain.value:.4f}"
+            return f"Worse: every candidate raises the NLL, {before}; {best} ({of_rise})."
+        if self.method == UNCALIBRATED:
+            best = f"the best method, {self.tried}, changes the NLL, {before}, by {rises}"
+            return f"No gain that matters: {best} ({of_rise})."
+        decide = "more labelled test rows would help to decide."
+        if self.outcome is Outcome.NO_DIFFERENCE:
+            change = f"the NLL changes by {rises}, from {before} to {after} ({of_rise})"
+            return f"No difference that these rows can show: {change}; {decide}"
+        change = (
+            f"the NLL falls by {falls}, from {before} to {after} ({interval}); {self._calibration_error()}"
         )
+        if self.outcome is Outcome.BETTER:
+            return f"Better: {change}."
+        return f"Probably better: {change}. The interval of the NLL includes 0; {decide}"
 
     def _interval(self, sign: int = 1) -> str:
         low, high = sorted((sign * self.nll_gain.low, sign * self.nll_gain.high))
@@ -259,15 +296,23 @@ def give_verdict(
         tried = min(others, key=lambda name: float(results[name].row_nll @ share), default=UNCALIBRATED)
     method, scores = results[tried], own.scores
     gain = Difference.of(own.row_nll - method.row_nll, share)
+    interval = gain.interval(scores.confidence)
+    outcome = Outcome.NO_DIFFERENCE
+    if recommendation.method == UNCALIBRATED and interval.high < 0:
+        outcome = Outcome.WORSE
+    elif recommendation.method != UNCALIBRATED and interval.low > 0:
+        outcome = Outcome.BETTER
+    elif recommendation.method != UNCALIBRATED and gain.value > gain.error:
+        outcome = Outcome.PROBABLY_BETTER
     return Verdict(
         method=recommendation.method,
         tried=None if tried == UNCALIBRATED else tried,
-        outcome=_outcome(gain, scores.confidence, recommendation.method),
+        outcome=outcome,
         before=Calibration(float(own.confidence @ share), float(own.correct @ share)),
         after=Calibration(float(method.confidence @ share), float(method.correct @ share)),
         nll_before=float(own.row_nll @ share),
         nll_after=float(method.row_nll @ share),
-        nll_gain=gain.interval(scores.confidence),
+        nll_gain=interval,
         ece_before=scores["ece"].value,
         ece_after=method.scores["ece"].value,
         ece_gain=Difference.of(_gaps(own, share, scores.bins) - _gaps(method, share, scores.bins), share),
@@ -276,15 +321,6 @@ def give_verdict(
         confidence=scores.confidence,
         alternative=recommendation.alternative,
     )
-
-
-def _outcome(gain: Difference, confidence: float, recommended: str) -> Outcome:
-    interval = gain.interval(confidence)
-    if recommended == UNCALIBRATED:
-        return Outcome.WORSE if interval.high < 0 else Outcome.NO_DIFFERENCE
-    if interval.low > 0:
-        return Outcome.BETTER
-    return Outcome.PROBABLY_BETTER if gain.value > gain.error else Outcome.NO_DIFFERENCE
 
 
 def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LINE_HEIGHT = 0.17  # inches, of a caption
-
 
 def blank_figure(width: float, height: float) -> Figure:
     """Return a figure to save, unknown to pyplot: it has no window and need not be closed."""
@@ -49,7 +47,7 @@ def plot_chart(chart: Chart, ax: Axes | None) -> Axes:
         return _with_legend(ax, chart)
     width, height = chart.size
     caption = textwrap.fill(chart.caption, int(15 * width))
-    size = (width, height + _LINE_HEIGHT * (1 + caption.count("\n")))
+    size = (width, height + 0.17 * (1 + caption.count("\n")))  # inches for each line of it
     figure = _of_matplotlib(".pyplot").figure(figsize=size, layout="constrained")
     figure.supxlabel(caption, fontsize="small", parse_math=False)
     if chart.below is None:

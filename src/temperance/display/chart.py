@@ -1,5 +1,7 @@
 """A figure before it is drawn: axes with limits, labels and ticks, marks in order, title and caption.
 
+Limits leave out a few extreme values, which would stretch an axis: one bad method, one diverged draw.
+
 A display builds a chart; matplotlib (`axes.py`) and the page's SVG (`report/svg.py`) draw it. Everything that
 a reader could compare between the two is defined here, so both show the same.
 """
@@ -11,14 +13,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor, log10
 
+import numpy as np
+from numpy.typing import NDArray
+
 from temperance.core.arrays import Vector
-from temperance.display.labels import short_exponent
+from temperance.metrics import METRICS
 
 WIDE, PANEL, SMALL = 7.0, 5.2, 3.4
 """Widths in inches: a single figure, one of two side by side, and one of many."""
 
 _MAX_TICKS = 8
-_LINEAR_STEPS = 7.5  # at most: with steps of 1, 2 or 5 there are then at least three ticks
+MARGIN = 0.06
+"""Room at each end of an axis, as a share of its range."""
+
 _DIGITS: tuple[tuple[float, ...], ...] = (
     (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9),
     (1, 1.5, 2, 2.5, 3, 4, 5, 7),
@@ -155,18 +162,17 @@ def tick_labels(low: float, high: float, *, log: bool = False) -> list[tuple[flo
     if len(ticks) < 2:
         ticks = _linear_ticks(low, high)
     step = min((b - a for a, b in pairwise(ticks)), default=1.0)
-    return [(tick, _written(tick, step, log)) for tick in ticks]
-
-
-def _written(tick: float, step: float, log: bool) -> str:
-    """Write a tick with no more digits than its neighbours need."""
-    if log or abs(tick) >= 1e5:
-        return short_exponent(f"{tick:,.6g}").replace(",", "\u202f")
-    return f"{tick:.{max(0, -floor(log10(step) + 1e-9))}f}"
+    decimals = max(0, -floor(log10(step) + 1e-9))  # no more than the neighbours need
+    return [
+        (tick, short_exponent(f"{tick:,.6g}").replace(",", "\u202f"))
+        if log or abs(tick) >= 1e5
+        else (tick, f"{tick:.{decimals}f}")
+        for tick in ticks
+    ]
 
 
 def _linear_ticks(low: float, high: float) -> list[float]:
-    size = (high - low) / _LINEAR_STEPS
+    size = (high - low) / 7.5  # with steps of 1, 2 or 5 there are then at least three ticks
     unit = 10 ** floor(log10(size))
     step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= size * 0.999)
     first = ceil(low / step - 1e-9)
@@ -182,3 +188,111 @@ def _log_ticks(low: float, high: float) -> list[float]:
             return ticks
     step = ceil(len(ticks) / _MAX_TICKS)
     return [tick for tick in ticks if round(log10(tick)) % step == 0]  # 1 is one of them
+
+
+# ---- limits
+
+
+def robust_limits(
+    values: Vector,
+    low: Vector | None = None,
+    high: Vector | None = None,
+    *,
+    rare: float = 1 / 3,
+    reach: float = 2.0,
+    near: float = 0.0,
+    keep: Sequence[float] | Vector = (),
+) -> tuple[float, float]:
+    """Return limits that contain all values and their intervals, except extreme ones.
+
+    A share `rare` of the values at each end may be extreme. Such a value is left out, or its interval is cut,
+    if it is farther from the others than `reach` times their range. Infinite values are always left out.
+
+    Parameters
+    ----------
+    values : array of shape (N,)
+        What is drawn; nan where there is nothing.
+    low, high : arrays of shape (N,), optional
+        Ends of intervals around the values; nan where there is none.
+    rare : float
+        The share of the values at each end that may be left out.
+    reach : float
+        How far from the others a value is still shown, in units of their range.
+    near : float
+        A distance from the others at which a value is always shown.
+    keep : sequence of float
+        Numbers that are always inside, if they are finite.
+
+    Examples
+    --------
+    >>> low, high = robust_limits(np.array([0.1, 0.2, 0.3, 7.0]))
+    >>> round(low, 3), round(high, 3)
+    (0.088, 0.312)
+    >>> low, high = robust_limits(np.array([0.1, 0.2, 0.3, 0.4]))
+    >>> round(low, 3), round(high, 3)
+    (0.082, 0.418)
+    """
+    there = np.isfinite(values)
+    lows, highs = (values if end is None else np.where(np.isfinite(end), end, values) for end in (low, high))
+    columns = np.stack([values, lows, highs])[:, there]
+    left_out = int(rare * columns.shape[1])
+    kept = [number for number in keep if np.isfinite(number)]
+    # Without the extreme ones, the ends of the others:
+    bottom = min([*kept, *np.sort(columns[1])[left_out : left_out + 1]], default=0.0)
+    top = max([*kept, *np.sort(columns[2])[::-1][left_out : left_out + 1]], default=0.0)
+    room = max(reach * (top - bottom), near) or np.inf  # others that are all the same cannot be squeezed
+    shown = (columns >= bottom - room) & (columns <= top + room)
+    drawn = np.concatenate([[bottom, top], columns[shown & shown[0]]])  # an end with its value
+    margin = MARGIN * max(np.ptp(drawn), 1e-3)  # also where all values are the same
+    return float(drawn.min() - margin), float(drawn.max() + margin)
+
+
+def outside(values: Vector, limits: tuple[float, float]) -> NDArray[np.bool_]:
+    """Say which values are outside the limits of an axis."""
+    low, high = min(limits), max(limits)
+    beyond: NDArray[np.bool_] = (values < low) | (values > high)
+    return beyond
+
+
+# ---- names and numbers
+
+
+def written(probability: float) -> str:
+    """Write a probability with two digits.
+
+    Examples
+    --------
+    >>> written(0.00123), written(8.3e-7), written(1e-30)
+    ('0.0012', '8.3e-7', 'below 1e-9')
+    """
+    return "below 1e-9" if probability < 1e-9 else short_exponent(f"{probability:.2g}")
+
+
+def short_exponent(number: str) -> str:
+    """Return a number without the zero that Python writes in an exponent: 1e-05 -> 1e-5."""
+    return number.replace("e-0", "e-").replace("e+0", "e+")
+
+
+def shorten(name: str, most: int) -> str:
+    """Shorten a name in its middle: long names often differ at their ends.
+
+    Examples
+    --------
+    >>> shorten("cancer-associated stroma", 16)
+    'cancer-ass…troma'
+    """
+    if len(name) <= most:
+        return name
+    kept = (most - 1) // 3
+    return f"{name[: most - 1 - kept]}\N{HORIZONTAL ELLIPSIS}{name[len(name) - kept :]}"
+
+
+def metric_in_words(metric: str) -> str:
+    """Return the name of a metric as it is written; one of the user's own keeps its name.
+
+    Examples
+    --------
+    >>> metric_in_words("smooth_ece"), metric_in_words("my_metric")
+    ('smooth ECE', 'my metric')
+    """
+    return METRICS[metric].label if metric in METRICS else metric.replace("_", " ")

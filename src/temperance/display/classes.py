@@ -18,7 +18,9 @@ from temperance.comparison import Comparison
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Indices, Vector
 from temperance.display.base import focused, temperature_calibrators, with_temperature
-from temperance.display.best_temperatures import (
+from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, Text, shorten
+from temperance.display.map import has_map
+from temperance.display.temperature import (
     IDENTIFIED_RATIO,
     MIN_ROWS,
     BestTemperatures,
@@ -28,14 +30,10 @@ from temperance.display.best_temperatures import (
     temperatures,
     weighted_rows,
 )
-from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, Text
-from temperance.display.labels import shorten
-from temperance.display.map import has_map
 from temperance.metrics.predictions import check_fraction, check_integer
 
 MAX_LETTERS = 72  # letters that fit below the axis; tooltips and tables have the full names
 _MAX_NAME = 20  # beside it
-_CLASS_HEIGHT = 0.3  # inches
 _GROUP = ("class", "classes")
 
 
@@ -115,7 +113,10 @@ class ClassTemperatureDisplay(BestTemperatures):
         fits, labelled = with_temperature(calibrators), LabelledRows.open(logits, labels, sample_weight)
         index, rows = weighted_rows(labelled), as_rows(labelled)
         single = single_temperature(rows, labelled.weights)
-        groups = _by_class(labelled.labels, index, rows.n_classes)
+        own = labelled.labels[index]
+        ends = np.bincount(own, minlength=rows.n_classes).cumsum()[:-1]
+        parts = np.split(index[np.argsort(own, kind="stable")], ends)
+        groups = {k: part for k, part in enumerate(parts) if len(part) >= MIN_ROWS}
         best = best_temperatures(labelled, list(groups.values()), level)
         unidentified = best[2] >= IDENTIFIED_RATIO * best[1]
         shown = np.lexsort([-np.abs(np.log(best[0] / single)), unidentified])[:most]
@@ -127,7 +128,10 @@ class ClassTemperatureDisplay(BestTemperatures):
             best[0, shown],
             best[1, shown],
             best[2, shown],
-            _means(fits, labelled, [groups[k] for k in classes]),
+            {
+                name: np.array([_mean_temperature(cal, labelled, groups[k]) for k in classes], np.float64)
+                for name, cal in fits.items()
+            },
             single,
             rows.n_classes,
             next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None),
@@ -157,10 +161,17 @@ class ClassTemperatureDisplay(BestTemperatures):
         Classes whose best temperature is not identified are left out. The methods in focus set the limits, by
         default all. The classes are along y, or along x if not `flat`.
         """
-        drawn = self._where_identified()
+        known = self.identified  # the other classes say nothing
+        columns = {key: getattr(self, key)[known] for key in ("classes", "count", "optimum", "low", "high")}
+        means = {name: mean[known] for name, mean in self.mean.items()}
+        drawn = replace(self, **columns, mean=means)
         at = np.arange(len(drawn.classes), dtype=np.float64)
         limits = drawn.limits(list(focused(drawn.mean, focus).values()))
-        marks = [*self.rules(limits, upright=flat), drawn.best(at, _GROUP, drawn._tips(), flat=flat)]
+        tips = [
+            f"class {self.name(k)}, {n} rows: best T {drawn.interval(i)}"
+            for i, (k, n) in enumerate(zip(drawn.classes, drawn.count, strict=True))
+        ]
+        marks = [*self.rules(limits, upright=flat), drawn.best(at, _GROUP, tips, flat=flat)]
         asides = _asides([name for name in drawn.mean if not drawn._constant(name)], focus)
         marks += [drawn._means(name, at + asides.get(name, 0.0), flat) for name in drawn.mean]
         temperature, classes = Axis("temperature T", limits, log=True), drawn._class_axis(flat)
@@ -169,21 +180,9 @@ class ClassTemperatureDisplay(BestTemperatures):
             place = (self.single, 0.5) if flat else (0.4, self.single)
             marks.append(Text(*place, f"no class has {'an ' if len(self.classes) else ''}{found}"))
         x, y = (temperature, classes) if flat else (classes, temperature)
-        size = (WIDE, 1.2 + _CLASS_HEIGHT * max(len(at), 3)) if flat else (WIDE, 4.0)
+        size = (WIDE, 1.2 + 0.3 * max(len(at), 3) if flat else 4.0)
         caption = self._in_words() + drawn.beyond_the_edges(drawn.mean, limits)
         return Chart("Temperature by true class", caption, x, y, marks, size)
-
-    def _where_identified(self) -> Self:
-        """Return the classes whose best temperature is identified: the others say nothing."""
-        known = self.identified
-        columns = {
-            name: getattr(self, name)[known] for name in ("classes", "count", "optimum", "low", "high")
-        }
-        return replace(self, **columns, mean={name: mean[known] for name, mean in self.mean.items()})
-
-    def _tips(self) -> list[str]:
-        columns = enumerate(zip(self.classes, self.count, strict=True))
-        return [f"class {self.name(k)}, {n} rows: best T {self.interval(i)}" for i, (k, n) in columns]
 
     def _class_axis(self, flat: bool) -> Axis:
         count = len(self.classes)
@@ -221,19 +220,17 @@ class ClassTemperatureDisplay(BestTemperatures):
             )
         words += (
             " Circles: the best temperature of the rows of each class, with its interval; coloured dots and "
-            f"lines: the mean temperature of a method.{self.after_a_map()}{self.left_out(_GROUP)}"
+            f"lines: the mean temperature of a method.{self.remarks(_GROUP)}"
         )
-        return words + self._other_classes()
-
-    def _other_classes(self) -> str:
-        """Return a sentence about the classes that are left out, if there are any."""
-        shown, least = len(self.classes), MIN_ROWS
+        shown = len(self.classes)
         if shown == self.n_classes:
-            return ""
-        words = f" {shown} of {self.n_classes} classes {'is' if shown == 1 else 'are'} shown"
+            return words
+        words += f" {shown} of {self.n_classes} classes {'is' if shown == 1 else 'are'} shown"
         if shown < self.n_large:
-            return f"{words}: of those with at least {least} rows, the ones that differ most from the rest."
-        return f"{words}: the others have fewer than {least} rows."
+            return (
+                f"{words}: of those with at least {MIN_ROWS} rows, the ones that differ most from the rest."
+            )
+        return f"{words}: the others have fewer than {MIN_ROWS} rows."
 
 
 def _asides(methods: Collection[str], focus: Collection[str] | None) -> dict[str, float]:
@@ -249,21 +246,6 @@ def _asides(methods: Collection[str], focus: Collection[str] | None) -> dict[str
     }
 
 
-def _by_class(labels: Indices, index: Indices, n_classes: int) -> dict[int, Indices]:
-    """Return the rows of each class that has enough."""
-    order = index[np.argsort(labels[index], kind="stable")]
-    ends = np.bincount(labels[index], minlength=n_classes).cumsum()
-    groups = np.split(order, ends[:-1])
-    return {k: group for k, group in enumerate(groups) if len(group) >= MIN_ROWS}
-
-
-def _means(
-    calibrators: dict[str, TemperatureCalibrator], labelled: LabelledRows, groups: list[Indices]
-) -> dict[str, Vector]:
-    """Return the mean T of each group by each method."""
-    means = {name: np.empty(len(groups)) for name in calibrators}
-    for at, group in enumerate(groups):
-        weights = None if labelled.weights is None else labelled.weights[group]
-        for name, calibrator in calibrators.items():
-            means[name][at] = np.average(temperatures(calibrator, labelled, group), weights=weights)
-    return means
+def _mean_temperature(calibrator: TemperatureCalibrator, rows: LabelledRows, group: Indices) -> float:
+    weights = None if rows.weights is None else rows.weights[group]
+    return float(np.average(temperatures(calibrator, rows, group), weights=weights))

@@ -15,13 +15,23 @@ from temperance.comparison.verdict import percent
 from temperance.core.arrays import Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.display.base import Display, before_and_after, focused, weights_of
-from temperance.display.chart import PANEL, Axis, Band, Bars, Chart, Mark, Rule, Text, Whiskers, tick_labels
-from temperance.display.limits import robust_limits
+from temperance.display.chart import (
+    PANEL,
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    Mark,
+    Rule,
+    Text,
+    Whiskers,
+    robust_limits,
+    tick_labels,
+)
 from temperance.metrics.bins import check_bins
 from temperance.metrics.intervals import wilson_interval
 from temperance.metrics.predictions import check_rows
 
-_LEVEL = 0.95  # of the intervals
 _MAX_CUT = 0.1  # the share of bars that may be cut
 
 
@@ -108,8 +118,17 @@ class ConfidenceDisplay(Display):
         The methods in focus set the limits, by default all, so that their charts can be compared.
         """
         shown = list(methods or self.right)
-        limits = self._share_limits(focus)
-        marks = [*self._accuracy_marks(shown, limits), *(m for name in shown for m in self._marks(name))]
+        right, wrong = (np.concatenate([*focused(side, focus).values()]) for side in (self.right, self.wrong))
+        keep = [0.0, -float(self._interval(wrong)[1][wrong > 0].max(initial=0.0))]
+        low, high = (np.where(right > 0, end, 0.0) for end in self._interval(right))
+        # Without bars far higher than the others:
+        limits = robust_limits(right, low, high, rare=_MAX_CUT, keep=keep)
+        marks: list[Mark] = []
+        for accuracy in dict.fromkeys(self.accuracies[name] for name in shown):  # once if they are the same
+            marks.append(Band(np.array(self._interval(np.array(accuracy))), *np.tile(limits, (2, 1)).T))
+            marks.append(Rule(accuracy, upright=True, label=f"accuracy {percent(accuracy)}"))
+        for name in shown:
+            marks += self._marks(name)
         cut_bars = self._cut_bars(shown, limits)
         marks += [Rule(0.0), *cut_bars]
         cut = " The height of a bar that does not fit is written in a corner." if cut_bars else ""
@@ -124,18 +143,8 @@ class ConfidenceDisplay(Display):
             "Right and wrong predictions", caption, Axis("confidence", (0.0, 1.0)), y, marks, (PANEL, 3.8)
         )
 
-    def _accuracy_marks(self, shown: Sequence[str], limits: tuple[float, float]) -> list[Mark]:
-        """Return the accuracy of the methods shown, once if they have the same, and its interval."""
-        marks: list[Mark] = []
-        for accuracy in dict.fromkeys(self.accuracies[name] for name in shown):
-            low, high = self._interval(np.array(accuracy))
-            ends, bottom, top = np.array([low, high]), np.full(2, limits[0]), np.full(2, limits[1])
-            marks.append(Band(ends, bottom, top))
-            marks.append(Rule(accuracy, upright=True, label=f"accuracy {percent(accuracy)}"))
-        return marks
-
     def _interval(self, share: Vector) -> tuple[Vector, Vector]:
-        return wilson_interval(share, np.full(np.shape(share), self.effective_rows), _LEVEL)
+        return wilson_interval(share, np.full(np.shape(share), self.effective_rows), 0.95)
 
     def _in_words(self, name: str) -> str:
         low, high = self._interval(np.array(self.accuracies[name]))
@@ -152,19 +161,12 @@ class ConfidenceDisplay(Display):
             for a, b, r, w in ends
         ]
         label = f"{method_style(name).label}: mean confidence {percent(mean)}"
-        return [
-            Bars(self.edges, right, method=name, tips=tips),
-            Bars(self.edges, -wrong, method=name, tips=tips),
-            self._whiskers(right, 1),
-            self._whiskers(wrong, -1),
-            Rule(mean, upright=True, method=name, label=label),
-        ]
-
-    def _whiskers(self, shares: Vector, sign: int) -> Mark:
-        held = shares > 0
-        low, high = self._interval(shares[held])
-        middle = (self.edges[:-1] + self.edges[1:])[held] / 2
-        return Whiskers(middle, sign * low, sign * high)
+        bars: list[Mark] = [Bars(self.edges, side, method=name, tips=tips) for side in (right, -wrong)]
+        for shares, sign in ((right, 1), (wrong, -1)):
+            held = shares > 0
+            low, high = self._interval(shares[held])
+            bars.append(Whiskers((self.edges[:-1] + self.edges[1:])[held] / 2, sign * low, sign * high))
+        return [*bars, Rule(mean, upright=True, method=name, label=label)]
 
     def _cut_bars(self, shown: Sequence[str], limits: tuple[float, float]) -> list[Mark]:
         """Return the height of each bar that does not fit, written in a corner where bars are low."""
@@ -182,10 +184,3 @@ class ConfidenceDisplay(Display):
             ]
             marks += [Text(0.02, first + i * down, text) for i, text in enumerate(words)]
         return marks
-
-    def _share_limits(self, focus: Collection[str] | None) -> tuple[float, float]:
-        """Return limits for the shares of the methods in focus, without bars far higher than the others."""
-        right, wrong = (np.concatenate([*focused(side, focus).values()]) for side in (self.right, self.wrong))
-        keep = [0.0, -float(self._interval(wrong)[1][wrong > 0].max(initial=0.0))]
-        low, high = (np.where(right > 0, end, 0.0) for end in self._interval(right))
-        return robust_limits(right, low, high, rare=_MAX_CUT, keep=keep)

@@ -12,8 +12,7 @@ from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import LearningCurve
 from temperance.core.arrays import Vector
 from temperance.display.base import Display, chosen, focused
-from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text
-from temperance.display.limits import robust_limits
+from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text, robust_limits
 
 _RARE = 0.5  # the share of the means that may be far too high: with few rows, several methods are
 
@@ -76,7 +75,12 @@ class LearningCurveDisplay(Display):
         lowest = float(np.fmin.reduce(every))  # which ignores nan
         limits = robust_limits(mean, low, high, rare=_RARE, keep=[lowest])
         sizes = np.array(self.sizes, np.float64)
-        marks = [self._uncalibrated_mark(limits, sizes[0])]
+        label = method_style(UNCALIBRATED).label
+        own: Mark = Rule(self.uncalibrated, method=UNCALIBRATED, label=label)
+        if self.uncalibrated > limits[1]:
+            words = f"{label}: {self.uncalibrated:.4f} \N{UPWARDS ARROW}"
+            own = Text(sizes[0], limits[1] - 0.05 * (limits[1] - limits[0]), words, method=UNCALIBRATED)
+        marks = [own]
         for name in self.mean:
             label = method_style(name).label
             pairs = zip(self.sizes, self.mean[name], strict=True)
@@ -87,42 +91,28 @@ class LearningCurveDisplay(Display):
             marks.append(Line(sizes, self.mean[name], method=name, label=label, tips=tips))
         ticks = tuple((size, str(size)) for size in self.sizes)
         x = Axis("labelled rows for calibration", (sizes[0] / 1.15, sizes[-1] * 1.15), log=True, ticks=ticks)
-        caption = self._in_words() + self._cut_bands(limits, shown) + self._beyond(limits[1])
-        return Chart("NLL by labelled rows", caption, x, Axis("NLL", limits), marks)
+        return Chart("NLL by labelled rows", self._in_words(limits, shown), x, Axis("NLL", limits), marks)
 
-    def _uncalibrated_mark(self, limits: tuple[float, float], x: float) -> Mark:
-        label = method_style(UNCALIBRATED).label
-        if self.uncalibrated <= limits[1]:
-            return Rule(self.uncalibrated, method=UNCALIBRATED, label=label)
-        y = limits[1] - 0.05 * (limits[1] - limits[0])
-        return Text(x, y, f"{label}: {self.uncalibrated:.4f} \N{UPWARDS ARROW}", method=UNCALIBRATED)
-
-    def _in_words(self) -> str:
+    def _in_words(self, limits: tuple[float, float], shown: Sequence[str]) -> str:
         best = min(self.mean, key=lambda name: float(self.mean[name][-1]))
-        return (
+        words = (
             f"With {self.sizes[-1]} rows {method_style(best).label} has the lowest NLL, "
             f"{self.mean[best][-1]:.4f}. Lines: means over random draws of the calibration rows; bands: one "
             "standard error."
         )
-
-    def _cut_bands(self, limits: tuple[float, float], shown: Sequence[str]) -> str:
-        """Return a sentence about the bands that do not fit, if there are any."""
-        cut = any(
-            ((mean <= limits[1]) & ((self.low[name] < limits[0]) | (self.high[name] > limits[1]))).any()
-            for name, mean in self.mean.items()
-            if name in shown
-        )
-        return " Bands that reach beyond an edge are cut there." if cut else ""
-
-    def _beyond(self, top: float) -> str:
-        """Return sentences about what is above the figure."""
-        words = []
+        low, high = limits
+        cut, above = False, []
         for name, mean in self.mean.items():
-            sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= top]
+            ends = (self.low[name] < low) | (self.high[name] > high)
+            cut |= name in shown and bool((ends & (mean <= high)).any())
+            sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= high]
             if sizes:
                 rows = f"{sizes[0]}" if len(sizes) == 1 else f"up to {sizes[-1]}"
-                words.append(f"{method_style(name).label} with {rows} rows")
-        sentence = f" Above the figure: {'; '.join(words)}." if words else ""
-        if self.uncalibrated > top:
-            sentence += f" The classifier itself, at {self.uncalibrated:.4f}, is above the figure."
-        return sentence
+                above.append(f"{method_style(name).label} with {rows} rows")
+        if cut:
+            words += " Bands that reach beyond an edge are cut there."
+        if above:
+            words += f" Above the figure: {'; '.join(above)}."
+        if self.uncalibrated > high:
+            words += f" The classifier itself, at {self.uncalibrated:.4f}, is above the figure."
+        return words

@@ -16,14 +16,12 @@ from temperance.calibrators import Calibrator, method_style
 from temperance.comparison import Comparison
 from temperance.core.arrays import Vector
 from temperance.display.base import Display, chosen
-from temperance.display.chart import Axis, Band, Chart, Dots, Line, Mark
-from temperance.display.labels import written
+from temperance.display.chart import Axis, Band, Chart, Dots, Line, Mark, written
 from temperance.errors import InputError
 
 _MIN_BEFORE = 1e-6  # probability before the map
 _MIN_AFTER = 1e-9  # probability after the map: lower ones are left out
 _MAX_RATIO = 1e6  # ratio of the ends of a band
-_POINTS = 121
 _DEVIATIONS = 2.0
 _TOLD = 1e-3  # the probability whose mapped value is in the caption
 
@@ -106,7 +104,7 @@ class MapDisplay(Display):
     def from_calibrators(cls, calibrators: Mapping[str, Calibrator]) -> Self:
         """Compute from fitted calibrators, each with a map."""
         maps = {name: ProbabilityMap.of(calibrator) for name, calibrator in calibrators.items()}
-        before = np.geomspace(_MIN_BEFORE, 1.0, _POINTS)
+        before = np.geomspace(_MIN_BEFORE, 1.0, 121)
         after, low, high = (
             {name: one.apply(before, deviations) for name, one in maps.items()}
             for deviations in (0.0, -_DEVIATIONS, _DEVIATIONS)
@@ -128,8 +126,16 @@ class MapDisplay(Display):
     def chart(self) -> Chart:
         """Return a line for each map with its knots and its band, and the diagonal."""
         marks: list[Mark] = [Line(self.before, self.before, label="unchanged")]
-        for name in self.maps:
-            marks += self._method_marks(name)
+        for name, one in self.maps.items():
+            label, knots = method_style(name).label, np.exp(-one.knots)
+            knots = knots[knots >= _MIN_BEFORE]
+            at_knots = one.apply(knots)
+            words = f"{label}, from T0 = {one.reference:.3g}"
+            pairs = zip(knots, at_knots, strict=True)
+            tips = [f"{label}: {written(a)} becomes {written(b)}" for a, b in pairs]
+            marks.append(Band(self.before, *self._band(name), method=name))
+            marks.append(Line(self.before, self.after[name], method=name, label=words))
+            marks.append(Dots(knots, at_knots, method=name, tips=tips))
         lowest = min(float(after.min()) for after in self.after.values())
         bottom = min(max(lowest, _MIN_AFTER), _MIN_BEFORE)
         return Chart(
@@ -139,23 +145,6 @@ class MapDisplay(Display):
             Axis("after the map, relative to the top class", (bottom / 1.3, 1.3), log=True),
             marks,
         )
-
-    def _method_marks(self, name: str) -> list[Mark]:
-        one, label = self.maps[name], method_style(name).label
-        knots = np.exp(-one.knots)
-        knots = knots[knots >= _MIN_BEFORE]
-        at_knots = one.apply(knots)
-        pairs = zip(knots, at_knots, strict=True)
-        return [
-            Band(self.before, *self._band(name), method=name),
-            Line(self.before, self.after[name], method=name, label=f"{label}, from T0 = {one.reference:.3g}"),
-            Dots(
-                knots,
-                at_knots,
-                method=name,
-                tips=[f"{label}: {written(a)} becomes {written(b)}" for a, b in pairs],
-            ),
-        ]
 
     def _band(self, name: str) -> tuple[Vector, Vector]:
         """Return the ends of the band; where it is so wide that it would cover the figure, nan."""
@@ -168,13 +157,10 @@ class MapDisplay(Display):
         for name, one in self.maps.items():
             found.setdefault(written(one.apply(np.array([_TOLD]))[0]), []).append(method_style(name).label)
         told = "; ".join(f"{value} with {', '.join(labels)}" for value, labels in found.items())
+        labels = [method_style(name).label for name in self.maps if np.isnan(self._band(name)[0]).any()]
+        no_band = f" Without a band, the map is not identified: {', '.join(labels)}." if labels else ""
         return (
             f"A probability of {_TOLD:g} at the best single temperature T0 becomes {told}. Above the dashed "
             "line, probabilities were too small, below it too large, for a top class near 1. Points: where "
-            f"the slope may change. Bands: two standard errors, assuming independent slopes.{self._no_band()}"
+            f"the slope may change. Bands: two standard errors, assuming independent slopes.{no_band}"
         )
-
-    def _no_band(self) -> str:
-        """Return a sentence about the maps without a band in some part, if there are any."""
-        labels = [method_style(name).label for name in self.maps if np.isnan(self._band(name)[0]).any()]
-        return f" Without a band, the map is not identified: {', '.join(labels)}." if labels else ""

@@ -11,17 +11,15 @@ from numpy.typing import ArrayLike
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
-from temperance.comparison.method_result import MIN_ROWS
+from temperance.comparison.result import MIN_ROWS
 from temperance.display.base import Display, before_and_after, weights_of
-from temperance.display.chart import PANEL, SMALL, Axis, Band, Bars, Chart, Intervals, Line, Mark
-from temperance.display.labels import shorten
+from temperance.display.chart import PANEL, SMALL, Axis, Band, Bars, Chart, Intervals, Line, Mark, shorten
 from temperance.errors import InputError
 from temperance.metrics import Reliability, reliability
 from temperance.metrics.bins import binned, check_bins
 from temperance.metrics.predictions import check_fraction
 
 MIN_BIN_ROWS = 5  # the share of fewer is mostly 0 or 1
-_NO_GAP = 0.002  # between mean confidence and accuracy: smaller ones are not mentioned
 _MAX_NAME = 32  # letters in a title, which then has two lines at most
 
 
@@ -197,7 +195,7 @@ def _diagram_marks(name: str, diagram: Reliability, *, min_rows: float) -> list[
 def _in_words(name: str, diagram: Reliability) -> str:
     error, gap = diagram.error, float(diagram.share @ diagram.gap)
     side = f"{'under' if gap > 0 else 'over'}confident by {100 * abs(gap):.2f} % overall"
-    if abs(gap) < _NO_GAP:
+    if abs(gap) < 0.002:
         side = "neither overconfident nor underconfident overall"
     few = int(((diagram.count > 0) & (diagram.count < _min_rows(diagram))).sum())
     bins = f"{few} bin{'s' if few > 1 else ''} of fewer than {MIN_BIN_ROWS} rows"

@@ -9,12 +9,21 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
-from temperance.comparison.method_result import Difference
+from temperance.comparison.verdict import Difference
 from temperance.core.arrays import Vector
 from temperance.display.base import Display, weights_of
-from temperance.display.chart import WIDE, Axis, Chart, Intervals, Mark, Rule, Text
-from temperance.display.labels import metric_in_words
-from temperance.display.limits import outside, robust_limits
+from temperance.display.chart import (
+    WIDE,
+    Axis,
+    Chart,
+    Intervals,
+    Mark,
+    Rule,
+    Text,
+    metric_in_words,
+    outside,
+    robust_limits,
+)
 from temperance.inputs.validation import check_choice
 
 

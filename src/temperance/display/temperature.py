@@ -3,41 +3,172 @@
 With h = log(H / log K), H the entropy of softmax(z), the rows are split into bins by h, of equal count or of
 equal width. A temperature that depends on the entropy should follow the best single temperature of each bin.
 If that is constant, TS is enough.
+
+The interval of a best temperature is normal on log T, with the Fisher information of the group's rows. If all
+rows are right, or the labels are no better than chance, the likelihood has no maximum. A weak prior then
+determines the temperature: it is not identified, and the interval is the whole range of temperatures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.calibrators import Calibrator, method_style
+from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator, method_style
 from temperance.calibrators.hnlts import log_normalised_entropy
-from temperance.comparison import Comparison
+from temperance.calibrators.single_temperature import fit_single_temperature
+from temperance.comparison import Comparison, LabelledRows
 from temperance.comparison.rows import LabelledRows
-from temperance.core.arrays import Vector
-from temperance.display.base import focused, temperature_calibrators, with_temperature
-from temperance.display.best_temperatures import (
-    MIN_ROWS,
-    BestTemperatures,
-    as_rows,
-    best_temperatures,
-    single_temperature,
-    temperatures,
-    weighted_rows,
-)
-from temperance.display.chart import Axis, Chart, Dots, Line, Mark
-from temperance.display.limits import outside, robust_limits
+from temperance.core.arrays import Matrix, Vector
+from temperance.core.blocks import BFloat16
+from temperance.core.fit_data import InMemoryFitData
+from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
+from temperance.core.logit_rows import LogitRows
+from temperance.display.base import Display, focused, temperature_calibrators, with_temperature
+from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, Mark, Rule, outside, robust_limits
 from temperance.display.map import has_map
+from temperance.inputs.validation import check_labelled_rows
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction
 
+MIN_ROWS = 10  # of a group: fewer say almost nothing about a temperature
+_COPIED_ROWS = 4096  # at a time
 _MAX_POINTS = 400
-_LINE_POINTS = 12
-_RARE = 0.01  # of the rows at either end may be outside the axes
+_RARE = 0.01  # of the rows, or of the temperatures of a method, may be outside the axes
+_NEAR = 2.3  # of log T, a factor of 10: a method may differ so much from the best temperatures
+_MAX_OUTSIDE = 0.05  # the share of a method's values beyond the edges that needs no mention
+IDENTIFIED_RATIO = 10.0
+"""Ratio of the ends of an interval above which a best temperature is not identified.
+
+Classifiers need temperatures between about 0.5 and 5; an interval of a decade excludes none of them. A
+smaller ratio would hide groups of 10 to 30 rows, whose intervals still separate over- from underconfidence.
+"""
+
+
+def as_rows(rows: LabelledRows) -> LogitRows:
+    """Return the rows, checked in one pass over all of them."""
+    found = LogitRows(rows.logits, rows.labels)
+    check_labelled_rows(found)
+    return found
+
+
+def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
+    """Return the indices of the rows whose weight is not 0."""
+    return np.arange(len(rows)) if rows.weights is None else np.flatnonzero(rows.weights)
+
+
+def best_temperatures(rows: LabelledRows, groups: Sequence[NDArray[np.intp]], level: float) -> Matrix:
+    """Return the best temperature of each group, and the ends of its interval; nan where unknown."""
+    fits = []
+    for group in groups:
+        if len(group) <= len(rows) // 2:
+            part = rows.take(np.sort(group))  # sorted: a memory map is read in order
+        else:  # of most rows no copy is made: all, with weight 0 for the others
+            weights = np.zeros(len(rows))
+            weights[group] = 1.0 if rows.weights is None else rows.weights[group]
+            part = LabelledRows(rows.logits, rows.labels, weights)
+        data = InMemoryFitData(LogitRows(part.logits, part.labels), part.weights)
+        fit = fit_single_temperature(data, exact=True)
+        covariance = fit.solution.covariance
+        # At a bound the solver keeps T fixed and returns a variance of 0, which says nothing.
+        error = np.sqrt((0.0 if covariance is None else float(covariance[0, 0])) or np.nan)
+        fits.append((np.log(fit.temperature), np.inf if fit.degeneracy is not None else error))
+    centre, error = np.array(fits).reshape(-1, 2).T
+    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    bounds = np.log([TEMPERATURE_MIN, TEMPERATURE_MAX])
+    return np.exp(np.stack([centre, *np.clip([centre - half, centre + half], *bounds)]))
+
+
+def single_temperature(rows: LogitRows, weights: Vector | None) -> float:
+    """Return the best temperature of all rows."""
+    return fit_single_temperature(InMemoryFitData(rows, weights), exact=True).temperature
+
+
+def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
+    """Return T of some of the rows, copying few at a time."""
+    found = []
+    for part in np.array_split(index, -(-len(index) // _COPIED_ROWS)):
+        logits = rows.logits[part]
+        wide = logits.widened() if isinstance(logits, BFloat16) else logits
+        found.append(np.asarray(calibrator.temperature(wide)))
+    return np.concatenate(found)
+
+
+class BestTemperatures(Display):
+    """The best temperatures of groups of rows; `single` is that of all rows."""
+
+    optimum: Vector
+    low: Vector
+    high: Vector
+    single: float
+    mapped: tuple[str, ...]
+
+    @property
+    def identified(self) -> NDArray[np.bool_]:
+        """Which of them are identified; the others are left out of figures."""
+        identified: NDArray[np.bool_] = self.high < IDENTIFIED_RATIO * self.low
+        return identified
+
+    def interval(self, group: int) -> str:
+        """Return the best temperature of a group in words."""
+        return f"{self.optimum[group]:.3g} ({self.ends(group)})"
+
+    def ends(self, group: int) -> str:
+        """Return the interval of a group in words."""
+        if self.identified[group]:
+            return f"{self.low[group]:.3g} to {self.high[group]:.3g}"
+        return "not identified"
+
+    def remarks(self, group: tuple[str, str]) -> str:
+        """Return sentences about T after a map of probabilities, and about groups that are not drawn."""
+        labels, missing = ", ".join(method_style(name).label for name in self.mapped), ~self.identified
+        words = ""
+        if labels:
+            words = f" T acts after a map of probabilities, so dots need not follow the circles: {labels}."
+        if missing.any():
+            name = group[len(missing) != 1]
+            words += f" Not identified, and not drawn: {missing.sum()} of {len(missing)} {name}."
+        return words
+
+    def beyond_the_edges(self, values: Mapping[str, Vector], limits: tuple[float, float]) -> str:
+        """Return a sentence about the methods of which more than a few temperatures are not drawn."""
+        labels = [
+            method_style(name).label
+            for name, temperatures in values.items()
+            if len(temperatures) and outside(temperatures, limits).mean() > _MAX_OUTSIDE
+        ]
+        return f" Partly beyond the edges: {', '.join(labels)}." if labels else ""
+
+    def best(
+        self, at: Vector, group: tuple[str, str], tips: Sequence[str], *, flat: bool = False
+    ) -> Intervals:
+        """Return those that are identified, at some places of x; of y, if their intervals are `flat`."""
+        known, label = self.identified, f"best T of a {group[0]}"
+        if not known.all():
+            label += f"\n({(~known).sum()} of {len(known)} {group[1]} not identified)"
+        shown = [tip for tip, drawn in zip(tips, known, strict=True) if drawn]
+        at, value, low, high = (column[known] for column in (at, self.optimum, self.low, self.high))
+        return Intervals(at, value, low, high, flat, label=label, tips=shown)
+
+    def limits(self, values: Sequence[Vector]) -> tuple[float, float]:
+        """Return limits that contain the best temperatures, most whiskers, and most rows of most methods."""
+        known = self.identified
+        best = np.log([[self.single, *column[known]] for column in (self.optimum, self.low, self.high)])
+        ends = [np.log(np.quantile(one, [0.5, _RARE / 2, 1 - _RARE / 2])) for one in values if len(one)]
+        low, high = robust_limits(*np.column_stack([best, *ends]), near=_NEAR, keep=best[0])
+        return float(np.exp(low)), float(np.exp(high))
+
+    def rules(self, limits: tuple[float, float], *, upright: bool = False) -> list[Mark]:
+        """Return the best single temperature, and T = 1 if it is within the limits."""
+        single = Rule(self.single, upright=upright, label=f"best single T = {self.single:.3g}")
+        if not limits[0] < 1 < limits[1]:
+            return [single]
+        return [Rule(1.0, upright=upright, label="T = 1: uncalibrated", method=UNCALIBRATED), single]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +249,7 @@ class TemperatureDisplay(BestTemperatures):
         entropy = log_normalised_entropy(rows)
         order = index[np.argsort(entropy[index], kind="stable")]
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
-        cut = _equal_parts if strategy == "mass" else _equal_steps
-        groups = cut(order, entropy, bins)
+        groups = _entropy_groups(order, entropy[order], bins, strategy)
         optimum, low, high = best_temperatures(labelled, groups, level)
         w = labelled.weights
         return cls(
@@ -162,9 +292,13 @@ class TemperatureDisplay(BestTemperatures):
         The methods in focus set the limits, by default all.
         """
         values, faint = list(focused(self.temperature, focus).values()), len(self.temperature) > 3
-        marks = self.rules(self.limits(values))
+        x, marks = self.log_entropy, self.rules(self.limits(values))
+        parts = np.array_split(np.arange(len(x)), min(len(x), 12))
+        places = np.array([x[part].mean() for part in parts])
         for name, dots in self.temperature.items():
-            marks += _method_marks(name, self.log_entropy, dots, faint=faint)
+            heights = np.exp([np.log(dots[part]).mean() for part in parts])  # means of neighbouring rows
+            marks.append(Dots(x, dots, fine=True, method=name, faint=faint))
+            marks.append(Line(places, heights, method=name, label=method_style(name).label))
         return self.chart_of(marks, values)
 
     def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
@@ -183,57 +317,36 @@ class TemperatureDisplay(BestTemperatures):
         """Return limits that contain all bins, and all rows except a few that are far from the others."""
         return robust_limits(self.log_entropy, rare=_RARE, reach=0.5, keep=self.centre[self.identified])
 
-    def _rows_outside(self) -> str:
-        """Return a sentence about the rows outside the axis, if there are any."""
-        beyond = self.log_entropy[outside(self.log_entropy, self._entropy_limits())]
-        if not len(beyond):
-            return ""
-        rows = "row has" if len(beyond) == 1 else "rows have"
-        ends = f"{beyond.min():.1f}" if np.ptp(beyond) < 0.05 else f"{beyond.min():.1f} to {beyond.max():.1f}"
-        return (
-            f" Not shown: of the {len(self.log_entropy)} rows drawn, {len(beyond)} {rows} a log entropy of "
-            f"{ends}."
-        )
-
     def _in_words(self, limits: tuple[float, float]) -> str:
         known = self.optimum[self.identified]
         words = f"The best single temperature of these rows is {self.single:.3g}."
         if len(known) > 1:
             low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
             words += f" By entropy it goes from {low} (confident rows) to {high} (uncertain rows)."
-        return (
-            f"{words} Circles: the best temperature of each bin of rows, with its interval. A method whose "
-            "dots follow the circles has learnt the dependence on the entropy."
-            f"{self.after_a_map()}{self.left_out(('bin', 'bins'))}{self._rows_outside()}"
-            f"{self.beyond_the_edges(self.temperature, limits)}"
+        words += (
+            " Circles: the best temperature of each bin of rows, with its interval. A method whose dots "
+            f"follow the circles has learnt the dependence on the entropy.{self.remarks(('bin', 'bins'))}"
         )
+        beyond = self.log_entropy[outside(self.log_entropy, self._entropy_limits())]
+        if len(beyond):
+            rows = "row has" if len(beyond) == 1 else "rows have"
+            ends = f"{beyond.min():.1f}" + (f" to {beyond.max():.1f}" if np.ptp(beyond) >= 0.05 else "")
+            drawn = f"of the {len(self.log_entropy)} rows drawn, {len(beyond)} {rows}"
+            words += f" Not shown: {drawn} a log entropy of {ends}."
+        return words + self.beyond_the_edges(self.temperature, limits)
 
 
-def _equal_parts(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[NDArray[np.intp]]:
-    """Split the ordered rows into parts of equal count, but keep rows of equal entropy together.
-
-    A very confident classifier has many rows at the floor: they are one bin, not several at the same place.
-    """
-    ascending = entropy[order]
-    parts = max(1, min(bins, len(order) // MIN_ROWS))
-    cuts = np.arange(1, parts) * len(order) // parts
+def _entropy_groups(
+    order: NDArray[np.intp], ascending: Vector, bins: int, strategy: str
+) -> list[NDArray[np.intp]]:
+    """Split the ordered rows, whose entropies ascend, into parts of equal count or at equal steps."""
+    if strategy == "width":
+        steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
+        parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
+        return [part for part in parts if len(part) >= MIN_ROWS]
+    # Rows of equal entropy stay together: a very confident classifier has many rows at the floor, and they
+    # are one bin, not several at the same place.
+    number = max(1, min(bins, len(order) // MIN_ROWS))
+    cuts = np.arange(1, number) * len(order) // number
     moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
     return np.split(order, moved[moved > 0])
-
-
-def _equal_steps(order: NDArray[np.intp], entropy: Vector, bins: int) -> list[NDArray[np.intp]]:
-    """Split the ordered rows at equal steps of the entropy, and leave out parts of few rows."""
-    ascending = entropy[order]
-    steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
-    parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
-    return [part for part in parts if len(part) >= MIN_ROWS]
-
-
-def _method_marks(name: str, x: Vector, values: Vector, *, faint: bool) -> list[Mark]:
-    """Return a dot for each row, and a line through the means of neighbouring rows on the axis."""
-    parts = np.array_split(np.arange(len(x)), min(len(x), _LINE_POINTS))
-    places, heights = (np.array([array[part].mean() for part in parts]) for array in (x, np.log(values)))
-    return [
-        Dots(x, values, fine=True, method=name, faint=faint),
-        Line(places, np.exp(heights), method=name, label=method_style(name).label),
-    ]

@@ -14,8 +14,7 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from temperance.core.arrays import Vector
-from temperance.monitoring.limits import Limits
-from temperance.monitoring.sums import LabelledSums
+from temperance.monitoring.sums import LabelledSums, Limits
 
 KEEP, ADAPT, REFIT, LABEL = "keep", "adapt", "refit", "label"
 """Actions: do nothing; adapt to other class frequencies; fit again; label rows first."""
@@ -206,7 +205,11 @@ def _explain(
     classes_suffice = gap_is_allowed or without_confidence <= chi2.ppf(1 - ADEQUATE, 1)
     free = np.linalg.matrix_rank(information[1:, 1:], hermitian=True)
     most_by_chance = chi2.ppf(1 - ADEQUATE, max(int(free), 1))
-    confidence_suffices = _frequencies_are_allowed(score, sums, limits) or without_classes <= most_by_chance
+    confidence_suffices = without_classes <= most_by_chance
+    if information[0, 0] > 0:  # a change of confidence alone may leave the frequencies within their limits
+        left = score[1:] - information[1:, 0] * score[0] / information[0, 0]
+        low, high = (sums.rows * np.bincount(limits.groups, end[1:]) for end in (limits.low, limits.high))
+        confidence_suffices |= bool(((low <= left) & (left <= high)).all())
     if classes_suffice and confidence_suffices:
         return "unclear"
     if classes_suffice:
@@ -217,15 +220,6 @@ def _explain(
 def _gain(score: Vector, information: Vector) -> float:
     """Return twice the gain in log-likelihood."""
     return float(score @ np.linalg.pinv(information, hermitian=True) @ score)
-
-
-def _frequencies_are_allowed(score: Vector, sums: LabelledSums, limits: Limits) -> bool:
-    """Say whether a change of confidence alone leaves the class frequencies within their limits."""
-    if sums.information[0, 0] <= 0:
-        return False
-    left = score[1:] - sums.information[1:, 0] * score[0] / sums.information[0, 0]
-    low, high = (np.bincount(limits.groups, end[1:]) for end in (limits.low, limits.high))
-    return bool(((sums.rows * low <= left) & (left <= sums.rows * high)).all())
 
 
 def _class_changes(sums: LabelledSums, limits: Limits) -> tuple[ClassChange, ...]:
@@ -278,11 +272,8 @@ def labels_to_know(confidence_variance: float, tolerance: float) -> Labels:
 
 def _labels(of: str, variance: float, change: float, tolerance: float) -> Labels:
     target = max(abs(float(change)) / REMAINING, tolerance, 0.001)
-    number = max(MIN_LABELS, _rounded_up(4 * float(variance) / target**2))
+    needed = 4 * float(variance) / target**2
+    # Rounded up to two significant digits: more would suggest a false precision.
+    unit = 10 ** max(0, floor(log10(max(needed, 1.0))) - 1)
+    number = max(MIN_LABELS, ceil(needed / unit) * unit)
     return Labels(number, 2 * float(np.sqrt(variance / number)), of)
-
-
-def _rounded_up(number: float) -> int:
-    """Round up to two significant digits: more would suggest a false precision."""
-    unit = 10 ** max(0, floor(log10(max(number, 1.0))) - 1)
-    return ceil(number / unit) * unit

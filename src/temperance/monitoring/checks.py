@@ -36,10 +36,9 @@ from temperance.monitoring.change import (
     labels_to_refit,
 )
 from temperance.monitoring.evidence import CheckSums, evidence_of
-from temperance.monitoring.history import History, Record, open_history
-from temperance.monitoring.limits import TOLERANCE, Limits, allowed, baseline_of
+from temperance.monitoring.history import Record, open_history
 from temperance.monitoring.shift import Shift, compare_with_baseline
-from temperance.monitoring.sums import Batch, LabelledSums, sum_rows
+from temperance.monitoring.sums import TOLERANCE, Limits, allowed, sum_rows
 
 ALPHA = 0.05
 """Probability of a false alarm over all checks."""
@@ -255,10 +254,43 @@ def check_labelled(
     if labels is not None:
         n_rows, n_classes = opened.values.shape
         columns = check_labels(opened.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
-    batch = sum_rows(model, limits, opened.values, columns)
-    pending = _PendingCheck(model, limits, float(alpha), batch, name)
+    rows_digest, predictions, labelled = sum_rows(model, limits, opened.values, columns)
     with nullcontext() if history is None else open_history(history) as opened_history:
-        return pending.result(opened_history)
+        # The evidence of the record is known once it has been judged with the others.
+        pending = Record(
+            calibrator=_digest(model),
+            date=utc_now(),
+            name=name,
+            rows_digest=rows_digest,
+            tolerance=limits.tolerance,
+            alpha=float(alpha),
+            log_e=0.0,
+            highest_log_e=0.0,
+            shift_alarm=False,
+            action=KEEP,
+            predictions=predictions,
+            labelled=labelled,
+        )
+        earlier, torn_lines = tuple[Record, ...](), tuple[int, ...]()
+        if opened_history is not None:
+            earlier, torn_lines = opened_history.records, opened_history.torn_lines
+            for record in earlier:
+                _check_same(pending, record, opened_history.path)
+        for record in earlier:
+            if _has_same_rows(pending, record):
+                found = _judge(model, limits, pending, earlier)
+                return replace(found, counted_before=record.date, torn_lines=torn_lines)
+        found = _judge(model, limits, pending, (*earlier, pending))
+        record = replace(
+            pending,
+            log_e=found.log_e,
+            highest_log_e=found.highest_log_e,
+            shift_alarm=found.shift is not None and found.shift.alarm,
+            action=found.action,
+        )
+        if opened_history is not None:
+            opened_history.add(record)
+        return replace(found, records=(*earlier, record), torn_lines=torn_lines)
 
 
 def _digest(model: Model) -> str:
@@ -270,138 +302,87 @@ def _digest(model: Model) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-@dataclass(frozen=True, eq=False)
-class _PendingCheck:
-    """A check whose rows are summed, and which is not in a history yet."""
-
-    model: Model
-    limits: Limits
-    alpha: float
-    batch: Batch
-    name: str
-
-    def result(self, history: History | None) -> Check:
-        """Return the result, once the record of this check is on the disk."""
-        earlier = () if history is None else history.records
-        torn_lines = () if history is None else history.torn_lines
-        digest = _digest(self.model)
-        if history is not None:
-            self._check_same(history, digest)
-        for record in earlier:
-            if self._has_same_rows(record):
-                return replace(self._judge(earlier), counted_before=record.date, torn_lines=torn_lines)
-        # The evidence of the record is known once it has been judged with the others.
-        pending = Record(
-            calibrator=digest,
-            date=utc_now(),
-            name=self.name,
-            rows_digest=self.batch.digest,
-            tolerance=self.limits.tolerance,
-            alpha=self.alpha,
-            log_e=0.0,
-            highest_log_e=0.0,
-            shift_alarm=False,
-            action=KEEP,
-            predictions=self.batch.predictions,
-            labelled=self.batch.labelled,
+def _check_same(pending: Record, record: Record, path: Path) -> None:
+    """Raise unless a record of a history is of the same calibrator, sizes and settings."""
+    date = record.date[:10]
+    if record.calibrator != pending.calibrator:
+        raise InputError(
+            f"{path} must be a history of this calibrator; found checks of another one (the first on "
+            f"{date}). Begin a new history for each calibrator."
         )
-        found = self._judge((*earlier, pending))
-        record = replace(
-            pending,
-            log_e=found.log_e,
-            highest_log_e=found.highest_log_e,
-            shift_alarm=found.shift is not None and found.shift.alarm,
-            action=found.action,
+    own, found = (
+        (len(one.predictions.predicted), len(one.predictions.confidence)) for one in (pending, record)
+    )
+    if found != own:
+        raise InputError(
+            f"the checks in {path} must count (classes, quantiles) = {own}; found {found} in that of "
+            f"{date}. Remove its line, or begin a new history."
         )
-        if history is not None:
-            history.add(record)
-        return replace(found, records=(*earlier, record), torn_lines=torn_lines)
+    for argument in ("tolerance", "alpha"):
+        begun, value = getattr(record, argument), getattr(pending, argument)
+        if begun != value:
+            raise InputError(
+                f"{argument} must be the same in all checks of a history: {path} began with "
+                f"{begun:g}; found {value:g}. Another value needs a new history.",
+                remedy=Remedy(argument, (begun,)),
+            )
 
-    def _check_same(self, history: History, digest: str) -> None:
-        """Raise unless all records are of the same calibrator, sizes and settings."""
-        sums, path = self.batch.predictions, history.path
-        own = len(sums.predicted), len(sums.confidence)
-        for record in history.records:
-            date = record.date[:10]
-            if record.calibrator != digest:
-                raise InputError(
-                    f"{path} must be a history of this calibrator; found checks of another one (the first on "
-                    f"{date}). Begin a new history for each calibrator."
-                )
-            found = len(record.predictions.predicted), len(record.predictions.confidence)
-            if found != own:
-                raise InputError(
-                    f"the checks in {path} must count (classes, quantiles) = {own}; found {found} in that of "
-                    f"{date}. Remove its line, or begin a new history."
-                )
-            for argument, value in (("tolerance", self.limits.tolerance), ("alpha", self.alpha)):
-                begun = getattr(record, argument)
-                if begun != value:
-                    raise InputError(
-                        f"{argument} must be the same in all checks of a history: {path} began with "
-                        f"{begun:g}; found {value:g}. Another value needs a new history.",
-                        remedy=Remedy(argument, (begun,)),
-                    )
 
-    def _has_same_rows(self, record: Record) -> bool:
-        """Say whether a check has counted these rows.
+def _has_same_rows(pending: Record, record: Record) -> bool:
+    """Say whether a check has counted these rows.
 
-        Labels that arrive later are new; changed labels are not. A few rows may be equal by chance, as those
-        of a tree are; they count as the same only under the same name.
-        """
-        batch = self.batch
-        same = record.rows_digest == batch.digest and (batch.labelled is None or record.labelled is not None)
-        named = self.name != "" and record.name == self.name
-        return same and (batch.predictions.rows >= MIN_RECOGNISED or named)
+    Labels that arrive later are new; changed labels are not. A few rows may be equal by chance, as those of a
+    tree are; they count as the same only under the same name.
+    """
+    same = record.rows_digest == pending.rows_digest
+    new_labels = pending.labelled is not None and record.labelled is None
+    named = pending.name != "" and record.name == pending.name
+    return same and not new_labels and (pending.predictions.rows >= MIN_RECOGNISED or named)
 
-    def _judge(self, records: Sequence[Record]) -> Check:
-        """Return what all checks show together."""
-        dated = [(record.date, record.labelled) for record in records if record.labelled is not None]
-        sums = [labelled for _, labelled in dated]
-        log_e, start, window, change = 0.0, 0, None, None
-        if sums:
-            columns = (np.array([getattr(one, item.name) for one in sums], np.float64)
-                       for item in fields(CheckSums))  # fmt: skip
-            log_e, start = evidence_of(CheckSums(*columns), self.limits.low, self.limits.high)
-            window = reduce(add, sums[start:])
-            change = estimate_change(window, self.limits)
-        highest = max(log_e, *(record.highest_log_e for record in records))
-        shift = None
-        if self.model.log_prior_ratio is None:
-            distinct = {record.rows_digest: record.predictions for record in records}
-            shift = compare_with_baseline(list(distinct.values()), baseline_of(self.model), self.alpha)
-        action, labels = self._advise(highest >= np.log(1 / self.alpha), window, change, shift)
-        return Check(
-            action=action,
-            rows=self.batch.predictions.rows,
-            labelled=self.batch.labelled is not None,
-            labelled_rows=sum(one.rows for one in sums),
-            labelled_checks=len(sums),
-            log_e=log_e,
-            highest_log_e=highest,
-            alpha=self.alpha,
-            tolerance=self.limits.tolerance,
-            gap_limits=(float(self.limits.low[0]), float(self.limits.high[0])),
-            since=dated[start][0] if len(dated) > 1 else None,
-            change=change,
-            frequencies=None if window is None else (window.labels + 0.5) / (window.labels + 0.5).sum(),
-            labels=labels,
-            shift=shift,
-            counted_before=None,
-            torn_lines=(),
-            class_names=self.model.record.class_names or tuple(map(str, range(self.model.n_classes))),
-            limits=self.limits,
-            records=tuple(records),
-        )
 
-    def _advise(
-        self, alarm: bool, window: LabelledSums | None, change: Change | None, shift: Shift | None
-    ) -> tuple[str, Labels | None]:
-        """Return what to do, and how many labels it needs."""
-        if change is not None and window is not None and alarm:
-            action = action_for(change)
-            return action, labels_to_refit(window, self.limits) if action == REFIT else None
-        if self.batch.labelled is None and shift is not None and shift.alarm:
-            quantiles = baseline_of(self.model).confidence_quantiles
-            return LABEL, labels_to_know(float(np.mean(quantiles * (1 - quantiles))), self.limits.tolerance)
-        return KEEP, None
+def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Record]) -> Check:
+    """Return what all checks show together, and what to do after the pending one."""
+    dated = [(record.date, record.labelled) for record in records if record.labelled is not None]
+    sums = [labelled for _, labelled in dated]
+    log_e, start, window, change = 0.0, 0, None, None
+    if sums:
+        columns = (np.array([getattr(one, item.name) for one in sums], np.float64)
+                   for item in fields(CheckSums))  # fmt: skip
+        log_e, start = evidence_of(CheckSums(*columns), limits.low, limits.high)
+        window = reduce(add, sums[start:])
+        change = estimate_change(window, limits)
+    highest = max(log_e, *(record.highest_log_e for record in records))
+    shift = None
+    if model.log_prior_ratio is None:
+        distinct = {record.rows_digest: record.predictions for record in records}
+        shift = compare_with_baseline(list(distinct.values()), limits.baseline, pending.alpha)
+    action, labels = KEEP, None
+    if change is not None and window is not None and highest >= np.log(1 / pending.alpha):
+        action = action_for(change)
+        labels = labels_to_refit(window, limits) if action == REFIT else None
+    elif pending.labelled is None and shift is not None and shift.alarm:
+        confidence = limits.baseline.confidence_quantiles
+        action = LABEL
+        labels = labels_to_know(float(np.mean(confidence * (1 - confidence))), limits.tolerance)
+    return Check(
+        action=action,
+        rows=pending.predictions.rows,
+        labelled=pending.labelled is not None,
+        labelled_rows=sum(one.rows for one in sums),
+        labelled_checks=len(sums),
+        log_e=log_e,
+        highest_log_e=highest,
+        alpha=pending.alpha,
+        tolerance=limits.tolerance,
+        gap_limits=(float(limits.low[0]), float(limits.high[0])),
+        since=dated[start][0] if len(dated) > 1 else None,
+        change=change,
+        frequencies=None if window is None else (window.labels + 0.5) / (window.labels + 0.5).sum(),
+        labels=labels,
+        shift=shift,
+        counted_before=None,
+        torn_lines=(),
+        class_names=model.record.class_names or tuple(map(str, range(model.n_classes))),
+        limits=limits,
+        records=tuple(records),
+    )

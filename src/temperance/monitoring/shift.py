@@ -19,8 +19,7 @@ from scipy.stats import hypergeom, kstwobign
 
 from temperance.core.arrays import Vector
 from temperance.formulas.fit_record import Baseline
-from temperance.monitoring.limits import RARE
-from temperance.monitoring.sums import PredictionSums
+from temperance.monitoring.sums import RARE, PredictionSums
 
 MIN_SHIFT = 0.05
 """A smaller difference of the distributions is no reason to act, however significant."""

@@ -1,4 +1,4 @@
-"""The rows of a check as sums, from one pass over their logits: all that monitoring keeps of them.
+"""The rows of a check as sums, from one pass over their logits, and the limits of these sums.
 
 Without labels: counts of rows by confidence, entropy and predicted class. With labels also sums of the
 residuals. Those of a row with probabilities p, predicted class t and label y are
@@ -9,6 +9,14 @@ residuals. Those of a row with probabilities p, predicted class t and label y ar
 All lie in [-1, 1] and have mean 0 if the probabilities are right. Everything else is computed from the sums,
 so checks of any size can be added up. A history keeps them; tables of fields say what a line of it may hold.
 Sums that were changed by hand, or by a disk, are refused. Otherwise they would be counted as evidence.
+
+Every fitted calibrator is slightly wrong: its method cannot express everything, which its own rows show, and
+it was fitted to a finite sample. It counts as unchanged while the mean of a residual lies between
+
+    min(0, residual at the fit) - tolerance - MARGIN standard errors of the fit
+
+and the same on the other side. The user sets the tolerance. For a class rarer than 10 % it shrinks with the
+frequency of the class. Otherwise a class of 1 % could become three times as frequent unnoticed.
 """
 
 from __future__ import annotations
@@ -30,7 +38,7 @@ from temperance.errors import InputError
 from temperance.formulas.applying import apply_to_rows
 from temperance.formulas.fit_record import Baseline
 from temperance.formulas.model import Model
-from temperance.inputs.validation import warn_of_probabilities
+from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.json_fields import (
     Check,
     Field,
@@ -41,13 +49,87 @@ from temperance.json_fields import (
     read_fields,
 )
 from temperance.monitoring.evidence import BETS, log_growth, summed_residuals
-from temperance.monitoring.limits import MAX_GROUPS, Limits, baseline_of
+
+TOLERANCE = 0.02
+"""Default tolerance of the gap between confidence and accuracy, and of the frequency of a class."""
+
+MARGIN = 2.0  # standard errors of the fit
+RARE = 0.1  # frequency of a class below which its tolerance shrinks
+MAX_GROUPS = 32
+"""Largest number of groups of classes whose joint change is estimated; rarer classes form the last group."""
 
 BLOCK_LOGITS = 1 << 18  # at a time: a few arrays of 2 MB in float64
 SLACK = 1e-6  # relative: a value that exceeds a quantile by rounding still counts as tied with it
 MIN_PROBABILITY = 1e-8  # whose logarithm enters the score of the temperature
 MAX_ROWS = 10**15  # of one check: a larger number has lost its last digits
 READING_SLACK = 1e-3  # relative: probabilities of float16 add up to 1 within this
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The allowed means of the residuals: the gap first, then the classes, (1 + K,) each."""
+
+    baseline: Baseline
+    """The predictions at the fit, with which later ones are compared."""
+    tolerance: float
+    low: Vector
+    high: Vector
+    at_fit: Vector
+    """The means of the residuals at the fit."""
+    fit_rows: float
+    """The number of rows of the fit; the effective number, if their weights differ."""
+    groups: Indices
+    """The group of each class: one for each of the most frequent at the fit, one for all others."""
+
+
+def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
+    """Return the limits of a calibrator, from the record of its fit."""
+    check_number("tolerance", tolerance, "between 0 and 0.5, such as 0.02", lambda t: 0 <= t <= 0.5)
+    baseline = model.record.baseline
+    if baseline is None or model.class_counts is None:
+        raise InputError(
+            f"check needs the predictions at the fit; found a {model.name} from a file that does not "
+            "have them. Fit it again with this version."
+        )
+    fit_rows = model.n_rows * baseline.effective_rows / baseline.rows
+    counts = model.class_counts * (fit_rows / model.class_counts.sum())
+    frequencies = (counts + 0.5) / (counts.sum() + 0.5 * len(counts))  # none of them 0
+    predicted = frequencies if baseline.mean_probabilities is None else baseline.mean_probabilities
+    at_fit = np.append(baseline.accuracy - baseline.mean_confidence, frequencies - predicted)
+
+    # The variance of a row's gap is c (1 - c), c its confidence. The variances of the classes are not
+    # recorded. They sum to 1 - sum p^2, at most 1 - c^2, and are divided in proportion to those of the
+    # frequencies.
+    c = baseline.confidence_quantiles
+    left = min(1.0, _mean_of(1 - c**2) / (1 - np.sum(frequencies**2)))
+    variances = np.append(_mean_of(c * (1 - c)), left * frequencies * (1 - frequencies))
+    errors = np.sqrt(variances / fit_rows)
+
+    ratio = np.ones(model.n_classes) if model.log_prior_ratio is None else np.exp(model.log_prior_ratio)
+    at_fit[1:] *= ratio
+    errors[1:] *= ratio
+    if model.frequency_errors is not None:
+        errors[1:] = np.hypot(errors[1:], model.frequency_errors)
+    own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + MARGIN * errors
+    groups = np.empty(model.n_classes, np.intp)
+    order = np.argsort(-model.class_counts, kind="stable")
+    groups[order] = np.minimum(np.arange(model.n_classes), MAX_GROUPS - 1)
+    return Limits(
+        baseline,
+        tolerance,
+        np.maximum(np.minimum(at_fit, 0.0) - own, -1.0),
+        np.minimum(np.maximum(at_fit, 0.0) + own, 1.0),
+        at_fit,
+        fit_rows,
+        groups,
+    )
+
+
+def _mean_of(at_quantiles: Vector) -> float:
+    return float((at_quantiles[1:] + at_quantiles[:-1]).mean() / 2)
+
+
+# ---- sums
 
 
 _ROWS = count(1, MAX_ROWS)
@@ -170,18 +252,10 @@ class LabelledSums(Sums):
         return sums
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """What a check keeps of its rows: their digest, counts of predictions, and sums over labelled rows."""
-
-    digest: str
-    predictions: PredictionSums
-    labelled: LabelledSums | None
-
-
-def sum_rows(model: Model, limits: Limits, values: NDArray[Any] | BFloat16, columns: Indices | None) -> Batch:
-    """Calibrate the rows block by block and return their sums; `columns` has their labels, if any."""
-    baseline = baseline_of(model)
+def sum_rows(
+    model: Model, limits: Limits, values: NDArray[Any] | BFloat16, columns: Indices | None
+) -> tuple[str, PredictionSums, LabelledSums | None]:
+    """Calibrate the rows block by block; return their digest, counts, and sums over labels, if `columns`."""
     warn_of_probabilities(values)
     digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
     predictions, labelled = [], []
@@ -191,14 +265,11 @@ def sum_rows(model: Model, limits: Limits, values: NDArray[Any] | BFloat16, colu
             probs = apply_to_rows(model, "predict_proba", values[part], whole=values)
         for z, *_ in read_blocks(values[part]):
             digest.update((z.astype("<f8") + 0.0).tobytes())  # -0.0 + 0.0 = 0.0
-        predictions.append(sum_predictions(probs, baseline))
+        predictions.append(sum_predictions(probs, limits.baseline))
         if columns is not None:
             labelled.append(sum_labelled(probs, columns[part], limits))
-    return Batch(
-        f"sha256:{digest.hexdigest()}",
-        reduce(add, predictions),
-        reduce(add, labelled) if labelled else None,
-    )
+    summed = reduce(add, labelled) if labelled else None
+    return f"sha256:{digest.hexdigest()}", reduce(add, predictions), summed
 
 
 def sum_predictions(probs: Floats, baseline: Baseline) -> PredictionSums:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temperance.monitoring.change import ADAPT, KEEP, LABEL, Change, ClassChange
-from temperance.monitoring.shift import ShiftTest
+from temperance.monitoring.change import ADAPT, KEEP, LABEL, Change
 
 if TYPE_CHECKING:
     from temperance.monitoring.checks import Check
@@ -25,7 +24,10 @@ MAX_FACTOR = 1.35  # larger factors of the logits are not written as numbers
 
 def sentences(check: Check) -> list[str]:
     """Return the verdict, then the evidence for it."""
-    return [_verdict(check), *_of_labels(check), *_of_predictions(check), *_of_history(check)]
+    said = [_verdict(check), *_of_labels(check), *_of_predictions(check)]
+    if check.counted_before is not None:
+        said.append(f"These rows were checked on {check.counted_before[:10]} and are not counted again.")
+    return said + [f"Line {line} of the history is incomplete and was skipped." for line in check.torn_lines]
 
 
 def points(share: float) -> str:
@@ -73,14 +75,31 @@ def _of_labels(check: Check) -> Iterator[str]:
         return
     if check.alarm and check.since is not None:
         yield f"The change is clearest in the labelled rows since {check.since[:10]}."
-    yield _gap(check, change)
+    low, high = check.gap_limits
+    where = _rows(change.rows)
+    if not check.alarm and check.since is not None and change.rows < check.labelled_rows:
+        where = f"the {where} since {check.since[:10]}, which differ most,"
+    yield (
+        f"In {where} it says {100 * change.said:.1f} % and is right {100 * change.right:.1f} % "
+        f"of the time: a gap of {points(change.gap)} points (95 % interval {points(change.gap_low)} to "
+        f"{points(change.gap_high)}, allowed {points(low)} to {points(high)})."
+    )
     if check.alarm and change.right <= 1 / len(check.class_names):
         yield "The prediction is right no more often than by chance: check that labels match the columns."
     if check.alarm:
         yield from _confidence(change)
-        yield from _classes(check, change.classes)
+        for how, rises in (("More", True), ("Less", False)):
+            told = "; ".join(
+                f"{check.class_names[one.column]} ({one.ratio:.2f} times, {one.low:.2f} to {one.high:.2f})"
+                for one in change.classes
+                if (one.ratio > 1) is rises
+            )
+            if told:
+                yield f"{how} frequent than predicted: {told}."
+    now, highest = e_value(check.log_e), e_value(check.highest_log_e)
+    shown = now if not check.alarm or now == highest else f"{now} now and {highest} at its highest"
     yield (
-        f"Evidence of a change: e-value {_evidence(check)}, alarm at {1 / check.alpha:.3g}. The "
+        f"Evidence of a change: e-value {shown}, alarm at {1 / check.alpha:.3g}. The "
         f"probability of a false alarm over all checks is at most {100 * check.alpha:.3g} %."
     )
     yield (
@@ -94,23 +113,6 @@ def _of_labels(check: Check) -> Iterator[str]:
             f"{check.labels.number:,} labels determine {what} to within {100 * check.labels.leaves:.1f} "
             "points (two standard errors): the tolerance, or a third of the change."
         )
-
-
-def _evidence(check: Check) -> str:
-    now, highest = e_value(check.log_e), e_value(check.highest_log_e)
-    return now if not check.alarm or now == highest else f"{now} now and {highest} at its highest"
-
-
-def _gap(check: Check, change: Change) -> str:
-    low, high = check.gap_limits
-    where = _rows(change.rows)
-    if not check.alarm and check.since is not None and change.rows < check.labelled_rows:
-        where = f"the {where} since {check.since[:10]}, which differ most,"
-    return (
-        f"In {where} it says {100 * change.said:.1f} % and is right {100 * change.right:.1f} % "
-        f"of the time: a gap of {points(change.gap)} points (95 % interval {points(change.gap_low)} to "
-        f"{points(change.gap_high)}, allowed {points(low)} to {points(high)})."
-    )
 
 
 def _confidence(change: Change) -> Iterator[str]:
@@ -130,20 +132,6 @@ def _confidence(change: Change) -> Iterator[str]:
         )
 
 
-def _classes(check: Check, changes: tuple[ClassChange, ...]) -> Iterator[str]:
-    for how, chosen in (
-        ("More", [change for change in changes if change.ratio > 1]),
-        ("Less", [change for change in changes if change.ratio <= 1]),
-    ):
-        if chosen:
-            told = "; ".join(
-                f"{check.class_names[change.column]} ({change.ratio:.2f} times, {change.low:.2f} to "
-                f"{change.high:.2f})"
-                for change in chosen
-            )
-            yield f"{how} frequent than predicted: {told}."
-
-
 def _of_predictions(check: Check) -> Iterator[str]:
     if check.shift is None:
         yield (
@@ -151,28 +139,19 @@ def _of_predictions(check: Check) -> Iterator[str]:
             "adapted to other class frequencies."
         )
     elif check.shift.alarm:
-        shown = min(check.shift.tests, key=lambda test: test.p_value)
-        yield f"Difference from the predictions at the fit: {_difference(check, shown)}."
+        test = min(check.shift.tests, key=lambda test: test.p_value)
+        if test.column is not None:
+            more, size = "more" if test.difference > 0 else "less", 100 * abs(test.difference)
+            what = f"{check.class_names[test.column]} is predicted {more} often, by {size:.1f} points"
+        else:
+            higher = "higher" if test.difference > 0 else "lower"
+            by = f"{100 * abs(test.difference):.0f} points"
+            what = f"{test.what} is {higher}: the share of rows below some value differs by {by}"
+        yield f"Difference from the predictions at the fit: {what}."
     elif not check.labelled:
         yield "Confidence, entropy and predicted classes look as they did at the fit."
     if not check.labelled:
         yield "A change in accuracy cannot be seen without labels."
-
-
-def _difference(check: Check, test: ShiftTest) -> str:
-    if test.column is not None:
-        more, size = "more" if test.difference > 0 else "less", 100 * abs(test.difference)
-        return f"{check.class_names[test.column]} is predicted {more} often, by {size:.1f} points"
-    higher = "higher" if test.difference > 0 else "lower"
-    by = f"{100 * abs(test.difference):.0f} points"
-    return f"{test.what} is {higher}: the share of rows below some value differs by {by}"
-
-
-def _of_history(check: Check) -> Iterator[str]:
-    if check.counted_before is not None:
-        yield f"These rows were checked on {check.counted_before[:10]} and are not counted again."
-    for line in check.torn_lines:
-        yield f"Line {line} of the history is incomplete and was skipped."
 
 
 def _rows(number: int) -> str:

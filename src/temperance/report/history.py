@@ -39,25 +39,21 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
     """Return the page as text."""
     verdict, *rest = check.sentences
     kind = "verdict worse" if check.acts else "verdict better"
+    at = np.flatnonzero([record.labelled is not None for record in check.records])
+    # Evidence and gap need labels.
+    charts = {"evidence": evidence_chart(check, at), "gap": gap_chart(check, at)} if at.size else {}
+    charts["shares"] = shares_chart(check)
     body = element(
         "main",
         element("h1", title),
         element("p", verdict, class_=kind, id="verdict"),
         element("ul", *(element("li", sentence) for sentence in rest)),
-        *_figures(check),
+        *(figure(name, chart) for name, chart in charts.items()),
         element("h2", "All checks"),
         _table(check),
         class_="single",
     )
     return html_document(title, body)
-
-
-def _figures(check: Check) -> list[Markup]:
-    """Draw what the checks found; evidence and gap need labels."""
-    at = np.flatnonzero([record.labelled is not None for record in check.records])
-    charts = {"evidence": evidence_chart(check, at), "gap": gap_chart(check, at)} if at.size else {}
-    charts["shares"] = shares_chart(check)
-    return [figure(name, chart) for name, chart in charts.items()]
 
 
 def _table(check: Check) -> Markup:

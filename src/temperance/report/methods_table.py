@@ -10,7 +10,6 @@ from markupsafe import Markup
 from temperance.calibrators import UNCALIBRATED
 from temperance.comparison import Comparison, MethodResult
 from temperance.metrics import METRICS
-from temperance.metrics.intervals import Estimate
 from temperance.report.markup import element, joined
 
 _MAIN = ("nll", "ece", "accuracy")  # a narrow screen shows these columns until the reader wants all
@@ -18,15 +17,27 @@ _COLUMNS = sorted(  # losses and errors first, which a method is chosen by
     (name for name, metric in METRICS.items() if metric.tables != "evaluation"),
     key=lambda name: METRICS[name].best != "lowest",
 )
-_SMALL_PERCENTAGE = 0.1  # two decimals show less than two digits of it
 
 
 def methods_table(comparison: Comparison) -> Markup:
     """Return the table and its description; the page's script sorts it by any column."""
+    first = comparison.results[UNCALIBRATED].scores
+    about = (
+        f"{first.n_rows} rows, {first.n_classes} classes, {first.bins} bins, scores from "
+        f"{comparison.evaluated_on}. Below a value: its {100 * first.confidence:g} % interval."
+    )
+    heads = [("para\N{SOFT HYPHEN}meters", False)]
+    heads += [(METRICS[key].heading(), key in _MAIN) for key in _COLUMNS]
+    heads += [("decisions changed %", False)] * bool(comparison.decision_changes)
+    heads += [(metric, False) for metric in comparison.outside_metrics] + [("fit, s", False)]
+    headings = [element("th", element("span", "method"), scope="col", data_sort="words")]
+    for label, main in heads:
+        class_ = None if main else "extra"
+        headings.append(element("th", element("span", label), scope="col", data_sort="number", class_=class_))
     whole = element(
         "table",
         element("caption", "Methods and their scores", class_="unseen"),
-        element("thead", element("tr", *_head(comparison))),
+        element("thead", element("tr", *headings)),
         element("tbody", *(_row(comparison, result) for result in comparison.results.values())),
         class_="methods",
     )
@@ -35,68 +46,30 @@ def methods_table(comparison: Comparison) -> Markup:
     failed = [
         element("p", f"{name} failed: {why}", class_="warning") for name, why in comparison.failures.items()
     ]
-    return element("p", _about(comparison), class_="about") + scrolled + joined(changes) + joined(failed)
-
-
-def _about(comparison: Comparison) -> str:
-    first = comparison.results[UNCALIBRATED].scores
-    return (
-        f"{first.n_rows} rows, {first.n_classes} classes, {first.bins} bins, scores from "
-        f"{comparison.evaluated_on}. Below a value: its {100 * first.confidence:g} % interval."
-    )
-
-
-def _head(comparison: Comparison) -> list[Markup]:
-    method = element("th", element("span", "method"), scope="col", data_sort="words")
-    heads = [("para\N{SOFT HYPHEN}meters", False)]
-    heads += [(METRICS[key].heading(), key in _MAIN) for key in _COLUMNS]
-    heads += [("decisions changed %", False)] * bool(comparison.decision_changes)
-    heads += [(metric, False) for metric in comparison.outside_metrics] + [("fit, s", False)]
-    return [method, *(_heading(label, main) for label, main in heads)]
-
-
-def _heading(label: str, main: bool) -> Markup:
-    return element("th", element("span", label), scope="col", data_sort="number", class_=_class(main))
-
-
-def _class(main: bool) -> str | None:
-    return None if main else "extra"
+    return element("p", about, class_="about") + scrolled + joined(changes) + joined(failed)
 
 
 def _row(comparison: Comparison, result: MethodResult) -> Markup:
-    chosen = result.method == comparison.recommended
+    chosen, n = result.method == comparison.recommended, result.n_parameters
     mark = element("span", "recommended", class_="tag") if chosen else ""
     cells = [element("th", result.method, mark, scope="row", data_value=result.method)]
-    cells.append(_number(result.n_parameters, _count(result.n_parameters)))
+    # With a prior the number of parameters need not be whole.
+    cells.append(_cell(n, f"{n:.0f}" if n >= 100 or n == int(n) else f"{n:.1f}"))
     for key in _COLUMNS:
-        digits = _digits(comparison, key)
-        cells.append(_score(result.scores[key], METRICS[key].factor, digits, key in _MAIN))
+        metric, score = METRICS[key], result.scores[key]
+        middle = median(one.scores[key].value for one in comparison.results.values())
+        # Small percentages, as of each of many classes, need more decimals: two show less than two digits.
+        digits = 4 if metric.unit and metric.factor * middle < 0.1 else metric.decimals
+        value, low, high = (f"{metric.factor * x:.{digits}f}" for x in (score.value, score.low, score.high))
+        interval = [] if isnan(score.low) else [element("small", f"{low} .. {high}")]
+        cells.append(_cell(score.value, value, *interval, main=key in _MAIN))
     if comparison.decision_changes:
-        cells.append(_number(result.changed_share, f"{100 * result.changed_share:.2f}"))
-    for metric in comparison.outside_metrics:
-        value = result.scores[metric].value
-        cells.append(_number(value, f"{value:.4g}"))
-    cells.append(_number(result.seconds, f"{result.seconds:.2f}"))
+        cells.append(_cell(result.changed_share, f"{100 * result.changed_share:.2f}"))
+    own = (result.scores[name].value for name in comparison.outside_metrics)
+    cells += [_cell(value, f"{value:.4g}") for value in own]
+    cells.append(_cell(result.seconds, f"{result.seconds:.2f}"))
     return element("tr", *cells, class_="chosen" if chosen else None, data_row=result.method)
 
 
-def _number(value: float, shown: str) -> Markup:
-    return element("td", shown, data_value=str(value), class_=_class(False))
-
-
-def _count(value: float) -> str:
-    """Write a number of parameters: with a prior it need not be whole."""
-    return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
-
-
-def _digits(comparison: Comparison, key: str) -> int:
-    """Return how many decimals a column has: more for small percentages, as of each of many classes."""
-    metric = METRICS[key]
-    middle = median(result.scores[key].value for result in comparison.results.values())
-    return 4 if metric.unit and metric.factor * middle < _SMALL_PERCENTAGE else metric.decimals
-
-
-def _score(estimate: Estimate, scale: float, digits: int, main: bool) -> Markup:
-    value, low, high = (f"{scale * x:.{digits}f}" for x in (estimate.value, estimate.low, estimate.high))
-    interval = [] if isnan(estimate.low) else [element("small", f"{low} .. {high}")]
-    return element("td", value, *interval, data_value=str(estimate.value), class_=_class(main))
+def _cell(value: float, *shown: str, main: bool = False) -> Markup:
+    return element("td", *shown, data_value=str(value), class_=None if main else "extra")

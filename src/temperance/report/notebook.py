@@ -12,9 +12,8 @@ from markupsafe import Markup
 
 from temperance.calibrators import Calibrator
 from temperance.comparison import Comparison
-from temperance.display.labels import metric_in_words
+from temperance.display.chart import metric_in_words
 from temperance.metrics import Evaluation
-from temperance.metrics.intervals import Estimate
 from temperance.report.markup import element, read_asset, table
 from temperance.report.methods_table import methods_table
 from temperance.report.sections import verdict_box
@@ -36,25 +35,15 @@ def calibrator_html(calibrator: Calibrator) -> str:
 def evaluation_html(evaluation: Evaluation) -> str:
     """Return the metrics with their intervals, and the tests of calibration."""
     heading, *_ = str(evaluation).splitlines()
-    rows = [
-        [
-            metric_in_words(name),
-            evaluation.shown(name, estimate.value),
-            _interval(evaluation, name, estimate),
-        ]
-        for name, estimate in evaluation.items()
-    ]
+    rows = []
+    for name, estimate in evaluation.items():
+        value, low, high = (evaluation.shown(name, x) for x in (estimate.value, estimate.low, estimate.high))
+        interval = "" if isnan(estimate.low) else f"{low} to {high}"  # a metric may have none
+        rows.append([metric_in_words(name), value, interval])
     metrics = table(["metric", "value", "interval"], rows, "Metrics")
     tests = [[name.replace("_", " "), *cells] for name, *cells in evaluation.shown_tests()]
     found = [table(["test", "statistic", "p-value"], tests, "Tests of calibration")] if tests else []
     return _card(element("p", heading, class_="about"), metrics, *found)
-
-
-def _interval(evaluation: Evaluation, name: str, estimate: Estimate) -> str:
-    """Return the ends of an interval; nothing if a metric has none."""
-    if isnan(estimate.low):
-        return ""
-    return f"{evaluation.shown(name, estimate.low)} to {evaluation.shown(name, estimate.high)}"
 
 
 def _card(*content: Markup) -> str:

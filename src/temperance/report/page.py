@@ -61,7 +61,16 @@ def render_report(
     report = Report(comparison, curve, sources, snippets or Snippets(), {UNCALIBRATED, *shown})
     made = {anchor: section(report) for anchor, section in SECTIONS.items()}
     parts = {anchor: part for anchor, part in made.items() if part[1]}
-    verdict, *others = (_section(anchor, *part) for anchor, part in parts.items())
+    verdict, *others = (
+        element(
+            "section",
+            element("h2", heading, id=f"{anchor}-title"),
+            content,
+            id=anchor,
+            aria_labelledby=f"{anchor}-title",
+        )
+        for anchor, (heading, content) in parts.items()
+    )
     return html_document(
         title,
         element("a", "Skip to the verdict", href="#verdict", class_="skip"),
@@ -83,21 +92,12 @@ def _about(comparison: Comparison) -> Markup:
     return joined([f"{rows}, {n_classes} classes. ", *made])
 
 
-def _section(anchor: str, title: str, content: Markup) -> Markup:
-    heading = element("h2", title, id=f"{anchor}-title")
-    return element("section", heading, content, id=anchor, aria_labelledby=f"{anchor}-title")
-
-
 def _aside(comparison: Comparison, parts: Mapping[str, Section], shown: Collection[str]) -> Markup:
-    """Return the controls: beside the sections, or below the verdict on a narrow screen."""
+    """Return the controls: beside the sections, or below the verdict on a narrow screen.
+
+    Boxes select the methods in all figures, and a list the method that is "after".
+    """
     links = [element("li", element("a", name, href=f"#{key}")) for key, (name, _) in parts.items()]
-    theme = element("button", "Dark or light", type="button", id="theme", class_="needs-script")
-    nav = element("nav", element("ol", *links), aria_label="Sections")
-    return element("aside", nav, _method_switch(comparison, shown), theme)
-
-
-def _method_switch(comparison: Comparison, shown: Collection[str]) -> Markup:
-    """Return the boxes that select the methods in all figures, and the choice of what is "after"."""
     boxes, options = [], []
     for name in comparison.results:
         if name != UNCALIBRATED:
@@ -107,9 +107,11 @@ def _method_switch(comparison: Comparison, shown: Collection[str]) -> Markup:
             boxes.append(element("label", box, swatch, style.label))
             options.append(element("option", style.label, value=name, selected=chosen))
     choose = element("label", "After: ", element("select", *options, id="after"))
-    return element(
+    switch = element(
         "form",
         element("fieldset", element("legend", "Methods in the figures"), *boxes, choose),
         class_="switch needs-script",
         aria_label="Choose methods",
     )
+    theme = element("button", "Dark or light", type="button", id="theme", class_="needs-script")
+    return element("aside", element("nav", element("ol", *links), aria_label="Sections"), switch, theme)

@@ -17,14 +17,14 @@ from markupsafe import Markup
 
 import temperance
 from temperance import display
-from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED, method_style
 from temperance.comparison import Comparison, LearningCurve, Verdict
-from temperance.comparison.method_result import MAX_CLASSES, MIN_ROWS
+from temperance.comparison.result import MAX_CLASSES, MIN_ROWS
 from temperance.comparison.verdict import Outcome, percent
-from temperance.display.labels import written
+from temperance.display.chart import written
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS
-from temperance.report.glossary import glossary
+from temperance.metrics import METRICS
 from temperance.report.markup import element, joined, table, unbroken
 from temperance.report.methods_table import methods_table
 from temperance.report.snippets import Snippets, snippet_blocks
@@ -211,8 +211,12 @@ def _calibration_tests(report: Report) -> Section:
     comparison, tried = report.comparison, report.comparison.verdict.tried
     shown = {"before": UNCALIBRATED} | ({} if tried is None else {f"with {tried}": tried})
     scores = {when: comparison.results[name].scores for when, name in shown.items()}
-    columns = [{name: cells for name, *cells in score.shown_tests()} for score in scores.values()]
-    rows = [[_TESTS[name], *(_test_cell(*column[name]) for column in columns)] for name in columns[0]]
+    cells: dict[str, list[str]] = {}
+    for score in scores.values():
+        for name, statistic, p_value in score.shown_tests():
+            p = f"p {'' if p_value.startswith('<') else '= '}{p_value}".replace(" ", "\N{NO-BREAK SPACE}")
+            cells.setdefault(_TESTS[name], []).append(f"{statistic}, {p}")
+    rows = [[name, *found] for name, found in cells.items()]
     intro = (
         "The null hypothesis is that the confidence of every row is the probability that it is right. A "
         "small p-value rejects it. With many rows, even an error too small to matter is significant: the "
@@ -226,11 +230,6 @@ def _calibration_tests(report: Report) -> Section:
     head = ["test", *(f"{when}: statistic, p-value" for when in scores)]
     title = "Tests of calibration"
     return title, element("p", intro) + table(head, rows, title) + joined(told)
-
-
-def _test_cell(statistic: str, p_value: str) -> str:
-    words = f"p {'' if p_value.startswith('<') else '= '}{p_value}".replace(" ", "\N{NO-BREAK SPACE}")
-    return f"{statistic}, {words}"
 
 
 def _class_reliability(report: Report) -> Section:
@@ -340,20 +339,15 @@ def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
     left_out = (
         f" Left out, as their fits take long with so many classes: {', '.join(missing)}." if missing else ""
     )
-    return (
-        f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}. "
-        f"Lowest NLL by sample size: {_leaders(curve)}.{left_out}"
-    )
-
-
-def _leaders(curve: LearningCurve) -> str:
-    """Name the best method by size: "ts (20 to 100 rows), hts (200 rows)"."""
-    told = []
+    leaders = []  # "ts (20 to 100 rows)", "hts (200 rows)"
     for method, sizes in groupby(curve.sizes, key=lambda size: curve.ranking(size)[0]):
         ends = [*sizes]
         span = f"{ends[0]} to {ends[-1]}" if len(ends) > 1 else f"{ends[0]}"
-        told.append(f"{method} ({span} rows)")
-    return ", ".join(told)
+        leaders.append(f"{method} ({span} rows)")
+    return (
+        f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}. "
+        f"Lowest NLL by sample size: {', '.join(leaders)}.{left_out}"
+    )
 
 
 def _parameters(report: Report) -> Section:
@@ -392,8 +386,30 @@ def _provenance(report: Report) -> Section:
     return "How this was made", listed + table(["what", "value"], made, "Versions, seeds and settings")
 
 
+_MEANINGS = {
+    **{metric.label: metric.help for metric in METRICS.values() if metric.tables != "evaluation"},
+    "confidence": "the probability of the predicted class",
+    "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
+    "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",
+    "standard error": "of the mean difference of two methods over the same rows",
+    "gain that matters": "an NLL lower by at least 1 % and two standard errors; 2 % if decisions change",
+    "decision": "the class with the highest probability",
+}
+
+_VARIANTS = {
+    "pts-ece": "fitted to the ECE, not to the NLL",
+    "bayes-bias": "and with a bias for each class, which may change decisions",
+}
+
+
 def _glossary(report: Report) -> Section:
-    return "Glossary", glossary()
+    """List the terms on the page, and the methods by their keys; one class may have several methods."""
+    words = dict(_MEANINGS)
+    for key, method in CALIBRATORS.items():
+        if method.in_comparison:
+            words[key] = f"{method.summary}, {_VARIANTS[key]}" if key in _VARIANTS else method.summary
+    words[UNCALIBRATED] = "the classifier as it is"
+    return "Glossary", element("dl", *(element("dt", k) + element("dd", v) for k, v in words.items()))
 
 
 SECTIONS: dict[str, Callable[[Report], Section]] = {

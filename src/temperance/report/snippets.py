@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
@@ -13,9 +12,9 @@ from temperance.calibrators import UNCALIBRATED, Calibrator
 from temperance.comparison import Comparison
 from temperance.report.markup import element
 
-_FEW_CLASSES = 10  # more names would not fit into a line
 _PLAIN = (str, int, float, bool, tuple, type(None))  # types of options that can be written as code
 _FILE = "cal.json"
+_REUSE = "calibrator = comparison.calibrator  # fitted to all validation rows"
 _EXPORT = (
     'calibrator.to_onnx("cal.onnx")  # for onnxruntime',
     "module = calibrator.to_torch()  # for PyTorch",
@@ -64,8 +63,13 @@ def _block(title: str, lines: Sequence[str]) -> Markup:
 def python_lines(comparison: Comparison, snippets: Snippets) -> list[str]:
     """Return the lines that fit, save and use the recommended method; only use it if the shell fits it."""
     calibrator = comparison.calibrator
-    if not isinstance(calibrator, Calibrator):
-        return [*_outside(comparison), "probs = calibrator.predict_proba(logits)"]
+    if not isinstance(calibrator, Calibrator):  # from outside: by its name if Python can import it
+        found = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)", comparison.recommended)
+        fit = [_REUSE]
+        if found is not None:
+            module, name = found.groups()
+            fit = [f"from {module} import {name}", "", f"calibrator = {name}().fit(val_logits, val_labels)"]
+        return [*fit, "probs = calibrator.predict_proba(logits)"]
     if snippets.shell:
         return ["import temperance", "", *_use(snippets.from_probs)]
     return [
@@ -89,35 +93,23 @@ def _use(from_probs: bool) -> list[str]:
 
 def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
     """Return the lines that repeat the comparison's fit, or reuse it if an option is not a plain value."""
-    changed = _changed_options(calibrator)
+    usual = type(calibrator)().get_params()
+    changed = {
+        name: value
+        for name, value in calibrator.get_params().items()
+        if type(value) is not type(usual[name]) or value != usual[name]
+    }
     if not all(type(value) in _PLAIN for value in changed.values()):
-        return ["calibrator = comparison.calibrator  # fitted to all validation rows"]
+        return [_REUSE]
     options = ", ".join(f"{name}={value!r}" for name, value in changed.items())
     arguments = ["val_logits", "val_labels"]
     if comparison.fitted.weights is not None:
         arguments.append("sample_weight=val_weights")
     if comparison.class_names is not None:
         names = list(comparison.class_names)
-        arguments.append(f"classes={names}" if len(names) <= _FEW_CLASSES else "classes=class_names")
+        # More names would not fit into a line.
+        arguments.append(f"classes={names}" if len(names) <= 10 else "classes=class_names")
     return [
         f"calibrator = temperance.{type(calibrator).__name__}({options})",
         f"calibrator.fit({', '.join(arguments)})  # the rows given to compare",
     ]
-
-
-def _changed_options(calibrator: Calibrator) -> dict[str, Any]:
-    usual = type(calibrator)().get_params()
-    return {
-        name: value
-        for name, value in calibrator.get_params().items()
-        if type(value) is not type(usual[name]) or value != usual[name]
-    }
-
-
-def _outside(comparison: Comparison) -> list[str]:
-    """Return the lines that fit a method from outside, by its name if Python can import it."""
-    found = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)", comparison.recommended)
-    if found is None:
-        return ["calibrator = comparison.calibrator  # fitted to all validation rows"]
-    module, name = found.groups()
-    return [f"from {module} import {name}", "", f"calibrator = {name}().fit(val_logits, val_labels)"]

@@ -6,7 +6,7 @@ method, and would require a plotting library for a page that two hundred lines c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +36,6 @@ from temperance.report.markup import element, joined, unbroken
 
 _DASHES = {"-": None, "-.": "9 4 2 4", ":": "2 4"}  # pixels of line and gap
 _RIGHT, _TOP = 16, 14
-_ABOVE = 1.6  # times the lettering, for the label of y above wide axes
-_BELOW = 0.2  # of the height, for what is below a chart
-_LETTER_WIDTH = 0.6  # of the height of letters
-_MANY_TICKS = 5  # more of them: a narrow screen shows every other one
 
 
 def figure(
@@ -48,7 +44,14 @@ def figure(
     """Frame a chart. A panel is shown if its method is selected; with `by_method`, so is each mark."""
     title = title or chart.title
     picture = draw_svg(chart, f"picture-{name}", title, by_method=by_method)
-    entries = list(_legend(chart, by_method))
+    entries = []
+    for mark in chart.marks:
+        if mark.label:  # with a symbol as in the chart: dashed, filled or hollow
+            dashed = isinstance(mark, Rule) or (isinstance(mark, Line) and not mark.method)
+            kind = "dash" if dashed else "swatch" if mark.method else "swatch hollow"
+            symbol = element("span", class_=kind, style=f"color:{_colour(mark)}")
+            method = mark.method if by_method and mark.method else None
+            entries.append(element("span", symbol, mark.label, data_method=method))
     return element(
         "figure",
         element("h3", title),
@@ -59,21 +62,6 @@ def figure(
         id=f"figure-{name}",
         data_panel=panel or None,
     )
-
-
-def _legend(chart: Chart, by_method: bool) -> Iterable[Markup]:
-    for mark in chart.marks:
-        if mark.label:
-            symbol = element("span", class_=_symbol(mark), style=f"color:{_colour(mark)}")
-            method = mark.method if by_method and mark.method else None
-            yield element("span", symbol, mark.label, data_method=method)
-
-
-def _symbol(mark: Mark) -> str:
-    """Return how the legend shows a mark: dashed or hollow, as in the chart."""
-    if isinstance(mark, Rule) or (isinstance(mark, Line) and not mark.method):
-        return "dash"
-    return "swatch" if mark.method else "swatch hollow"
 
 
 @dataclass(frozen=True)
@@ -128,12 +116,6 @@ class _Frame:
     y: Scale
     size: _Size
 
-    @property
-    def box(self) -> dict[str, float]:
-        """The axes with a small margin, so that marks on the edge are complete."""
-        width, height = self.x.stop - self.x.start, self.y.start - self.y.stop
-        return {"x": self.x.start - 4, "y": self.y.stop - 4, "width": width + 8, "height": height + 8}
-
     def points(self, x: Vector, y: Vector) -> str:
         places = zip(self.x.place(x), self.y.place(y), strict=True)
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
@@ -148,12 +130,16 @@ def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) ->
     """Draw a chart; the name is unique in the page. With `by_method`, marks name their method."""
     size = _SIZES[chart.size[0]]
     width, height = size.width, size.width * chart.size[1] / chart.size[0]
-    left = max(_left(part, size) for part in (chart, chart.below) if part is not None)
-    top = _ABOVE * size.lettering if size.is_wide and chart.y.label else _TOP
+    left = 2.5 * size.lettering  # room for ticks and a label beside the axes
+    for part in (chart, chart.below or chart):
+        letters = max((len(words) for _, words in part.y.tick_labels()), default=0)
+        label = 1.5 * size.lettering if part.y.label and not size.is_wide else 0
+        left = max(left, 0.6 * size.lettering * letters + 14 + label)
+    top = 1.6 * size.lettering if size.is_wide and chart.y.label else _TOP  # its label above wide axes
     bottom = height - 2.7 * size.lettering - 6  # room for ticks and label of x
     parts = []
     if chart.below is not None:
-        split = bottom - _BELOW * height
+        split = bottom - 0.2 * height
         frame = _Frame(Scale(chart.x, left, width - _RIGHT), Scale(chart.below.y, bottom, split), size)
         parts.append(_drawn(chart.below, frame, f"{name}-below", by_method))
         bottom = split - 18
@@ -171,19 +157,16 @@ def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) ->
     )
 
 
-def _left(chart: Chart, size: _Size) -> float:
-    """Return the room left of the axes, for ticks and a label beside them."""
-    letters = max((len(words) for _, words in chart.y.tick_labels()), default=0)
-    label = 1.5 * size.lettering if chart.y.label and not size.is_wide else 0
-    return max(2.5 * size.lettering, _LETTER_WIDTH * size.lettering * letters + 14 + label)
-
-
 def _drawn(chart: Chart, frame: _Frame, name: str, by_method: bool) -> Markup:
     marks = []
     for mark in chart.marks:
         drawn = joined(_DRAWN[type(mark)](frame, mark, _colour(mark)))
         marks.append(element("g", drawn, data_method=mark.method) if by_method and mark.method else drawn)
-    clip = element("clipPath", element("rect", **frame.box), id=f"{name}-clip")
+    # The axes with a small margin, so that marks on the edge are complete.
+    left, top = frame.x.start - 4, frame.y.stop - 4
+    width, height = frame.x.stop - frame.x.start + 8, frame.y.start - frame.y.stop + 8
+    box = element("rect", x=left, y=top, width=width, height=height)
+    clip = element("clipPath", box, id=f"{name}-clip")
     inside = element("g", *marks, clip_path=f"url(#{name}-clip)")
     return element("g", clip, *_axes(chart, frame), inside, class_="axes")
 
@@ -200,7 +183,7 @@ def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
         x = float(frame.x.place(value))
         yield element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom)
         if chart.below is None:  # which has them
-            spare = " spare" if len(ticks) > _MANY_TICKS and number % 2 else ""
+            spare = " spare" if len(ticks) > 5 and number % 2 else ""  # a narrow screen hides these
             yield _text(words, f"tick x{spare}", x, below, "middle", dy="0.9em")
     if chart.below is None:
         yield _text(chart.x.label, "label x", (left + right) / 2, below, "middle", dy="2.3em")

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any
 from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay
 from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
-from temperance.display.chart import Chart, Mark
 from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable
 from temperance.inputs.validation import check_choice
-from temperance.study.average_figures import averages, draw_averages, figure_size
 from temperance.study.comparisons import Over, rank_methods
 from temperance.study.names import task_name
-from temperance.study.rank_figures import diagram_size, draw_diagram
 from temperance.study.results import Results
+from temperance.study.summary_figures import averages, draw_averages, draw_ranks
 from temperance.study.tables import papers_task
 from temperance.study.task_figures import (
     class_temperatures,
@@ -73,7 +71,6 @@ SUFFIXES: dict[str, dict[str, Any]] = {
 }
 """Options of each file format."""
 
-_MANY_CLASSES = 15
 _STYLE: dict[str, Any] = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -125,7 +122,10 @@ def save_figure(
             f"{target} must end in {', '.join(SUFFIXES)}; found {target.suffix or 'no suffix'!r}."
         )
     check_writable(target, overwrite=overwrite)
-    with _style():
+    blank_figure(1, 1)  # says how to install matplotlib if it is missing
+    from matplotlib import style
+
+    with style.context(["default", _STYLE]):  # the same look, whatever the user's settings
         figure = draw_figure(results, name, **choices)
         with atomic_file(target, overwrite=overwrite) as file, warnings.catch_warnings():
             warnings.filterwarnings(
@@ -162,38 +162,26 @@ def draw_figure(
         What mean ranks are averaged over.
     """
     check_choice("the figure", name, tuple(FIGURES))
-    _check_choices(name, {"task": task, "methods": methods, "n": n, "over": over})
+    for choice, value in {"task": task, "methods": methods, "n": n, "over": over}.items():
+        if value is not None and name not in OPTIONS[choice]:
+            raise InputError(
+                f"{choice} is for the figures {', '.join(OPTIONS[choice])}; found {name}. Leave it out."
+            )
     kind, _, metric = name.partition("_")
     if kind == "avg":
-        data = averages(results, metric.lower(), methods)
-        figure = blank_figure(*figure_size(data))
-        draw_averages(figure, data)
-        return figure
+        return draw_averages(averages(results, metric.lower(), methods))
     if kind == "cd":
-        ranks = rank_methods(results, metric.lower(), n, methods=methods, over=over or "tasks")
-        figure = blank_figure(*diagram_size(ranks))
-        draw_diagram(figure, ranks)
-        return figure
+        return draw_ranks(rank_methods(results, metric.lower(), n, methods=methods, over=over or "tasks"))
     chosen = figure_task(results, task)
     if name == "reliability":
         return _draw_reliability(chosen, reliability_display(results, chosen, methods, n), n)
     shown = _COMPUTED[name](results, chosen)
     chart = shown.chart(flat=False) if isinstance(shown, ClassTemperatureDisplay) else shown.chart()
-    return _draw_on_task(name, chosen, chart)
-
-
-def _check_choices(name: str, choices: dict[str, Any]) -> None:
-    for choice, value in choices.items():
-        if value is not None and name not in OPTIONS[choice]:
-            raise InputError(
-                f"{choice} is for the figures {', '.join(OPTIONS[choice])}; found {name}. Leave it out."
-            )
-
-
-def _draw_on_task(name: str, task: TaskFile, chart: Chart) -> Figure:
-    figure = blank_figure(*_size(name, task))
-    draw_chart(figure.subplots(), replace(chart, title=_title(task_name(task), figure.get_figwidth())))
-    if name == "PTSvHTS":
+    # In inches: one column of a journal, two for many classes.
+    wide, square = name == "class_LTS" and chosen.classes > 15, name == "PTSvHTS"
+    figure = blank_figure(7.0 if wide else 3.4, 3.7 if square else 3.0)
+    draw_chart(figure.subplots(), replace(chart, title=_title(task_name(chosen), figure.get_figwidth())))
+    if square:
         figure.supxlabel(chart.caption, fontsize=7)
         figure.axes[0].set_aspect("equal")
     else:  # below the axes: there is no room among the dots
@@ -210,38 +198,19 @@ def _draw_reliability(task: TaskFile, display: ReliabilityDisplay, n: int | None
     fitted = "all" if n is None or n >= task.rows else n
     title = _title(f"{task_name(task)}, fitted to {fitted} rows", figure.get_figwidth())
     draw_chart(below, chart.below)
-    draw_chart(top, replace(chart, title=title, marks=_with_errors(chart.marks, display)))
+    marks = [
+        replace(mark, label=f"{mark.label}: ECE {100 * display.diagrams[mark.method].error:.2f} %")
+        if mark.label and mark.method
+        else mark
+        for mark in chart.marks
+    ]
+    draw_chart(top, replace(chart, title=title, marks=marks))
     top.label_outer()
     figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return figure
-
-
-def _with_errors(marks: Sequence[Mark], display: ReliabilityDisplay) -> list[Mark]:
-    errors = {key: found.error for key, found in display.diagrams.items()}
-    return [
-        replace(mark, label=f"{mark.label}: ECE {100 * errors[mark.method]:.2f} %")
-        if mark.label and mark.method
-        else mark
-        for mark in marks
-    ]
 
 
 def _title(name: str, width: float) -> str:
     """Return a name that fits on a figure of this width in inches."""
     most = int(15 * width)
     return name if len(name) <= most else f"{name[: most - 1]}…"
-
-
-def _size(name: str, task: TaskFile) -> tuple[float, float]:
-    """Return width and height in inches: one column of a journal, two for many classes."""
-    if name == "class_LTS" and task.classes > _MANY_CLASSES:
-        return 7.0, 3.0
-    return 3.4, 3.7 if name == "PTSvHTS" else 3.0
-
-
-def _style() -> Any:
-    """Return a context in which figures look the same, whatever the user's settings."""
-    blank_figure(1, 1)  # says how to install matplotlib if it is missing
-    from matplotlib import style
-
-    return style.context(["default", _STYLE])

@@ -34,7 +34,7 @@ from temperance.study.comparisons import (
 from temperance.study.names import dataset_name, model_name, task_name
 from temperance.study.paper import DRAWS as PAPER_DRAWS
 from temperance.study.results import Results
-from temperance.study.tables import Kind, Table, Unit, unit_of
+from temperance.study.tables import Kind, Table, Unit, p_value_in_words, unit_of
 
 MINUS, INFINITY, MISSING = "\N{MINUS SIGN}", "\N{INFINITY}", "\N{EM DASH}"
 Summary = Ranks | WinRates | Improvements
@@ -98,58 +98,6 @@ class Sheet:
     data: pd.DataFrame
     left: int = field(default=1, kw_only=True)
 
-    def to_markdown(self) -> str:
-        """Return a Markdown table that is readable as text, with numbers aligned to the right."""
-        lines = [[MARKDOWN.text(words) for words in self.head]]
-        for name, block in self.blocks:
-            for i, line in enumerate(block):
-                margin = [MARKDOWN.text("" if i else name)] if self.left == 2 else []
-                lines.append([*margin, *map(MARKDOWN.cell, line.cells)])
-        widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
-        rule = ["-" * width if i < self.left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
-        padded = [
-            [c.ljust(width) if i < self.left else c.rjust(width) for i, (c, width) in enumerate(pairs)]
-            for pairs in (zip(line, widths, strict=True) for line in lines)
-        ]
-        table = "\n".join(f"| {' | '.join(cells)} |" for cells in [padded[0], rule, *padded[1:]])
-        return "\n\n".join([table, *map(MARKDOWN.text, self.notes)]) + "\n"
-
-    def to_latex(self) -> str:
-        """Return a table for a paper, the first note as its caption, the others below."""
-        caption, *others = map(LATEX.text, self.notes)
-        columns = "l" * self.left + ("c" if self.left == 2 else "r") * (len(self.head) - self.left)
-        body = []
-        for name, block in self.blocks:
-            body.append(r"\midrule")
-            for i, line in enumerate(block):
-                if line.ruled:
-                    body.append(rf"\cmidrule{{2-{len(self.head)}}}")
-                margin = ["" if i else _latex_margin(name, len(block))] if self.left == 2 else []
-                body.append(_latex_line([*margin, *map(LATEX.cell, line.cells)]))
-        lines = [
-            r"% needs \usepackage{booktabs,multirow,graphicx}",
-            r"\begin{table}",
-            r"\centering",
-            # scaled down if it is too wide, never up
-            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            _latex_line(
-                ["" if self.left == 2 and i == 0 else LATEX.text(w) for i, w in enumerate(self.head)]
-            ),
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}}",
-            rf"\caption{{{caption}}}",
-            *(rf"\par{{\footnotesize {note}\par}}" for note in others),
-            r"\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
-
-    def to_csv(self) -> str:
-        """Return the numbers with all their digits; missing ones are empty."""
-        return self.data.to_csv(index=False, lineterminator="\n")
-
 
 def _latex_line(cells: Sequence[str]) -> str:
     return f"{' & '.join(cells)} " + r"\\"
@@ -166,7 +114,7 @@ def _latex_margin(name: str, height: int) -> str:
     return rf"\multirow{{{height}}}{{*}}{{{words}}}"
 
 
-def sheet_of(table: Table | Summary) -> Sheet:
+def _sheet_of(table: Table | Summary) -> Sheet:
     """Return a table or a summary as a sheet."""
     if isinstance(table, Table):
         return _table_sheet(table)
@@ -190,7 +138,20 @@ def to_markdown(table: Table | Summary) -> str:
     >>> print(to_markdown(make_table(example_results())).splitlines()[2])
     | CIFAR-10 | a             |       0.8000 | **0.4000** |
     """
-    return sheet_of(table).to_markdown()
+    sheet = _sheet_of(table)
+    lines = [[MARKDOWN.text(words) for words in sheet.head]]
+    for name, block in sheet.blocks:
+        for i, line in enumerate(block):
+            margin = [MARKDOWN.text("" if i else name)] if sheet.left == 2 else []
+            lines.append([*margin, *map(MARKDOWN.cell, line.cells)])
+    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
+    rule = ["-" * width if i < sheet.left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    padded = [
+        [c.ljust(width) if i < sheet.left else c.rjust(width) for i, (c, width) in enumerate(pairs)]
+        for pairs in (zip(line, widths, strict=True) for line in lines)
+    ]
+    text = "\n".join(f"| {' | '.join(cells)} |" for cells in [padded[0], rule, *padded[1:]])
+    return "\n\n".join([text, *map(MARKDOWN.text, sheet.notes)]) + "\n"
 
 
 def to_latex(table: Table | Summary) -> str:
@@ -208,7 +169,34 @@ def to_latex(table: Table | Summary) -> str:
     >>> "textbf{0.4000}" in to_latex(make_table(example_results()))
     True
     """
-    return sheet_of(table).to_latex()
+    sheet = _sheet_of(table)
+    caption, *others = map(LATEX.text, sheet.notes)
+    columns = "l" * sheet.left + ("c" if sheet.left == 2 else "r") * (len(sheet.head) - sheet.left)
+    body = []
+    for name, block in sheet.blocks:
+        body.append(r"\midrule")
+        for i, line in enumerate(block):
+            if line.ruled:
+                body.append(rf"\cmidrule{{2-{len(sheet.head)}}}")
+            margin = ["" if i else _latex_margin(name, len(block))] if sheet.left == 2 else []
+            body.append(_latex_line([*margin, *map(LATEX.cell, line.cells)]))
+    lines = [
+        r"% needs \usepackage{booktabs,multirow,graphicx}",
+        r"\begin{table}",
+        r"\centering",
+        # scaled down if it is too wide, never up
+        r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        _latex_line(["" if sheet.left == 2 and i == 0 else LATEX.text(w) for i, w in enumerate(sheet.head)]),
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}}",
+        rf"\caption{{{caption}}}",
+        *(rf"\par{{\footnotesize {note}\par}}" for note in others),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def to_csv(table: Table | Summary) -> str:
@@ -231,7 +219,7 @@ def to_csv(table: Table | Summary) -> str:
     cifar10,a,200,10,0.8,0.4
     cifar10,b,200,10,0.8,0.2
     """
-    return sheet_of(table).to_csv()
+    return _sheet_of(table).data.to_csv(index=False, lineterminator="\n")
 
 
 WRITERS: dict[str, Callable[[Table | Summary], str]] = {"md": to_markdown, "latex": to_latex, "csv": to_csv}
@@ -320,7 +308,17 @@ def _data(table: Table) -> pd.DataFrame:
 
 def _notes(table: Table) -> list[str]:
     """Return the notes of a table, the caption first."""
-    notes = [_caption(table)]
+    tasks = table.of_kind("task")["task"]
+    spread = ", ± its standard error" if table.errors else ""
+    whole = any(task.rows <= table.n for task in tasks)
+    once = "; where that is all rows, deterministic methods are fitted once" if whole else ""
+    direction = "Whether lower or higher is better is not known, so nothing is bold."
+    if table.better is not None:
+        direction = f"{table.better.capitalize()} is better, the best of a row is bold."
+    notes = [
+        f"{table.unit.title} on test rows of methods fitted to {table.n} validation rows: "
+        f"mean of {_draws(table)}{spread}{once}. {direction}"
+    ]
     if len(table.of_kind("average")):
         notes.append(
             "Avg. relative: mean over tasks, if all have it, of a score divided by the uncalibrated one."
@@ -329,27 +327,23 @@ def _notes(table: Table) -> list[str]:
             notes.append(
                 f"Not in averages, as the uncalibrated score is missing, zero or infinite: {left_out}."
             )
-    tasks = table.of_kind("task")["task"]
     short = [task for task in tasks if task.rows < table.n]
     if counts := "; ".join(f"{task_name(task)}: {task.rows}" for task in short):
         notes.append(f"* all rows, fewer than {table.n}: {counts}.")
-    return notes + (_paper_notes(table) if table.paper else [])
-
-
-def _caption(table: Table) -> str:
-    spread = ", ± its standard error" if table.errors else ""
-    whole = any(task.rows <= table.n for task in table.of_kind("task")["task"])
-    once = "; where that is all rows, deterministic methods are fitted once" if whole else ""
-    return (
-        f"{table.unit.title} on test rows of methods fitted to {table.n} validation rows: "
-        f"mean of {_draws(table)}{spread}{once}. {_direction(table)}"
-    )
-
-
-def _direction(table: Table) -> str:
-    if table.better is None:
-        return "Whether lower or higher is better is not known, so nothing is bold."
-    return f"{table.better.capitalize()} is better, the best of a row is bold."
+    if table.paper and table.of_kind("paper").empty:
+        notes.append("No task of the study is one of the paper's.")
+    elif table.paper:
+        notes.append(
+            "(paper: ...): the paper's results for the same classifier, recognised by its uncalibrated ECE, "
+            "NLL and Brier score. The paper's ETS minimises the Brier score: it is under ETS-Brier."
+        )
+        if table.errors:
+            notes.append(
+                "(difference): ours minus the paper's, in standard errors (se) of the difference; the paper "
+                f"gives no errors, and its {PAPER_DRAWS} draws are assumed to vary as ours do. If our error "
+                "is missing or rounds to zero: the difference itself; = if both numbers are equal as shown."
+            )
+    return notes
 
 
 def _draws(table: Table) -> str:
@@ -360,34 +354,14 @@ def _draws(table: Table) -> str:
     if drawn.empty:  # fits to all rows: deterministic ones are made once
         usual, others = f"{np.nan_to_num(draws.max(axis=None)):.0f}", ""
     else:
-        shown = {key: _range(drawn[key]) for key in drawn} or {"": "0"}
+        ends = np.nan_to_num([drawn.min(), drawn.max()]).T
+        ranges = [f"{few:.0f} to {many:.0f}" if few < many else f"{many:.0f}" for few, many in ends]
+        shown = dict(zip(drawn, ranges, strict=True)) or {"": "0"}
         usual = max(shown.values(), key=list(shown.values()).count)
         others = ", ".join(
             f"{method_style(key).label} {number}" for key, number in shown.items() if number != usual
         )
     return f"{usual} draw{'' if usual == '1' else 's'}{f' (of {others})' if others else ''}"
-
-
-def _range(draws: pd.Series) -> str:
-    """Return the number of draws, or the fewest and the most."""
-    few, many = np.nan_to_num([draws.min(), draws.max()])
-    return f"{few:.0f} to {many:.0f}" if few < many else f"{many:.0f}"
-
-
-def _paper_notes(table: Table) -> list[str]:
-    if table.of_kind("paper").empty:
-        return ["No task of the study is one of the paper's."]
-    notes = [
-        "(paper: ...): the paper's results for the same classifier, recognised by its uncalibrated ECE, NLL "
-        "and Brier score. The paper's ETS minimises the Brier score: it is under ETS-Brier."
-    ]
-    if table.errors:
-        notes.append(
-            "(difference): ours minus the paper's, in standard errors (se) of the difference; the paper "
-            f"gives no errors, and its {PAPER_DRAWS} draws are assumed to vary as ours do. If our error is "
-            "missing or rounds to zero: the difference itself; = if both numbers are equal as shown."
-        )
-    return notes
 
 
 # ---- ranks, win rates, improvements
@@ -405,7 +379,7 @@ def _ranks_sheet(ranks: Ranks) -> Sheet:
     ]
     test = (
         f"Friedman test: chi-squared = {ranks.statistic:.1f} with {len(ranks.methods) - 1} degrees of "
-        f"freedom, {_p_value(ranks.p_value)}. "
+        f"freedom, {p_value_in_words(ranks.p_value)}. "
     )
     if ranks.p_value < ALPHA:
         test += (
@@ -414,7 +388,14 @@ def _ranks_sheet(ranks: Ranks) -> Sheet:
         )
     else:
         test += f"It finds no difference at {ALPHA:.0%}, so all methods share a letter."
-    caption = f"Mean rank by {_about(ranks.scores)} over {_blocks(ranks.scores, ranks.over)}; 1 is the best."
+    scores = ranks.scores
+    caption = f"Mean rank by {_about(scores)} over {_blocks(scores, ranks.over)}; 1 is the best."
+    dependence = []
+    if ranks.over == "tasks" and scores.datasets < len(scores.tasks):
+        dependence.append(
+            "The test assumes independent tasks. Tasks of one data set are not independent, so p is too "
+            "small. Count each data set once to avoid this."
+        )
     columns = {"method": ranks.methods, "mean_rank": ranks.mean, "groups": letters, "tasks": ranks.blocks}
     tests = {"friedman": ranks.statistic, "p_value": ranks.p_value}
     data = pd.DataFrame(columns | tests | {"critical_difference": ranks.critical_difference})
@@ -426,7 +407,7 @@ def _ranks_sheet(ranks: Ranks) -> Sheet:
                 for key, mean, words in zip(ranks.methods, ranks.mean, letters, strict=True)
             ]
         ),
-        [caption, test, *_dependence(ranks.scores, ranks.over), *_left_out(ranks.scores)],
+        [caption, test, *dependence, *_left_out(scores)],
         data,
     )
 
@@ -489,24 +470,21 @@ def _improvements_sheet(found: Improvements) -> Sheet:
         f"Mean improvement over {reference} in %, by {_about(scores)} over {_blocks(scores, found.over)}: "
         f"geometric mean of the ratios of scores, positive where the method is better than {reference}."
     )
+    interval_note = "Interval: none, since one task has no spread."
+    if found.resampled is not None:
+        drawn = f"{scores.datasets} data sets, each drawn with all its tasks"
+        if found.resampled == "tasks":
+            drawn = (
+                f"{len(scores.tasks)} tasks, as there are too few data sets to draw from: it speaks of "
+                "further tasks on the same data sets"
+            )
+        interval_note = f"Interval: percentiles of {RESAMPLES} bootstrap samples of the {drawn}."
     better_on = f"Better on: how often, in %, the method beats {reference}."
     return Sheet(
         ["Method", "Improvement", f"{LEVEL:.0%} interval", "Better on"],
         _lines(rows),
-        [caption, _resampling(found), better_on, *_left_out(scores)],
+        [caption, interval_note, better_on, *_left_out(scores)],
         data,
-    )
-
-
-def _resampling(found: Improvements) -> str:
-    if found.resampled is None:
-        return "Interval: none, since one task has no spread."
-    percentiles = f"Interval: percentiles of {RESAMPLES} bootstrap samples of the"
-    if found.resampled == "datasets":
-        return f"{percentiles} {found.scores.datasets} data sets, each drawn with all its tasks."
-    return (
-        f"{percentiles} {len(found.scores.tasks)} tasks, as there are too few data sets to draw from: it "
-        "speaks of further tasks on the same data sets."
     )
 
 
@@ -516,32 +494,16 @@ def _about(scores: PairedScores) -> str:
 
 
 def _blocks(scores: PairedScores, over: Over) -> str:
-    tasks, datasets = _count(len(scores.tasks), "task"), _count(scores.datasets, "data set")
+    tasks = f"{len(scores.tasks)} task{'s' * (len(scores.tasks) != 1)}"
+    datasets = f"{scores.datasets} data set{'s' * (scores.datasets != 1)}"
     if over == "tasks":
         return f"{tasks} of {datasets}"
     return f"{datasets}, each counting once whatever its number of tasks ({tasks})"
 
 
-def _dependence(scores: PairedScores, over: Over) -> list[str]:
-    if over == "datasets" or scores.datasets == len(scores.tasks):
-        return []
-    return [
-        "The test assumes independent tasks. Tasks of one data set are not independent, so p is too small. "
-        "Count each data set once to avoid this."
-    ]
-
-
 def _left_out(scores: PairedScores) -> list[str]:
     names = "; ".join(map(task_name, scores.left_out))
     return [f"Left out, since a score is missing or has no ratio: {names}."] if names else []
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _p_value(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def _percent(share: float) -> str:

@@ -65,6 +65,11 @@ def unit_of(metric: str) -> Unit:
     return UNITS.get(metric, Unit(metric, 1.0, 4, 3))
 
 
+def p_value_in_words(p: float) -> str:
+    """Return a p-value as text, such as "p = 0.012"."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table of a study: one metric, one number of rows to fit to.

@@ -22,8 +22,8 @@ from temperance.comparison.rows import predict
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay, TemperatureDisplay
 from temperance.display.base import Display
-from temperance.display.best_temperatures import MIN_ROWS, as_rows, temperatures
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text
+from temperance.display.temperature import MIN_ROWS, as_rows, temperatures
 from temperance.errors import InputError
 from temperance.metrics import reliability
 from temperance.study.protocol import WorkUnit

@@ -1,8 +1,12 @@
-"""The paper's two figures of averages: ECE and NLL of each method and size, relative to TS, over tasks.
+"""The figures of a whole study: averages relative to TS, as in the paper, and mean ranks.
 
-For each task, the mean over draws of a method is divided by that of TS fitted to as many rows. A marker is
-the mean of these ratios over tasks, with a bar of one standard error over tasks. Each data set with three
-tasks has a panel; all others share one.
+An average has ECE or NLL of each method and size, relative to TS, over tasks. For each task, the mean over
+draws of a method is divided by that of TS fitted to as many rows. A marker is the mean of these ratios over
+tasks, with a bar of one standard error over tasks. Each data set with three tasks has a panel; all others
+share one.
+
+The critical difference diagram has methods by mean rank, with bars over indistinguishable ones. Its layout is
+that of J. Demsar, JMLR 7, 2006: the best on the left, the critical difference above the axis.
 """
 
 from __future__ import annotations
@@ -17,10 +21,13 @@ from numpy.typing import NDArray
 from temperance.calibrators import method_style
 from temperance.calibrators.registry import MethodStyle
 from temperance.core.arrays import Matrix
+from temperance.display.axes import blank_figure
 from temperance.display.chart import tick_labels
 from temperance.errors import InputError
+from temperance.study.comparisons import ALPHA, Ranks
 from temperance.study.names import dataset_name
 from temperance.study.results import Results
+from temperance.study.tables import p_value_in_words, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,10 +35,8 @@ if TYPE_CHECKING:
 
 _REFERENCE_METHOD = "ts"
 _GREY = "0.4"
-_COLUMNS = 3  # panels side by side
-_SMALLEST, _LARGEST = 9.0, 50.0  # areas of markers, in points squared
-MARKER_AREAS = {"*": 1.8, "D": 0.7}
-"""Factors of markers that look smaller or larger than others of the same area."""
+_MARKER_AREAS = {"*": 1.8, "D": 0.7}  # factors of markers that look smaller or larger than others
+_STEP, _BAR_STEP = 0.2, 0.1  # inches from one label to the next, and from one bar to the next
 _KNEE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 0.8}
 
 
@@ -61,16 +66,6 @@ class Averages:
     sizes: tuple[int, ...]
     panels: tuple[Panel, ...]
     fewest_rows: int
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every mean is over all tasks of its panel."""
-        return all((panel.count == panel.tasks).all() for panel in self.panels)
-
-    @property
-    def has_errors(self) -> bool:
-        """Whether any mean is over more than one task."""
-        return any(bool(np.isfinite(panel.error).any()) for panel in self.panels)
 
 
 # ---- computing
@@ -155,20 +150,12 @@ class _Scale:
         return [float(tick) for tick in inside[:: -(-len(inside) // 4)]] if len(inside) else []
 
 
-def figure_size(data: Averages) -> tuple[float, float]:
-    """Return width and height in inches: one column of a journal for one panel, two for more."""
-    across, down = _grid(data)
-    return (3.4 if across == 1 else 7.0), 0.7 + 2.3 * down
-
-
-def _grid(data: Averages) -> tuple[int, int]:
-    across = min(len(data.panels), _COLUMNS)
-    return across, -(-len(data.panels) // across)
-
-
-def draw_averages(figure: Figure, data: Averages) -> None:
+def draw_averages(data: Averages) -> Figure:
     """Draw the panels side by side on one scale, with a legend of the marker sizes below."""
-    across, down = _grid(data)
+    across = min(len(data.panels), 3)
+    down = -(-len(data.panels) // across)
+    # In inches: one column of a journal for one panel, two for more.
+    figure = blank_figure(3.4 if across == 1 else 7.0, 0.7 + 2.3 * down)
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     scale = _Scale.of(
         *(np.stack([getattr(panel, name) for panel in data.panels]) for name in ("ratio", "error"))
@@ -180,10 +167,18 @@ def draw_averages(figure: Figure, data: Averages) -> None:
     for ax in grid[:, 0]:
         ax.set_ylabel(f"{data.metric.upper()} relative to TS")
     _add_legend(figure, data, scale)
+    return figure
 
 
 def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
-    _set_scale(ax, scale)
+    ticks = [y for y, _ in tick_labels(scale.low, scale.knee)]
+    if scale.is_bent:
+        ax.set_yscale("function", functions=scale.functions())
+        ticks = [*(y for y in ticks if y < scale.knee), *scale.far_ticks()]
+        ax.axhline(scale.knee, zorder=1, **_KNEE)
+    ax.set_yticks(ticks, [f"{y:g}" for y in ticks])
+    ax.set_yticks([], minor=True)
+    ax.set_ylim(scale.low, scale.high)
     ax.axhline(1.0, zorder=1, color=_GREY, linewidth=1.0)
     for at, method in enumerate(data.methods):
         if at % 2:
@@ -195,22 +190,13 @@ def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
     ax.set_title(f"{panel.title} ({panel.tasks} task{'s' if panel.tasks > 1 else ''})", parse_math=False)
 
 
-def _set_scale(ax: Axes, scale: _Scale) -> None:
-    ticks = [y for y, _ in tick_labels(scale.low, scale.knee)]
-    if scale.is_bent:
-        ax.set_yscale("function", functions=scale.functions())
-        ticks = [*(y for y in ticks if y < scale.knee), *scale.far_ticks()]
-        ax.axhline(scale.knee, zorder=1, **_KNEE)
-    ax.set_yticks(ticks, [f"{y:g}" for y in ticks])
-    ax.set_yticks([], minor=True)
-    ax.set_ylim(scale.low, scale.high)
-
-
 def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -> None:
     """Draw a column of markers, from few rows on the left to many on the right, joined by a thin line."""
     style, ratio = method_style(method), panel.ratio[at]
     colour, marker = style.colour, style.marker
-    places, areas = at + _asides(len(data.sizes)), _areas(data.sizes) * MARKER_AREAS.get(marker, 1.0)
+    aside = 0.27 if len(data.sizes) > 1 else 0.0  # of the first and the last size, from the middle
+    places = at + np.linspace(-aside, aside, len(data.sizes))
+    areas = _areas(data.sizes) * _MARKER_AREAS.get(marker, 1.0)
     drawn = np.isfinite(ratio)
     ax.plot(places[drawn], ratio[drawn], style.dash, color=colour, linewidth=0.6, alpha=0.6, zorder=2)
     bars = drawn & np.isfinite(panel.error[at])
@@ -218,27 +204,22 @@ def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -
                 capsize=1.2, capthick=0.7, zorder=2)  # fmt: skip
     for place, y, area, count in zip(places, ratio, areas, panel.count[at], strict=True):
         if np.isfinite(y):
-            face, edge = (colour, marker_edge(style)) if count == panel.tasks else ("white", colour)
+            face, edge = (colour, _marker_edge(style)) if count == panel.tasks else ("white", colour)
             ax.scatter(place, y, area, marker=marker, facecolor=face, edgecolor=edge, linewidth=0.4, zorder=3)
         elif count:  # from a probability of 0 of a label
             ax.text(place, 1.0, "∞", transform=ax.get_xaxis_transform(), ha="center", va="top", color=colour)
 
 
-def marker_edge(style: MethodStyle) -> str:
+def _marker_edge(style: MethodStyle) -> str:
     """Return the edge colour of a marker: white separates neighbours, but would hide a letter."""
     return style.colour if style.marker.startswith("$") else "white"
-
-
-def _asides(sizes: int) -> Matrix:
-    """Return the offset of each size from the middle of its column."""
-    return np.linspace(-0.27, 0.27, sizes) if sizes > 1 else np.zeros(1)
 
 
 def _areas(sizes: Sequence[int]) -> Matrix:
     """Return the areas of markers, which grow with the logarithm of the size."""
     logs = np.log(np.array(sizes, np.float64))
     share = (logs - logs[0]) / (logs[-1] - logs[0]) if len(logs) > 1 else np.zeros(1)
-    return _SMALLEST + (_LARGEST - _SMALLEST) * share
+    return 9.0 + (50.0 - 9.0) * share  # points squared
 
 
 def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
@@ -249,11 +230,11 @@ def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
         Line2D([], [], markersize=np.sqrt(area), label=f"N = {n}", **look)
         for n, area in zip(data.sizes, _areas(data.sizes), strict=True)
     ]
-    if data.has_errors:
+    if any(np.isfinite(panel.error).any() for panel in data.panels):
         entries.append(
             Line2D([], [], label="± standard error over tasks", color=_GREY, marker="|", linestyle="")
         )
-    if not data.is_complete:
+    if any((panel.count < panel.tasks).any() for panel in data.panels):
         entries.append(Line2D([], [], markersize=5, fillstyle="none", label="mean of fewer tasks", **look))
     if scale.is_bent:
         entries.append(Line2D([], [], label="logarithmic above", **_KNEE))
@@ -261,3 +242,67 @@ def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
     legend: dict[str, Any] = {"title": f"rows fitted to{fewer}", "title_fontsize": 7, "frameon": False}
     ncols = len(entries) if len(data.panels) > 1 else 2
     figure.legend(handles=entries, loc="outside lower center", ncols=ncols, **legend)
+
+
+# ---- mean ranks
+
+
+def draw_ranks(ranks: Ranks) -> Figure:
+    """Draw the axis of ranks, the critical difference, the bars of groups and the labels."""
+    mean, k = dict(zip(ranks.methods, map(float, ranks.mean), strict=True)), len(ranks.methods)
+    bars = [(mean[group[0]], mean[group[-1]]) for group in ranks.groups if len(group) > 1]
+    first_label = 0.15 + _BAR_STEP * len(bars)
+    # In inches; the margins hold the labels.
+    above, below, width, margin = 0.55, 0.15 + first_label + _STEP * -(-k // 2), 7.0, 1.35
+    height, inside = 0.3 + above + below, width - 2 * margin
+    figure = blank_figure(width, height)
+    figure.set_layout_engine("none")
+    ax = figure.add_axes((margin / width, 0.0, inside / width, (above + below) / height))
+    ax.set_xlim(1, k)
+    ax.set_ylim(-below, above)  # 0 at the axis
+    ax.set_axis_off()
+    ax.set_title(_ranks_title(ranks), parse_math=False)
+    look: dict[str, Any] = {"color": "black", "clip_on": False}
+    ax.plot([1, k], [0, 0], linewidth=0.8, **look)
+    for rank in range(1, k + 1):
+        ax.plot([rank, rank], [0, 0.06], linewidth=0.8, **look)
+        ax.text(rank, 0.09, str(rank), ha="center", va="bottom", fontsize=7)
+    if len(ranks.groups) > 1:
+        end, y = 1 + min(ranks.critical_difference, k - 1.0), 0.36
+        ax.plot([1, end], [y, y], linewidth=1.2, **look)
+        for tip in (1, end):
+            ax.plot([tip, tip], [y - 0.03, y + 0.03], linewidth=1.2, **look)
+        words = f"critical difference {end - 1:.2f}"
+        ax.text((1 + end) / 2, y + 0.03, words, ha="center", va="bottom", fontsize=7)
+    for i, ends in enumerate(bars):
+        y = -0.1 - _BAR_STEP * i
+        ax.plot(ends, [y, y], linewidth=2.2, solid_capstyle="round", **look)
+    _draw_labels(ax, ranks, first_label, (k - 1) / inside)
+    return figure
+
+
+def _ranks_title(ranks: Ranks) -> str:
+    scores = ranks.scores
+    counted = f"{len(scores.tasks)} tasks of " if ranks.over == "tasks" else ""
+    metric = unit_of(scores.metric).title.replace(" in %", "")
+    test = f"Friedman test: {p_value_in_words(ranks.p_value)}"
+    words = f"mean rank by {metric}, N = {scores.n}, {counted}{scores.datasets} data sets ({test})"
+    return words if ranks.p_value < ALPHA else f"{words}: no difference"
+
+
+def _draw_labels(ax: Axes, ranks: Ranks, first: float, per_inch: float) -> None:
+    """Draw a line from each mean rank to the method's name, with its marker: the better half on the left."""
+    k, left = len(ranks.methods), -(-len(ranks.methods) // 2)
+    for i, (method, mean) in enumerate(zip(ranks.methods, ranks.mean, strict=True)):
+        on_left = i < left
+        y = -first - _STEP * (i if on_left else k - 1 - i) - 0.05
+        end, align = (1 - 0.07 * per_inch, "right") if on_left else (k + 0.07 * per_inch, "left")
+        style = method_style(method)
+        ax.plot([mean, mean, end], [0, y, y], zorder=1, color="0.45", linewidth=0.7, clip_on=False)
+        ax.plot(mean, 0, marker="o", markersize=2.5, color="black", clip_on=False)
+        area = 42.0 * _MARKER_AREAS.get(style.marker, 1.0)
+        look: dict[str, Any] = {"facecolor": style.colour, "edgecolor": _marker_edge(style), "linewidth": 0.4}
+        ax.scatter(end, y, area, marker=style.marker, zorder=3, clip_on=False, **look)
+        words = f"{style.label}  {mean:.2f}" if on_left else f"{mean:.2f}  {style.label}"
+        ax.text(end + np.copysign(0.1 * per_inch, end - mean), y, words, ha=align, va="center",
+                parse_math=False)  # fmt: skip
