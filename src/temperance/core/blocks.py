@@ -7,7 +7,7 @@ bit-identical for any number of threads. Sums over blocks are added in the order
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -56,43 +56,12 @@ class BFloat16:
 
 
 class Scratch:
-    """The (rows, classes) buffers of one thread, each allocated when first needed."""
+    """The (rows, classes) buffers of one thread: `d` for gaps to the top of a row, `e` for exponentials."""
 
     def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
         self.shape, self.dtype = (n_rows, n_classes), dtype
-        # No cached properties: their lock takes longer than a row with few classes.
-        self._read: Floats | None = None
-        self._d: Floats | None = None
-        self._e: Floats | None = None
-
-    @property
-    def d(self) -> Floats:
-        """The gaps to the top of each row."""
-        if self._d is None:
-            self._d = new_buffer(*self.shape, self.dtype)
-        return self._d
-
-    @property
-    def e(self) -> Floats:
-        """Their exponentials."""
-        if self._e is None:
-            self._e = new_buffer(*self.shape, self.dtype)
-        return self._e
-
-    def block(self, values: Floats | BFloat16, start: int, stop: int) -> Floats:
-        """Rows start..stop as a contiguous array of the working type: a view where that is possible."""
-        rows = values[start:stop]
-        if not isinstance(rows, BFloat16) and rows.dtype == self.dtype and rows.flags.c_contiguous:
-            return rows
-        if self._read is None:
-            self._read = np.empty(self.shape, self.dtype)
-        target = self._read[: stop - start]
-        if isinstance(rows, BFloat16):
-            rows.read_into(target)
-        else:
-            with np.errstate(all="ignore"):  # numbers beyond the range of the working type
-                np.copyto(target, rows, casting="unsafe")
-        return target
+        self.d, self.e = new_buffer(n_rows, n_classes, dtype), new_buffer(n_rows, n_classes, dtype)
+        self.read: Floats | None = None  # for rows of another type, or not contiguous
 
 
 def new_buffer(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Floats:
@@ -102,32 +71,10 @@ def new_buffer(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Floats:
     return np.empty((n_rows, n_classes), dtype)
 
 
-class _ScratchPool:
-    """The scratch of past predictions, one for each core: the system has to map and clear new memory.
-
-    Any thread may take one. Each step is a single call to a list, which threads cannot divide.
-    """
-
-    def __init__(self) -> None:
-        self.free: list[Scratch] = []
-        self.max_free = available_cores()
-
-    def take(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Scratch:
-        """Return the scratch last given back, if it fits, else a new one."""
-        try:
-            kept = self.free.pop()
-        except IndexError:
-            return Scratch(n_rows, n_classes, dtype)
-        fits = kept.shape == (n_rows, n_classes) and kept.dtype == dtype
-        return kept if fits else Scratch(n_rows, n_classes, dtype)
-
-    def give_back(self, scratch: Scratch) -> None:
-        """Keep a scratch, unless there is one for each core."""
-        if len(self.free) < self.max_free:
-            self.free.append(scratch)
-
-
-_scratch_pool = _ScratchPool()
+# The scratch of past predictions, one for each core: the system has to map and clear new memory. Any thread
+# may take one, by a single call to the list, which threads cannot divide.
+kept_scratch: list[Scratch] = []
+max_kept = available_cores()
 
 
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
@@ -168,35 +115,56 @@ def row_slices(n_rows: int, size: int) -> list[slice]:
 def read_blocks(
     values: Floats | BFloat16, size: int | None = None, lane: int = 0, lanes: int = 1
 ) -> Iterator[tuple[Floats, int, int, Scratch]]:
-    """Yield every `lanes`-th block in the working type, with its start, stop and scratch."""
+    """Yield every `lanes`-th block of `size` rows, with its start, stop and scratch.
+
+    A block is a contiguous array of the working type: a view of the values where that is possible.
+    """
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = size or block_rows(n_classes, dtype.itemsize)
+    shape = min(size, n_rows), n_classes
     # For many rows new memory takes no time, compared with reading them.
     keeps = n_rows * n_classes * dtype.itemsize <= MAX_KEPT_BYTES
-    shape = min(size, n_rows), n_classes
-    scratch = _scratch_pool.take(*shape, dtype) if keeps else Scratch(*shape, dtype)
-    for rows in row_slices(n_rows, size)[lane::lanes]:
-        yield scratch.block(values, rows.start, rows.stop), rows.start, rows.stop, scratch
-    if keeps:
-        _scratch_pool.give_back(scratch)
+    scratch = None
+    if keeps and kept_scratch:
+        with suppress(IndexError):  # another thread has taken the last
+            scratch = kept_scratch.pop()
+    if scratch is None or scratch.shape != shape or scratch.dtype != dtype:
+        scratch = Scratch(*shape, dtype)
+    for start in range(lane * size, n_rows, lanes * size):
+        stop = min(start + size, n_rows)
+        rows = values[start:stop]
+        if isinstance(rows, BFloat16) or rows.dtype != dtype or not rows.flags.c_contiguous:
+            if scratch.read is None:
+                scratch.read = np.empty(shape, dtype)
+            target = scratch.read[: stop - start]
+            if isinstance(rows, BFloat16):
+                rows.read_into(target)
+            else:
+                with np.errstate(all="ignore"):  # numbers beyond the range of the working type
+                    np.copyto(target, rows, casting="unsafe")
+            rows = target
+        yield rows, start, stop, scratch
+    if keeps and len(kept_scratch) < max_kept:
+        kept_scratch.append(scratch)
 
 
-def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
+def for_each_block(values: Floats | BFloat16, work: BlockWork, enlarged: int = 1) -> None:
     """Call `work(block, start, stop, scratch)` for every block; it writes its results row by row.
 
-    It must not use the linear algebra library, whose threads would be beside ours.
+    It must not use the linear algebra library, whose threads would be beside ours. Blocks are `enlarged` by a
+    factor for work that needs less of the cache than usual.
     """
     n_rows, n_classes = values.shape
-    size = block_rows(n_classes, working_dtype(values).itemsize)
-    lanes = max(1, min(number_of_threads(), -(-n_rows // size))) if n_rows > size else 1
+    size = enlarged * block_rows(n_classes, working_dtype(values).itemsize)
+    lanes = min(number_of_threads(), -(-n_rows // size)) if n_rows > size else 1
 
     def run(lane: int) -> None:
         with np.errstate(all="ignore"):  # the caller checks the results for NaN and infinities
             for block in read_blocks(values, size, lane, lanes):
                 work(*block)
 
-    run_together([partial(run, lane) for lane in range(lanes)])
+    run_together(run, lanes)
 
 
 def sum_blocks(
@@ -219,7 +187,7 @@ def sum_blocks(
     with one_blas_thread:
         # As many results as threads are held at a time: a matrix of many parameters may be large.
         for _ in range(0, n_blocks, lanes):
-            for sums in run_together([partial(next_sums, lane) for lane in range(lanes)]):
+            for sums in run_together(next_sums, lanes):
                 if sums is None:
                     continue
                 if not totals:

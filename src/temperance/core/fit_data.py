@@ -7,7 +7,6 @@ holds the rows itself, so they may be in one array (`InMemoryFitData`) or in par
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,23 +30,8 @@ Transform = Callable[[LogitRows], Floats]
 """From rows to the same number of rows of other values, one for each class."""
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Every `step`-th row, and a `measure` of it: arrays that are concatenated over parts."""
-
-    step: int
-    measure: Measure
-
-    def of(self, rows: LogitRows, weights: Vector | None, start: int = 0) -> tuple[Array, ...] | None:
-        """Return the arrays of the sampled rows among these, which begin at row `start`; None if none."""
-        first = -start % self.step
-        if first >= rows.n_rows:
-            return None
-        if self.step > 1:
-            taken = slice(first, None, self.step)
-            rows, weights = rows.take(taken), None if weights is None else weights[taken]
-        return self.measure(rows, weights)
-
+Samples = Sequence[tuple[int, Measure]]
+"""Each is a number n and a measure of every n-th row, whose arrays are concatenated over parts."""
 
 Survey = tuple[tuple[Array, ...], list[tuple[Array, ...]]]
 """Sums over all rows, and the arrays of each sample."""
@@ -100,7 +84,7 @@ class FitData(Protocol):
         """Return quantiles over all rows; numbers that differ by less than `tie` count as ties."""
         ...
 
-    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+    def survey(self, measure: Measure, samples: Samples) -> Survey:
         """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
         ...
 
@@ -129,7 +113,7 @@ class InMemoryFitData:
     def every(self, step: int) -> InMemoryFitData:
         """Return every `step`-th row."""
         weights = None if self.weights is None else self.weights[::step]
-        return InMemoryFitData(self.rows.every(step), weights)
+        return InMemoryFitData(self.rows.take(slice(None, None, step)), weights)
 
     def transformed(self, transform: Transform) -> InMemoryFitData:
         """Return transformed rows, which stay in memory."""
@@ -143,10 +127,13 @@ class InMemoryFitData:
         """Return quantiles over all rows."""
         return quantiles(*values(self.rows, self.weights), shares, tie)
 
-    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+    def survey(self, measure: Measure, samples: Samples) -> Survey:
         """Return sums over all rows, and the arrays of samples in the order of the rows."""
-        sampled = [sample.of(self.rows, self.weights) for sample in samples]
-        return measure(self.rows, self.weights), [arrays for arrays in sampled if arrays is not None]
+        sampled = []
+        for step, sample in samples:
+            some = self if step == 1 else self.every(step)
+            sampled.append(sample(some.rows, some.weights))
+        return measure(self.rows, self.weights), sampled
 
     def objective(self, build: Build, prior: Prior | None = None) -> Any:
         """Return the objective that `build` gives, with the prior."""

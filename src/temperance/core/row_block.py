@@ -74,6 +74,7 @@ class RowBlock:
     segment_sums = staticmethod(kernels.segment_sums)
     new_segment_cache = staticmethod(kernels.new_segment_cache)
     segments_in_threads = False  # sorting numbers into segments holds Python's lock
+    enlarged = 1  # factor of the rows in a block
 
     def __init__(
         self,
@@ -95,23 +96,18 @@ class RowBlock:
         if self.is_single:
             self.ops = ONE_ROW
             self.top: Any = z.argmax()
+            self._at_top: tuple[Any, Any] = (0, self.top)
             self.peak: Any = z.item(self.top)
             self._room_d: Floats | None = None
             self._room_e: Floats | None = None
         else:
             self.ops = NUMPY
-            if located is None:
-                self.top = z.argmax(axis=1)  # a NaN counts as the largest, so the peak shows it
-                self.peak = z[self._at_top][:, None]
-            else:
-                self.top, self.peak = located[0], located[1][:, None]
+            # A NaN counts as the largest, so the peak shows it.
+            self.top = z.argmax(axis=1) if located is None else located[0]
+            self._at_top = (np.arange(self.n_rows), self.top)
+            self.peak = z[self._at_top][:, None] if located is None else located[1][:, None]
             scratch = scratch or Scratch(self.n_rows, self.n_classes, z.dtype)
             self._room_d, self._room_e = scratch.d[: self.n_rows], scratch.e[: self.n_rows]
-
-    @property
-    def _at_top(self) -> tuple[Any, Any]:
-        """The index of each row's largest logit."""
-        return (0, self.top) if self.is_single else (np.arange(self.n_rows), self.top)
 
     @property
     def tops(self) -> Indices:
@@ -288,23 +284,18 @@ class RowBlock:
 
     def _softmax(self, beta: Any, out: Floats | None) -> Floats:
         e = self._exponentials(self.d, beta)
-        scale = self.z.dtype.type(1) / self._sum(e)
-        return np.multiply(e, scale, out=e if out is None else out)
-
-    def _output(self) -> Floats:
-        return np.empty(self.z.shape, self.z.dtype) if self._out is None else self._out
+        return np.multiply(e, self.z.dtype.type(1) / self._sum(e), out=out, order="C")
 
     def divide(self, temperature: Matrix | float) -> Floats:
         """Return softmax(z / T), or z / T."""
         beta = 1 / temperature
         if self.log:
             return np.multiply(self.z, self._working(beta), out=self._out)
-        # The exponentials of a single row are in a new array, and of several in a buffer.
-        return self._softmax(beta, self._out if self.is_single else self._output())
+        return self._softmax(beta, self._out)
 
     def mixture(self, betas: Sequence[Matrix | float], weights: Vector) -> Floats:
         """Return sum_j w_j softmax(beta_j z), or its logarithm."""
-        result, number = self._output(), self.z.dtype.type
+        result, number = np.empty_like(self.z) if self._out is None else self._out, self.z.dtype.type
         result[:] = -np.inf if self.log else 0
         if self.log:  # accurate even where the probabilities underflow
             gaps = self._unclamped()
@@ -337,7 +328,8 @@ class RowBlock:
         if self.n_rows <= size:
             u = kernels.map_logits(self.z, self._at_top, self.peak, log_s, beta, table, bounded=self.bounded)
             return mixed(u, stacked, shares, log=self.log).astype(self.z.dtype, copy=False)
-        result, room = self._output(), np.empty(len(shares) * size * self.n_classes)
+        result = np.empty_like(self.z) if self._out is None else self._out
+        room = np.empty(len(shares) * size * self.n_classes)
         for at in row_slices(self.n_rows, size):
             top = np.arange(at.stop - at.start), self.top[at]
             u = kernels.map_logits(self.z[at], top, self.peak[at], log_s[at], beta, table)
@@ -434,7 +426,7 @@ def map_rows(
             weighed[i:j] = rows.weighed
 
     if n_rows:
-        blocks.for_each_block(values, work)
+        blocks.for_each_block(values, work, block.enlarged)
     else:
         work(np.empty(values.shape, peak.dtype), 0, 0, Scratch(0, n_classes, peak.dtype))
     assert result is not None

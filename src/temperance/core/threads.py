@@ -8,7 +8,7 @@ cores predicted little more than one. A thread that waits for its slot costs not
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -88,25 +88,25 @@ def prediction_slot() -> Iterator[None]:
             slots.release()
 
 
-def run_together(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run the calls at the same time, each in a thread of its own, the first in this one; return the results.
+def run_together(call: Callable[[int], Any], n: int) -> list[Any]:
+    """Run call(0), ..., call(n - 1) at the same time, the first in this thread; return the results.
 
     An executor would do, but importing it takes long. In a service, that would be at the first prediction,
     and a process forked at that moment would wait for the import for ever.
     """
-    if len(calls) == 1:
-        return [calls[0]()]
-    results: list[Any] = [None] * len(calls)
+    if n == 1:
+        return [call(0)]
+    results: list[Any] = [None] * n
     failures: list[BaseException] = []
 
     def run(i: int) -> None:
         try:
-            results[i] = calls[i]()
+            results[i] = call(i)
         except BaseException as failure:  # raised again by the thread that waits
             failures.append(failure)
 
     here, started = [0], []
-    for i in range(1, len(calls)):
+    for i in range(1, n):
         thread = Thread(target=run, args=(i,))
         try:
             thread.start()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
 from temperance.core.fisher import MAX_FISHER
-from temperance.core.fit_data import Build, Measure, Sample, Survey, Transform, Values
+from temperance.core.fit_data import Build, Measure, Samples, Survey, Transform, Values
 from temperance.core.objective import (
     THINNING,
     Derivatives,
@@ -157,7 +157,7 @@ class DaskFitData:
         inside = self._compute("quantiles", self.tasks("quantiles", partial(work.inside, values, brackets)))
         return resolve([part for part in inside if part is not None], brackets)
 
-    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+    def survey(self, measure: Measure, samples: Samples) -> Survey:
         """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
         parts = self._compute("survey", self.tasks("survey", (measure, samples), work.survey))
         sums, sampled = zip(*(part for part in parts if part is not None), strict=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.core.fit_data import Build, Measure, Sample, Transform, Values
+from temperance.core.fit_data import Build, Measure, Samples, Transform, Values
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import PartialSums
 from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
@@ -82,18 +82,22 @@ def inside(values: Values, brackets: Brackets, rows: LogitRows, weights: Vector 
     return values_in_brackets(*values(rows, weights), brackets)
 
 
-def survey(wanted: tuple[Measure, Sequence[Sample]], part: Any, size: int) -> Any:
-    """Return sums over a part, and the arrays of each sample; None if it has no rows."""
+def survey(wanted: tuple[Measure, Samples], part: Any, size: int) -> Any:
+    """Return sums over a part, and the arrays of each sample, or None for one without rows in it.
+
+    Of a part without rows, return None.
+    """
     measure, samples = wanted
-    start = part[-1]
-    return run(
-        lambda rows, weights: (
-            measure(rows, weights),
-            [sample.of(rows, weights, start) for sample in samples],
-        ),
-        part,
-        size,
-    )
+
+    def work(rows: LogitRows, weights: Vector | None) -> Any:
+        sampled = []
+        for step, sample in samples:
+            taken = slice(-part[-1] % step, None, step)  # the part begins at row part[-1]
+            some = rows.take(taken)
+            sampled.append(sample(some, None if weights is None else weights[taken]) if some.n_rows else None)
+        return measure(rows, weights), sampled
+
+    return run(work, part, size)
 
 
 def transform(change: Transform, part: Any, size: int) -> Any:

@@ -41,6 +41,8 @@ class Logits:
     """The container."""
     shape: tuple[int, ...]
     """The shape of the given logits: (N,) for a binary classifier, else the classes are in axis `dim`."""
+    leading: tuple[int, ...]
+    """The shape of one number for each row: that of the logits without the axis of the classes."""
     dim: int
     """The axis of the classes, counted from the first."""
 
@@ -51,28 +53,24 @@ class Logits:
 
     def close(self, result: NDArray[Any]) -> Any:
         """Return results for rows, (rows, classes) or (rows,), in the shape and container of the logits."""
-        if not _is_table(self.shape, self.dim):
-            leading = _without(self.shape, self.dim)
-            if result.ndim == 1:
-                result = result.reshape(leading)
-            else:
-                result = np.moveaxis(result.reshape(*leading, -1), -1, self.dim)
+        if result.ndim == 1:
+            result = result.reshape(self.leading)
+        elif len(self.shape) > 1:
+            result = np.moveaxis(result.reshape(*self.leading, result.shape[1]), -1, self.dim)
         return wrap_like(self.given, result)
 
     def flat(self, values: NDArray[Any], name: str) -> NDArray[Any]:
         """Return labels or weights, which have the shape without the classes, as one for each row."""
-        leading = _without(self.shape, self.dim)
-        if self.binary:
-            return values
-        if values.shape == leading:
+        if values.shape == self.leading:
             return values.reshape(-1)
-        fitting = [dim for dim in range(len(self.shape)) if _without(self.shape, dim) == values.shape]
-        if len(leading) == 1 and not fitting:
+        axes, shape = range(len(self.shape)), self.shape
+        fitting = [dim for dim in axes if (*shape[:dim], *shape[dim + 1 :]) == values.shape]
+        if len(self.leading) == 1 and (self.binary or not fitting):
             return values  # their own check raises the error
         raise InputError(
             f"{name} must have the shape of the logits without the axis of the classes; found shape "
             f"{values.shape} for logits of shape {self.shape} with the classes in axis {self.dim}.",
-            advice=f"Pass dim={fitting[0]}." if fitting else f"Pass {name} of shape {leading}.",
+            advice=f"Pass dim={fitting[0]}." if fitting else f"Pass {name} of shape {self.leading}.",
         )
 
 
@@ -128,22 +126,15 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
         )
     dim = int(dim) % n_axes
     array = given.bits if isinstance(given, BFloat16) else given
-    if not _is_table(shape, dim):
-        n_rows = math.prod(_without(shape, dim))
-        array = np.moveaxis(array, dim, -1).reshape(n_rows, shape[dim])
+    leading = shape
+    if len(shape) > 1:
+        leading = (*shape[:dim], *shape[dim + 1 :])
+    if len(shape) > 1 and (len(shape), dim) != (2, 1):
+        array = np.moveaxis(array, dim, -1).reshape(math.prod(leading), shape[dim])
     check_logits_shape(array)
     if array.ndim == 1:
         array = np.column_stack([np.zeros_like(array), array])
-    return Logits(BFloat16(array) if isinstance(given, BFloat16) else array, logits, shape, dim)
-
-
-def _is_table(shape: tuple[int, ...], dim: int) -> bool:
-    """Say whether an array is already (rows, classes), or (rows,) scores of a binary classifier."""
-    return len(shape) < 2 or (len(shape), dim) == (2, 1)
-
-
-def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    return (*shape[:dim], *shape[dim + 1 :])
+    return Logits(BFloat16(array) if isinstance(given, BFloat16) else array, logits, shape, leading, dim)
 
 
 def open_labelled(

@@ -28,10 +28,12 @@ def check_labels(
     wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one for each row"
     if problem := _problem_with_shape(array, n_rows):
         raise InputError(f"{wanted}; found {problem}")
-    array = _without_objects(array)
-    lower = [str(name).lower() for name in names or ()]
-    if array.dtype.kind == "b" and set(lower) == {"true", "false"}:
-        array, names = np.where(array, "true", "false"), lower
+    if array.dtype.kind in "fO":
+        array = _without_objects(array)
+    if array.dtype.kind == "b" and names is not None:
+        lower = [str(name).lower() for name in names]
+        if set(lower) == {"true", "false"}:
+            array, names = np.where(array, "true", "false"), lower
     if array.dtype.kind in "UT":
         if names is None:
             raise _nameless(array, n_classes)
@@ -42,7 +44,7 @@ def check_labels(
         raise _fractions(array, wanted)
     if array.dtype.kind not in "iub":
         raise InputError(f"{wanted}; found {array.dtype} such as {str(array.flat[0])!r}.")
-    numbers = whole_numbers(names)
+    numbers = None if names is None else whole_numbers(names)
     if numbers is None or numbers == list(range(n_classes)):
         return _checked_indices(array, n_classes, wanted)
     wanted = "the class names are whole numbers, and labels must be among them"
@@ -111,13 +113,14 @@ def _like_table(array: NDArray[Any]) -> str:
 
 
 def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
-    """Return objects that are all text, or all whole numbers, as such an array; raise if one is missing."""
+    """Return objects that are all text, or all whole numbers, as such an array.
+
+    Raise if one of them is missing, or NaN.
+    """
     if array.dtype.kind == "f":
         missing = np.flatnonzero(np.isnan(array))
-    elif array.dtype.kind == "O":
-        missing = np.array([row for row, label in enumerate(array) if _is_missing(label)], np.intp)
     else:
-        return array
+        missing = np.array([row for row, label in enumerate(array) if _is_missing(label)], np.intp)
     if missing.size:
         raise InputError(
             "every row must have a label; found missing ones", rows=missing, advice="Drop these rows."

@@ -95,12 +95,13 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
     """
     if not len(values):
         return False
-    first = _widened(values[:1])
-    if not 0 <= first[0, 0] <= 1 or not _in_unit_interval(first):  # rules out probabilities quickly
-        return False
-    rows = _widened(values[:INSPECTED_ROWS])
+    for number in (1, INSPECTED_ROWS):  # the first row rules out probabilities quickly
+        some = values[:number]
+        rows = some.widened() if isinstance(some, BFloat16) else some
+        if not 0 <= rows[0, 0] <= 1 or not ((rows >= 0) & (rows <= 1)).all():
+            return False
     scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())
-    if not _in_unit_interval(rows) or (scores and len(rows) < MIN_SCORES):
+    if scores and len(rows) < MIN_SCORES:
         return False
     width = 2 if isinstance(values, BFloat16) else rows.dtype.itemsize
     off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > SUM_TOLERANCE.get(width, 1e-6)
@@ -117,14 +118,6 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
     return True
 
 
-def _widened(values: NDArray[Any] | BFloat16) -> NDArray[Any]:
-    return values.widened() if isinstance(values, BFloat16) else values
-
-
-def _in_unit_interval(rows: NDArray[Any]) -> bool:
-    return bool(((rows >= 0) & (rows <= 1)).all())
-
-
 def check_labelled_rows(rows: LogitRows) -> None:
     """Raise unless the logits of labelled rows can be fitted; all of them are read once, if not before."""
     _, peak, label_gap = rows.locate()
@@ -132,7 +125,14 @@ def check_labelled_rows(rows: LogitRows) -> None:
     if masked_label:
         _raise_for_not_finite(rows.values)
     check_peaks(rows.values, peak)
-    _check_size(rows.values, peak)
+    too_large = np.flatnonzero(np.abs(peak) > MAX_LOGIT)
+    if too_large.size:
+        raise InputError(
+            f"logits must lie between {-MAX_LOGIT:g} and {MAX_LOGIT:g} to be fitted; found "
+            f"{peak[too_large[0]]:g}",
+            rows=too_large,
+            advice="Divide all logits by one constant: a calibrator adapts to any scale.",
+        )
     if masked_label:
         bad = np.flatnonzero(~(label_gap >= -MAX_LOGIT))
         raise InputError(
@@ -146,18 +146,6 @@ def check_peaks(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]
     """Raise unless the largest logits of some rows are finite; `values` are read again to find the others."""
     if not np.isfinite(peak).all():
         _raise_for_not_finite(values)
-
-
-def _check_size(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]) -> None:
-    if (np.abs(peak) <= MAX_LOGIT).all():
-        return
-    bad = rows_where(values, lambda z: ~(np.abs(z.max(axis=1)) <= MAX_LOGIT))
-    raise InputError(
-        f"logits must lie between {-MAX_LOGIT:g} and {MAX_LOGIT:g} to be fitted; found "
-        f"{_widened(values[bad[:1]]).max():g}",
-        rows=bad,
-        advice="Divide all logits by one constant: a calibrator adapts to any scale.",
-    )
 
 
 def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
