@@ -20,11 +20,10 @@ from temperance import (
 from temperance.calibrators import bayes_design
 from temperance.calibrators.bayes_design import build_design
 from temperance.core.features import shape_features
-from temperance.core.fit_data import InMemoryFitData
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import EMPHASIS
-from temperance.core.objective import Prior
+from temperance.core.objective import InMemoryFitData, Prior
 from temperance.data import simulate
 from temperance.population import shipped_population, weak_population, write_population
 

@@ -6,13 +6,12 @@ from core_models import Analytic
 from core_reference import draw
 
 from temperance.core import blocks, fisher
+from temperance.core.blocks import threads
 from temperance.core.fisher import fisher_scoring, solve_from_each
-from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import LogMixture
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Constant, Linear
-from temperance.core.threads import threads
+from temperance.core.predictors import Constant, Linear, Log
 
 
 @pytest.mark.parametrize("n_classes", [3, 40])

@@ -8,8 +8,8 @@ from scipy.stats import entropy
 from temperance.calibrators.bayes_design import ADDED_SPREAD, build_design
 from temperance.core import blocks
 from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES, RowShape, shape_features
-from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import InMemoryFitData
 from temperance.population import shipped_population
 
 N_ROWS = 60

@@ -6,12 +6,10 @@ from core_models import draw
 
 from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.ece_loss import EceLoss
-from temperance.core.fit_data import InMemoryFitData, weighted_sum
-from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import BrierMixture, LogMixture
-from temperance.core.objective import LogLikelihood
-from temperance.core.predictors import Grouped, Linear, Network
+from temperance.core.objective import InMemoryFitData, LogLikelihood, weighted_sum
+from temperance.core.predictors import Grouped, Linear, Log, Network, Softplus
 
 N, K = 90, 4
 Z, Y = draw(N, K)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance.core import threads as module
-from temperance.core.threads import available_cores, prediction_slot, run_together
+from temperance.core import blocks as module
+from temperance.core.blocks import available_cores, prediction_slot, run_together
 from temperance.data import simulate
 
 

@@ -40,12 +40,11 @@ from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.class_bias import ClassBias, fit_class_bias
 from temperance.core.evidence import Posterior, maximise_evidence, prior_alone
 from temperance.core.features import SHAPE_FEATURES
-from temperance.core.fit_data import FitData
 from temperance.core.kernels import KNOTS
-from temperance.core.links import TEMPERATURE_MAX
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import slopes_of
-from temperance.core.objective import Objective
+from temperance.core.objective import FitData, Objective
+from temperance.core.predictors import TEMPERATURE_MAX
 from temperance.errors import InputError, excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model

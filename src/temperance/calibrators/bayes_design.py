@@ -19,11 +19,10 @@ from temperance.calibrators.single_temperature import fit_single_temperature, on
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.features import LOG_ENTROPY_FLOOR, shape_features
-from temperance.core.fit_data import FitData, mean_and_deviation, weighted_sum
-from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood, increments_basis, slope_weights
-from temperance.core.predictors import ByClass
+from temperance.core.objective import FitData, mean_and_deviation, weighted_sum
+from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, ByClass, Log
 from temperance.population import Population
 
 # At most so many classes have their own temperature: their Fisher matrix is dense.

@@ -28,9 +28,9 @@ from temperance import loaders
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.recording import record_fit
 from temperance.core.arrays import AnyArray, Vector
-from temperance.core.fit_data import FitData, InMemoryFitData
+from temperance.core.blocks import number_of_threads
+from temperance.core.objective import FitData, InMemoryFitData
 from temperance.core.solution import Solution
-from temperance.core.threads import number_of_threads
 from temperance.errors import InputError
 from temperance.formulas.applying import apply_opened, apply_to_rows
 from temperance.formulas.fit_record import Baseline, FittedOn

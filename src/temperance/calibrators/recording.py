@@ -17,8 +17,8 @@ from temperance import __version__
 from temperance.clock import utc_now
 from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
 from temperance.core.blocks import BFloat16, row_slices
-from temperance.core.fit_data import FitData, InMemoryFitData, Samples
 from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import FitData, InMemoryFitData, Samples
 from temperance.core.quantiles import SLACK
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Model

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 from temperance.core.fisher import solve
-from temperance.core.fit_data import FitData
-from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Constant
+from temperance.core.objective import FitData, LogLikelihood, Prior
+from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, Constant, Log
 from temperance.core.solution import Solution
 
 # Rows for a first estimate of the scale, and initial values for methods that refine it.

@@ -39,10 +39,9 @@ from temperance.core.blocks import FEW_CLASSES, Scratch
 from temperance.core.evidence import Block, Posterior, alternate, maximise_evidence
 from temperance.core.features import IMPOSSIBLE
 from temperance.core.fisher import lbfgs
-from temperance.core.fit_data import FitData
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.objective import Objective, ObjectivePoint, Prior, RowObjective
+from temperance.core.objective import FitData, Objective, ObjectivePoint, Prior, RowObjective
 from temperance.core.solution import Solution, Solver
 
 # Up to so many classes, a bias may depend on all probabilities: the parameters grow with its square.

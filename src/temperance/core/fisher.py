@@ -22,10 +22,10 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 
 from temperance.core.arrays import Matrix, Vector
+from temperance.core.blocks import one_blas_thread
 from temperance.core.objective import Objective, ObjectivePoint
 from temperance.core.ops import NUMPY
 from temperance.core.solution import Solution, Solver, Status
-from temperance.core.threads import one_blas_thread
 
 Bounds = tuple[Vector, Vector]
 

@@ -41,12 +41,12 @@ from temperance.core.blocks import (
     new_buffer,
     row_products,
     row_slices,
+    setting,
     several,
 )
 from temperance.core.features import IMPOSSIBLE, RowShape
 from temperance.core.kernels import LOWEST, MapTable, mixed, stack_scales
 from temperance.core.ops import NUMPY, ONE_ROW
-from temperance.core.threads import setting
 
 # Above this size, the compiled loops save more over a few fits than loading them costs. The choice
 # depends on the size alone, so the same input gives bit-identical results in any process.

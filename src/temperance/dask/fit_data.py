@@ -21,14 +21,19 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import working_dtype
 from temperance.core.fisher import MAX_FISHER
-from temperance.core.fit_data import Build, Measure, Samples, Survey, Transform, Values
 from temperance.core.objective import (
     THINNING,
+    Build,
     Derivatives,
+    Measure,
     Objective,
     ObjectivePoint,
     PartialSums,
     Prior,
+    Samples,
+    Survey,
+    Transform,
+    Values,
 )
 from temperance.core.quantiles import Quantiles, make_brackets, resolve
 from temperance.dask import tasks as work

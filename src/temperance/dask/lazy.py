@@ -11,8 +11,7 @@ import numpy as np
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from temperance.core.blocks import working_dtype
-from temperance.core.threads import threads
+from temperance.core.blocks import threads, working_dtype
 from temperance.dask.blocks import as_array, check_dask_shape, row_blocks
 from temperance.errors import rows_from
 from temperance.formulas.applying import ONE_PER_ROW, check_columns

@@ -12,9 +12,9 @@ from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
+from temperance.core.blocks import threads
 from temperance.core.frequencies import ProbabilityRows, Sums, hessian_step_for
 from temperance.core.row_block import kernels_of_size
-from temperance.core.threads import threads
 from temperance.dask.blocks import as_array, check_dask_shape, lengths_of, row_blocks
 from temperance.dask.fit_data import add_in_tree
 from temperance.dask.tasks import add_arrays

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.core.fit_data import Build, Measure, Samples, Transform, Values
+from temperance.core.blocks import threads
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import PartialSums
+from temperance.core.objective import Build, Measure, PartialSums, Samples, Transform, Values
 from temperance.core.quantiles import BracketedValues, Brackets, Sketch, values_in_brackets
 from temperance.core.row_block import kernels_of_size
-from temperance.core.threads import threads
 from temperance.errors import rows_from
 from temperance.inputs.containers import open_labelled
 from temperance.inputs.labels import Names, check_labels

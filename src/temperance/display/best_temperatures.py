@@ -19,9 +19,9 @@ from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.comparison import LabelledRows
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import BFloat16
-from temperance.core.fit_data import InMemoryFitData
-from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import InMemoryFitData
+from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.display.base import Display
 from temperance.display.chart import Intervals, Mark, Rule
 from temperance.display.limits import outside, robust_limits

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.core.blocks import BFloat16, read_blocks
-from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
+from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.errors import InputError, InputWarning, Remedy, excerpt, guess, warn_user
 
 INSPECTED_ROWS = 200  # rows that are checked for probabilities given as logits
