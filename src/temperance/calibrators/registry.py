@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from temperance.calibrators.estimator import Calibrator
 from temperance.errors import InputError, excerpt, guess
 from temperance.loaders import load_object
 
