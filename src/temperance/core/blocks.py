@@ -229,13 +229,14 @@ def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
     """Return rows @ weights; unlike in BLAS, the bits of a row do not depend on the other rows."""
     # The order in which einsum adds depends on the layout of its arrays, so fix the layout too.
     layout = np.ascontiguousarray(several(rows)), np.ascontiguousarray(weights)
-    products: NDArray[np.float64] = np.einsum("ij,j...->i...", *layout)[: len(rows)]
+    products: NDArray[np.float64] = np.einsum("ij,j...->i...", *layout)[: rows.shape[0]]
     return products
 
 
 def several(rows: Floats) -> Floats:
     """Return the rows, of which einsum adds each in the same order: a long row twice, if it is alone."""
-    return np.broadcast_to(rows, (2, rows.shape[1])) if len(rows) == 1 and rows.size > EINSUM_BUFFER else rows
+    is_alone = rows.shape[0] == 1 and rows.size > EINSUM_BUFFER
+    return np.broadcast_to(rows, (2, rows.shape[1])) if is_alone else rows
 
 
 def working_dtype(values: Floats | BFloat16) -> np.dtype[Any]:

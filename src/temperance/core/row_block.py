@@ -96,7 +96,6 @@ class RowBlock:
         if self.is_single:
             self.ops = ONE_ROW
             self.top: Any = z.argmax()
-            self._at_top: tuple[Any, Any] = (0, self.top)
             self.peak: Any = z.item(self.top)
             self._room_d: Floats | None = None
             self._room_e: Floats | None = None
@@ -104,10 +103,14 @@ class RowBlock:
             self.ops = NUMPY
             # A NaN counts as the largest, so the peak shows it.
             self.top = z.argmax(axis=1) if located is None else located[0]
-            self._at_top = (np.arange(self.n_rows), self.top)
             self.peak = z[self._at_top][:, None] if located is None else located[1][:, None]
             scratch = scratch or Scratch(self.n_rows, self.n_classes, z.dtype)
             self._room_d, self._room_e = scratch.d[: self.n_rows], scratch.e[: self.n_rows]
+
+    @property
+    def _at_top(self) -> tuple[Any, Any]:
+        """The index of each row's largest logit."""
+        return (0, self.top) if self.is_single else (np.arange(self.n_rows), self.top)
 
     @property
     def tops(self) -> Indices:
@@ -255,9 +258,6 @@ class RowBlock:
             third = gap if all_possible else np.where(gap <= limit, gap, third)
         return third.item() if self.is_single and not all_possible else third, -mean
 
-    def _unclamped(self) -> Floats:
-        return self.d if self.bounded else self.z - self.peak
-
     def mean(self) -> Any:
         """Return the mean logit; it is not finite where a class is masked."""
         # Relative to the top, so that a constant added to the row loses no digits.
@@ -268,17 +268,20 @@ class RowBlock:
         """Return the k largest logits minus the row's mean, in descending order."""
         gaps = self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
         mean = self._sum(gaps) / self.z.dtype.type(self.n_classes)
-        part = np.partition(gaps, self.n_classes - k, axis=1)[:, self.n_classes - k :]
+        part = gaps.copy(order="K")
+        part.partition(self.n_classes - k, axis=1)
+        part = part[:, self.n_classes - k :]
         part.sort(axis=1)
         largest = (part[:, ::-1] - mean).astype(np.float64)
-        self.weighed = np.abs(largest).max(axis=1)
+        self.weighed = np.maximum.reduce(np.abs(largest), axis=1)
         return largest
 
     def project(self, weights: Vector) -> Any:
         """Return (z - mean z) . weights."""
         # (z - mean z) . w = (z - max z) . (w - mean w): no mean is needed, and an offset loses no digits.
-        centred = (weights - np.add.reduce(weights) / len(weights)).astype(self.z.dtype)
-        projected = row_products(self._unclamped(), centred).astype(np.float64)
+        centred = (weights - np.add.reduce(weights) / weights.size).astype(self.z.dtype)
+        gaps = self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
+        projected = row_products(gaps, centred).astype(np.float64)
         self.weighed = projected
         return projected.item() if self.is_single else projected[:, None]
 
@@ -298,7 +301,7 @@ class RowBlock:
         result, number = np.empty_like(self.z) if self._out is None else self._out, self.z.dtype.type
         result[:] = -np.inf if self.log else 0
         if self.log:  # accurate even where the probabilities underflow
-            gaps = self._unclamped()
+            gaps = self.d if self.bounded else self.z - self.peak
             for beta, weight in zip(betas, weights, strict=True):
                 if weight > 0:
                     shift = np.log(weight) - np.log1p(self._sums(beta)[0])
