@@ -16,11 +16,9 @@ from temperance.calibrators import CALIBRATORS, UNCALIBRATED, method_style
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.core.fisher import solve
-from temperance.core.fit_data import InMemoryFitData
-from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood
-from temperance.core.predictors import Linear
+from temperance.core.objective import InMemoryFitData, LogLikelihood
+from temperance.core.predictors import Linear, Softplus
 from temperance.study import Results
 from temperance.study.tasks import TaskFile, load_task
 

@@ -26,9 +26,8 @@ from temperance.calibrators.bayes_design import Design, build_design, prior_bloc
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import maximise_evidence
 from temperance.core.fisher import fisher_scoring
-from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import Prior
+from temperance.core.objective import InMemoryFitData, Prior
 from temperance.errors import InputError
 from temperance.inputs.containers import open_labelled
 from temperance.population import MAP_SIZE, SIZE, Population, weak_population

@@ -18,12 +18,12 @@ from temperance import (
     metrics,
 )
 from temperance.calibrators import bayes_design
-from temperance.calibrators.bayes_design import build_design, shape_features_of
-from temperance.core.fit_data import InMemoryFitData
+from temperance.calibrators.bayes_design import build_design
+from temperance.core.features import shape_features
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import EMPHASIS
-from temperance.core.objective import Prior
+from temperance.core.objective import InMemoryFitData, Prior
 from temperance.data import simulate
 from temperance.population import shipped_population, weak_population, write_population
 
@@ -48,7 +48,7 @@ def cal(large):
 
 def dense_model(cal, logits):
     """Return the regressors of log T written out, [1, shape, indicator of each class]."""
-    shape = (shape_features_of(LogitRows(logits), cal.reference_) - cal.centre_) / cal.spread_
+    shape = (shape_features(LogitRows(logits), cal.reference_) - cal.centre_) / cal.spread_
     one_hot = np.eye(cal.n_classes_)[logits.argmax(axis=1)]
     return np.column_stack([np.ones(len(logits)), shape, one_hot])
 

@@ -10,8 +10,8 @@ from scipy.special import log_softmax, softmax
 from temperance import TemperatureScaling
 from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.single_temperature import Degeneracy, fit_single_temperature
-from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import InMemoryFitData
 from temperance.data import simulate
 
 # Bayes has a prior, so rows that are all right are not special.

@@ -9,10 +9,9 @@ from temperance import make_calibrator, metrics
 from temperance.core import descent
 from temperance.core.ece_loss import BINS, EceLoss
 from temperance.core.fisher import fisher_scoring
-from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
-from temperance.core.predictors import Linear, Network
+from temperance.core.predictors import Linear, Network, Softplus
 from temperance.data import simulate
 
 METHODS = ["lts", "hts", "hnlts", "pts", "pts-ece"]

@@ -8,10 +8,9 @@ from scipy.optimize import minimize
 
 from temperance.core import fisher
 from temperance.core.fisher import fisher_scoring, solve
-from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
-from temperance.core.predictors import Linear
+from temperance.core.predictors import Linear, Log
 
 
 def box(lower: float, upper: float, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,9 +12,8 @@ from temperance.core.biased_rows import centred
 from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, Widths, fit_class_bias
 from temperance.core.features import LOG_PROB_FLOOR
 from temperance.core.fisher import fisher_scoring
-from temperance.core.fit_data import InMemoryFitData
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import Prior
+from temperance.core.objective import InMemoryFitData, Prior
 from temperance.core.row_block import RowBlock
 from temperance.core.tensor_rows import TensorRows
 

@@ -9,10 +9,9 @@ from temperance import make_calibrator
 from temperance.calibrators import pts
 from temperance.core.ece_loss import BINS, EceLoss
 from temperance.core.fisher import lbfgs
-from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import Prior
-from temperance.core.predictors import Linear
+from temperance.core.predictors import Linear, Log, Softplus
 from temperance.data import simulate
 
 STEP = 1e-6

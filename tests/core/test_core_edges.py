@@ -10,10 +10,9 @@ from temperance.core.biased_rows import exponentiate
 from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.kernels import mixed
-from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
-from temperance.core.predictors import Linear
+from temperance.core.predictors import Linear, Softplus
 from temperance.core.row_block import RowBlock
 from temperance.core.solution import Status
 

@@ -6,13 +6,12 @@ from core_models import Analytic
 from core_reference import draw
 
 from temperance.core import blocks, fisher
+from temperance.core.blocks import threads
 from temperance.core.fisher import fisher_scoring, solve_from_each
-from temperance.core.links import Log
-from temperance.core.logit_rows import LogitRows, new_gap_cache
+from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import LogMixture
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Constant, Linear
-from temperance.core.threads import threads
+from temperance.core.predictors import Constant, Linear, Log
 
 
 @pytest.mark.parametrize("n_classes", [3, 40])
@@ -37,9 +36,11 @@ def test_kept_gaps_have_the_bits_of_gaps_computed_at_each_pass(n_classes, monkey
 def test_many_numbers_are_not_kept(monkeypatch):
     z = np.zeros((10, 4), np.float32)
     monkeypatch.setattr(blocks, "MAX_KEPT_BYTES", z.nbytes)
-    assert new_gap_cache(z) == {}
-    assert new_gap_cache(z.astype(np.float64)) is None
-    assert new_gap_cache(z.astype(np.float16)) == {}  # computed in single precision
+    labels = np.zeros(10, int)
+    assert LogitRows(z, labels)._gap_cache == {}
+    assert LogitRows(z.astype(np.float64), labels)._gap_cache is None
+    assert LogitRows(z.astype(np.float16), labels)._gap_cache == {}  # computed in single precision
+    assert LogitRows(z)._gap_cache is None  # without labels, there is no fit
 
 
 def test_moments_without_the_variance_are_the_same():

@@ -10,10 +10,9 @@ from core_reference import draw
 
 from temperance.core import fisher
 from temperance.core.fisher import fisher_scoring, lbfgs, solve
-from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, ObjectivePoint
-from temperance.core.predictors import Grouped, Linear
+from temperance.core.predictors import Grouped, Linear, Log, Softplus
 from temperance.core.solution import Solution, Solver, Status
 
 OPTIMUM = np.array([1.0, -2.0])

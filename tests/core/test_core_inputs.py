@@ -10,9 +10,8 @@ import pytest
 from core_reference import draw
 
 from temperance.core import blocks, logit_rows
-from temperance.core.blocks import BFloat16
+from temperance.core.blocks import BFloat16, threads
 from temperance.core.logit_rows import LogitRows
-from temperance.core.threads import threads
 
 # Few enough binary digits that float16 and bfloat16 hold every number exactly.
 Z = np.round(draw(211, 13, spread=3.0)[0] * 4) / 4

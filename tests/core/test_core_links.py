@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Beta, Link, Log, Softplus
+from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, Beta, Link, Log, Softplus
 
 LINKS = [Softplus(), Log(), Softplus(0.3, 20.0), Log(0.3, 20.0)]
 EACH_LINK = pytest.mark.parametrize("link", LINKS, ids=repr)

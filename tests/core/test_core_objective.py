@@ -8,10 +8,9 @@ import pytest
 from core_models import N_ROWS, PREDICTORS, Y, Z, build, without_pin
 from core_reference import jacobian, log_softmax
 
-from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Linear
+from temperance.core.predictors import Linear, Log, Softplus
 
 LINKS = [Softplus(), Log()]
 EACH_MODEL = pytest.mark.parametrize(

@@ -7,10 +7,9 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logit
 
 from temperance.core.fisher import fisher_scoring, solve
-from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Grouped, Linear
+from temperance.core.predictors import Grouped, Linear, Log, Softplus
 
 
 def one_temperature(z: np.ndarray, y: np.ndarray) -> tuple[LogLikelihood, np.ndarray]:

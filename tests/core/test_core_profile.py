@@ -5,11 +5,11 @@ import pytest
 from core_reference import log_entropy
 from scipy.stats import entropy
 
-from temperance.calibrators.bayes_design import ADDED_SPREAD, build_design, shape_features_of
+from temperance.calibrators.bayes_design import ADDED_SPREAD, build_design
 from temperance.core import blocks
-from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES, RowShape
-from temperance.core.fit_data import InMemoryFitData
+from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES, RowShape, shape_features
 from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import InMemoryFitData
 from temperance.population import shipped_population
 
 N_ROWS = 60
@@ -110,7 +110,7 @@ def test_a_constant_added_to_a_row_and_the_order_of_its_classes_do_not_matter():
 @CLASSES
 def test_the_features_are_those_of_their_names(dtype, n_classes):
     z = logits(n_classes, dtype)
-    got = shape_features_of(LogitRows(z), 2.0)
+    got = shape_features(LogitRows(z), 2.0)
     log_h, third, mean = naive(z, 0.5)
     h = np.maximum(log_h - np.log(np.log(n_classes)), LOG_ENTROPY_FLOOR)
     want = np.column_stack([h, h**2 / 10, np.log(1 + third), np.log(1 + mean)])
@@ -119,12 +119,12 @@ def test_the_features_are_those_of_their_names(dtype, n_classes):
 
 
 def test_the_features_of_equal_logits_are_0():
-    np.testing.assert_allclose(shape_features_of(LogitRows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
+    np.testing.assert_allclose(shape_features(LogitRows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
 
 
 def test_the_features_are_finite_for_extremely_confident_rows():
     z = np.array([[1e6, 0.0, 0.0], [1e300, 0.0, -1e300], [3.0, -np.inf, -np.inf]])
-    features = shape_features_of(LogitRows(z), 1.0)
+    features = shape_features(LogitRows(z), 1.0)
     assert np.isfinite(features).all()
     np.testing.assert_array_equal(features[:, 0], LOG_ENTROPY_FLOOR)
 
@@ -132,8 +132,8 @@ def test_the_features_are_finite_for_extremely_confident_rows():
 def test_scaled_logits_have_the_same_features_at_the_scaled_temperature():
     z = logits(6, np.float64)
     np.testing.assert_allclose(
-        shape_features_of(LogitRows(64 * z), 64.0),
-        shape_features_of(LogitRows(z), 1.0),
+        shape_features(LogitRows(64 * z), 64.0),
+        shape_features(LogitRows(z), 1.0),
         rtol=1e-10,
         atol=1e-10,
     )
@@ -148,7 +148,7 @@ def design(z, weights=None):
 def test_standards_are_the_weighted_mean_and_a_little_more_than_the_deviation(weights):
     z = logits(5, np.float64)
     found = design(z, weights)
-    features = shape_features_of(LogitRows(z), found.reference)
+    features = shape_features(LogitRows(z), found.reference)
     centre = np.average(features, axis=0, weights=weights)
     deviation = np.sqrt(np.average((features - centre) ** 2, axis=0, weights=weights))
     np.testing.assert_allclose(found.centre, centre, rtol=1e-12)
@@ -170,6 +170,4 @@ def test_a_mask_that_is_a_low_number_is_a_mask(mask, dtype):
     z = logits(7, dtype)
     z[::3, 2] = z[::2, 5] = -np.inf
     low = np.where(np.isfinite(z), z, dtype(mask))
-    np.testing.assert_array_equal(
-        shape_features_of(LogitRows(low), 2.0), shape_features_of(LogitRows(z), 2.0)
-    )
+    np.testing.assert_array_equal(shape_features(LogitRows(low), 2.0), shape_features(LogitRows(z), 2.0))

@@ -104,13 +104,13 @@ def test_passes_counts_how_often_each_number_is_read():
 
 def test_every_is_a_view_of_every_nth_row_and_its_label(kernel):
     rows = LogitRows(Z, Y)
-    thinned = rows.every(7)
+    thinned = rows.take(slice(None, None, 7))
     assert np.shares_memory(thinned.values, Z)
     assert np.shares_memory(thinned.labels, Y)
     assert thinned._block is rows._block
     np.testing.assert_allclose(thinned.moments(0.5).mu, rows.moments(0.5).mu[::7], rtol=1e-13)
     assert np.array_equal(thinned.label_gap, rows.label_gap[::7])
-    assert LogitRows(Z).every(3).labels is None
+    assert LogitRows(Z).take(slice(None, None, 3)).labels is None
 
 
 def test_some_rows_know_the_tops_that_the_whole_has_found():

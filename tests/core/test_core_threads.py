@@ -10,7 +10,6 @@ import pytest
 from core_reference import draw
 
 from temperance.core import blocks, logit_rows, row_block
-from temperance.core import threads as core_threads
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError
 
@@ -38,7 +37,7 @@ EACH_PASS = pytest.mark.parametrize("name", PASSES)
 
 
 def run(name: str, z: np.ndarray, n_threads: int) -> tuple[np.ndarray, ...]:
-    with core_threads.threads(n_threads):
+    with blocks.threads(n_threads):
         return PASSES[name](LogitRows(z))
 
 
@@ -69,7 +68,7 @@ def test_the_size_of_a_block_does_not_matter(kernel, monkeypatch, name, size, gr
 
 def test_more_threads_than_blocks_are_allowed():
     z = draw(2, 3)[0]
-    with core_threads.threads(16):
+    with blocks.threads(16):
         assert LogitRows(z).cross(np.ones((2, 1))).shape == (3, 1)
         assert LogitRows(z).moments(1.0).mu.shape == (2,)
 
@@ -90,7 +89,7 @@ def test_no_more_blocks_are_worked_on_at_once_than_there_are_threads(n_threads, 
         return (np.array([float(j - i)]),)
 
     z = np.zeros((36, 3))
-    with core_threads.threads(n_threads):
+    with blocks.threads(n_threads):
         blocks.for_each_block(z, work)
         assert most == n_threads
         most = 0
@@ -115,24 +114,24 @@ def test_an_error_in_a_block_reaches_the_caller():
         raise ZeroDivisionError
 
     z = np.zeros((8, 3))
-    with core_threads.threads(2), pytest.raises(ZeroDivisionError):
+    with blocks.threads(2), pytest.raises(ZeroDivisionError):
         blocks.sum_blocks(z, fail, 2)
-    with core_threads.threads(1), pytest.raises(ZeroDivisionError):
+    with blocks.threads(1), pytest.raises(ZeroDivisionError):
         blocks.for_each_block(z, fail)
 
 
 def test_number_of_threads_is_the_context_then_the_environment_then_the_cores(monkeypatch):
     monkeypatch.setenv("TEMPERANCE_THREADS", "3")
-    assert core_threads.number_of_threads() == 3
-    with core_threads.threads(5):
-        assert core_threads.number_of_threads() == 5
-    assert core_threads.number_of_threads() == 3
+    assert blocks.number_of_threads() == 3
+    with blocks.threads(5):
+        assert blocks.number_of_threads() == 5
+    assert blocks.number_of_threads() == 3
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(7)), raising=False)
     monkeypatch.setenv("TEMPERANCE_THREADS", "")
-    assert core_threads.number_of_threads() == 7
+    assert blocks.number_of_threads() == 7
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert core_threads.number_of_threads() == 1
+    assert blocks.number_of_threads() == 1
 
 
 def test_kernels_are_chosen_by_size_by_default(monkeypatch):
@@ -181,4 +180,4 @@ def test_the_bits_of_a_row_do_not_depend_on_the_other_rows(kernel, n_classes, dt
 def test_a_number_of_threads_that_is_none_is_refused(text, monkeypatch):
     monkeypatch.setenv("TEMPERANCE_THREADS", text)
     with pytest.raises(InputError, match=r"TEMPERANCE_THREADS must be a whole number from 1 to \d+; found"):
-        core_threads.number_of_threads()
+        blocks.number_of_threads()

@@ -9,10 +9,9 @@ from scipy.stats import multivariate_normal
 
 from temperance.core import evidence
 from temperance.core.evidence import Block, maximise_evidence
-from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Objective, ObjectivePoint, Prior
-from temperance.core.predictors import ByClass
+from temperance.core.predictors import ByClass, Log
 
 MANY = 20_000  # rows of which every second one chooses the widths
 

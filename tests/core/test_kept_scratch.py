@@ -8,7 +8,7 @@ import pytest
 
 import temperance
 from temperance.core import blocks
-from temperance.core.blocks import Scratch, for_each_block
+from temperance.core.blocks import for_each_block, read_blocks
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 
@@ -17,7 +17,7 @@ TASK = simulate(n_rows=3000, n_classes=10, random_state=0)
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    blocks._scratch_pool.free.clear()
+    blocks.kept_scratch.clear()
 
 
 def scratch_of(values):
@@ -74,13 +74,16 @@ def test_one_thread_after_another_uses_the_same_buffers():
 def test_the_blocks_of_an_array_up_to_8_mb_use_kept_buffers_too(n_rows, kept):
     several = np.zeros((n_rows, 10), np.float32)  # blocks
     assert (scratch_of(several) is scratch_of(several)) == kept
-    assert bool(blocks._scratch_pool.free) == kept
+    assert bool(blocks.kept_scratch) == kept
 
 
 def test_no_more_buffers_are_kept_than_there_are_cores():
-    for _ in range(blocks._scratch_pool.max_free + 2):
-        blocks._scratch_pool.give_back(Scratch(2, 2, np.dtype(np.float32)))
-    assert len(blocks._scratch_pool.free) == blocks._scratch_pool.max_free
+    inside = [read_blocks(TASK.logits) for _ in range(blocks.max_kept + 2)]
+    for _ in zip(*inside, strict=True):  # all of them at the same time
+        assert blocks.kept_scratch == []
+    for blocks_of_one in inside:
+        assert list(blocks_of_one) == []
+    assert len(blocks.kept_scratch) == blocks.max_kept
 
 
 def test_a_pass_that_fails_keeps_nothing():
@@ -90,7 +93,7 @@ def test_a_pass_that_fails_keeps_nothing():
     scratch_of(TASK.logits)
     with pytest.raises(ZeroDivisionError):
         for_each_block(TASK.logits, fail)
-    assert blocks._scratch_pool.free == []
+    assert blocks.kept_scratch == []
 
 
 def test_no_more_than_one_block_is_kept():
@@ -98,8 +101,8 @@ def test_no_more_than_one_block_is_kept():
     calibrator = temperance.TemperatureScaling().fit(TASK.logits, TASK.labels)
     calibrator.predict_proba(large)
     calibrator.predict_proba(TASK.logits)
-    assert blocks._scratch_pool.free
-    assert all(kept.d.nbytes <= blocks.BLOCK_BYTES for kept in blocks._scratch_pool.free)
+    assert blocks.kept_scratch
+    assert all(kept.d.nbytes <= blocks.BLOCK_BYTES for kept in blocks.kept_scratch)
 
 
 @pytest.mark.parametrize("key", ["ts", "hts", "mono", "bayes"])
@@ -108,7 +111,7 @@ def test_no_earlier_prediction_changes_a_later_one(key):
     inputs = [TASK.logits, TASK.logits.astype(np.float32), TASK.logits.astype(np.float16), -TASK.logits]
     expected = []
     for logits in inputs:
-        blocks._scratch_pool.free.clear()
+        blocks.kept_scratch.clear()
         expected.append(calibrator.predict_proba(logits).tobytes())
     masked = TASK.logits.copy()
     masked[::2, 3] = -np.inf
@@ -125,4 +128,4 @@ def test_a_fit_keeps_its_own_gaps():
     calibrator = temperance.TemperatureScaling().fit(TASK.logits[::-1], TASK.labels[::-1])
     calibrator.predict_proba(-TASK.logits)
     np.testing.assert_array_equal(rows.moments(1.0).mu, first.mu)
-    assert not any(np.shares_memory(rows._gap_cache[0], kept.d) for kept in blocks._scratch_pool.free)
+    assert not any(np.shares_memory(rows._gap_cache[0], kept.d) for kept in blocks.kept_scratch)

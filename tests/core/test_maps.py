@@ -13,7 +13,6 @@ from temperance.core import kernels, row_block
 from temperance.core import logit_rows as rows_module
 from temperance.core.fisher import solve
 from temperance.core.kernels import KNOTS, MapTable
-from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import (
     EMPHASIS,
@@ -24,7 +23,7 @@ from temperance.core.maps import (
     slope_weights,
 )
 from temperance.core.objective import Prior
-from temperance.core.predictors import ByClass
+from temperance.core.predictors import ByClass, Log
 
 N, T0 = 90, 1.3
 RNG = np.random.default_rng(3)

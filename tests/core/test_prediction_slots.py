@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance.core import threads as module
-from temperance.core.threads import available_cores, prediction_slot, run_together
+from temperance.core import blocks as module
+from temperance.core.blocks import available_cores, prediction_slot, run_together
 from temperance.data import simulate
 
 
@@ -112,7 +112,7 @@ def test_calls_run_together_each_in_a_thread_and_the_first_in_this_one():
         threads[i] = get_ident()
         return 10 * i
 
-    assert run_together([lambda i=i: note(i) for i in range(3)]) == [0, 10, 20]
+    assert run_together(note, 3) == [0, 10, 20]
     assert threads[0] == get_ident()
     assert None not in threads[1:]
     assert get_ident() not in threads[1:]
@@ -129,7 +129,7 @@ def test_a_failure_in_any_thread_is_raised_after_the_others_have_ended(which):
         ended.append(i)
 
     with pytest.raises(ZeroDivisionError):
-        run_together([lambda i=i: work(i) for i in range(2)])
+        run_together(work, 2)
     assert ended == [1 - which]
 
 
@@ -139,5 +139,5 @@ def test_without_more_threads_all_calls_run_in_this_one(monkeypatch):
 
     monkeypatch.setattr(Thread, "start", refuse)
     done = []
-    run_together([lambda i=i: done.append(i) for i in range(3)])
+    run_together(done.append, 3)
     assert done == [0, 1, 2]

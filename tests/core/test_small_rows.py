@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance.core import blocks, threads
+from temperance.core import blocks
 from temperance.data import simulate
 from temperance.formulas import applying
 
@@ -122,7 +122,7 @@ def test_prediction_sets_no_threads_of_the_process(monkeypatch):
     def refuse(self):
         raise AssertionError("the linear algebra library was limited")
 
-    monkeypatch.setattr(threads._OneBlasThread, "__enter__", refuse)
+    monkeypatch.setattr(blocks._OneBlasThread, "__enter__", refuse)
     assert calibrator.predict_proba(np.tile(logits, (40, 1))).shape == (12000, 5)
 
 

@@ -8,11 +8,13 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.callbacks import Callback
+from temperance.dask.tasks import survey
 
 from temperance import InputError, make_calibrator
 from temperance.calibrators import recording
 from temperance.core import quantiles
 from temperance.dask import fit_data
+from temperance.data import simulate
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -242,3 +244,18 @@ def test_without_dask_the_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.array", None)
     with pytest.raises(ImportError, match=r'pip install "temperance\[dask\]"'):
         import temperance.dask  # noqa: F401
+
+
+@pytest.mark.parametrize("step", [1, 4, 7])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 90])
+def test_samples_of_parts_are_those_of_the_whole_and_none_of_a_part_without_sampled_rows(step, size):
+    rows, weights, taken = simulate(90, 4, random_state=0), np.arange(1.0, 91.0), []
+    samples = [(step, lambda some, weights: (some.values, weights))]
+    for start in range(0, 90, size):
+        at = slice(start, start + size)
+        part = rows.logits[at], rows.labels[at], weights[at], start
+        _, (found,) = survey((lambda some, weights: (), samples), part, 90)
+        assert (found is None) == (not any(row % step == 0 for row in range(90)[at]))
+        taken += [] if found is None else [found]
+    np.testing.assert_array_equal(np.concatenate([values for values, _ in taken]), rows.logits[::step])
+    np.testing.assert_array_equal(np.concatenate([weights for _, weights in taken]), weights[::step])

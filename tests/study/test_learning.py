@@ -8,10 +8,10 @@ from scipy.special import log_softmax
 
 from temperance import BayesianTemperatureScaling, InputError
 from temperance.calibrators.bayes_design import build_design
-from temperance.core.fit_data import InMemoryFitData
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import EMPHASIS
+from temperance.core.objective import InMemoryFitData
 from temperance.data import simulate
 from temperance.learning import (
     CLASS_WIDTH,

@@ -18,10 +18,9 @@ from temperance import (
 from temperance.calibrators.single_temperature import right_and_wrong
 from temperance.comparison.verdict import Difference
 from temperance.core import descent, kernels
-from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood
-from temperance.core.predictors import ByClass
+from temperance.core.predictors import ByClass, Log
 from temperance.core.row_block import RowBlock
 
 

@@ -9,8 +9,6 @@ import temperance
 from temperance.calibrators import Method, method_style, recording
 from temperance.core.blocks import row_slices
 from temperance.core.fisher import fisher_scoring
-from temperance.core.fit_data import Sample
-from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import ObjectivePoint
 from temperance.core.solution import Solver
 from temperance.data import open_writer, simulate
@@ -33,13 +31,6 @@ def test_where_no_step_goes_down_another_solver_takes_over():
     found = fisher_scoring(Kink(), np.zeros(1))
     assert found.solver is Solver.LBFGS_NO_DESCENT
     assert abs(found.value) < 1e-12
-
-
-def test_a_part_that_ends_before_the_next_sampled_row_has_none():
-    rows = LogitRows(np.zeros((2, 3)), np.zeros(2, int))
-    sample = Sample(5, lambda rows, weights: (rows.top,))
-    assert sample.of(rows, None, start=3) is None  # rows 3 and 4, of which 5 is the next
-    assert len(sample.of(rows, None, start=4)[0]) == 1
 
 
 def test_rows_that_are_judged_in_parts_are_read_as_often(monkeypatch):

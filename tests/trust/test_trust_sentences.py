@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from temperance import BinwiseTemperatureScaling, InputError
-from temperance.core.threads import number_of_threads
+from temperance.core.blocks import number_of_threads
 from temperance.errors import MAX_EXCERPT, excerpt, on_one_line
 from temperance.study.protocol import FitKey
 from temperance.study.results import Results

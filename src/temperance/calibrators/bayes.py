@@ -20,7 +20,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.calibrators.bayes_design import Design, build_design, prior_blocks
+from temperance.calibrators.bayes_design import (
+    LIMIT_MARGIN,
+    MAX_LOSS_OF_MAP,
+    Design,
+    build_design,
+    prior_blocks,
+)
 from temperance.calibrators.estimator import (
     QUANTILES,
     TemperatureCalibrator,
@@ -34,11 +40,11 @@ from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.class_bias import ClassBias, fit_class_bias
 from temperance.core.evidence import Posterior, maximise_evidence, prior_alone
 from temperance.core.features import SHAPE_FEATURES
-from temperance.core.fit_data import FitData
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import slopes_of
-from temperance.core.objective import Objective
+from temperance.core.objective import FitData, Objective
+from temperance.core.predictors import TEMPERATURE_MAX
 from temperance.errors import InputError, excerpt
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
@@ -206,9 +212,9 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 def _posterior(objective: Objective, design: Design, population: Population, n_rows: int) -> Posterior:
     """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
     blocks, start = prior_blocks(design, population), design.start(population)
-    if design.is_at_limit:
+    if design.reference >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN):
         warnings.warn(f"{TOO_LARGE}.", UserWarning, stacklevel=4)
-    if design.cannot_be_fitted:
+    if design.loss_at_limit > MAX_LOSS_OF_MAP:
         return prior_alone(objective, blocks, start)
     return maximise_evidence(objective, blocks, start, n_rows, design.level_tau)
 

@@ -19,11 +19,10 @@ from temperance.calibrators.single_temperature import fit_single_temperature, on
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.features import LOG_ENTROPY_FLOOR, shape_features
-from temperance.core.fit_data import FitData, mean_and_deviation, weighted_sum
-from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood, increments_basis, slope_weights
-from temperance.core.predictors import ByClass
+from temperance.core.objective import FitData, mean_and_deviation, weighted_sum
+from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, ByClass, Log
 from temperance.population import Population
 
 # At most so many classes have their own temperature: their Fisher matrix is dense.
@@ -63,23 +62,13 @@ class Design:
     class_of_group: NDArray[np.intp]
 
     @property
-    def is_at_limit(self) -> bool:
-        """Whether T0 is the largest temperature."""
-        return self.reference >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN)
-
-    @property
-    def cannot_be_fitted(self) -> bool:
-        """Whether no temperature and no map make the predictions sensible."""
-        return self.loss_at_limit > MAX_LOSS_OF_MAP
-
-    @property
     def n_coefficients(self) -> int:
         """The number of coefficients of log T."""
         return 1 + len(self.centre) + len(self.class_of_group)
 
     def predictor(self, rows: LogitRows) -> ByClass:
         """Return log T of some rows as a function of the coefficients."""
-        features = (shape_features_of(rows, self.reference) - self.centre) / self.spread
+        features = (shape_features(rows, self.reference) - self.centre) / self.spread
         stored = np.column_stack([np.ones(rows.n_rows), features])
         return ByClass(stored, self.group_of_class[rows.top], len(self.class_of_group))
 
@@ -108,7 +97,7 @@ def build_design(data: FitData, population: Population) -> Design:
     some = some if some.total_weight else data
     single = fit_single_temperature(some, exact=False)
     reference, level_tau, loss_at_limit = _reference(some, single.temperature, population, expected)
-    centre, deviation = mean_and_deviation(data, partial(shape_features_of, reference=reference))
+    centre, deviation = mean_and_deviation(data, partial(shape_features, reference=reference))
     (information,) = some.total(partial(slope_weights, reference=reference))
     group_of_class, class_of_group = _groups(predicted)
     return Design(
@@ -125,12 +114,6 @@ def build_design(data: FitData, population: Population) -> Design:
         group_of_class=group_of_class,
         class_of_group=class_of_group,
     )
-
-
-def shape_features_of(rows: LogitRows, reference: float) -> Matrix:
-    """Return the features of each row, (N, 4), at the reference temperature."""
-    features: Matrix = shape_features(rows, reference)
-    return features
 
 
 def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], ...]:

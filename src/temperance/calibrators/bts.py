@@ -11,12 +11,10 @@ from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, e
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Indices, Vector
 from temperance.core.fisher import solve
-from temperance.core.fit_data import FitData
-from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood
+from temperance.core.objective import FitData, LogLikelihood
 from temperance.core.ops import Array
-from temperance.core.predictors import Grouped
+from temperance.core.predictors import Grouped, Log
 from temperance.formulas.bts import BinwiseFormula, bin_of
 from temperance.formulas.model import Model
 from temperance.inputs.validation import check_number

@@ -28,9 +28,9 @@ from temperance import loaders
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.recording import record_fit
 from temperance.core.arrays import AnyArray, Vector
-from temperance.core.fit_data import FitData, InMemoryFitData
+from temperance.core.blocks import number_of_threads
+from temperance.core.objective import FitData, InMemoryFitData
 from temperance.core.solution import Solution
-from temperance.core.threads import number_of_threads
 from temperance.errors import InputError
 from temperance.formulas.applying import apply_opened, apply_to_rows
 from temperance.formulas.fit_record import Baseline, FittedOn
@@ -201,8 +201,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_options()
         number_of_threads()  # raises if the environment variable is not valid
         data, class_names = _open_rows(logits, labels, sample_weight, classes, dim, ignore_index)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # of an earlier fit
+        for name in list(vars(self)):
+            if name.endswith("_"):
+                delattr(self, name)  # of an earlier fit
         names = column_names(logits)
         model = record_fit(self._fit(data), data, class_names)
         # Later steps may read the rows again. The solver's own numbers are in the formula, and not in a file.
@@ -211,9 +212,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_features_in_ = data.n_classes
         if names is not None:
             self.feature_names_in_ = names
-        if not self.solution_.converged:
+        if not solution.converged:
             warnings.warn(
-                f"{type(self).__name__} did not converge: {self.solution_.message}. With too few rows for "
+                f"{type(self).__name__} did not converge: {solution.message}. With too few rows for "
                 "its parameters a method can diverge. Fit more rows, or a simpler method (ts, hts).",
                 ConvergenceWarning,
                 stacklevel=2,

@@ -13,8 +13,8 @@ from temperance.calibrators.estimator import Calibrator, confidence_in_words, fi
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Vector
 from temperance.core.fisher import solve_from_each
-from temperance.core.fit_data import FitData
 from temperance.core.mixture import BrierMixture, LogMixture, mixture_weights
+from temperance.core.objective import FitData
 from temperance.formulas.ets import EnsembleFormula
 from temperance.formulas.model import Model
 from temperance.inputs.validation import check_choice

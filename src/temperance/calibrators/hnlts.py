@@ -27,12 +27,10 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
 from temperance.core.features import normalised_log_entropy
 from temperance.core.fisher import solve
-from temperance.core.fit_data import FitData
-from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood, Objective
+from temperance.core.objective import FitData, LogLikelihood, Objective
 from temperance.core.ops import NUMPY
-from temperance.core.predictors import Linear
+from temperance.core.predictors import Linear, Softplus
 from temperance.core.solution import Solution
 from temperance.errors import on_one_line
 from temperance.formulas.hnlts import (

@@ -19,11 +19,10 @@ from temperance.calibrators.estimator import Calibrator, confidence_in_words, es
 from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.fisher import solve
-from temperance.core.fit_data import FitData
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import MapLikelihood
-from temperance.core.objective import Prior
+from temperance.core.objective import FitData, Prior
 from temperance.core.solution import Solution
 from temperance.formulas.model import Model
 from temperance.formulas.mono import MonotoneFormula

@@ -14,11 +14,9 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
 from temperance.core.ece_loss import EceLoss
 from temperance.core.fisher import fisher_scoring, lbfgs
-from temperance.core.fit_data import FitData, mean_and_deviation
-from temperance.core.links import Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Network
+from temperance.core.objective import FitData, LogLikelihood, Prior, mean_and_deviation
+from temperance.core.predictors import Network, Softplus
 from temperance.core.solution import Solution, Solver
 from temperance.errors import InputError, excerpt
 from temperance.formulas.model import Model

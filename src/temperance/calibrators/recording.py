@@ -15,9 +15,9 @@ import numpy as np
 
 from temperance import __version__
 from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
-from temperance.core.blocks import read_blocks, row_slices
-from temperance.core.fit_data import FitData, InMemoryFitData, Sample
+from temperance.core.blocks import BFloat16, row_slices
 from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import FitData, InMemoryFitData, Samples
 from temperance.core.quantiles import SLACK
 from temperance.files import utc_now
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
@@ -34,17 +34,21 @@ def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -
     """Return the model of a fit with the record of the rows it was fitted to."""
     hashed = max(1, min(HASHED_ROWS, HASHED_LOGITS // data.n_classes))
     described = min(BASELINE_ROWS, max(MIN_BASELINE_ROWS, BASELINE_LOGITS // data.n_classes))
-    samples = [
-        Sample(-(-data.n_rows // hashed), _labelled),
-        Sample(-(-data.n_rows // described), partial(_evaluate, model)),
+    samples: Samples = [
+        (-(-data.n_rows // hashed), _labelled),
+        (-(-data.n_rows // described), partial(_evaluate, model)),
     ]
-    (counts, class_counts), (content, predictions) = data.survey(_label_counts, samples)
+    (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
     if not isinstance(data, InMemoryFitData):  # whose rows were read before the fit
-        warn_of_probabilities(content[1])
+        warn_of_probabilities(logits)
+    digest = hashlib.sha256()
+    for whole_numbers in (np.array([data.n_rows, data.n_classes]), counts, labels):
+        digest.update(np.ascontiguousarray(whole_numbers, "<i8").data)
+    digest.update(np.ascontiguousarray(logits + 0.0, "<f8").data)  # -0.0 + 0.0 = 0.0
     record = FitRecord(
         class_names=None if class_names is None else tuple(class_names),
         fitted_on=FittedOn(),
-        data_hash=_digest(data.n_rows, counts, *content),
+        data_hash=f"sha256:{digest.hexdigest()}",
         date=utc_now(),
         library_version=__version__,
         baseline=_baseline(data.n_classes, *predictions),
@@ -60,28 +64,17 @@ def record_source(model: Model, fitted_on: FittedOn | None, class_names: Sequenc
 
 
 def _label_counts(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
-    counts = np.bincount(_labels(rows), minlength=rows.n_classes)
-    weighted = np.bincount(_labels(rows), weights, rows.n_classes).astype(np.float64)
+    assert rows.labels is not None  # rows of a fit
+    counts = np.bincount(rows.labels, minlength=rows.n_classes)
+    weighted = np.bincount(rows.labels, weights, rows.n_classes).astype(np.float64)
     return counts, weighted
 
 
-def _labels(rows: LogitRows) -> AnyArray:
-    assert rows.labels is not None  # rows of a fit
-    return rows.labels
-
-
 def _labelled(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
-    blocks = [block.astype(np.float64) for block, *_ in read_blocks(rows.values)]
-    return _labels(rows), blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-
-
-def _digest(n_rows: int, counts: AnyArray, labels: AnyArray, logits: AnyArray) -> str:
-    shape = np.array([n_rows, len(counts)])
-    digest = hashlib.sha256()
-    for whole_numbers in (shape, counts, labels):
-        digest.update(np.ascontiguousarray(whole_numbers, "<i8").data)
-    digest.update(np.ascontiguousarray(logits + 0.0, "<f8").data)  # -0.0 + 0.0 = 0.0
-    return f"sha256:{digest.hexdigest()}"
+    assert rows.labels is not None
+    values = rows.values.widened() if isinstance(rows.values, BFloat16) else rows.values
+    with np.errstate(over="ignore"):  # numbers beyond the range of float64
+        return rows.labels, values.astype(np.float64)
 
 
 def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
@@ -97,7 +90,7 @@ def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[An
         probs = block.map(model.formula.calibrate)
         predicted = block.top if model.formula.keeps_class else probs.argmax(axis=1)
         sums += np.einsum("i,ij->j", weight[part], probs)  # without a float64 copy
-        columns.append((*confidence_and_entropy(probs), predicted, predicted == _labels(block)))
+        columns.append((*confidence_and_entropy(probs), predicted, predicted == block.labels))
         passes = 0 if block is rows else block.passes  # which are parts of one pass
     rows.passes += passes
     return sums, *(np.concatenate(column) for column in zip(*columns, strict=True)), weight

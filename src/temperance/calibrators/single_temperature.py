@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 from temperance.core.fisher import solve
-from temperance.core.fit_data import FitData
-from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN, Log
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Constant
+from temperance.core.objective import FitData, LogLikelihood, Prior
+from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, Constant, Log
 from temperance.core.solution import Solution
 
 # Rows for a first estimate of the scale, and initial values for methods that refine it.
@@ -77,10 +75,21 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
         some = data.every(step)
         data = some if some.total(right_and_wrong)[0].min() >= MIN_RIGHT_AND_WRONG else data
     objective = data.objective(one_temperature)
-    start = np.array([np.log(_typical_gap(data))])
+    # At the mean gap between the top logit and the others no row is saturated.
+    step = data.n_rows // SCALE_ROWS
+    some = data.every(step) if step > 1 else data
+    gap = -float(some.total(_sum_of_means)[0]) / some.n_rows
+    start = np.log([min(max(gap, 1e-4), 1e4) if gap > 0 else 1.0])
     solution = solve(objective, start, data.n_rows, bounds=_BOUNDS)
     right, wrong = data.total(right_and_wrong)[0].tolist()
-    degeneracy = _degeneracy(data, right, wrong, solution)
+    degeneracy = None
+    if not wrong:
+        degeneracy = Degeneracy.ALL_RIGHT
+    elif solution.parameters[0] >= _BOUNDS[1][0]:
+        if data.total(_advantage)[0] > 0:
+            degeneracy = Degeneracy.LOGITS_TOO_LARGE
+        else:
+            degeneracy = Degeneracy.NO_BETTER_THAN_CHANCE if right else Degeneracy.ALL_WRONG
     if degeneracy not in (None, Degeneracy.LOGITS_TOO_LARGE):
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
         prior = Prior(np.zeros(1), np.full((1, 1), 1 / data.total_weight))
@@ -93,17 +102,6 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
 def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
     """Return the likelihood as a function of the log of one temperature for all rows."""
     return LogLikelihood(rows, Constant(), Log(), weights)
-
-
-def _degeneracy(data: FitData, right: int, wrong: int, solution: Solution) -> Degeneracy | None:
-    """Return why the labels cannot determine a temperature, if so."""
-    if not wrong:
-        return Degeneracy.ALL_RIGHT
-    if solution.parameters[0] < _BOUNDS[1][0]:
-        return None
-    if data.total(_advantage)[0] > 0:
-        return Degeneracy.LOGITS_TOO_LARGE
-    return Degeneracy.NO_BETTER_THAN_CHANCE if right else Degeneracy.ALL_WRONG
 
 
 def _advantage(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
@@ -127,8 +125,6 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
     """Tell the user what is wrong with the labels, if anything."""
     if single.degeneracy is Degeneracy.LOGITS_TOO_LARGE:
         message = f"{TOO_LARGE}."
-    elif single.mismatch is not None:
-        message = f"{single.mismatch}. With a weak prior, T is {single.temperature:.4g} for all rows."
     elif single.degeneracy is Degeneracy.ALL_RIGHT:
         message = (
             f"All {single.n_counted} rows are classified right (no class has a larger logit than the "
@@ -136,6 +132,8 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
             f"temperature near 1: {single.temperature:.4g} for all rows. Add labelled rows until some are "
             "wrong."
         )
+    elif single.degeneracy is not None:
+        message = f"{single.mismatch}. With a weak prior, T is {single.temperature:.4g} for all rows."
     elif not single.right:
         message = (
             f"All {n_rows} rows are classified wrong. The temperature {single.temperature:.4g} fits "
@@ -165,14 +163,6 @@ def warn_of_mismatch(mismatch: str | None, right: int, n_rows: int) -> None:
         mismatch = f"All {n_rows} rows are classified wrong: {CHECK_LABELS}"
     if mismatch is not None:
         warnings.warn(f"{mismatch}.", UserWarning, stacklevel=4)
-
-
-def _typical_gap(data: FitData) -> float:
-    """Return the mean gap between the top logit and the others: at this T no row is saturated."""
-    step = data.n_rows // SCALE_ROWS
-    some = data.every(step) if step > 1 else data
-    gap = -float(some.total(_sum_of_means)[0]) / some.n_rows
-    return float(np.clip(gap, 1e-4, 1e4)) if gap > 0 else 1.0
 
 
 def _sum_of_means(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:

@@ -13,7 +13,7 @@ from temperance.calibrators.estimator import (
     fitted,
 )
 from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
-from temperance.core.fit_data import FitData
+from temperance.core.objective import FitData
 from temperance.formulas.model import Model
 from temperance.formulas.ts import SingleTemperatureFormula
 

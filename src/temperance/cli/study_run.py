@@ -80,7 +80,7 @@ def run(
 
     TASKS are task files, or folders of them. All methods are fitted to the same subsamples.
     """
-    from temperance.core.threads import number_of_threads
+    from temperance.core.blocks import number_of_threads
     from temperance.study import find_tasks, run_study
 
     with output.telling_warnings():

@@ -2,19 +2,167 @@
 
 Blocks depend on the shape alone, and each of n threads takes every n-th block, so per-row results are
 bit-identical for any number of threads. Sums over blocks are added in the order of the blocks.
+
+NumPy gives up Python's lock in every operation on many numbers. Threads beyond the number of cores would make
+it wait for that lock again and again, and evict each other's buffers from the cache: eight threads on two
+cores predicted little more than one. So there are as many predictions at a time as there are cores; a thread
+that waits for its slot costs nothing.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
+from functools import cached_property
+from threading import Lock, Semaphore, Thread
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats
-from temperance.core.threads import available_cores, number_of_threads, one_blas_thread, run_together
+from temperance.errors import InputError, excerpt
+
+MAX_THREADS = 1024
+# A slot may be lost to an interrupt, or taken for long: rather than wait longer, go on without one.
+MAX_WAIT = 1.0
+
+_threads: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+@contextmanager
+def setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a variable to a value inside the context."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def threads(n: int) -> AbstractContextManager[None]:
+    """Use `n` threads inside the context."""
+    return setting(_threads, n)
+
+
+def number_of_threads() -> int:
+    """Threads used for a pass: `threads(n)`, else TEMPERANCE_THREADS, else the cores this process may use."""
+    chosen = _threads.get()
+    if chosen is not None:
+        return chosen
+    text = os.environ.get("TEMPERANCE_THREADS", "")
+    if not text:
+        return available_cores()
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_THREADS)) else 0
+    if not 1 <= number <= MAX_THREADS:
+        raise InputError(
+            "the environment variable TEMPERANCE_THREADS must be a whole number from 1 to "
+            f"{MAX_THREADS}; found {excerpt(text)}. Correct it, or unset it to use all cores."
+        )
+    return number
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+prediction_slots = Semaphore(available_cores())
+
+
+def _free_all_slots() -> None:
+    """Begin anew in a forked process: the threads that had slots are not in it."""
+    global prediction_slots
+    prediction_slots = Semaphore(available_cores())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_all_slots)
+
+
+@contextmanager
+def prediction_slot() -> Iterator[None]:
+    """Hold one of the slots inside the context; wait for a free one, but not for long."""
+    slots = prediction_slots
+    acquired = slots.acquire(timeout=MAX_WAIT)
+    try:
+        yield
+    finally:
+        if acquired:  # else the number of slots would grow
+            slots.release()
+
+
+def run_together(call: Callable[[int], Any], n: int) -> list[Any]:
+    """Run call(0), ..., call(n - 1) at the same time, the first in this thread; return the results.
+
+    An executor would do, but importing it takes long. In a service, that would be at the first prediction,
+    and a process forked at that moment would wait for the import for ever.
+    """
+    if n == 1:
+        return [call(0)]
+    results: list[Any] = [None] * n
+    failures: list[BaseException] = []
+
+    def run(i: int) -> None:
+        try:
+            results[i] = call(i)
+        except BaseException as failure:  # raised again by the thread that waits
+            failures.append(failure)
+
+    here, started = [0], []
+    for i in range(1, n):
+        thread = Thread(target=run, args=(i,))
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads, or the interpreter is shutting down
+            here.append(i)
+        else:
+            started.append(thread)
+    for i in here:
+        run(i)
+    for thread in started:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return results
+
+
+class _OneBlasThread:
+    """Limit the linear algebra library to one thread inside the context, whichever thread enters it.
+
+    The limit applies to the whole process: the first pass to start sets it, the last to end removes it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    @cached_property
+    def _controller(self) -> Any:
+        from threadpoolctl import ThreadpoolController  # for a fit: a prediction needs NumPy alone
+
+        return ThreadpoolController()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
+
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they gain from the cache.
 BLOCK_BYTES = 1 << 20
@@ -56,43 +204,12 @@ class BFloat16:
 
 
 class Scratch:
-    """The (rows, classes) buffers of one thread, each allocated when first needed."""
+    """The (rows, classes) buffers of one thread: `d` for gaps to the top of a row, `e` for exponentials."""
 
     def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
         self.shape, self.dtype = (n_rows, n_classes), dtype
-        # No cached properties: their lock takes longer than a row with few classes.
-        self._read: Floats | None = None
-        self._d: Floats | None = None
-        self._e: Floats | None = None
-
-    @property
-    def d(self) -> Floats:
-        """The gaps to the top of each row."""
-        if self._d is None:
-            self._d = new_buffer(*self.shape, self.dtype)
-        return self._d
-
-    @property
-    def e(self) -> Floats:
-        """Their exponentials."""
-        if self._e is None:
-            self._e = new_buffer(*self.shape, self.dtype)
-        return self._e
-
-    def block(self, values: Floats | BFloat16, start: int, stop: int) -> Floats:
-        """Rows start..stop as a contiguous array of the working type: a view where that is possible."""
-        rows = values[start:stop]
-        if not isinstance(rows, BFloat16) and rows.dtype == self.dtype and rows.flags.c_contiguous:
-            return rows
-        if self._read is None:
-            self._read = np.empty(self.shape, self.dtype)
-        target = self._read[: stop - start]
-        if isinstance(rows, BFloat16):
-            rows.read_into(target)
-        else:
-            with np.errstate(all="ignore"):  # numbers beyond the range of the working type
-                np.copyto(target, rows, casting="unsafe")
-        return target
+        self.d, self.e = new_buffer(n_rows, n_classes, dtype), new_buffer(n_rows, n_classes, dtype)
+        self.read: Floats | None = None  # for rows of another type, or not contiguous
 
 
 def new_buffer(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Floats:
@@ -102,45 +219,24 @@ def new_buffer(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Floats:
     return np.empty((n_rows, n_classes), dtype)
 
 
-class _ScratchPool:
-    """The scratch of past predictions, one for each core: the system has to map and clear new memory.
-
-    Any thread may take one. Each step is a single call to a list, which threads cannot divide.
-    """
-
-    def __init__(self) -> None:
-        self.free: list[Scratch] = []
-        self.max_free = available_cores()
-
-    def take(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Scratch:
-        """Return the scratch last given back, if it fits, else a new one."""
-        try:
-            kept = self.free.pop()
-        except IndexError:
-            return Scratch(n_rows, n_classes, dtype)
-        fits = kept.shape == (n_rows, n_classes) and kept.dtype == dtype
-        return kept if fits else Scratch(n_rows, n_classes, dtype)
-
-    def give_back(self, scratch: Scratch) -> None:
-        """Keep a scratch, unless there is one for each core."""
-        if len(self.free) < self.max_free:
-            self.free.append(scratch)
-
-
-_scratch_pool = _ScratchPool()
+# The scratch of past predictions, one for each core: the system has to map and clear new memory. Any thread
+# may take one, by a single call to the list, which threads cannot divide.
+kept_scratch: list[Scratch] = []
+max_kept = available_cores()
 
 
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
     """Return rows @ weights; unlike in BLAS, the bits of a row do not depend on the other rows."""
     # The order in which einsum adds depends on the layout of its arrays, so fix the layout too.
     layout = np.ascontiguousarray(several(rows)), np.ascontiguousarray(weights)
-    products: NDArray[np.float64] = np.einsum("ij,j...->i...", *layout)[: len(rows)]
+    products: NDArray[np.float64] = np.einsum("ij,j...->i...", *layout)[: rows.shape[0]]
     return products
 
 
 def several(rows: Floats) -> Floats:
     """Return the rows, of which einsum adds each in the same order: a long row twice, if it is alone."""
-    return np.broadcast_to(rows, (2, rows.shape[1])) if len(rows) == 1 and rows.size > EINSUM_BUFFER else rows
+    is_alone = rows.shape[0] == 1 and rows.size > EINSUM_BUFFER
+    return np.broadcast_to(rows, (2, rows.shape[1])) if is_alone else rows
 
 
 def working_dtype(values: Floats | BFloat16) -> np.dtype[Any]:
@@ -168,35 +264,56 @@ def row_slices(n_rows: int, size: int) -> list[slice]:
 def read_blocks(
     values: Floats | BFloat16, size: int | None = None, lane: int = 0, lanes: int = 1
 ) -> Iterator[tuple[Floats, int, int, Scratch]]:
-    """Yield every `lanes`-th block in the working type, with its start, stop and scratch."""
+    """Yield every `lanes`-th block of `size` rows, with its start, stop and scratch.
+
+    A block is a contiguous array of the working type: a view of the values where that is possible.
+    """
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
     size = size or block_rows(n_classes, dtype.itemsize)
+    shape = min(size, n_rows), n_classes
     # For many rows new memory takes no time, compared with reading them.
     keeps = n_rows * n_classes * dtype.itemsize <= MAX_KEPT_BYTES
-    shape = min(size, n_rows), n_classes
-    scratch = _scratch_pool.take(*shape, dtype) if keeps else Scratch(*shape, dtype)
-    for rows in row_slices(n_rows, size)[lane::lanes]:
-        yield scratch.block(values, rows.start, rows.stop), rows.start, rows.stop, scratch
-    if keeps:
-        _scratch_pool.give_back(scratch)
+    scratch = None
+    if keeps and kept_scratch:
+        with suppress(IndexError):  # another thread has taken the last
+            scratch = kept_scratch.pop()
+    if scratch is None or scratch.shape != shape or scratch.dtype != dtype:
+        scratch = Scratch(*shape, dtype)
+    for start in range(lane * size, n_rows, lanes * size):
+        stop = min(start + size, n_rows)
+        rows = values[start:stop]
+        if isinstance(rows, BFloat16) or rows.dtype != dtype or not rows.flags.c_contiguous:
+            if scratch.read is None:
+                scratch.read = np.empty(shape, dtype)
+            target = scratch.read[: stop - start]
+            if isinstance(rows, BFloat16):
+                rows.read_into(target)
+            else:
+                with np.errstate(all="ignore"):  # numbers beyond the range of the working type
+                    np.copyto(target, rows, casting="unsafe")
+            rows = target
+        yield rows, start, stop, scratch
+    if keeps and len(kept_scratch) < max_kept:
+        kept_scratch.append(scratch)
 
 
-def for_each_block(values: Floats | BFloat16, work: BlockWork) -> None:
+def for_each_block(values: Floats | BFloat16, work: BlockWork, enlarged: int = 1) -> None:
     """Call `work(block, start, stop, scratch)` for every block; it writes its results row by row.
 
-    It must not use the linear algebra library, whose threads would be beside ours.
+    It must not use the linear algebra library, whose threads would be beside ours. Blocks are `enlarged` by a
+    factor for work that needs less of the cache than usual.
     """
     n_rows, n_classes = values.shape
-    size = block_rows(n_classes, working_dtype(values).itemsize)
-    lanes = max(1, min(number_of_threads(), -(-n_rows // size))) if n_rows > size else 1
+    size = enlarged * block_rows(n_classes, working_dtype(values).itemsize)
+    lanes = min(number_of_threads(), -(-n_rows // size)) if n_rows > size else 1
 
     def run(lane: int) -> None:
         with np.errstate(all="ignore"):  # the caller checks the results for NaN and infinities
             for block in read_blocks(values, size, lane, lanes):
                 work(*block)
 
-    run_together([partial(run, lane) for lane in range(lanes)])
+    run_together(run, lanes)
 
 
 def sum_blocks(
@@ -219,7 +336,7 @@ def sum_blocks(
     with one_blas_thread:
         # As many results as threads are held at a time: a matrix of many parameters may be large.
         for _ in range(0, n_blocks, lanes):
-            for sums in run_together([partial(next_sums, lane) for lane in range(lanes)]):
+            for sums in run_together(next_sums, lanes):
                 if sums is None:
                     continue
                 if not totals:

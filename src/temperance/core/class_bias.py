@@ -39,10 +39,9 @@ from temperance.core.blocks import FEW_CLASSES, Scratch
 from temperance.core.evidence import Block, Posterior, alternate, maximise_evidence
 from temperance.core.features import IMPOSSIBLE
 from temperance.core.fisher import lbfgs
-from temperance.core.fit_data import FitData
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.objective import Objective, ObjectivePoint, Prior, RowObjective
+from temperance.core.objective import FitData, Objective, ObjectivePoint, Prior, RowObjective
 from temperance.core.solution import Solution, Solver
 
 # Up to so many classes, a bias may depend on all probabilities: the parameters grow with its square.
@@ -50,7 +49,6 @@ MAX_INTERACTING = 20
 # Candidates for the weight. Below the first step the weight is 0: then no predicted class changes.
 WEIGHTS = np.append(np.linspace(0.0, 0.98, 50), [0.99, 0.995, 0.998, 0.999])
 PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
-FIXED = 1e9  # freedom of a prior with a fixed width
 STANDARD_ERRORS = 0.02  # largest distance of a coefficient from its optimum, without a matrix
 # Numbers in the rows that the widths are estimated from: with fewer, a rare class may have no label.
 WIDTH_NUMBERS = 1 << 17
@@ -295,8 +293,9 @@ def _posterior(data: FitData, build: Build, widths: Widths, *, interacting: bool
     """Return that of [log T, bias, interactions], or of [log T, bias] by diagonals."""
     K, objective = data.n_classes, data.objective(build)
     block = partial(Block.of_scale, diagonal=not interacting)
+    fixed = 1e9 if interacting else 1e16  # so large a freedom fixes the width of log T
     blocks = [
-        block("log T", 1, widths.log_temperature, FIXED),
+        block("log T", 1, widths.log_temperature, fixed),
         block("bias", K, widths.bias, widths.bias_freedom),
     ]
     if interacting:

@@ -194,6 +194,7 @@ class CompiledBlock(RowBlock):
     segment_sums = staticmethod(segment_sums)  # type: ignore[assignment]
     new_segment_cache = staticmethod(lambda size: None)  # these loops sort no class into a segment
     segments_in_threads = True
+    enlarged = 2  # these loops need no buffers, so that more rows fit the cache
 
     def _each(self, x: Any) -> Any:
         """Return a number of each row, (n,), in the working type."""

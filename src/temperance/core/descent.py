@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.core.links import Softplus
 from temperance.core.logit_rows import Index, LogitRows, Moments
 from temperance.core.objective import LogLikelihood
-from temperance.core.predictors import Linear
+from temperance.core.predictors import Linear, Softplus
 from temperance.core.solution import Solution, Solver, Status
 
 LEARNING_RATE, MIN_RATE = 1e-4, 1e-7

@@ -21,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
+from temperance.core.blocks import one_blas_thread
 from temperance.core.fisher import fisher_scoring
 from temperance.core.objective import Objective, Prior
 from temperance.core.solution import Solution, Status
-from temperance.core.threads import one_blas_thread
 
 MAX_ROUNDS = 25
 ROUND_ITERATIONS = 15  # of the solver; where it needs more, the next round continues

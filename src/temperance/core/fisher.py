@@ -22,9 +22,10 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 
 from temperance.core.arrays import Matrix, Vector
+from temperance.core.blocks import one_blas_thread
 from temperance.core.objective import Objective, ObjectivePoint
+from temperance.core.ops import NUMPY
 from temperance.core.solution import Solution, Solver, Status
-from temperance.core.threads import one_blas_thread
 
 Bounds = tuple[Vector, Vector]
 
@@ -141,7 +142,7 @@ def fisher_scoring(
     Without bounds, the last steps correct the matrix where it misjudges the curvature.
     """
     lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
-    theta = _clipped(start, lower, upper)
+    theta = NUMPY.clip(start, lower, upper)
     here = here or objective(theta)
     decrease, before, damping, fraction = np.inf, None, 0.0, 1.0
     secants = _Secants() if bounds is None and len(start) > 1 else None
@@ -155,7 +156,7 @@ def fisher_scoring(
         close = _is_close(predicted_fall, before, tolerance, objective.order)
         if close or decrease < stall:
             return Solution(
-                _clipped(theta + step, lower, upper) if close else theta,
+                NUMPY.clip(theta + step, lower, upper) if close else theta,
                 here.value,
                 float(np.linalg.norm(gradient[free])),
                 iteration,
@@ -184,11 +185,6 @@ def fisher_scoring(
         theta, here = moved, there
     norm = float(np.linalg.norm(here.gradient))
     return Solution(theta, here.value, norm, max_iterations, objective.passes, Status.ITERATION_LIMIT)
-
-
-def _clipped(theta: Vector, lower: Vector, upper: Vector) -> Vector:
-    """Return theta within its bounds; for few numbers np.clip takes several times as long."""
-    return np.minimum(np.maximum(theta, lower), upper)
 
 
 def _is_close(predicted_fall: float, before: float | None, tolerance: float, order: int) -> bool:
@@ -282,7 +278,7 @@ def _line_search(
     slack = objective.noise * abs(here.value)
     fraction = 1.0
     for _ in range(MAX_HALVINGS):
-        moved = _clipped(theta + fraction * step, lower, upper)
+        moved = NUMPY.clip(theta + fraction * step, lower, upper)
         with np.errstate(over="ignore", invalid="ignore"):  # of a step too long, which is halved
             there = objective(moved)
         if there.value <= here.value + ARMIJO * float(gradient @ (moved - theta)) + slack:

@@ -64,12 +64,11 @@ class LogitRows:
         self._size = kernels_for_size or self.n_rows * self.n_classes
         self._block = block_type(self._size)
         self._located: tuple[NDArray[np.intp], Floats, Vector] | None = None
-        self._gap_cache = None if labels is None else new_gap_cache(values)  # only fits make many passes
+        # Only fits, which have labels, make many passes; of an array that is too large, no gaps are kept.
+        self._gap_cache: GapCache | None = None
+        if labels is not None and self.n_rows * self.n_classes * self.dtype.itemsize <= blocks.MAX_KEPT_BYTES:
+            self._gap_cache = {}
         self._kept: dict[Any, Any] = {}
-
-    def every(self, step: int) -> LogitRows:
-        """Return every `step`-th row, as a view, read by the same kernels as the whole."""
-        return self.take(slice(None, None, step))
 
     def take(self, index: Index) -> LogitRows:
         """Return some rows, as a view if it is a slice, read by the same kernels as the whole."""
@@ -114,11 +113,6 @@ class LogitRows:
         """The logit of each row's label minus the largest, at most 0."""
         return self.locate()[2]
 
-    def visit(self, work: blocks.BlockWork) -> None:
-        """Run `work` over all blocks."""
-        self.passes += 1
-        blocks.for_each_block(self.values, work)
-
     def map(self, function: Callable[[RowBlock], Any], *, log: bool = False) -> AnyArray:
         """Return what a function of rows gives for all of them, in one pass; outputs are logits if `log`."""
         self.passes += 1
@@ -139,24 +133,25 @@ class LogitRows:
             if variance:
                 v[i:j] = found[2]
 
-        self.visit(work)
+        self.passes += 1
+        blocks.for_each_block(self.values, work, self._block.enlarged)
         log_s, mu = np.log1p(r[:, 0], dtype=np.float64), mu[:, 0].astype(np.float64)
         return Moments(log_s, mu, v[:, 0].astype(np.float64) if variance else np.empty(0))
 
-    def _keep(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """Compute once for each key: a fit asks for the features of its rows repeatedly."""
+    def _map_once(self, key: Any, function: Callable[[RowBlock], Any]) -> Any:
+        """Return what `map` gives, computed once for each key: a fit asks for its features repeatedly."""
         if key not in self._kept:
-            self._kept[key] = compute()
+            self._kept[key] = self.map(function)
         return self._kept[key]
 
     def log_entropy(self) -> Matrix:
         """Return log H, (N, 1)."""
-        result: Matrix = self._keep("entropy", lambda: self.map(lambda rows: rows.log_entropy()))
+        result: Matrix = self._map_once("entropy", RowBlock.log_entropy)
         return result
 
     def log_confidence(self) -> Matrix:
         """Return the logarithm of the largest probability, (N, 1)."""
-        result: Matrix = self._keep("confidence", lambda: self.map(lambda rows: rows.log_confidence()))
+        result: Matrix = self._map_once("confidence", RowBlock.log_confidence)
         return result
 
     def shape_at(self, beta: float) -> RowShape:
@@ -167,18 +162,20 @@ class LogitRows:
             shape, log_s = rows.shape_at(beta), rows.log_sum(beta)
             return rows.ops.concat([shape.log_entropy, shape.gap_to_third, shape.gap_to_mean, log_s])
 
-        columns: Matrix = self._keep(("shape", beta), lambda: self.map(numbers))
+        columns: Matrix = self._map_once(("shape", beta), numbers)
         self._kept["log sum", beta] = columns[:, 3]
-        return RowShape(*(columns[:, i : i + 1] for i in range(3)))
+        return RowShape(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3])
 
     def log_sum_at(self, beta: float) -> Vector:
         """Return log s at one inverse temperature: the negative log-probability of the top class."""
-        result: Vector = self._keep(("log sum", beta), lambda: self.moments(beta).log_s)
+        if ("log sum", beta) not in self._kept:
+            self._kept["log sum", beta] = self.moments(beta).log_s
+        result: Vector = self._kept["log sum", beta]
         return result
 
     def topk(self, k: int) -> Matrix:
         """Return the k largest logits of each row, in descending order, minus the row's mean."""
-        result: Matrix = self._keep(("largest", k), lambda: self.map(lambda rows: rows.topk(k)))
+        result: Matrix = self._map_once(("largest", k), lambda rows: rows.topk(k))
         return result
 
     def project(self, weights: Vector) -> Matrix:
@@ -202,7 +199,7 @@ class LogitRows:
         (top, peak, _), log_s = self.locate(), self.log_sum_at(beta)
         block = block_type(self._size, SEGMENT_COST)
         key = "segments", beta, table.knots.tobytes()
-        cache = self._keep(key, lambda: block.new_segment_cache(self.n_rows * self.n_classes))
+        cache = self._kept.setdefault(key, block.new_segment_cache(self.n_rows * self.n_classes))
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
             at = slice(i, j)
@@ -243,10 +240,3 @@ class LogitRows:
         self.passes += 1
         size = max(1, GRAM_SIZE // max(width, self.n_classes))
         return blocks.sum_blocks(self.values, work, size, threads=threads)
-
-
-def new_gap_cache(values: Floats | BFloat16) -> GapCache | None:
-    """Return a cache for the gaps of these values, or None if the array is too large to keep."""
-    n_rows, n_classes = values.shape
-    few = n_rows * n_classes * blocks.working_dtype(values).itemsize <= blocks.MAX_KEPT_BYTES
-    return {} if few else None

@@ -36,10 +36,9 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.kernels import KNOTS, MapTable
-from temperance.core.links import Link
 from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.objective import LogLikelihood, ObjectivePoint, Prior, RowObjective
-from temperance.core.predictors import ByClass
+from temperance.core.predictors import ByClass, Link
 
 # Chosen by leaving data sets out, see docs/bayesian.md: less calibration error at no cost in likelihood.
 EMPHASIS = 0.4

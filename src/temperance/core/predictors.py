@@ -1,4 +1,4 @@
-"""What a temperature may depend on: a = a(row; theta), the predictor that a link turns into T.
+"""From rows and parameters to temperatures: a predictor a = a(row; theta), and a link from a to T.
 
     Constant   a = theta, one number for all rows
     Linear     a = Phi theta, with features stored for each row and, on request, the centred logits
@@ -7,24 +7,111 @@
     Network    a = MLP(inputs of the row; theta)
 
 A predictor gives a. From the first and second derivatives (da, w) of a sum over rows by each a, it gives
-J' da and J' diag(w) J, where J is the Jacobian of a with respect to theta.
+J' da and J' diag(w) J, where J is the Jacobian of a with respect to theta. A link gives T and its inverse
+beta = 1/T, with its derivative:
+
+    softplus   T = log(1 + exp(a))      the paper's link
+    log        T = exp(a)               a step in a multiplies T by the same factor at every scale
+
+Each is limited to lower <= T <= upper, in fits and in predictions: beyond, T stays at the limit and the
+derivative is 0.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import row_products, row_slices
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.ops import SILENT
+from temperance.core.ops import NUMPY, SILENT, Array, Ops
+
+# Wide limits: logits that are 1e4 times too large or too small need a T well inside them.
+TEMPERATURE_MIN = 1e-6
+TEMPERATURE_MAX = 1e6
+
+_MAX_LOG = 50.0  # keeps exp from overflowing; far beyond the limits above
+
+
+class Beta(NamedTuple):
+    """The inverse temperature, and its derivative with respect to a."""
+
+    value: Vector
+    first: Vector
+
+
+@dataclass(frozen=True)
+class Link(ABC):
+    """A function from a predictor to a temperature, within limits."""
+
+    lower: Array = TEMPERATURE_MIN
+    upper: Array = TEMPERATURE_MAX
+
+    @abstractmethod
+    def unlimited(self, a: Array, ops: Ops) -> Array:
+        """Return T without the limits."""
+
+    @abstractmethod
+    def slope(self, a: Vector, beta: Vector) -> Vector:
+        """Return d beta / d a without the limits."""
+
+    @abstractmethod
+    def inverse(self, temperature: float) -> float:
+        """Return the predictor of a temperature."""
+
+    def temperature(self, a: Array, ops: Ops = NUMPY) -> Array:
+        """Return T of each predictor."""
+        return ops.clip(self.unlimited(a, ops), self.lower, self.upper)
+
+    def beta(self, a: Vector) -> Beta:
+        """Return 1/T of each predictor, with its derivative."""
+        T = self.temperature(a)
+        beta = 1 / T
+        return Beta(beta, np.where((self.lower < T) & (self.upper > T), self.slope(a, beta), 0.0))
+
+
+class Softplus(Link):
+    """T = log(1 + exp(a))."""
+
+    def unlimited(self, a: Array, ops: Ops) -> Array:
+        """Return T without the limits."""
+        return ops.softplus(a)
+
+    def slope(self, a: Vector, beta: Vector) -> Vector:
+        """Return d beta / d a."""
+        from scipy.special import expit  # for a fit: a prediction needs NumPy alone
+
+        return -np.asarray(expit(a), np.float64) * beta**2
+
+    def inverse(self, temperature: float) -> float:
+        """Return the predictor of a temperature."""
+        # log(exp(T) - 1) = T + log(1 - exp(-T)), which does not overflow
+        return float(temperature + np.log(-np.expm1(-temperature)))
+
+
+class Log(Link):
+    """T = exp(a)."""
+
+    def unlimited(self, a: Array, ops: Ops) -> Array:
+        """Return T without the limits."""
+        return ops.exp(ops.clip(a, -_MAX_LOG, _MAX_LOG))
+
+    def slope(self, a: Vector, beta: Vector) -> Vector:
+        """Return d beta / d a."""
+        return -beta
+
+    def inverse(self, temperature: float) -> float:
+        """Return the predictor of a temperature."""
+        return float(np.log(temperature))
+
 
 JACOBIAN_ROWS = 512  # rows of a network whose Jacobian is held at once, in the cache
 
@@ -156,8 +243,10 @@ class ByClass:
         return np.concatenate([self.features.T @ columns, self._members @ columns])
 
     @cached_property
-    def _members(self) -> csr_array:
-        """1 where a row (the second axis) is in a group (the first)."""
+    def _members(self) -> Any:
+        """1 where a row (the second axis) is in a group (the first), a sparse array."""
+        from scipy.sparse import csr_array  # for a fit: a prediction needs NumPy alone
+
         grouped = np.flatnonzero(self.group >= 0)
         ones, shape = np.ones(len(grouped)), (self.n_groups, len(self.group))
         return csr_array((ones, (self.group[grouped], grouped)), shape=shape)

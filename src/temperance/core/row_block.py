@@ -41,12 +41,12 @@ from temperance.core.blocks import (
     new_buffer,
     row_products,
     row_slices,
+    setting,
     several,
 )
 from temperance.core.features import IMPOSSIBLE, RowShape
 from temperance.core.kernels import LOWEST, MapTable, mixed, stack_scales
 from temperance.core.ops import NUMPY, ONE_ROW
-from temperance.core.threads import setting
 
 # Above this size, the compiled loops save more over a few fits than loading them costs. The choice
 # depends on the size alone, so the same input gives bit-identical results in any process.
@@ -74,6 +74,7 @@ class RowBlock:
     segment_sums = staticmethod(kernels.segment_sums)
     new_segment_cache = staticmethod(kernels.new_segment_cache)
     segments_in_threads = False  # sorting numbers into segments holds Python's lock
+    enlarged = 1  # factor of the rows in a block
 
     def __init__(
         self,
@@ -100,11 +101,9 @@ class RowBlock:
             self._room_e: Floats | None = None
         else:
             self.ops = NUMPY
-            if located is None:
-                self.top = z.argmax(axis=1)  # a NaN counts as the largest, so the peak shows it
-                self.peak = z[self._at_top][:, None]
-            else:
-                self.top, self.peak = located[0], located[1][:, None]
+            # A NaN counts as the largest, so the peak shows it.
+            self.top = z.argmax(axis=1) if located is None else located[0]
+            self.peak = z[self._at_top][:, None] if located is None else located[1][:, None]
             scratch = scratch or Scratch(self.n_rows, self.n_classes, z.dtype)
             self._room_d, self._room_e = scratch.d[: self.n_rows], scratch.e[: self.n_rows]
 
@@ -259,9 +258,6 @@ class RowBlock:
             third = gap if all_possible else np.where(gap <= limit, gap, third)
         return third.item() if self.is_single and not all_possible else third, -mean
 
-    def _unclamped(self) -> Floats:
-        return self.d if self.bounded else self.z - self.peak
-
     def mean(self) -> Any:
         """Return the mean logit; it is not finite where a class is masked."""
         # Relative to the top, so that a constant added to the row loses no digits.
@@ -272,42 +268,40 @@ class RowBlock:
         """Return the k largest logits minus the row's mean, in descending order."""
         gaps = self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
         mean = self._sum(gaps) / self.z.dtype.type(self.n_classes)
-        part = np.partition(gaps, self.n_classes - k, axis=1)[:, self.n_classes - k :]
+        part = gaps.copy(order="K")
+        part.partition(self.n_classes - k, axis=1)
+        part = part[:, self.n_classes - k :]
         part.sort(axis=1)
         largest = (part[:, ::-1] - mean).astype(np.float64)
-        self.weighed = np.abs(largest).max(axis=1)
+        self.weighed = np.maximum.reduce(np.abs(largest), axis=1)
         return largest
 
     def project(self, weights: Vector) -> Any:
         """Return (z - mean z) . weights."""
         # (z - mean z) . w = (z - max z) . (w - mean w): no mean is needed, and an offset loses no digits.
-        centred = (weights - np.add.reduce(weights) / len(weights)).astype(self.z.dtype)
-        projected = row_products(self._unclamped(), centred).astype(np.float64)
+        centred = (weights - np.add.reduce(weights) / weights.size).astype(self.z.dtype)
+        gaps = self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
+        projected = row_products(gaps, centred).astype(np.float64)
         self.weighed = projected
         return projected.item() if self.is_single else projected[:, None]
 
     def _softmax(self, beta: Any, out: Floats | None) -> Floats:
         e = self._exponentials(self.d, beta)
-        scale = self.z.dtype.type(1) / self._sum(e)
-        return np.multiply(e, scale, out=e if out is None else out)
-
-    def _output(self) -> Floats:
-        return np.empty(self.z.shape, self.z.dtype) if self._out is None else self._out
+        return np.multiply(e, self.z.dtype.type(1) / self._sum(e), out=out, order="C")
 
     def divide(self, temperature: Matrix | float) -> Floats:
         """Return softmax(z / T), or z / T."""
         beta = 1 / temperature
         if self.log:
             return np.multiply(self.z, self._working(beta), out=self._out)
-        # The exponentials of a single row are in a new array, and of several in a buffer.
-        return self._softmax(beta, self._out if self.is_single else self._output())
+        return self._softmax(beta, self._out)
 
     def mixture(self, betas: Sequence[Matrix | float], weights: Vector) -> Floats:
         """Return sum_j w_j softmax(beta_j z), or its logarithm."""
-        result, number = self._output(), self.z.dtype.type
+        result, number = np.empty_like(self.z) if self._out is None else self._out, self.z.dtype.type
         result[:] = -np.inf if self.log else 0
         if self.log:  # accurate even where the probabilities underflow
-            gaps = self._unclamped()
+            gaps = self.d if self.bounded else self.z - self.peak
             for beta, weight in zip(betas, weights, strict=True):
                 if weight > 0:
                     shift = np.log(weight) - np.log1p(self._sums(beta)[0])
@@ -337,7 +331,8 @@ class RowBlock:
         if self.n_rows <= size:
             u = kernels.map_logits(self.z, self._at_top, self.peak, log_s, beta, table, bounded=self.bounded)
             return mixed(u, stacked, shares, log=self.log).astype(self.z.dtype, copy=False)
-        result, room = self._output(), np.empty(len(shares) * size * self.n_classes)
+        result = np.empty_like(self.z) if self._out is None else self._out
+        room = np.empty(len(shares) * size * self.n_classes)
         for at in row_slices(self.n_rows, size):
             top = np.arange(at.stop - at.start), self.top[at]
             u = kernels.map_logits(self.z[at], top, self.peak[at], log_s[at], beta, table)
@@ -434,7 +429,7 @@ def map_rows(
             weighed[i:j] = rows.weighed
 
     if n_rows:
-        blocks.for_each_block(values, work)
+        blocks.for_each_block(values, work, block.enlarged)
     else:
         work(np.empty(values.shape, peak.dtype), 0, 0, Scratch(0, n_classes, peak.dtype))
     assert result is not None

@@ -20,21 +20,26 @@ from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.blocks import working_dtype
+from temperance.core.blocks import threads, working_dtype
 from temperance.core.fisher import MAX_FISHER
-from temperance.core.fit_data import Build, Measure, Sample, Survey, Transform, Values
+from temperance.core.fit_data import Build, Sample
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import (
     THINNING,
+    Build,
     Derivatives,
+    Measure,
     Objective,
     ObjectivePoint,
     PartialSums,
     Prior,
+    Samples,
+    Survey,
+    Transform,
+    Values,
 )
 from temperance.core.quantiles import Quantiles, Sketch, make_brackets, resolve, values_in_brackets
 from temperance.core.row_block import kernels_of_size
-from temperance.core.threads import threads
 from temperance.errors import InputError, rows_from
 from temperance.inputs.containers import as_numpy, framework_of, open_labelled
 from temperance.inputs.labels import Names, check_labels
@@ -304,7 +309,7 @@ class DaskFitData:
         inside = self._compute("quantiles", tasks)
         return resolve([part for part in inside if part is not None], brackets)
 
-    def survey(self, measure: Measure, samples: Sequence[Sample]) -> Survey:
+    def survey(self, measure: Measure, samples: Samples) -> Survey:
         """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
         parts = self._compute("survey", self._tasks("survey", (measure, samples), _survey))
         sums, sampled = zip(*(part for part in parts if part is not None), strict=True)

@@ -14,10 +14,9 @@ from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.core.blocks import working_dtype
+from temperance.core.blocks import threads, working_dtype
 from temperance.core.frequencies import ProbabilityRows, Sums, hessian_step_for
 from temperance.core.row_block import kernels_of_size
-from temperance.core.threads import threads
 from temperance.dask.fit_data import add_in_tree, as_array, check_dask_shape, lengths_of, row_blocks
 from temperance.errors import rows_from
 from temperance.formulas.applying import ONE_PER_ROW, check_columns

@@ -22,13 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator, method_style
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
-from temperance.comparison import Comparison, LabelledRows
+from temperance.comparison import Comparison
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import BFloat16
-from temperance.core.fit_data import InMemoryFitData
-from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import InMemoryFitData
+from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.display.base import Display, focused, temperature_calibrators, with_temperature
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, Mark, Rule, outside, robust_limits
 from temperance.display.map import has_map

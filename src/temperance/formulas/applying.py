@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import AnyArray
-from temperance.core.blocks import BFloat16
+from temperance.core.blocks import BFloat16, prediction_slot
 from temperance.core.features import RowFeatures
 from temperance.core.ops import Array
 from temperance.core.row_block import RowBlock, map_rows
-from temperance.core.threads import prediction_slot
 from temperance.errors import InputError
 from temperance.formulas.model import Model
 from temperance.inputs.containers import Logits, open_logits

@@ -16,8 +16,8 @@ import numpy as np
 
 from temperance.core.features import ALMOST_ZERO, SHAPE_FEATURES, RowFeatures, shape_features
 from temperance.core.kernels import KNOTS
-from temperance.core.links import Log
 from temperance.core.ops import Array
+from temperance.core.predictors import Log
 from temperance.errors import InputError, excerpt
 from temperance.formulas.model import Shape, TemperatureFormula
 from temperance.formulas.mono import check_map

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from temperance.core.features import RowFeatures, normalised_log_entropy
-from temperance.core.links import Softplus
 from temperance.core.ops import Array
+from temperance.core.predictors import Softplus
 from temperance.formulas.model import Shape, TemperatureFormula
 from temperance.inputs.validation import check_limits
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from temperance.core.arrays import AnyArray
 from temperance.core.features import RowFeatures
-from temperance.core.links import Softplus
 from temperance.core.ops import Array
+from temperance.core.predictors import Softplus
 from temperance.errors import InputError
 from temperance.formulas.model import Shape, TemperatureFormula
 from temperance.inputs.validation import check_limits

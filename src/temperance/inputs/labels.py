@@ -113,13 +113,14 @@ def _wrong_shape(array: NDArray[Any], n_rows: int) -> str:
 
 
 def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
-    """Return objects that are all text, or all whole numbers, as such an array; raise if one is missing."""
+    """Return objects that are all text, or all whole numbers, as such an array.
+
+    Raise if one of them is missing, or NaN.
+    """
     if array.dtype.kind == "f":
         missing = np.flatnonzero(np.isnan(array))
-    elif array.dtype.kind == "O":
-        missing = np.array([row for row, label in enumerate(array) if _is_missing(label)], np.intp)
     else:
-        return array
+        missing = np.array([row for row, label in enumerate(array) if _is_missing(label)], np.intp)
     if missing.size:
         raise InputError(
             "every row must have a label; found missing ones", rows=missing, advice="Drop these rows."

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.core.blocks import BFloat16, read_blocks
-from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
+from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.errors import InputError, InputWarning, Remedy, excerpt, guess, warn_user
 
 INSPECTED_ROWS = 200  # rows that are checked for probabilities given as logits
@@ -95,12 +95,13 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
     """
     if not len(values):
         return False
-    first = _widened(values[:1])
-    if not 0 <= first[0, 0] <= 1 or not _in_unit_interval(first):  # rules out probabilities quickly
-        return False
-    rows = _widened(values[:INSPECTED_ROWS])
+    for number in (1, INSPECTED_ROWS):  # the first row rules out probabilities quickly
+        some = values[:number]
+        rows = some.widened() if isinstance(some, BFloat16) else some
+        if not 0 <= rows[0, 0] <= 1 or not ((rows >= 0) & (rows <= 1)).all():
+            return False
     scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())
-    if not _in_unit_interval(rows) or (scores and len(rows) < MIN_SCORES):
+    if scores and len(rows) < MIN_SCORES:
         return False
     width = 2 if isinstance(values, BFloat16) else rows.dtype.itemsize
     off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > SUM_TOLERANCE.get(width, 1e-6)
@@ -117,14 +118,6 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
     return True
 
 
-def _widened(values: NDArray[Any] | BFloat16) -> NDArray[Any]:
-    return values.widened() if isinstance(values, BFloat16) else values
-
-
-def _in_unit_interval(rows: NDArray[Any]) -> bool:
-    return bool(((rows >= 0) & (rows <= 1)).all())
-
-
 def check_labelled_rows(rows: LogitRows) -> None:
     """Raise unless the logits of labelled rows can be fitted; all of them are read once, if not before."""
     _, peak, label_gap = rows.locate()
@@ -132,12 +125,12 @@ def check_labelled_rows(rows: LogitRows) -> None:
     if masked_label:
         _raise_for_not_finite(rows.values)
     check_peaks(rows.values, peak)
-    if not (np.abs(peak) <= MAX_LOGIT).all():
-        bad = rows_where(rows.values, lambda z: ~(np.abs(z.max(axis=1)) <= MAX_LOGIT))
+    too_large = np.flatnonzero(np.abs(peak) > MAX_LOGIT)
+    if too_large.size:
         raise InputError(
             f"logits must lie between {-MAX_LOGIT:g} and {MAX_LOGIT:g} to be fitted; found "
-            f"{_widened(rows.values[bad[:1]]).max():g}",
-            rows=bad,
+            f"{peak[too_large[0]]:g}",
+            rows=too_large,
             advice="Divide all logits by one constant: a calibrator adapts to any scale.",
         )
     if masked_label:

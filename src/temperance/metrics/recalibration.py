@@ -19,10 +19,9 @@ from temperance.core.biased_rows import exponentiate
 from temperance.core.blocks import Scratch, for_each_block
 from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.fisher import lbfgs, solve
-from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Linear
+from temperance.core.predictors import Linear, Log
 from temperance.core.solution import Solver
 from temperance.files import scratch_array
 from temperance.inputs.probabilities import MIN_FLOOR

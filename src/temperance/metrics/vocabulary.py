@@ -24,7 +24,7 @@ from math import factorial
 import numpy as np
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import Scratch
+from temperance.core.blocks import Scratch, for_each_block
 from temperance.core.logit_rows import LogitRows, Moments
 from temperance.metrics.recalibration import (
     Recalibration,
@@ -190,7 +190,8 @@ class SeriesRows(LogitRows):
             part = self.own[i:j]
             _add_powers(np.exp(beta * part), part, own[:, i:j])
 
-        self.visit(work)
+        self.passes += 1
+        for_each_block(self.values, work)
         return PowerSums(float(beta), own, others)
 
     def sums_of_others(self, beta: Vector) -> tuple[Vector, Vector]:
@@ -204,7 +205,8 @@ class SeriesRows(LogitRows):
             sums[i:j] = e.sum(axis=1)
             squares[i:j] = np.einsum("ij,ij->i", e, e)
 
-        self.visit(work)
+        self.passes += 1
+        for_each_block(self.values, work)
         return sums, squares
 
 
