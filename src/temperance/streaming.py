@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import Calibrator
-from temperance.core.blocks import BFloat16, block_rows
+from temperance.core.blocks import block_rows
 from temperance.core.row_block import kernels_of_size, map_rows
 from temperance.data import RowFile
 from temperance.errors import rows_from
@@ -40,7 +40,7 @@ def probabilities_of_file(
     if calibrator is None and file.kind == "probs":
         return file.array()
     probs, done = scratch_array((file.shape[0], file.n_classes), np.float64), 0
-    for part in predict_file(calibrator, file, np.dtype(np.float64)):
+    for part in predict_file(calibrator, file, widen=True):
         probs[done : done + len(part)] = part
         done += len(part)
         if progress is not None:
@@ -49,30 +49,27 @@ def probabilities_of_file(
 
 
 def predict_file(
-    calibrator: Calibrator | None, file: RowFile, dtype: np.dtype[Any] | None = None
+    calibrator: Calibrator | None, file: RowFile, *, widen: bool = False
 ) -> Iterator[NDArray[Any]]:
     """Yield the probabilities of the rows in order: calibrated, or the softmax of the logits.
 
-    They are computed in `dtype` if it is given, else in the type that the core uses for these logits.
+    They are computed in the type that the core uses for these logits, or in float64.
     """
-    rows = block_rows(file.n_classes, (dtype or probability_dtype(file)).itemsize)
+    dtype = np.dtype(np.float64) if widen else probability_dtype(file)
+    rows = block_rows(file.n_classes, dtype.itemsize)
     rows *= max(1, PART_BYTES // (8 * rows * file.n_classes))
     start = 0
     for part in file.logit_blocks(rows):
-        with file.stored.naming_file(), rows_from(start):
-            if start == 0 and calibrator is None:
-                warn_of_probabilities(open_logits(part).values)
-            logits = part
-            if dtype is not None:
-                values = open_logits(part).values
-                logits = np.asarray(values.widened() if isinstance(values, BFloat16) else values, dtype)
-            with kernels_of_size(file.shape[0] * file.n_classes):
-                if calibrator is not None:
-                    probs = np.asarray(calibrator.predict_proba(logits))
-                else:
-                    values = open_logits(logits).values
-                    mapped = map_rows(values, lambda rows: rows.divide(1.0))
-                    check_peaks(values, mapped.peak)
-                    probs = mapped.result
+        with file.stored.naming_file(), rows_from(start), kernels_of_size(file.shape[0] * file.n_classes):
+            logits = part.astype(dtype) if widen else part
+            if calibrator is not None:
+                probs = np.asarray(calibrator.predict_proba(logits))
+            else:
+                if start == 0:
+                    warn_of_probabilities(open_logits(part).values)
+                values = open_logits(logits).values
+                mapped = map_rows(values, lambda rows: rows.divide(1.0))
+                check_peaks(values, mapped.peak)
+                probs = mapped.result
         yield probs
-        start += len(probs)
+        start += len(part)

@@ -8,12 +8,12 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.callbacks import Callback
-from temperance.dask.tasks import survey
 
 from temperance import InputError, make_calibrator
 from temperance.calibrators import recording
 from temperance.core import quantiles
 from temperance.dask import fit_data
+from temperance.dask.fit_data import _survey
 from temperance.data import simulate
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -254,7 +254,7 @@ def test_samples_of_parts_are_those_of_the_whole_and_none_of_a_part_without_samp
     for start in range(0, 90, size):
         at = slice(start, start + size)
         part = rows.logits[at], rows.labels[at], weights[at], start
-        _, (found,) = survey((lambda some, weights: (), samples), part, 90)
+        _, (found,) = _survey((lambda some, weights: (), samples), part, 90)
         assert (found is None) == (not any(row % step == 0 for row in range(90)[at]))
         taken += [] if found is None else [found]
     np.testing.assert_array_equal(np.concatenate([values for values, _ in taken]), rows.logits[::step])

@@ -14,7 +14,7 @@ from typing import NoReturn
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code. Ctrl-C while it loads counts as an interruption."""
     try:
-        from temperance.cli.program import main as run
+        from temperance.cli.program import run
     except KeyboardInterrupt:
         sys.exit(130)
-    run(arguments)
+    sys.exit(run(arguments))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from temperance.cli.options import (
     FILE,
@@ -20,9 +17,6 @@ from temperance.cli.output import Output, new_table, output_options
 from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, on_one_line
-
-if TYPE_CHECKING:
-    from temperance.calibrators.label_shift import FrequencyChange
 
 EXAMPLES = """\b
 Examples:
@@ -101,7 +95,19 @@ def adapt(
     changes = frequency_changes(adapted.model_)
     if opened is not None:
         say_columns(output, opened)
-    output.show(*_frequencies_table(changes, list(adapted.get_feature_names_out())))
+    shown, names = changes[:MAX_SHOWN_CLASSES], adapted.get_feature_names_out()
+    some = "" if len(shown) == len(changes) else f", the {len(shown)} largest changes"
+    frequencies = [
+        (
+            str(names[change.column])[:MAX_SHOWN_NAME],
+            f"{change.at_fit:.4f}",
+            f"{change.now:.4f}",
+            "" if change.error is None else f"{change.error:.4f}",
+        )
+        for change in shown
+    ]
+    table = new_table("class", "at fit", "now", "\u00b1", rows=frequencies)
+    output.show(f"frequencies of {len(changes)} classes{some}", table)
     for warning in told:
         output.warn(warning)
     if opened is not None and opened.labels is not None:
@@ -111,22 +117,7 @@ def adapt(
         file=None if opened is None else file_for_json(opened),
         calibrator={"path": str(calibrator), "method": fitted.key},
         out=str(out),
-        classes=[
-            {"column": change.column, "at_fit": change.at_fit, "now": change.now, "error": change.error}
-            for change in changes
-        ],
+        classes=[vars(change) for change in changes],
         labels_ignored=opened is not None and opened.labels is not None,
         warnings=told,
     )
-
-
-def _frequencies_table(changes: Sequence[FrequencyChange], names: Sequence[object]) -> tuple[str, Table]:
-    """Return a heading, and the classes whose frequencies changed most."""
-    shown = changes[:MAX_SHOWN_CLASSES]
-    some = "" if len(shown) == len(changes) else f", the {len(shown)} largest changes"
-    table = new_table("class", "at fit", "now", "\u00b1")
-    for change in shown:
-        error = "" if change.error is None else f"{change.error:.4f}"
-        name = str(names[change.column])[:MAX_SHOWN_NAME]
-        table.add_row(name, f"{change.at_fit:.4f}", f"{change.now:.4f}", error)
-    return f"frequencies of {len(changes)} classes{some}", table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,10 +19,6 @@ from temperance.cli.output import Output, output_options
 from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
-
-if TYPE_CHECKING:
-    from temperance.calibrators import Calibrator
-    from temperance.data import RowFile
 
 EXAMPLES = """\b
 Examples:
@@ -58,6 +54,7 @@ def apply(
     import numpy as np
 
     from temperance.calibrator_file import load
+    from temperance.data.formats.columns import LABEL_NAMES
     from temperance.data.writer import check_output, open_writer
     from temperance.streaming import predict_file, probability_dtype
 
@@ -66,11 +63,20 @@ def apply(
     check_output(out, overwrite=force)
     rows = open_for_calibrator(logits, options, fitted, output, Labels.IF_VALID, from_probs=from_probs)
     shape, done, total = (rows.shape[0], rows.n_classes), 0, 0.0
-    carried = {} if out.suffix.lower() == ".npy" else _carried(rows, fitted)  # .npy holds one array only
+    beside: dict[str, Any] = {}
+    if out.suffix.lower() != ".npy":  # which holds one array only
+        beside = {
+            "labels": rows.labels,
+            "class_names": getattr(fitted, "class_names_", None) or rows.class_names,
+            "ids": rows.ids,
+            # An id column named like a label column would be read back as labels.
+            "id_column": "id" if (rows.id_column or "").lower() in LABEL_NAMES else rows.id_column,
+            "mark": f"{fitted.key} (temperance {temperance.__version__})",
+        }
     with (
         output.telling_warnings(),
         output.progress("Calibrating") as report,
-        open_writer(out, shape=shape, dtype=probability_dtype(rows), overwrite=force, **carried) as writer,
+        open_writer(out, shape=shape, dtype=probability_dtype(rows), overwrite=force, **beside) as writer,
     ):
         for probs in predict_file(fitted, rows):
             writer.write(probs)
@@ -88,18 +94,3 @@ def apply(
         classes=shape[1],
         mean_confidence=total / shape[0],
     )
-
-
-def _carried(rows: RowFile, fitted: Calibrator) -> dict[str, Any]:
-    """Return what is written beside the probabilities."""
-    from temperance.data.formats.columns import LABEL_NAMES
-
-    # An id column named like a label column would be read back as labels.
-    id_column = "id" if (rows.id_column or "").lower() in LABEL_NAMES else rows.id_column
-    return {
-        "labels": rows.labels,
-        "class_names": getattr(fitted, "class_names_", None) or rows.class_names,
-        "ids": rows.ids,
-        "id_column": id_column,
-        "mark": f"{fitted.key} (temperance {temperance.__version__})",
-    }

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
 from temperance.cli import options as cli_options
 from temperance.cli import rows
@@ -71,6 +70,7 @@ def compare(
     only the default ones can be recommended.
     """
     from temperance import comparison
+    from temperance.calibrators import Calibrator
     from temperance.data import RowFile
     from temperance.data.rows_file import parts
     from temperance.files import check_writable
@@ -78,65 +78,50 @@ def compare(
     if report is not None:
         cli_options.check_output_is_not_input(report, val, test, options.labels, test_labels)
         check_writable(report, overwrite=force)
-    files = {"validation": rows.with_own_floor(RowFile.open(val, options), output)}
+    files = {"validation": rows.with_floor(RowFile.open(val, options), output)}
     of_test = replace(options, default_part="test", labels=test_labels)
     if test is not None or "test" in parts(val):
         with cli_options.advising(labels="test_labels"):
             opened = RowFile.open(test or val, of_test)
-        rows.check_same_kind(opened, files["validation"])
         files["test"] = _with_floor_of(files["validation"], opened, output)
-    settings: dict[str, Any] = {"bins": bins, "folds": folds, "confidence": confidence, "random_state": seed}
-    names = _class_names(files)
-    val_rows = _checked(files["validation"])
-    test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
-    with output.telling_warnings(), output.progress("Comparing") as progress:
-        result = comparison.compare(*val_rows, *test_rows, methods, progress=progress, **settings)
-    result = _with_source(result, files["validation"], rows.raised_floor(files.values()), names)
-    sources = sources_of(files) if report is not None or output.as_json else []
-    for file in files.values():
-        rows.say_columns(output, file)
-    columns = [rows.columns_for_json(file) for file in files.values()]
-    tested = None if "test" not in files else test or val
-    from_probs = files["validation"].kind == "probs"
-    snippets = _snippets(result.recommended, val, options, tested, of_test, from_probs=from_probs)
-    about = {"title": _title(files), "sources": sources, "snippets": snippets}
-    show_comparison(output, result, report, about, force=force, columns=columns)
-
-
-def _with_source(
-    comparison: Comparison, val: RowFile, floor: float | None, names: tuple[str, ...] | None
-) -> Comparison:
-    """Return the comparison with what only the files tell: kind of numbers, floor and class names."""
-    from temperance.calibrators import Calibrator
-    from temperance.calibrators.recording import record_source
-
-    for result in comparison.results.values():
-        if isinstance(result.calibrator, Calibrator):
-            model = result.calibrator.model_
-            result.calibrator.model_ = record_source(model, rows.source_of(val), names)
-    return replace(comparison, floor=floor, class_names=names)
-
-
-def _title(files: dict[str, RowFile]) -> str:
-    names = dict.fromkeys(on_one_line(file.path.name) for file in files.values())
-    return f"Calibration report: {' and '.join(names)}"
-
-
-def _with_floor_of(val: RowFile, test: RowFile, output: Output) -> RowFile:
-    """Return the test rows with the floor of the validation rows: 0 means the same in both."""
-    if val.floor is None:
-        return rows.with_own_floor(test, output)
-    return rows.with_given_floor(test, val.floor, output, "in the validation rows")
-
-
-def _class_names(files: dict[str, RowFile]) -> tuple[str, ...] | None:
-    """Return the class names, which must be the same in all files. No file may be calibrated already."""
     names = None
     for file in files.values():
         rows.refuse_calibrated(file)
         rows.check_same_classes(file, names, "the validation file")
         names = names or file.class_names
-    return names
+    arrays = [array for file in files.values() for array in _checked(file)]
+    with output.telling_warnings(), output.progress("Comparing") as progress:
+        settings: dict[str, Any] = {"methods": methods, "bins": bins, "folds": folds}
+        settings |= {"confidence": confidence, "random_state": seed}
+        result = comparison.compare(*arrays, **settings, progress=progress)
+    for tried in result.results.values():
+        if isinstance(tried.calibrator, Calibrator):
+            rows.record_rows(tried.calibrator, files["validation"], names)
+    floor = next((file.floor for file in files.values() if file.raises), None)
+    result = replace(result, floor=floor, class_names=names)
+    for file in files.values():
+        rows.say_columns(output, file)
+    tested = test or val if "test" in files else None
+    from_probs = files["validation"].kind == "probs"
+    names_of_files = [on_one_line(file.path.name) for file in files.values()]
+    about = {
+        "title": f"Calibration report: {' and '.join(dict.fromkeys(names_of_files))}",
+        "sources": _sources(files) if report is not None or output.as_json else [],
+        "snippets": _snippets(result.recommended, val, options, tested, of_test, from_probs=from_probs),
+    }
+    columns = [rows.columns_for_json(file) for file in files.values()]
+    show_comparison(output, result, report, about, force=force, columns=columns)
+
+
+def _with_floor_of(val: RowFile, test: RowFile, output: Output) -> RowFile:
+    """Return the test rows with the floor of the validation rows: 0 means the same in both files."""
+    if test.kind != val.kind:
+        wanted, found = rows.KIND_IN_WORDS[val.kind], rows.KIND_IN_WORDS[test.kind]
+        raise test.stored.file_error(
+            f"must hold {wanted}, as {val.path.name} does; found {found}. Save the same outputs of the "
+            "classifier in both."
+        )
+    return rows.with_floor(test, output, val.floor, "in the validation rows")
 
 
 def _checked(file: RowFile) -> tuple[Any, Any]:
@@ -179,8 +164,8 @@ def _command(*words: object, options: ReadOptions | None = None) -> str:
     return on_one_line(" ".join([shlex.join(["temperance", *map(str, words)]), *read]))
 
 
-def sources_of(files: dict[str, RowFile]) -> list[Source]:
-    """Name the files and their digests."""
+def _sources(files: dict[str, RowFile]) -> list[Source]:
+    """Return the files with their digests, as the report names them."""
     from temperance.files import sha256
     from temperance.report.sections import Source
 
@@ -200,10 +185,15 @@ def show_comparison(
     columns: Sequence[dict[str, Any]] = (),
 ) -> None:  # fmt: skip
     """Print the table and the verdict, and write the report; `about` describes its data."""
-    output.show(*_comparison_table(comparison))
+    heading, *_ = str(comparison).splitlines()
+    best, marked = comparison.recommended, f"{comparison.recommended} *"
+    scores = [
+        (marked if name == best else name, *comparison.shown(name).values()) for name in comparison.results
+    ]
+    output.show(heading, new_table("method", *comparison.shown(best), rows=scores, marked=marked))
     if comparison.decision_changes:
         output.say("\n".join(comparison.decision_changes) + "\n")
-    output.say(f"Recommended: {comparison.recommended}. {comparison.reason}\n")
+    output.say(f"Recommended: {best}. {comparison.reason}\n")
     output.say("\n".join(comparison.verdict.sentences))
     for name, result in comparison.results.items():
         for warning in result.warnings:
@@ -224,13 +214,3 @@ def show_comparison(
         report=None if report is None else str(report),
         **comparison.to_dict(),
     )
-
-
-def _comparison_table(comparison: Comparison) -> tuple[str, Table]:
-    """Return a heading, and a table of methods and scores; the recommended one is highlighted."""
-    heading, *_ = str(comparison).splitlines()
-    table = new_table("method", *comparison.shown(comparison.recommended))
-    for name in comparison.results:
-        mark, style = (" *", "bold green") if name == comparison.recommended else ("", None)
-        table.add_row(f"{name}{mark}", *comparison.shown(name).values(), style=style)
-    return heading, table

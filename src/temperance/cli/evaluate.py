@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from temperance.cli import options as cli_options
 from temperance.cli.output import Output, new_table, output_options
 from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, reading_probs, say_columns
 from temperance.data.read_options import ReadOptions
-
-if TYPE_CHECKING:
-    from temperance.metrics import Evaluation
 
 EXAMPLES = """\b
 Examples:
@@ -66,8 +61,14 @@ def evaluate(
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share),
             )  # fmt: skip
     say_columns(output, rows)
-    output.show(*_metrics_table(result))
-    output.show(*_tests_table(result))
+    heading, *_ = str(result).splitlines()
+    scores = [
+        (name, *(result.shown(name, number) for number in vars(estimate).values()))
+        for name, estimate in result.items()
+    ]
+    output.show(heading, new_table("metric", "value", "low", "high", rows=scores))
+    tests = new_table("test of calibration", "statistic", "p-value", rows=result.shown_tests())
+    output.show(f"Cox: {result.tests['cox'].words}", tests)
     output.result(
         file=file_for_json(rows),
         calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},
@@ -79,20 +80,3 @@ def evaluate(
         metrics=result.to_dict(),
         tests=result.tests_to_dict(),
     )
-
-
-def _metrics_table(evaluation: Evaluation) -> tuple[str, Table]:
-    """Return a heading, and a table of metrics with values and intervals."""
-    heading, *_ = str(evaluation).splitlines()
-    table = new_table("metric", "value", "low", "high")
-    for name, estimate in evaluation.items():
-        table.add_row(name, *(evaluation.shown(name, number) for number in vars(estimate).values()))
-    return heading, table
-
-
-def _tests_table(evaluation: Evaluation) -> tuple[str, Table]:
-    """Return the calibration slope in words, and a table of tests with statistics and p-values."""
-    table = new_table("test of calibration", "statistic", "p-value")
-    for row in evaluation.shown_tests():
-        table.add_row(*row)
-    return f"Cox: {evaluation.tests['cox'].words}", table

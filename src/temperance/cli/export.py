@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -61,11 +61,30 @@ def export(
     """Write the calibrator file CALIBRATOR as a model, OUT: .onnx or .pt2."""
     from temperance.calibrator_file import load
 
-    about_classifier = {"output": name, "from_probs": from_probs, "floor": floor}
-    _check_usage(out, append, about_classifier)
+    kind = out.suffix.lower()
+    if kind not in (".onnx", ".pt2"):
+        raise InputError(f"the model to write must end in .onnx or .pt2; found {out}.")
+    if append is not None and kind == ".pt2":
+        raise InputError(
+            f"--append is for .onnx; found {out}. In PyTorch: Sequential(model, cal.to_torch())."
+        )
+    if append is None and (name, from_probs, floor) != (None, None, None):
+        raise InputError("--output, --from-probs and --floor need a classifier. Name it with --append.")
     fitted = load(calibrator)
     check_output_is_not_input(out, calibrator, append)
-    gives = _write(fitted, out, append, about_classifier, force=force)
+    gives = "probabilities"
+    if append is not None:
+        from temperance.onnx import append_to_onnx
+
+        gives = append_to_onnx(
+            fitted, append, out, output=name, from_probs=from_probs, floor=floor, overwrite=force
+        )
+    elif kind == ".onnx":
+        fitted.to_onnx(out, overwrite=force)
+    else:
+        from temperance.torch.module import save_program
+
+        save_program(fitted, out, overwrite=force)
     takes = f"the inputs of {on_one_line(append)}" if append else _own_inputs(fitted)
     output.say(f"{fitted.key}: from {takes} to {gives} (batch, {fitted.n_classes_})")
     output.say(f"Saved to {on_one_line(out)}")
@@ -85,32 +104,3 @@ def _own_inputs(fitted: Calibrator) -> str:
         return f"logits {shape}"
     raised = f"max(p, {fitted_on.floor:.3g})" if fitted_on.floor else "p"
     return f"the logarithms log {raised} of probabilities p {shape}"
-
-
-def _check_usage(out: Path, append: Path | None, about_classifier: dict[str, Any]) -> None:
-    kind = out.suffix.lower()
-    if kind not in (".onnx", ".pt2"):
-        raise InputError(f"the model to write must end in .onnx or .pt2; found {out}.")
-    if append is not None and kind == ".pt2":
-        raise InputError(
-            f"--append is for .onnx; found {out}. In PyTorch: Sequential(model, cal.to_torch())."
-        )
-    if append is None and any(value is not None for value in about_classifier.values()):
-        raise InputError("--output, --from-probs and --floor need a classifier. Name it with --append.")
-
-
-def _write(
-    fitted: Calibrator, out: Path, append: Path | None, about_classifier: dict[str, Any], *, force: bool
-) -> str:
-    """Write the model and return the name of its output."""
-    if out.suffix.lower() == ".pt2":
-        from temperance.torch.module import save_program
-
-        save_program(fitted, out, overwrite=force)
-    elif append is None:
-        fitted.to_onnx(out, overwrite=force)
-    else:
-        from temperance.onnx import append_to_onnx
-
-        return append_to_onnx(fitted, append, out, **about_classifier, overwrite=force)
-    return "probabilities"

@@ -12,12 +12,12 @@ import click
 from temperance.cli.options import (
     FILE,
     check_output_is_not_input,
+    complete_methods,
     force_option,
-    methods_option,
     read_options,
 )
 from temperance.cli.output import Output, output_options
-from temperance.cli.rows import file_for_json, refuse_calibrated, say_columns, source_of, with_own_floor
+from temperance.cli.rows import file_for_json, record_rows, refuse_calibrated, say_columns, with_floor
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt, on_one_line
 
@@ -33,7 +33,14 @@ Examples:
 
 @click.command(epilog=EXAMPLES, short_help="Fit a calibrator and save it.")
 @click.argument("val", type=FILE)
-@methods_option("--method", type=str, default="bayes", metavar="METHOD", help="Key of the method.")
+@click.option(
+    "-m",
+    "--method",
+    default="bayes",
+    shell_complete=complete_methods,
+    metavar="METHOD",
+    help="Key of the method.",
+)
 @click.option("-o", "--out", type=FILE, required=True, help="The calibrator file to write, JSON.")
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeatable."
@@ -59,7 +66,6 @@ def fit(
     VAL must hold rows that the classifier was not trained on.
     """
     from temperance.calibrators import make_calibrator
-    from temperance.calibrators.recording import record_source
     from temperance.data import RowFile
     from temperance.files import check_writable, sha256
 
@@ -72,7 +78,7 @@ def fit(
     metadata = _read_pairs(notes, "--metadata must be KEY=VALUE") or None
     check_output_is_not_input(out, val, options.labels)
     check_writable(out, overwrite=force)
-    rows = with_own_floor(RowFile.open(val, options), output)
+    rows = with_floor(RowFile.open(val, options), output)
     assert rows.labels is not None  # labels are required here
     refuse_calibrated(rows)
     logits = rows.logits()
@@ -80,7 +86,7 @@ def fit(
         report("", 0.1)
         with rows.stored.naming_file():
             calibrator.fit(logits, rows.labels)
-    calibrator.model_ = record_source(calibrator.model_, source_of(rows), rows.class_names)
+    record_rows(calibrator, rows, rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
     say_columns(output, rows)
     output.say(f"{calibrator.summary()}\n")

@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import Field, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -86,28 +86,22 @@ def read_options(
             return command(options=options, **values)
 
         for one in reversed(chosen):
-            help = helps.get(one.name, one.metadata["help"])
+            settings = dict(one.metadata)
+            if choices := settings.pop("choices", None):
+                settings["type"] = click.Choice(choices)
+            if settings.pop("file", False):
+                settings["type"] = FILE
+            if one.default is False:
+                settings["is_flag"] = True
+            if one.name == "classes":
+                settings["callback"] = _read_classes
+            settings["help"] = helps.get(one.name, settings["help"])
             if one.name == "part":
-                help += f"  [default: {default_part}]"
-            with_options = _option_of(one, help)(with_options)
+                settings["help"] += f"  [default: {default_part}]"
+            with_options = click.option(as_option(one.name, None), one.name, **settings)(with_options)
         return with_options
 
     return add
-
-
-def _option_of(one: Field[Any], help: str) -> Callable[..., Any]:
-    settings: dict[str, Any] = {"help": help}
-    if "choices" in one.metadata:
-        settings["type"] = click.Choice(one.metadata["choices"])
-    if "file" in one.metadata:
-        settings["type"] = FILE
-    if "metavar" in one.metadata:
-        settings["metavar"] = one.metadata["metavar"]
-    if one.name == "classes":
-        settings["callback"] = _read_classes
-    if one.default is False:
-        settings["is_flag"] = True
-    return click.option(as_option(one.name, None), one.name, **settings)
 
 
 def as_words(options: ReadOptions, **others: object) -> list[str]:
@@ -142,16 +136,12 @@ confidence_option = click.option(
 )
 
 
-def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_methods(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the last of some methods separated by commas."""
     from temperance.calibrators import CALIBRATORS
 
     *before, last = incomplete.split(",")
     return [",".join([*before, key]) for key in CALIBRATORS if key.startswith(last)]
-
-
-def methods_option(name: str, **settings: Any) -> Callable[..., Any]:
-    """Add -m, completed from the registry."""
-    return click.option("-m", name, shell_complete=_complete, **settings)
 
 
 def split_names(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
@@ -169,7 +159,14 @@ def split_names(context: click.Context, parameter: click.Parameter, value: str |
 def method_names_option(default: str) -> Callable[..., Any]:
     """Add -m/--methods: names separated by commas become a list."""
     words = f"Keys, or package.module:Class for your own method, separated by commas.  [default: {default}]"
-    return methods_option("--methods", callback=split_names, metavar="METHODS", help=words)
+    return click.option(
+        "-m",
+        "--methods",
+        callback=split_names,
+        shell_complete=complete_methods,
+        metavar="METHODS",
+        help=words,
+    )
 
 
 def check_output_is_not_input(out: Path, *inputs: Path | None) -> None:

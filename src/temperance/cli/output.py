@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
@@ -21,7 +21,6 @@ from rich.table import Table
 import temperance
 from temperance.cli.options import as_option
 from temperance.errors import InputWarning
-from temperance.errors import on_one_line as on_one_line
 from temperance.progress import Report
 
 _WIDTH = 80
@@ -40,16 +39,13 @@ class Output:
     def __init__(self, command: str, *, as_json: bool, quiet: bool) -> None:
         self.command, self.as_json, self.quiet = command, as_json, quiet
         self._out, self._err = _Console(highlight=False), _Console(stderr=True, highlight=False)
+        self.is_live = self._err.is_terminal
+        """Whether there is a terminal to show a progress bar on."""
 
     def say(self, words: str) -> None:
         """Print a line for people, unless --quiet or --json is set."""
         if not (self.quiet or self.as_json):
             self._print(words, soft_wrap=False)
-
-    @property
-    def is_live(self) -> bool:
-        """Whether there is a terminal to show a bar on."""
-        return self._err.is_terminal
 
     def tell(self, words: str) -> None:
         """Print a line of progress to standard error, for logs without a progress bar."""
@@ -70,11 +66,11 @@ class Output:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield told
-        messages = [warning.message for warning in caught]
-        told += dict.fromkeys(
-            message.worded(as_option) if isinstance(message, InputWarning) else str(message)
-            for message in messages
-        )
+        for warning in caught:
+            message = warning.message
+            words = message.worded(as_option) if isinstance(message, InputWarning) else str(message)
+            if words not in told:
+                told.append(words)
 
     @contextmanager
     def telling_warnings(self) -> Iterator[None]:
@@ -120,12 +116,17 @@ class Output:
             )
 
 
-def new_table(first: str, *numbers: str) -> Table:
-    """Return an empty table of at most 80 columns: a column of names, and columns of numbers."""
+def new_table(first: str, *numbers: str, rows: Iterable[Sequence[str]], marked: str = "") -> Table:
+    """Return a table of at most 80 columns: a column of names, and columns of numbers.
+
+    The row named `marked` is highlighted.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first, no_wrap=True)
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row, style="bold green" if row[0] == marked else None)
     return table
 
 
@@ -140,21 +141,17 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def output_options(name: str) -> Callable[..., Any]:
-    """Add --json and --quiet to a command, which takes them as its `output`."""
+def output_options(name: str, *, has_json: bool = True) -> Callable[..., Any]:
+    """Add --quiet, and --json if a command has a result to print; it takes both as its `output`."""
+    quiet = "Print the result and nothing else." if has_json else "Print nothing."
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-    quiet = quiet_option(name, "Print the result and nothing else.")
-    return lambda command: as_json(quiet(command))
-
-
-def quiet_option(name: str, meaning: str = "Print nothing.") -> Callable[..., Any]:
-    """Add --quiet to a command, which takes it as its `output`."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def with_output(*, quiet: bool, as_json: bool = False, **values: Any) -> Any:
             return command(output=Output(name, as_json=as_json, quiet=quiet), **values)
 
-        return click.option("-q", "--quiet", is_flag=True, help=meaning)(with_output)
+        with_quiet = click.option("-q", "--quiet", is_flag=True, help=quiet)(with_output)
+        return as_json(with_quiet) if has_json else with_quiet
 
     return add

@@ -11,8 +11,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from types import FrameType
-from typing import NoReturn
 
 import click
 from click.shell_completion import get_completion_class, shell_complete
@@ -93,19 +91,16 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with its code."""
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
     for name in ("SIGTERM", "SIGHUP"):  # SIGHUP, of a closed terminal, does not exist on Windows
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as nohup asks
-            signal.signal(number, _stop)
+            # By an exception, so that unfinished files are removed.
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # characters that the encoding lacks
-    sys.exit(_run(arguments))
-
-
-def _run(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     # Not cli.main: it treats a broken pipe as a failure, and a truncated file as an interruption.
     try:
@@ -116,7 +111,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         if sys.stdout is not None:  # as `>&-` makes it
             sys.stdout.flush()
     except click.ClickException as error:
-        return _complain(_usage(error), 2)
+        where = getattr(getattr(error, "ctx", None), "command_path", "temperance")
+        message = " ".join(error.format_message().split()).rstrip(".")
+        return _complain(f"{message}{'' if message.endswith('?') else '.'} See: {where} --help", 2)
     except KeyboardInterrupt:
         return _complain("interrupted; no file was left half-written", 130)
     except BrokenPipeError:
@@ -130,17 +127,6 @@ def _run(arguments: Sequence[str] | None) -> int:
     return 0
 
 
-def _stop(signal_number: int, frame: FrameType | None) -> None:
-    """Exit by an exception, so that unfinished files are removed."""
-    sys.exit(128 + signal_number)
-
-
-def _usage(error: click.ClickException) -> str:
-    where = getattr(getattr(error, "ctx", None), "command_path", "temperance")
-    message = " ".join(error.format_message().split()).rstrip(".")
-    return f"{message}{'' if message.endswith('?') else '.'} See: {where} --help"
-
-
 def _explain(error: Exception) -> tuple[str, int]:
     """Return the message of an error. Input errors are sentences already; bugs show their type."""
     if isinstance(error, (InputError, OutputExistsError)):
@@ -149,16 +135,12 @@ def _explain(error: Exception) -> tuple[str, int]:
         return str(error), 2
     if isinstance(error, OSError):
         is_usage = isinstance(error, USAGE_ERRORS) or error.errno in USAGE_ERROR_NUMBERS
-        return _file_trouble(error), 2 if is_usage else 1
+        trouble = (error.strerror or "cannot be used").lower()
+        message = str(error) if error.filename is None else f"{error.filename}: {trouble}"
+        return message, 2 if is_usage else 1
     if isinstance(error, MemoryError):
         return "there is not enough memory; apply and evaluate read a file block by block", 1
     return f"this should not have happened ({type(error).__name__}: {error}); please report it", 1
-
-
-def _file_trouble(error: OSError) -> str:
-    if error.filename is None:
-        return str(error)
-    return f"{error.filename}: {(error.strerror or 'cannot be used').lower()}"
 
 
 def _complain(sentence: str, code: int) -> int:

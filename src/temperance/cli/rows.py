@@ -5,7 +5,7 @@ Probabilities of 0, or nearly, are raised to a floor, and the user is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from enum import Enum
@@ -20,10 +20,8 @@ from temperance.errors import InputError, Remedy, listed, on_one_line
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
     from temperance.data import RowFile
-    from temperance.formulas.fit_record import FittedOn
-    from temperance.inputs.probabilities import LowEnd
 
-_KIND_IN_WORDS = {"logits": "logits", "probs": "probabilities"}
+KIND_IN_WORDS = {"logits": "logits", "probs": "probabilities"}
 
 
 class Labels(Enum):
@@ -52,14 +50,15 @@ def open_for_calibrator(
     """
     from temperance.data import RowFile
 
-    needed = labels is Labels.REQUIRED or options.names_labels()
+    names_labels = options.labels is not None or options.label_column is not None
+    needed = labels is Labels.REQUIRED or names_labels
     with advising(kind="from_probs" if from_probs else "kind"):  # the user has not said --input
         rows = RowFile.open(path, reading_probs(options, from_probs), need_labels=needed)
     if rows.has_labels and not needed:
         with suppress(InputError) if labels is Labels.IF_VALID else nullcontext():
             rows = rows.with_labels()
     refuse_calibrated(rows)
-    fitted_on, kind = fitted.model_.record.fitted_on, _KIND_IN_WORDS[rows.kind]
+    fitted_on, kind = fitted.model_.record.fitted_on, KIND_IN_WORDS[rows.kind]
     if fitted_on is not None and fitted_on.kind != kind and not from_probs:
         fact = f"must hold {fitted_on.kind}, which the calibrator was fitted to; found {kind}."
         if kind == "probabilities":
@@ -68,9 +67,9 @@ def open_for_calibrator(
         raise rows.stored.file_error(f"{fact} Save their softmax under the name probs.")
     check_same_classes(rows, getattr(fitted, "class_names_", None), "the calibrator")
     if fitted_on is None or fitted_on.kind != "probabilities":
-        return with_own_floor(rows, output)
+        return with_floor(rows, output)
     # Older calibrator files have no floor: there, a probability of 0 was the logit -inf.
-    return with_given_floor(rows, fitted_on.floor or 0.0, output, "at the fit")
+    return with_floor(rows, output, fitted_on.floor or 0.0, "at the fit")
 
 
 def refuse_calibrated(rows: RowFile) -> None:
@@ -79,16 +78,6 @@ def refuse_calibrated(rows: RowFile) -> None:
         raise rows.stored.file_error(
             f"must hold the classifier's own outputs; found probabilities already calibrated by "
             f"{rows.calibrated_by}. Give the file that these were made from."
-        )
-
-
-def check_same_kind(rows: RowFile, others: RowFile) -> None:
-    """Raise if one file holds logits and the other probabilities."""
-    if rows.kind != others.kind:
-        wanted, found = _KIND_IN_WORDS[others.kind], _KIND_IN_WORDS[rows.kind]
-        raise rows.stored.file_error(
-            f"must hold {wanted}, as {others.path.name} does; found {found}. Save the same outputs of the "
-            "classifier in both."
         )
 
 
@@ -110,53 +99,44 @@ def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -
     )
 
 
-def with_own_floor(rows: RowFile, output: Output) -> RowFile:
-    """Return rows whose probabilities are raised to their own floor; logits unchanged."""
+def with_floor(rows: RowFile, output: Output, floor: float | None = None, whose: str = "") -> RowFile:
+    """Return rows whose probabilities are raised to a floor, and say so; logits unchanged.
+
+    It is the rows' own floor, or that of other rows; `whose` says which.
+    """
     from temperance.inputs.probabilities import MIN_FLOOR
 
     if rows.kind != "probs":
         return rows
-    end = rows.low_end()
-    if end.n_rows_with_zero:  # else all are at or above the floor
+    if floor is None:
+        end = rows.low_end()
+        floor, raises = end.floor, end.n_rows_with_zero > 0  # without a 0, all are at or above the floor
         why = f"half of the smallest one above 0 ({end.smallest:.3g}) over {end.n_classes} classes"
-        if end.floor == MIN_FLOOR:
+        if floor == MIN_FLOOR:
             why = "the precision of a float"
-        _tell_raised(output, rows, end, end.floor, why)
-    return rows.with_floor(end.floor, raises=bool(end.n_rows_with_zero))
-
-
-def with_given_floor(rows: RowFile, floor: float, output: Output, whose: str) -> RowFile:
-    """Return rows whose probabilities are raised to the floor of other rows; logits unchanged."""
-    if rows.kind != "probs":
-        return rows
-    end = rows.low_end(floor)
-    if floor == 0 and end.n_rows_with_zero:
-        zeros = f"probability 0 in {end.n_rows_with_zero} of {end.n_rows} rows"
-        output.tell(f"{on_one_line(rows.path.name)}: {zeros}: kept as impossible classes, as {whose}")
-    elif end.n_rows_below:
-        _tell_raised(output, rows, end, floor, f"as {whose}")
-    return rows.with_floor(floor, raises=bool(end.n_rows_below))
-
-
-def _tell_raised(output: Output, rows: RowFile, end: LowEnd, floor: float, why: str) -> None:
-    if end.n_rows_below == end.n_rows_with_zero:
-        which, what = "probability 0", f"raised to {floor:.3g}"
     else:
+        end = rows.low_end(floor)
+        raises, why = end.n_rows_below > 0, f"as {whose}"
+    count, what = end.n_rows_below, ""
+    if raises and count == end.n_rows_with_zero:
+        which, what = "probability 0", f"raised to {floor:.3g}"
+    elif raises:
         which, what = f"probabilities below {floor:.3g}", "raised to it"
-    name = on_one_line(rows.path.name)
-    output.tell(f"{name}: {which} in {end.n_rows_below} of {end.n_rows} rows: {what}, {why}")
+    elif floor == 0 and end.n_rows_with_zero:
+        which, what, count = "probability 0", "kept as impossible classes", end.n_rows_with_zero
+    if what:
+        name = on_one_line(rows.path.name)
+        output.tell(f"{name}: {which} in {count} of {end.n_rows} rows: {what}, {why}")
+    return rows.with_floor(floor, raises=raises)
 
 
-def raised_floor(files: Iterable[RowFile]) -> float | None:
-    """Return the floor of the files if it raises a probability in any of them."""
-    return next((rows.floor for rows in files if rows.raises), None)
-
-
-def source_of(rows: RowFile) -> FittedOn:
-    """Return what a calibrator of these rows is fitted on."""
+def record_rows(fitted: Calibrator, rows: RowFile, class_names: Sequence[str] | None) -> None:
+    """Record what only the file tells about the rows of a fit: kind of numbers, floor and class names."""
+    from temperance.calibrators.recording import record_source
     from temperance.formulas.fit_record import FittedOn
 
-    return FittedOn("probabilities", rows.floor) if rows.kind == "probs" else FittedOn("logits")
+    source = FittedOn("probabilities", rows.floor) if rows.kind == "probs" else FittedOn("logits")
+    fitted.model_ = record_source(fitted.model_, source, class_names)
 
 
 def say_columns(output: Output, rows: RowFile) -> None:

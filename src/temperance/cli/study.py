@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from temperance.cli.options import FILE, check_output_is_not_input, force_option
-from temperance.cli.output import Output, quiet_option
+from temperance.cli.output import Output, output_options
 from temperance.cli.study_figure import figure
 from temperance.cli.study_run import run
 from temperance.cli.study_table import table
@@ -40,7 +40,7 @@ def study() -> None:
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, help="A .csv file, or .csv.gz.")
 @force_option
-@quiet_option("study export")
+@output_options("study export", has_json=False)
 def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     """Write all results of the study in DIR, a line for each fit."""
     from temperance.study import Results

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from temperance.cli.options import FILE, force_option, method_names_option
-from temperance.cli.output import Output, quiet_option
+from temperance.cli.output import Output, output_options
 from temperance.errors import InputError, on_one_line
 
 EXAMPLES = """\b
@@ -49,7 +49,7 @@ NAMES = (
 @click.option("--over", type=click.Choice(["tasks", "datasets"]), help="What mean ranks are averaged over.")
 @click.option("-o", "--out", type=FILE, help="A .png, .svg or .pdf file.  [default: NAME.png in DIR]")
 @force_option
-@quiet_option("study figure")
+@output_options("study figure", has_json=False)
 def figure(folder: Path, name: str, out: Path | None, force: bool, output: Output, **choices: Any) -> None:
     """Draw figure NAME of the study in DIR."""
     from temperance.study import Results

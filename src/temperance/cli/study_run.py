@@ -6,20 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from temperance.cli.options import FILE, method_names_option, read_options, seed_option, split_names
 from temperance.cli.output import Output, new_table, output_options
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from temperance.study import Results
 
 EXAMPLES = """\b
 Examples:
@@ -92,42 +85,24 @@ def run(
             jobs=jobs or number_of_threads(), scheduler=scheduler, progress=progress,
         )  # fmt: skip
     output.say(f"Done in {_duration(time.monotonic() - began)}.")
-    _finish(output, results)
-
-
-@contextmanager
-def _countdown(output: Output) -> Iterator[Callable[[int, int], None]]:
-    """Show progress and the time left: a bar on a terminal, otherwise a line each minute."""
-    told = began = time.monotonic()
-
-    def words(made: int, to_make: int) -> str:
-        if not made:
-            return f"{to_make} fits to do"
-        left = (time.monotonic() - began) * (to_make - made) / made
-        return f"{made} of {to_make} fits, {_duration(left)} left"
-
-    with output.progress("Studying") as bar:
-
-        def progress(made: int, to_make: int) -> None:
-            nonlocal told
-            bar(words(made, to_make), made / to_make if to_make else 1.0)
-            if not output.is_live and (not made or time.monotonic() - told > _EVERY):
-                told = time.monotonic()
-                output.tell(words(made, to_make))
-
-        yield progress
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 1:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _finish(output: Output, results: Results) -> None:
     times = results.times()
-    output.show(*_times_table(results, times))
+    spent = [
+        (
+            method.Index,
+            str(method.fits),
+            str(method.failed),
+            str(method.unconverged),
+            f"{1000 * method.fit_seconds / method.fits:.1f}",
+            f"{1000 * method.apply_seconds / method.fits:.1f}",
+            f"{(method.fit_seconds + method.apply_seconds) / 60:.1f}",
+        )
+        for method in times.itertuples()
+    ]
+    output.show(
+        f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}, "
+        f"N = {', '.join(map(str, results.sizes))}, seed {results.seed}",
+        new_table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min", rows=spent),
+    )
     failures = results.failures()[["task", "n", "draw", "method", "message"]].to_dict("records")
     if failures:
         first = failures[0]
@@ -148,19 +123,29 @@ def _finish(output: Output, results: Results) -> None:
     )
 
 
-def _times_table(results: Results, times: DataFrame) -> tuple[str, Table]:
-    """Return a heading, and a table of methods: fits, failures and times."""
-    tasks = f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}"
-    heading = f"{tasks}, N = {', '.join(map(str, results.sizes))}, seed {results.seed}"
-    table = new_table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min")
-    for spent in times.itertuples():
-        table.add_row(
-            spent.Index,
-            str(spent.fits),
-            str(spent.failed),
-            str(spent.unconverged),
-            f"{1000 * spent.fit_seconds / spent.fits:.1f}",
-            f"{1000 * spent.apply_seconds / spent.fits:.1f}",
-            f"{(spent.fit_seconds + spent.apply_seconds) / 60:.1f}",
-        )
-    return heading, table
+@contextmanager
+def _countdown(output: Output) -> Iterator[Callable[[int, int], None]]:
+    """Show progress and the time left: a bar on a terminal, otherwise a line each minute."""
+    told = began = time.monotonic()
+
+    with output.progress("Studying") as bar:
+
+        def progress(made: int, to_make: int) -> None:
+            nonlocal told
+            now, words = time.monotonic(), f"{to_make} fits to do"
+            if made:
+                left = (now - began) * (to_make - made) / made
+                words = f"{made} of {to_make} fits, {_duration(left)} left"
+            bar(words, made / to_make if to_make else 1.0)
+            if not output.is_live and (not made or now - told > _EVERY):
+                told = now
+                output.tell(words)
+
+        yield progress
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from temperance.cli.options import FILE, method_names_option
 from temperance.errors import InputError
-
-if TYPE_CHECKING:
-    from temperance.study import Results
 
 EXAMPLES = """\b
 Examples:
@@ -89,31 +86,21 @@ def table(
     **options: Any,
 ) -> None:
     """Print a table of the study in DIR, finished or not."""
-    from temperance.study import Results
+    from temperance import study
+    from temperance.study.comparisons import mean_improvements, rank_methods, win_rates
     from temperance.study.table_text import WRITERS
 
+    makers: dict[str, Callable[..., Any]] = {
+        "scores": study.make_table,
+        "ranks": rank_methods,
+        "wins": win_rates,
+        "improvements": mean_improvements,
+    }
     given = {name: value for name, value in options.items() if value}
-    _check_options(kind, given)
-    made = _make(Results(folder), kind, metric, size, methods=methods, better=better, **given)
-    click.echo(WRITERS[form](made), nl=False)
-
-
-def _check_options(kind: str, given: dict[str, Any]) -> None:
     for name in given:
         if kind not in _ONLY_FOR[name]:
             raise InputError(
                 f"--{name} is for --kind {' or '.join(_ONLY_FOR[name])}; found --kind {kind}. Leave it out."
             )
-
-
-def _make(results: Results, kind: str, *what: Any, **options: Any) -> Any:
-    from temperance.study import make_table
-    from temperance.study.comparisons import mean_improvements, rank_methods, win_rates
-
-    makers: dict[str, Callable[..., Any]] = {
-        "scores": make_table,
-        "ranks": rank_methods,
-        "wins": win_rates,
-        "improvements": mean_improvements,
-    }
-    return makers[kind](results, *what, **options)
+    made = makers[kind](study.Results(folder), metric, size, methods=methods, better=better, **given)
+    click.echo(WRITERS[form](made), nl=False)

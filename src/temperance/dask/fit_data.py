@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import threads, working_dtype
 from temperance.core.fisher import MAX_FISHER
-from temperance.core.fit_data import Build, Sample
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import (
     THINNING,
@@ -211,18 +210,22 @@ def _temperatures(
     return build(rows, weights).temperatures(theta), weights
 
 
-def _survey(wanted: tuple[Measure, Sequence[Sample]], part: Any, size: int) -> Any:
-    """Return sums over a part, and the arrays of each sample; None if it has no rows."""
+def _survey(wanted: tuple[Measure, Samples], part: Any, size: int) -> Any:
+    """Return sums over a part, and the arrays of each sample, or None for one without rows in it.
+
+    Of a part without rows, return None.
+    """
     measure, samples = wanted
-    start = part[-1]
-    return _run(
-        lambda rows, weights: (
-            measure(rows, weights),
-            [sample.of(rows, weights, start) for sample in samples],
-        ),
-        part,
-        size,
-    )
+
+    def work(rows: LogitRows, weights: Vector | None) -> Any:
+        sampled = []
+        for step, sample in samples:
+            taken = slice(-part[-1] % step, None, step)  # the part begins at row part[-1]
+            some = rows.take(taken)
+            sampled.append(sample(some, None if weights is None else weights[taken]) if some.n_rows else None)
+        return measure(rows, weights), sampled
+
+    return _run(work, part, size)
 
 
 def _transform(change: Transform, part: Any, size: int) -> Any:

@@ -73,7 +73,3 @@ class ReadOptions:
         """Return the values that the user has set, by field."""
         values = {one.name: getattr(self, one.name) for one in self.described()}
         return {name: value for name, value in values.items() if value not in (None, False)}
-
-    def names_labels(self) -> bool:
-        """Return whether the user says where the labels are."""
-        return self.labels is not None or self.label_column is not None

@@ -94,20 +94,16 @@ class RowFile:
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
         """Open a file as the options say. Missing labels are an error only if they are needed."""
-        for name, value, choices in (("part", options.part, PARTS), ("kind", options.kind, KINDS)):
-            if value is not None:
-                check_choice(name, value, choices)
-        wrong = [name for name, times in Counter(options.classes or ()).items() if not name or times > 1]
-        if wrong:
-            what = f"{wrong[0]!r} more than once" if wrong[0] else "an empty one"
-            raise InputError(f"classes must be different names, one for each class; found {what}.")
+        for name, times in Counter(options.classes or ()).items():
+            if not name or times > 1:
+                what = f"{name!r} more than once" if name else "an empty one"
+                raise InputError(f"classes must be different names, one for each class; found {what}.")
         # The label column is one of the file with the labels.
         own = options if options.labels is None else replace(options, label_column=None)
         members = open_members(path, own)
         part = _choose_part(path, members, options)
         kind, stored = _choose_scores(path, members, part, options.kind)
-        _check_scores(stored, kind)
-        names = _names_of(path, members, stored, options.classes)
+        names = _class_names(path, members, stored, options.classes)
         labels = _find_labels(path, members, part, options, required=need_labels)
         ids = members.get("ids")
         if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
@@ -178,7 +174,7 @@ class RowFile:
         start, floor = 0, self.floor
         if self.kind == "probs" and floor is None:
             floor = self.low_end().floor
-        for block in self.blocks(rows):
+        for block in self.stored.blocks(rows):
             with self.stored.naming_file(), rows_from(start):
                 logits = logits_from_probs(block, floor) if self.kind == "probs" else block
             yield logits.astype(self.dtype, copy=False)
@@ -192,7 +188,7 @@ class RowFile:
 
     def low_end(self, floor: float = MIN_FLOOR) -> LowEnd:
         """Return how many rows have a probability of 0, or below `floor`, in one pass over the file."""
-        return LowEnd.joined(LowEnd.of(block, floor) for block in self.blocks(self._rows_at_once()))
+        return LowEnd.joined(LowEnd.of(block, floor) for block in self.stored.blocks(self._rows_at_once()))
 
     def with_floor(self, floor: float, *, raises: bool | None = None) -> RowFile:
         """Return the same rows with smaller probabilities raised to `floor`; 0 raises none.
@@ -257,6 +253,9 @@ def open_rows(
     [3, 1]
     >>> folder.cleanup()
     """
+    for name, value, choices in (("part", part, PARTS), ("kind", kind, KINDS)):
+        if value is not None:
+            check_choice(name, value, choices)
     given = classes.split(",") if isinstance(classes, str) else classes
     options = ReadOptions(
         part=part,
@@ -293,7 +292,7 @@ def parts(path: str | Path) -> tuple[str, ...]:
 
 def parts_of(members: dict[str, LazyArray]) -> tuple[str, ...]:
     """Return which sets of rows a task file has."""
-    return tuple(part for part in PARTS if any(f"{kind}_{part}" in members for kind in KINDS))
+    return tuple(part for part in PARTS if f"logits_{part}" in members or f"probs_{part}" in members)
 
 
 def _choose_part(path: Path, members: dict[str, LazyArray], options: ReadOptions) -> str | None:
@@ -313,33 +312,28 @@ def _choose_part(path: Path, members: dict[str, LazyArray], options: ReadOptions
 def _choose_scores(
     path: Path, members: dict[str, LazyArray], part: str | None, kind: str | None
 ) -> tuple[str, LazyArray]:
-    """Return whether logits or probabilities, and where."""
-    suffix = f"_{part}" if part else ""
-    named = {kind: members[kind + suffix] for kind in KINDS if kind + suffix in members}
-    if kind in named:
-        return kind, named[kind]
-    if named:
-        (found, stored), *_ = named.items()  # logits first
-        if kind is None:
-            return found, stored
-        raise stored.file_error(f"must hold {kind}, as requested; found {found}.", Remedy("kind"))
+    """Return whether logits or probabilities, and where; raise unless it is an (N, K) or (N,) array."""
+    keys = {one: f"{one}_{part}" if part else one for one in KINDS}
+    named = {one: members[key] for one, key in keys.items() if key in members}
     others = [stored for key, stored in members.items() if key not in _BESIDE_SCORES]
-    if len(others) != 1:
+    if named:
+        found = kind if kind in named else next(iter(named))  # logits first
+        stored = named[found]
+        if kind not in (None, found):
+            raise stored.file_error(f"must hold {kind}, as requested; found {found}.", Remedy("kind"))
+    elif len(others) == 1:
+        stored = others[0]
+        stored.check_numbers()  # arrays that cannot be read are not listed
+        if kind is None:
+            sentence = "does not say whether it holds logits or probabilities."
+            raise stored.file_error(sentence, Remedy("kind", KINDS))
+        found = kind
+    else:
         raise file_error(
             path, f"must have an array named logits or probs; found {_listed(members)}. Rename one."
         )
-    others[0].check_numbers()  # arrays that cannot be read are not listed
-    if kind is None:
-        sentence = "does not say whether it holds logits or probabilities."
-        raise others[0].file_error(sentence, Remedy("kind", KINDS))
-    return kind, others[0]
-
-
-def _check_scores(stored: LazyArray, kind: str) -> None:
     stored.check_numbers()
-    shape = stored.shape
-    wanted = f"{kind} must be an (N, K) array, a row for each prediction and a column for each class"
-    advice = ""
+    shape, advice = stored.shape, ""
     if len(shape) > 2:
         advice = "Put the classes last and save reshape(-1, K)."
     elif len(shape) == 2 and shape[1] < 2:
@@ -347,18 +341,22 @@ def _check_scores(stored: LazyArray, kind: str) -> None:
     elif shape[0] == 0:
         advice = "Save at least one row."
     if advice:
+        wanted = f"{found} must be an (N, K) array, a row for each prediction and a column for each class"
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
+    return found, stored
 
 
-def _names_of(
+def _class_names(
     path: Path, members: dict[str, LazyArray], stored: LazyArray, given: tuple[str, ...] | None
 ) -> tuple[str, ...] | None:
-    """Return the names of the classes: those of the columns, of the file, or given by the user."""
+    """Return the names of the classes: those of the columns, of the file, or given by the user.
+
+    Numbers of another shape, such as the number of classes, are not names.
+    """
     n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
     names = stored.class_names
-    for array in (members[key] for key in CLASS_KEYS if key in members and names is None):
-        # Numbers of another shape, such as the number of classes, are not names.
-        if array.dtype.kind in "UO" or array.shape == (n_classes,):
+    for array in (members[key] for key in CLASS_KEYS if key in members):
+        if names is None and (array.dtype.kind in "UO" or array.shape == (n_classes,)):
             names = tuple(array.labels().astype(str).ravel().tolist())
     if names is not None:
         check_number_of_classes(path, n_classes, names)
@@ -376,34 +374,28 @@ def _names_of(
 def _find_labels(
     path: Path, members: dict[str, LazyArray], part: str | None, options: ReadOptions, *, required: bool
 ) -> LazyArray | None:
-    """Return where the labels are, in the file of the scores or in another; None if there are none."""
-    if options.labels is not None:
-        return _in_labels_file(Path(options.labels), part, ReadOptions(label_column=options.label_column))
-    key = f"labels_{part}" if part else "labels"
-    if key in members or not required:
-        return members.get(key)
-    if format_of(path) not in ARRAYS:
-        return _labels_of_table(path, options)  # an error, which lists the columns of the table
-    raise file_error(path, f"must have {key}; found {_listed(members)}.", remedy=Remedy("labels", ("FILE",)))
+    """Return where the labels are, in the file of the scores or in another; None if there are none.
 
-
-def _in_labels_file(path: Path, part: str | None, options: ReadOptions) -> LazyArray:
-    if format_of(path) not in ARRAYS:
-        return _labels_of_table(path, options)
-    members = open_members(path, options)
-    for key in (f"labels_{part}", "labels"):
-        if key in members:
-            return members[key]
-    if len(members) == 1:
-        return next(iter(members.values()))
-    raise file_error(path, f"must have an array named labels; found {_listed(members)}. Rename it.")
-
-
-def _labels_of_table(path: Path, options: ReadOptions) -> LazyArray:
-    """Return the label column, whatever others hold; the error for a table without one lists them all.
-
-    Numbers in a table have no type, so a single column holds labels only if its name says so.
+    In a table they are the label column, whatever others hold; the error for a table without one lists them
+    all. Numbers in a table have no type, so a single column holds labels only if its name says so.
     """
+    key = f"labels_{part}" if part else "labels"
+    if options.labels is not None:
+        path, options = options.labels, ReadOptions(label_column=options.label_column)
+        if format_of(path) in ARRAYS:
+            members = open_members(path, options)
+            named = [members[one] for one in (key, "labels") if one in members]
+            if not named and len(members) > 1:
+                raise file_error(
+                    path, f"must have an array named labels; found {_listed(members)}. Rename it."
+                )
+            return named[0] if named else next(iter(members.values()))
+    elif key in members or not required:
+        return members.get(key)
+    elif format_of(path) in ARRAYS:
+        raise file_error(
+            path, f"must have {key}; found {_listed(members)}.", remedy=Remedy("labels", ("FILE",))
+        )
     return open_members(path, replace(options, labels_only=True))["labels"]
 
 
