@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from running import Done
+from running import Done, save_task
 
 from temperance import load
 from temperance.cli import main
@@ -58,13 +58,7 @@ def files(folder, task, judged):
     """Return the names of the files in the folder: val, test, both as a task, and a calibrator."""
     np.savez("val.npz", logits=task.logits, labels=task.labels)
     np.savez("test.npz", logits=judged.logits, labels=judged.labels)
-    np.savez(
-        "task.npz",
-        logits_val=task.logits,
-        labels_val=task.labels,
-        logits_test=judged.logits,
-        labels_test=judged.labels,
-    )
+    save_task("task.npz", task, judged)
     return {path.name for path in folder.iterdir()}
 
 

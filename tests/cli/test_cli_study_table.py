@@ -113,8 +113,10 @@ def test_a_missing_item_is_refused_in_one_sentence(table, words, said):
     table(*words).failed(2, said)
 
 
-def test_a_folder_that_is_not_a_study_is_refused(run, folder):
-    run("study", "table", folder).failed(2, "must be the folder of a study")
+@pytest.mark.parametrize("words", [("table", "."), ("export", ".", "-o", "all.csv")])
+def test_a_folder_that_is_not_a_study_is_refused(words, run, folder):
+    run("study", *words).failed(2, "must be the folder of a study")
+    assert list(folder.iterdir()) == []
 
 
 def test_the_examples_run_and_the_help_has_80_columns(run, study):
