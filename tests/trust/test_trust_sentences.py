@@ -103,7 +103,7 @@ def test_a_damaged_store_gives_one_sentence(statements, command):
     store = ResultStore.create("study", 0)
     store.add_tasks([TaskFile("a__b", Path("a.npz"), "0", 50, 50, 3)], [20])
     store.add([SCORE])
-    assert Results("study").scores == [SCORE]
+    assert Results("study").scores["nll"].tolist() == [SCORE.nll]
     connection = sqlite3.connect(Path("study") / FILE_NAME)
     connection.executescript(statements)
     connection.close()
