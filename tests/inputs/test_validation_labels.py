@@ -98,11 +98,6 @@ def test_options_out_of_range_are_refused_at_fit(task, method, option, value, me
         cal.fit(task.logits, task.labels)
 
 
-def test_an_unknown_method_is_refused_with_the_list_of_methods():
-    with pytest.raises(InputError, match=r"one of ts, lts, hts, .*; found 'tss'. Did you mean 'ts'"):
-        make_calibrator("tss")
-
-
 def test_an_unknown_option_is_refused():
     with pytest.raises(TypeError, match="colour"):
         make_calibrator("bts", colour="blue")
