@@ -176,8 +176,7 @@ def test_a_misspelt_option_gets_a_suggestion_too():
         make_calibrator("ets", loss="NLL").fit(TASK.logits, TASK.labels)
 
 
-def test_labels_of_dask_arrays_may_be_names():
-    da = pytest.importorskip("dask.array", reason="Dask is an extra")
+def test_labels_of_dask_arrays_may_be_names(da):
     logits = da.from_array(TASK.logits, chunks=(70, 3))
     cal = TemperatureScaling().fit(logits, da.from_array(WORDS, chunks=50), classes=NAMES)
     assert cal.temperature_ == pytest.approx(T, rel=1e-6)
