@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import approx_fprime
 from scipy.special import log_softmax, softmax
 
 from temperance import metrics
@@ -118,28 +117,6 @@ def penalised_loss(rows, weight, log_t, bias):
     log_q = log_softmax(np.exp(-log_t) * rows.values + bias, axis=1)
     nll = -log_q[np.arange(rows.n_rows), rows.labels]
     return (weight @ nll + bias @ bias / 2) / weight.sum()
-
-
-def test_the_objective_is_the_penalised_loss_of_its_definition_and_the_gradient_its_derivative(simulate):
-    rows, weight = weighted_rows(simulate)
-    theta = np.array([0.4, 0.3, -0.2, 0.1, 0.4])
-    here = recalibration.bias_objective(rows, weight)(theta)
-
-    def loss(at):
-        return penalised_loss(rows, weight, at[0], at[1:])
-
-    assert here.value == pytest.approx(loss(theta), rel=1e-12)
-    np.testing.assert_allclose(here.gradient, approx_fprime(theta, loss, 1e-7), rtol=1e-4, atol=1e-6)
-
-
-def test_the_objective_in_float32_is_that_in_float64(simulate):
-    rows, weight = weighted_rows(simulate)
-    theta = np.array([0.4, 0.3, -0.2, 0.1, 0.4])
-    exact = recalibration.bias_objective(rows, weight)(theta)
-    single = LogitRows(rows.values.astype(np.float32), rows.labels)
-    rough = recalibration.bias_objective(single, weight)(theta)
-    assert rough.value == pytest.approx(exact.value, rel=1e-6)
-    np.testing.assert_allclose(rough.gradient, exact.gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_the_preconditioner_is_the_diagonal_of_the_fisher_matrix(simulate):

@@ -2,25 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from temperance import metrics
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.smooth import grid_mean, grid_sums, smooth_parts, smoothed
-
-
-@pytest.mark.parametrize("width", [0.05, 0.1, 0.4])
-def test_smoothing_is_by_a_gaussian_reflected_at_0_and_1(width):
-    n = 128
-    t = (np.arange(n) + 0.5) / n
-    residual = np.random.default_rng(2).normal(size=n)
-    kernel = sum(
-        norm.pdf(t[:, None] - t + 2 * m, scale=width) + norm.pdf(t[:, None] + t + 2 * m, scale=width)
-        for m in range(-4, 5)
-    )
-    np.testing.assert_allclose(smoothed(residual, width), kernel @ residual / n, atol=1e-10)
-    both = smoothed(np.column_stack([residual, 2 * residual]), width)
-    np.testing.assert_allclose(both[:, 1], 2 * smoothed(residual, width), rtol=1e-12)
+from temperance.metrics.smooth import grid_mean, smooth_parts, smoothed
 
 
 @pytest.mark.parametrize("sharpen", [1.3, 2.0, 4.0])
@@ -46,15 +31,6 @@ def top(simulate):
 def error_at(probs, labels, width):
     rows = check_rows(probs, labels)
     return np.abs(smoothed(grid_mean(rows), width)).sum()
-
-
-def test_the_grid_keeps_the_size_and_the_position_of_each_residual():
-    confidence = np.array([0.5, 0.61803, 0.75, 0.9])
-    rows = check_rows(np.column_stack([confidence, 1 - confidence]), [0, 1, 0, 1])
-    masses = grid_sums(rows, rows.residual)(np.eye(4))
-    centres = (np.arange(len(masses)) + 0.5) / len(masses)
-    np.testing.assert_allclose(masses.sum(axis=0), rows.residual, rtol=1e-12)
-    np.testing.assert_allclose(centres @ masses / rows.residual, confidence, rtol=1e-12)
 
 
 @pytest.mark.parametrize("width", [0.01, 0.03, 0.1])
