@@ -119,14 +119,6 @@ def penalised_loss(rows, weight, log_t, bias):
     return (weight @ nll + bias @ bias / 2) / weight.sum()
 
 
-def test_the_preconditioner_is_the_diagonal_of_the_fisher_matrix(simulate):
-    rows, weight = weighted_rows(simulate)
-    theta = np.array([0.4, 0.3, -0.2, 0.1, 0.4])
-    objective = recalibration.bias_objective(rows, weight)
-    _, fisher = objective(theta).derivatives
-    np.testing.assert_allclose(objective.diagonal(theta), fisher.diagonal(), rtol=1e-10)
-
-
 def test_biases_so_far_apart_that_their_exponentials_underflow_are_evaluated(simulate):
     rows, weight = weighted_rows(simulate)
     bias = np.array([0.0, -2000.0, 0.0, 0.0])

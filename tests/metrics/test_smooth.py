@@ -5,7 +5,7 @@ import pytest
 
 from temperance import metrics
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.smooth import grid_mean, smooth_parts, smoothed
+from temperance.metrics.smooth import grid_mean, grid_sums, smooth_parts, smoothed
 
 
 @pytest.mark.parametrize("sharpen", [1.3, 2.0, 4.0])
@@ -55,3 +55,12 @@ def test_the_smooth_error_of_a_calibrated_classifier_vanishes_with_more_rows(sim
     few, many = (metrics.smooth_ece(*simulate(n, 3)[:2]) for n in (500, 50_000))
     assert many < 0.01
     assert many < few
+
+
+def test_the_grid_keeps_the_size_and_the_position_of_each_residual():
+    confidence = np.array([0.5, 0.61803, 0.75, 0.9])
+    rows = check_rows(np.column_stack([confidence, 1 - confidence]), [0, 1, 0, 1])
+    masses = grid_sums(rows, rows.residual)(np.eye(4))
+    centres = (np.arange(len(masses)) + 0.5) / len(masses)
+    np.testing.assert_allclose(masses.sum(axis=0), rows.residual, rtol=1e-12)
+    np.testing.assert_allclose(centres @ masses / rows.residual, confidence, rtol=1e-12)
