@@ -1,8 +1,11 @@
 """Fixtures of the tests of the public interface: every method of the registry, made small and quick."""
 
+import importlib
 import multiprocessing
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,6 +67,35 @@ def binary() -> tuple[np.ndarray, np.ndarray]:
     honest = 2 * rng.standard_normal(200)
     labels = (rng.random(200) < 1 / (1 + np.exp(-honest))).astype(int)
     return 2 * honest, labels
+
+
+@pytest.fixture
+def run_command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process; return its exit code, standard output and standard error."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        from temperance.cli import main
+
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(word) for word in words])
+        return left.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def benchmark_script() -> Iterator[Callable[[str], Any]]:
+    """Return the import function for scripts of benchmarks/, which the next module of tests does not see."""
+    root = Path(__file__).resolve().parents[1] / "benchmarks"
+    folders, before = [str(root / "peers"), str(root)], set(sys.modules)
+    sys.path[:0] = folders
+    yield importlib.import_module
+    for folder in folders:
+        sys.path.remove(folder)
+    for name in set(sys.modules) - before:
+        if str(root) in (getattr(sys.modules[name], "__file__", None) or ""):
+            del sys.modules[name]
 
 
 @pytest.fixture

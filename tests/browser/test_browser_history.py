@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from screens import PHONE
 
 from temperance import TemperatureScaling, compare, monitoring
 from temperance.data import simulate
@@ -9,7 +10,6 @@ from temperance.report.history import write_history
 
 pytestmark = pytest.mark.browser
 
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 HIDDEN = "all => Math.max(...all.map(e => e.scrollWidth - e.clientWidth))"
 
 

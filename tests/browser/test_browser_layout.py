@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from screens import DESK, PHONE, SCREENS
 
 from temperance import compare
 from temperance.comparison import learning_curve
@@ -11,9 +12,6 @@ from temperance.report.snippets import Snippets
 
 pytestmark = pytest.mark.browser
 
-DESK = {"viewport": {"width": 1280, "height": 900}}
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-SCREENS = pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
 
 OVERLAPS = """svg => {
     const shown = [...svg.querySelectorAll('text')].filter(t => t.textContent && t.getClientRects().length);

@@ -1,28 +1,24 @@
 """The report in a real browser: nothing fails, nothing is fetched, everything works by mouse and keyboard."""
 
 import pytest
+from screens import PHONE, SCREENS
 
 pytestmark = pytest.mark.browser
 
-SECTIONS = [
-    "verdict",
-    "production",
-    "reliability",
-    "methods",
-    "tests",
-    "class-reliability",
-    "confidence",
-    "temperature",
-]
-SECTIONS += ["classes", "map", "labels", "parameters", "provenance", "glossary"]
 WORDS = ("p", ".verdict", "td", "small", "caption", "figcaption", "a", "summary", "button", ".tag", "dd")
 LETTERING = ("svg .tick", "svg .label", ".legend")
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
 def column(page, number):
     cells = f"table.methods tbody tr > :nth-child({number})"
     return [float(v) for v in page.eval_on_selector_all(cells, "cells => cells.map(c => c.dataset.value)")]
+
+
+def sections(page):
+    """Return the sections of the page; test_report_page.py says which there are."""
+    found = page.locator("section").all()
+    assert len(found) == 14
+    return found
 
 
 def shown_methods(page, picture):
@@ -39,21 +35,15 @@ def test_the_page_opens_without_errors_and_without_a_network(open_page, report, 
     page.mouse.wheel(0, 5000)
     assert page.troubles == []
     assert page.requests == [report[0].as_uri()]
-    for key in SECTIONS:
-        section = page.locator(f"section#{key}")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for section in sections(page):
         assert section.is_visible()
         assert section.bounding_box()["height"] > 40
 
 
-@pytest.mark.parametrize("settings", [{}, PHONE], ids=["desk", "phone"])
-def test_the_page_is_no_wider_than_the_screen(open_page, settings):
-    page = open_page(**settings)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-@pytest.mark.parametrize("settings", [{}, PHONE], ids=["desk", "phone"])
-def test_the_table_is_sorted_by_any_column_and_back(open_page, settings):
-    page = open_page(**settings)
+@SCREENS
+def test_the_table_is_sorted_by_any_column_and_back(open_page, screen):
+    page = open_page(**screen)
     before = column(page, 3)
     page.locator("table.methods thead th").nth(2).get_by_role("button").click()
     assert column(page, 3) == sorted(before)
@@ -69,16 +59,9 @@ def test_the_table_is_sorted_by_any_column_and_back(open_page, settings):
     assert again == sorted(names)
 
 
-def test_the_table_is_sorted_by_the_keyboard(open_page):
-    page = open_page()
-    page.locator("table.methods thead th").nth(2).get_by_role("button").focus()
-    page.keyboard.press("Enter")
-    assert column(page, 3) == sorted(column(page, 3))
-
-
-@pytest.mark.parametrize("settings", [{}, PHONE], ids=["desk", "phone"])
-def test_the_boxes_show_and_hide_methods_in_every_figure(open_page, settings):
-    page = open_page(**settings)
+@SCREENS
+def test_the_boxes_show_and_hide_methods_in_every_figure(open_page, screen):
+    page = open_page(**screen)
     for picture in ("temperature", "classes", "labels"):
         assert "ts" in shown_methods(page, picture)
         assert "pts" not in shown_methods(page, picture)
@@ -90,9 +73,9 @@ def test_the_boxes_show_and_hide_methods_in_every_figure(open_page, settings):
     assert page.troubles == []
 
 
-@pytest.mark.parametrize("settings", [{}, PHONE], ids=["desk", "phone"])
-def test_the_method_after_calibration_can_be_chosen(open_page, report, settings):
-    page = open_page(**settings)
+@SCREENS
+def test_the_method_after_calibration_can_be_chosen(open_page, report, screen):
+    page = open_page(**screen)
     recommended = report[1].recommended
     assert page.locator(f"#figure-reliability-{recommended}").is_visible()
     other = next(key for key in ("hts", "ts") if key != recommended)
@@ -159,8 +142,7 @@ def test_text_has_enough_contrast(open_page, scheme):
 def test_without_script_everything_can_be_read(open_page):
     page = open_page(java_script_enabled=False)
     assert page.troubles == []
-    for key in SECTIONS:
-        assert page.locator(f"section#{key}").is_visible()
+    assert all(section.is_visible() for section in sections(page))
     assert page.locator("figure svg").count() == page.locator("figure svg:visible").count()
     assert not page.locator("#after").is_visible()
 
@@ -185,3 +167,6 @@ def test_the_page_can_be_used_with_the_keyboard_only(open_page):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
     assert {"scroll"} <= reached
+    page.locator("table.methods thead th").nth(2).get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert column(page, 3) == sorted(column(page, 3))

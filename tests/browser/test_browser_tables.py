@@ -1,11 +1,10 @@
 """Tables and pictures as a customer sees them: whole columns, whole words, axes in line."""
 
 import pytest
+from screens import DESK, PHONE, SCREENS
 
 pytestmark = pytest.mark.browser
 
-DESK = {"viewport": {"width": 1280, "height": 900}}
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 HIDDEN = "e => e.scrollWidth - e.clientWidth"
 LINES = """cell => {
@@ -48,7 +47,7 @@ def test_the_main_columns_fit_on_a_phone_and_a_button_shows_all(open_page):
     assert not open_page(**DESK).locator("button.columns").is_visible()
 
 
-@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+@SCREENS
 def test_the_numbers_of_a_figure_fit_and_have_the_methods_of_the_figure(open_page, screen):
     page = open_page(**screen)
     page.locator("figure details").evaluate_all("all => all.forEach(one => one.open = true)")
@@ -62,7 +61,7 @@ def test_the_numbers_of_a_figure_fit_and_have_the_methods_of_the_figure(open_pag
     assert "pts" in heads.all_inner_texts()
 
 
-@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+@SCREENS
 def test_no_command_scrolls_sideways(open_page, screen):
     page = open_page(**screen)
     page.locator(".command code").evaluate_all("all => all.forEach(one => one.textContent = 'a/'.repeat(99))")
@@ -85,7 +84,7 @@ def test_the_tests_of_calibration_show_all_columns_on_a_phone(open_page):
     assert page.locator("#tests .scroll").evaluate(HIDDEN) <= 0
 
 
-@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+@SCREENS
 def test_short_words_and_numbers_of_the_table_of_files_are_not_broken(open_page, screen):
     page = open_page(**screen)
     files = page.locator("#provenance table").first
@@ -117,7 +116,7 @@ def test_the_date_is_on_one_line(open_page):
     assert page.locator(".about time").evaluate(LINES) == 1
 
 
-@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+@SCREENS
 def test_the_shares_of_rows_are_below_their_confidence(open_page, screen):
     page = open_page(**screen)
     pictures = page.locator("#reliability svg").all()

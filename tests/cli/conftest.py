@@ -7,10 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from running import Done
+from running import Done, save_task
 
 from temperance import load
-from temperance.cli import main
 from temperance.comparison import compare
 from temperance.data import simulate
 
@@ -37,18 +36,11 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(folder, capsys):
+def run(folder, run_command):
     """Run a command in this process and return its exit code and outputs."""
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {name: signal.getsignal(getattr(signal, name)) for name in names}
-
-    def run(*words):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        return Done(left.value.code, *capsys.readouterr())
-
-    yield run
+    yield lambda *words: Done(*run_command(*words))
     for name, handler in before.items():
         signal.signal(getattr(signal, name), handler)
 
@@ -58,13 +50,7 @@ def files(folder, task, judged):
     """Return the names of the files in the folder: val, test, both as a task, and a calibrator."""
     np.savez("val.npz", logits=task.logits, labels=task.labels)
     np.savez("test.npz", logits=judged.logits, labels=judged.labels)
-    np.savez(
-        "task.npz",
-        logits_val=task.logits,
-        labels_val=task.labels,
-        logits_test=judged.logits,
-        labels_test=judged.labels,
-    )
+    save_task("task.npz", task, judged)
     return {path.name for path in folder.iterdir()}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jsonschema
+import numpy as np
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "json-output.schema.json").read_text())
 
@@ -40,6 +41,12 @@ class Done(NamedTuple):
         assert "this should not have happened" not in self.err
         for word in words:
             assert word in self.err, self.err
+
+
+def save_task(path, val, test):
+    """Write a task file of validation and test rows."""
+    arrays = {"logits_val": val.logits, "labels_val": val.labels}
+    np.savez(path, **arrays, logits_test=test.logits, labels_test=test.labels)
 
 
 def half_written(folder):

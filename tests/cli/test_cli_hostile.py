@@ -69,13 +69,6 @@ def test_an_impossible_file_name_is_refused(name, run, files, calibrator, folder
     assert {path.name for path in folder.iterdir()} == before
 
 
-def test_probabilities_never_overwrite_their_logits(run, files, calibrator):
-    before = Path("test.npz").read_bytes()
-    for force in ((), ("--force",)):
-        run("apply", "cal.json", "test.npz", "-o", "test.npz", *force).failed(2, "must not be an input file")
-    assert Path("test.npz").read_bytes() == before
-
-
 def test_no_calibrator_or_report_overwrites_its_rows(run, files):
     before = Path("val.npz").read_bytes()
     Path("same.npz").symlink_to("val.npz")

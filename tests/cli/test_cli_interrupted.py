@@ -1,11 +1,8 @@
 """A command that is stopped at any moment leaves either the old file or the new one, never half of it."""
 
-import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -46,30 +43,6 @@ def wait_for_half_written(process, folder):
             return
         time.sleep(0.001)
     pytest.fail(f"the command ended before it wrote: {process.communicate()}")
-
-
-# Before anything is written, at many moments while it is, and as late as can be.
-MANY = (-1, 0, 0.1, 0.5, 0.9, 0.999, 1)
-
-
-@pytest.mark.parametrize(
-    "shares", [(-1, 0.5), pytest.param(MANY, marks=pytest.mark.slow)], ids=["two moments", "many moments"]
-)
-def test_a_command_killed_at_any_moment_leaves_the_old_file_or_the_new_one(shares, large, finished, run):
-    moments = [-1 if share < 0 else int(share * len(finished)) for share in shares]
-    killed = subprocess.run(
-        [sys.executable, Path(__file__).with_name("killing.py"), *map(str, moments), "--", *large],
-        env=os.environ | {"TEMPERANCE_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        check=True,
-    )
-    digests = killed.stdout.decode().split()
-    old, new = (hashlib.sha256(content).hexdigest() for content in (OLD, finished))
-    assert len(digests) == len(moments)
-    assert set(digests) <= {old, new}
-    assert digests[0] == old
-    run(*large).succeeded()
-    assert Path("out.npy").read_bytes() == finished
 
 
 @pytest.mark.parametrize(

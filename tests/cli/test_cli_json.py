@@ -209,7 +209,7 @@ def test_labels_of_both_files_can_be_in_separate_files(run, files, task, judged)
 # ---- demo
 
 
-def test_the_demo_writes_a_report_under_the_next_free_name(run, small_demo):
+def test_the_demo_takes_a_seed_and_writes_a_report_under_the_next_free_name(run, small_demo, task, judged):
     for name in ("temperance-demo.html", "temperance-demo-2.html"):
         done = run("demo").succeeded()
         assert f"Report: {name}\n" in done.out
@@ -217,6 +217,10 @@ def test_the_demo_writes_a_report_under_the_next_free_name(run, small_demo):
         assert "300 validation images" in done.out
         assert max(map(len, done.out.splitlines())) <= 80
     assert len(list(Path().iterdir())) == 2
+    told = run("demo", "--seed", 1, "--json").json["methods"]["ts"]["scores"]
+    probs = make_calibrator("ts").fit(task.logits, task.labels).predict_proba(judged.logits)
+    wanted = metrics.evaluate(probs, judged.labels, draws=20, random_state=1).to_dict()
+    assert told == json.loads(json.dumps(wanted))
 
 
 def test_the_demo_overwrites_a_report_only_on_request(run, small_demo):
@@ -226,10 +230,3 @@ def test_the_demo_overwrites_a_report_only_on_request(run, small_demo):
     run("demo", "--report", "mine.html", "--force").succeeded()
     assert Path("mine.html").read_text() != "old"
     assert not Path("temperance-demo.html").exists()
-
-
-def test_the_demo_takes_a_seed(run, small_demo, task, judged):
-    told = run("demo", "--seed", 1, "--json").json["methods"]["ts"]["scores"]
-    probs = make_calibrator("ts").fit(task.logits, task.labels).predict_proba(judged.logits)
-    wanted = metrics.evaluate(probs, judged.labels, draws=20, random_state=1).to_dict()
-    assert told == json.loads(json.dumps(wanted))

@@ -1,8 +1,7 @@
 """`temperance study figure`: files, names, refusals."""
 
-import numpy as np
 import pytest
-from running import half_written, plain_and_narrow
+from running import half_written, plain_and_narrow, save_task
 
 from temperance.calibrators.external_methods import find_methods
 from temperance.cli.study_figure import NAMES
@@ -17,14 +16,7 @@ from temperance.study.tasks import find_tasks, load_task
 @pytest.fixture
 def study(folder):
     """Return the name of a folder with a study of one task."""
-    task = simulate(200, 3, random_state=1)
-    np.savez(
-        "cats__net.npz",
-        logits_val=task.logits[:100],
-        labels_val=task.labels[:100],
-        logits_test=task.logits[100:],
-        labels_test=task.labels[100:],
-    )
+    save_task("cats__net.npz", simulate(100, 3, random_state=1), simulate(100, 3, random_state=2))
     tasks = find_tasks(["cats__net.npz"])
     store = ResultStore.create("study", 0)
     store.add_tasks(tasks, [30])

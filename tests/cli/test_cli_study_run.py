@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from running import save_task
 from test_cli_help import examples
 
 from temperance.cli.study_run import _duration
@@ -15,13 +16,7 @@ QUICK = ("--methods", "ts", "--sizes", "20", "--draws", "2", "--jobs", "1")
 def tasks(folder, task, judged):
     """Work beside a folder with one task."""
     (folder / "tasks").mkdir()
-    np.savez(
-        folder / "tasks" / "cats__net.npz",
-        logits_val=task.logits,
-        labels_val=task.labels,
-        logits_test=judged.logits,
-        labels_test=judged.labels,
-    )
+    save_task(folder / "tasks" / "cats__net.npz", task, judged)
     return folder / "tasks"
 
 

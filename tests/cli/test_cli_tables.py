@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -176,10 +177,9 @@ def test_no_output_overwrites_an_input(run, frame, link):
     link(Path("new.npz").resolve(), "link.npz")
     link(Path("cal.json").resolve(), "cal.npz")
     before = Path("new.npz").read_bytes(), Path("cal.json").read_bytes()
-    for out in ("new.npz", "link.npz", "cal.npz"):
-        assert "the output must not be an input file" in run(
-            "apply", "cal.json", "new.npz", "-o", out, "-f", code=2
-        )
+    for out, *force in product(("new.npz", "link.npz", "cal.npz"), ("-f", "-q")):
+        said = run("apply", "cal.json", "new.npz", "-o", out, *force, code=2)
+        assert "the output must not be an input file" in said
     assert (Path("new.npz").read_bytes(), Path("cal.json").read_bytes()) == before
 
 

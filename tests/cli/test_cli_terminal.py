@@ -82,40 +82,31 @@ def test_the_first_line_of_a_comparison(files):
     assert done.stderr == b""
 
 
-def test_a_terminal_gets_colours_and_a_progress_bar(files, on_terminal):
+def test_a_terminal_gets_colours_and_a_progress_bar_unless_they_are_turned_off(files, on_terminal):
     shown, _ = on_terminal(*COMPARE)
     assert re.search(r"\x1b\[1;32m.*(ts|bts|none) \*", shown)
     assert "Comparing" in shown
     assert "━" in shown
-
-
-def test_no_color_turns_colours_off(files, on_terminal):
-    shown, _ = on_terminal(*COMPARE, NO_COLOR="1")
-    assert "Recommended: " in shown
+    quiet, _ = on_terminal(*COMPARE, "--quiet")
+    assert "Comparing" not in quiet
+    assert "scores from the test set" in quiet
+    assert "Recommended" not in quiet
+    plain, _ = on_terminal(*COMPARE, NO_COLOR="1")
+    assert "Recommended: " in plain
     # Bold and the movements of the progress bar are not colours.
-    assert not re.search(r"\x1b\[[0-9;]*\b(3[0-9]|4[0-9]|9[0-9])[;m]", shown)
+    assert not re.search(r"\x1b\[[0-9;]*\b(3[0-9]|4[0-9]|9[0-9])[;m]", plain)
 
 
-def test_progress_goes_to_the_terminal_while_results_go_through_a_pipe(files, on_terminal):
+def test_progress_goes_to_a_terminal_alone_while_results_go_wherever_they_are_sent(files, on_terminal):
     shown, piped = on_terminal(*COMPARE, stdout=False)
     assert "Comparing" in shown
     assert "Recommended" not in shown
     plain_and_narrow(piped)
     assert "Recommended" in piped
-
-
-def test_a_pipe_gets_no_progress_while_results_go_to_the_terminal(files, on_terminal):
     shown, piped = on_terminal(*COMPARE, stderr=False)
     assert "Recommended" in shown
     assert "Comparing" not in shown
     assert piped == ""
-
-
-def test_a_quiet_command_shows_no_progress_on_a_terminal(files, on_terminal):
-    shown, _ = on_terminal(*COMPARE, "--quiet")
-    assert "Comparing" not in shown
-    assert "scores from the test set" in shown
-    assert "Recommended" not in shown
 
 
 def test_a_quiet_command_prints_only_the_result(run, files, calibrator):

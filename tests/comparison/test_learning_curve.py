@@ -28,18 +28,14 @@ def alone():
     return compare(task.logits, task.labels, methods=["ts"], folds=3, **QUICK)
 
 
-def test_sizes_grow_up_to_all_rows(judged):
-    curve = learning_curve(judged[0], draws=2)
-    assert curve.sizes == (20, 50, 100, 200, 300)
-    assert curve.nll.keys() == {"ts", "hts"}
-    assert curve.nll["ts"].shape == (5, 2)
-
-
-def test_the_last_point_is_the_fit_to_all_rows(judged):
+def test_sizes_grow_up_to_all_rows_which_give_the_last_point(judged):
     result, val, test = judged
     curve = learning_curve(result, draws=2)
+    assert curve.sizes == (20, 50, 100, 200, 300)
+    assert curve.nll.keys() == {"ts", "hts"}
     for key in ("ts", "hts"):
         probs = make_calibrator(key).fit(val.logits, val.labels).predict_proba(test.logits)
+        assert curve.nll[key].shape == (5, 2)
         assert curve.nll[key][-1] == pytest.approx(metrics.nll(probs, test.labels), rel=1e-6)
     assert curve.uncalibrated == pytest.approx(result.results["none"].scores["nll"].value, rel=1e-9)
 

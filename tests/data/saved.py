@@ -1,7 +1,11 @@
 """Files of every format with given arrays, written by the usual means and not by the package itself."""
 
+import json
+
+import h5py
 import numpy as np
 import pandas
+import pyarrow
 import safetensors.numpy
 import torch
 
@@ -14,7 +18,8 @@ def save_npz_compressed(path, arrays):
     np.savez_compressed(path, **arrays)
 
 
-def save_table(path, arrays):
+def frame_of(arrays):
+    """Return the columns that stand for these arrays in a table."""
     columns = {}
     for key, array in arrays.items():
         stem = key.removesuffix("s")
@@ -22,11 +27,32 @@ def save_table(path, arrays):
             columns |= {f"{stem}_{k}": array[:, k] for k in range(array.shape[1])}
         else:
             columns[stem] = array
-    frame = pandas.DataFrame(columns)
-    if path.suffix == ".csv":
-        frame.to_csv(path, index=False)
-    else:
-        frame.to_parquet(path, index=False)
+    return pandas.DataFrame(columns)
+
+
+def save_table(path, arrays):
+    writers = {".csv": "to_csv", ".parquet": "to_parquet", ".xlsx": "to_excel"}
+    getattr(frame_of(arrays), writers[path.suffix])(path, index=False)
+
+
+def save_feather(path, arrays):
+    frame_of(arrays).to_feather(path)
+
+
+def save_stream(path, arrays):
+    table = pyarrow.Table.from_pandas(frame_of(arrays))
+    with pyarrow.ipc.new_stream(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+
+
+def save_json_lines(path, arrays):
+    path.write_text("".join(json.dumps(record) + "\n" for record in frame_of(arrays).to_dict("records")))
+
+
+def save_hdf5(path, arrays):
+    with h5py.File(path, "w") as file:
+        for key, array in arrays.items():
+            file.create_dataset(key, data=array, compression="gzip", fletcher32=True)
 
 
 def save_lists(path, arrays):
@@ -54,6 +80,11 @@ SAVERS = {
     "csv": (save_table, ".csv"),
     "parquet": (save_table, ".parquet"),
     "parquet-lists": (save_lists, ".pq"),
+    "feather": (save_feather, ".feather"),
+    "arrow-stream": (save_stream, ".arrow"),
+    "excel": (save_table, ".xlsx"),
+    "json-lines": (save_json_lines, ".jsonl"),
+    "hdf5": (save_hdf5, ".h5"),
     "safetensors": (save_safetensors, ".safetensors"),
     "pt": (save_pt, ".pt"),
     "pt-old": (save_old_pt, ".pth"),

@@ -144,12 +144,6 @@ def test_a_file_of_labels_that_does_not_fit():
     refused("nowhere.npy: there is no such file", path="val.npz", labels="nowhere.npy")
     np.savez("y.npz", a=LABELS, b=LABELS)
     refused("y.npz: must have an array named labels; found a, b", path="val.npz", labels="y.npz")
-    write("y.csv", b"truth\n0\n")
-    refused(
-        "y.csv: must have a column of labels; found 'truth'. Pass label_column='NAME'.",
-        path="val.npz",
-        labels="y.csv",
-    )
 
 
 # ---- arrays

@@ -56,21 +56,20 @@ def test_the_weights_of_the_test_rows_are_used(weighted):
     assert confidence.accuracy == pytest.approx(weighted.results["ts"].scores["accuracy"].value, rel=1e-9)
 
 
-def test_shares_of_right_and_wrong_rows_match_a_hand_computation():
-    display = ConfidenceDisplay.from_probs(PROBS, LABELS, bins=4)
+@pytest.mark.parametrize(
+    ("weights", "right", "wrong", "mean", "accuracy"),
+    [
+        (None, [0, 0.25, 0.25, 0.25], [0, 0, 0, 0.25], 0.7, 0.75),
+        (WEIGHTS, [0, 0.25, 0, 0.25], [0, 0, 0, 0.5], (0.9 + 1.6 + 0.5) / 4, 0.5),
+    ],
+)
+def test_shares_of_right_and_wrong_rows_match_a_hand_computation(weights, right, wrong, mean, accuracy):
+    display = ConfidenceDisplay.from_probs(PROBS, LABELS, bins=4, sample_weight=weights)
     np.testing.assert_array_equal(display.edges, [0, 0.25, 0.5, 0.75, 1])
-    np.testing.assert_allclose(display.right["classifier"], [0, 0.25, 0.25, 0.25])
-    np.testing.assert_allclose(display.wrong["classifier"], [0, 0, 0, 0.25])
-    assert display.mean_confidence["classifier"] == pytest.approx(0.7)
-    assert display.accuracy == 0.75
-
-
-def test_weights_of_the_shares_match_a_hand_computation():
-    display = ConfidenceDisplay.from_probs(PROBS, LABELS, bins=4, name="a", sample_weight=WEIGHTS)
-    np.testing.assert_allclose(display.right["a"], [0, 0.25, 0, 0.25])
-    np.testing.assert_allclose(display.wrong["a"], [0, 0, 0, 0.5])
-    assert display.mean_confidence["a"] == pytest.approx((0.9 + 1.6 + 0.5) / 4)
-    assert display.accuracy == 0.5
+    np.testing.assert_allclose(display.right["classifier"], right)
+    np.testing.assert_allclose(display.wrong["classifier"], wrong)
+    assert display.mean_confidence["classifier"] == pytest.approx(mean)
+    assert display.accuracy == accuracy
 
 
 def test_the_shares_of_every_method_sum_to_1_and_their_right_part_is_the_accuracy(comparison):

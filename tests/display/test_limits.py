@@ -55,7 +55,7 @@ def test_limits_of_equal_values_and_of_none_have_a_width():
     assert robust_limits(np.array([1.0, 1.0, 1.0, 9.0]))[1] > 9, "others that are the same hide nothing"
 
 
-def test_one_row_of_tiny_entropy_does_not_stretch_the_axis(rows, comparison):
+def test_one_row_of_tiny_entropy_does_not_stretch_the_axis_but_many_are_shown(rows, comparison):
     before = TemperatureDisplay.from_comparison(comparison)
     lowest = before.chart().x.limits[0]
     logits = rows.logits[600:].copy()
@@ -66,14 +66,10 @@ def test_one_row_of_tiny_entropy_does_not_stretch_the_axis(rows, comparison):
     assert display.chart().x.limits[0] == pytest.approx(lowest, abs=0.5)
     assert "of the 400 rows drawn, 1 row has a log entropy of -20.0." in display.caption
     assert "Not shown" not in before.caption
-
-
-def test_many_rows_of_tiny_entropy_are_shown(rows, comparison):
-    logits = rows.logits[600:].copy()
     logits[:60] = [80.0, 0, 0, 0]
-    display = TemperatureDisplay.from_calibrators({}, logits, rows.labels[600:])
-    assert display.chart().x.limits[0] < -20
-    assert "Not shown" not in display.caption
+    many = TemperatureDisplay.from_calibrators({}, logits, rows.labels[600:])
+    assert many.chart().x.limits[0] < -20
+    assert "Not shown" not in many.caption
 
 
 def test_a_method_with_extreme_temperatures_is_left_out_of_the_limits(comparison):
@@ -117,24 +113,17 @@ def differences(value, half=0.001):
     return DifferencesDisplay("bayes", methods, value, value - half, value + half)
 
 
-def test_one_bad_method_does_not_compress_the_differences():
-    display = differences([0.02, 0.01, 0.008, 7.0, 0.01, 0.0])
-    chart = display.chart()
+def test_one_bad_method_does_not_compress_the_differences_and_a_cut_interval_is_mentioned():
+    bad, fine = ([0.02, 0.01, 0.008, far, 0.01, 0.0] for far in (7.0, 0.015))
+    chart = differences(bad).chart()
     assert chart.x.limits[1] < 0.03
     assert "Beyond the right edge: BTS, +7.0000." in chart.caption
     assert any(isinstance(mark, Text) and mark.method == "bts" for mark in chart.marks)
     assert "Beyond" not in differences([0.02, 0.01, 0.008, 0.03, 0.01, 0.0]).caption
-
-
-def test_an_uncertain_bad_method_does_not_stretch_the_left_either():
-    display = differences([0.02, 0.01, 0.008, 7.0, 0.01, 0.0], np.array([0.001] * 3 + [9.0] + [0.001] * 2))
-    assert display.chart().x.limits[0] > -0.01
-
-
-def test_a_cut_interval_is_mentioned():
-    display = differences([0.02, 0.01, 0.008, 0.015, 0.01, 0.0], np.array([0.001] * 3 + [9.0] + [0.001] * 2))
-    assert display.chart().x.limits[1] < 0.03
-    assert "Intervals that reach beyond an edge are cut there." in display.caption
+    uncertain = np.array([0.001] * 3 + [9.0] + [0.001] * 2)
+    assert differences(bad, uncertain).chart().x.limits[0] > -0.01
+    assert differences(fine, uncertain).chart().x.limits[1] < 0.03
+    assert "Intervals that reach beyond an edge are cut there." in differences(fine, uncertain).caption
 
 
 def test_one_high_bar_leaves_room_for_the_others():

@@ -27,8 +27,8 @@ class Made:
 
     by: str
     reads: str
-    name: str
     write: Callable[[str], None]
+    name: str = "val.csv"
     options: dict = field(default_factory=lambda: {"kind": "logits"})
     classes: tuple | None = NAMES
     labels: list | None = field(default_factory=lambda: LABELS)
@@ -58,9 +58,9 @@ def lines(head, separator=",", rows=None, decimal="."):
     return "\n".join([head, *(separator.join(map(str, row)) for row in cells)]) + "\n"
 
 
-def csv(**options):
-    """Return a function that writes the frame as pandas does."""
-    return lambda path: frame().to_csv(path, **options)
+def csv(made=None, index=False):
+    """Return a function that writes a frame as pandas does."""
+    return lambda path: (frame() if made is None else made).to_csv(path, index=index)
 
 
 def quoted_rows():
@@ -133,18 +133,16 @@ def sample(row, label):
 
 R_HEAD = '"","cat","dog","owl","label"'
 FILES = [
-    Made("`df.to_csv(path, index=False)`", "classes by their headers", "val.csv", csv(index=False)),
+    Made("`df.to_csv(path, index=False)`", "classes by their headers", csv()),
     Made(
         "`df.to_csv(path)`, with the index",
         "the first column, without a name, as ids",
-        "val.csv",
-        csv(),
+        csv(index=True),
         ids=["0", "1", "2", "3"],
     ),
     Made(
         "pandas, read and written again (`Unnamed: 0`)",
         "the same",
-        "val.csv",
         text(
             lines(
                 "Unnamed: 0,cat,dog,owl,label",
@@ -156,128 +154,108 @@ FILES = [
     Made(
         "`pandas.DataFrame(logits).to_csv(path)`, columns 0, 1, 2",
         "classes `0`, `1`, `2`",
-        "val.csv",
-        lambda path: frame(LABELS, range(3)).to_csv(path, index=False),
+        csv(frame(LABELS, range(3))),
         classes=("0", "1", "2"),
     ),
     Made(
         "columns `3`, `5`, `7` with the labels 3, 5, 7",
         "labels by the names of the columns",
-        "val.csv",
-        lambda path: frame([3, 5, 7, 3], (3, 5, 7)).to_csv(path, index=False),
+        csv(frame([3, 5, 7, 3], (3, 5, 7))),
         classes=("3", "5", "7"),
     ),
     Made(
         "columns `logit_0`, `logit_1`, ..., and others",
         "classes by number; other columns are ignored",
-        "val.csv",
         text(
             lines(
                 "logit_0,logit_1,logit_2,LABEL",
                 rows=[[*r, k] for r, k in zip(LOGITS.tolist(), LABELS, strict=True)],
             )
         ),
-        {},
+        options={},
         classes=None,
     ),
     Made(
         "columns `logit_cat`, `logit_dog`, ...",
         "classes by their names",
-        "val.csv",
-        lambda path: (
-            frame(columns=[f"logit_{name}" for name in NAMES]).assign(fold=1).to_csv(path, index=False)
-        ),
-        {},
+        csv(frame(columns=[f"logit_{name}" for name in NAMES]).assign(fold=1)),
+        options={},
     ),
     Made(
         "labels in a column `target`, `y`, `y_true` or `class`",
         "labels, in upper or lower case",
-        "val.csv",
-        lambda path: frame().rename(columns={"label": "Target"}).to_csv(path, index=False),
+        csv(frame().rename(columns={"label": "Target"})),
     ),
     Made(
         "labels in a column with another name",
         "`--label-column truth`",
-        "val.csv",
-        lambda path: frame().rename(columns={"label": "truth"}).to_csv(path, index=False),
-        {"kind": "logits", "label_column": "truth"},
+        csv(frame().rename(columns={"label": "truth"})),
+        options={"kind": "logits", "label_column": "truth"},
         refused=("column 'truth' must hold numbers; found 'cat'",),
     ),
     Made(
         "two columns that could be the labels",
         "`--label-column label`, if scores are named `logit_...`",
-        "val.csv",
-        lambda path: frame(columns=[f"logit_{n}" for n in NAMES], y=0).to_csv(path, index=False),
-        {"label_column": "label"},
+        csv(frame(columns=[f"logit_{n}" for n in NAMES], y=0)),
+        options={"label_column": "label"},
         refused=("must have one column of labels; found 'label' and 'y'. Pass label_column='label' or",),
     ),
     Made(
         "text ids in a column",
         "`--id-column image`",
-        "val.csv",
-        lambda path: frame(image=IDS).to_csv(path, index=False),
-        {"kind": "logits", "id_column": "image"},
+        csv(frame(image=IDS)),
+        options={"kind": "logits", "id_column": "image"},
         ids=IDS,
         refused=("column 'image' must hold numbers; found 'a.png'. If it names", "Pass id_column='image'."),
     ),
     Made(
         "R, `write.csv(d, path)`",
         "row names as ids; quotes are removed, also around commas",
-        "val.csv",
         text(lines(R_HEAD, rows=quoted_rows())),
         ids=IDS,
     ),
     Made(
         'R, `write.table(d, path, sep = "\\t")`, a header with one cell fewer',
         "row names as ids",
-        "val.tsv",
         text(lines('"cat"\t"dog"\t"owl"\t"label"', "\t", quoted_rows())),
+        name="val.tsv",
         ids=IDS,
     ),
     Made(
         "R, `write.csv2(d, path)`: semicolons and decimal commas",
         "the same numbers",
-        "val.csv",
         text(lines(R_HEAD.replace(",", ";"), ";", quoted_rows(), ",")),
         ids=IDS,
     ),
     Made(
         "Excel, CSV UTF-8: a byte order mark, CRLF",
         "classes by their headers",
-        "val.csv",
         text(lines("cat,dog,owl,label"), "utf-8-sig", "\r\n"),
     ),
     Made(
         "Excel in a language with decimal commas",
         "semicolons as separators, decimal commas",
-        "val.csv",
         text(lines("cat;dog;owl;label", ";", decimal=","), "utf-8-sig", "\r\n"),
     ),
     Made(
         'Excel, "Unicode text": tabs in UTF-16',
         "classes by their headers; name it `.tsv`",
-        "val.tsv",
         text(lines("cat\tdog\towl\tlabel", "\t"), "utf-16", "\r\n"),
+        name="val.tsv",
     ),
-    Made(
-        "a table separated by `|`",
-        "classes by their headers",
-        "val.csv",
-        text(lines("cat|dog|owl|label", "|")),
-    ),
-    Made("`df.to_csv('val.csv.gz')`", "decompressed while reading", "val.csv.gz", csv(index=False)),
+    Made("a table separated by `|`", "classes by their headers", text(lines("cat|dog|owl|label", "|"))),
+    Made("`df.to_csv('val.csv.gz')`", "decompressed while reading", csv(), name="val.csv.gz"),
     Made(
         "decimal points and decimal commas in one file",
         "refused",
-        "val.tsv",
         text("cat\tdog\tlabel\n1.5\t2\tcat\n1,234\t0\tdog\n"),
+        name="val.tsv",
         refused=("line 3: all decimal marks must be points, or all commas; found both",),
         classes=None,
     ),
     Made(
         "an empty cell",
         "refused, with its line and column",
-        "val.csv",
         text("cat,dog,label\n1.5,2,cat\n,0,dog\n"),
         refused=("line 3, column 'cat' must hold a number; found an empty cell",),
         classes=None,
@@ -285,7 +263,6 @@ FILES = [
     Made(
         "a table without a header",
         "refused: add a line that names the columns",
-        "val.csv",
         text("a.png,0.5,2\nb.png,1.5,0\n"),
         refused=("the first line must name the columns", "found '0.5' among the names"),
         classes=None,
@@ -293,107 +270,105 @@ FILES = [
     Made(
         "`df.to_parquet(path)`, with a text index or a named one",
         "the index as ids",
-        "val.parquet",
         parquet(lambda: frame().set_index(pandas.Index(IDS, name="image"))),
+        name="val.parquet",
         ids=IDS,
     ),
     Made(
         "`df.to_parquet(path)`, a categorical label",
         "labels by name",
-        "val.parquet",
         parquet(lambda: frame().astype({"label": "category"})),
+        name="val.parquet",
     ),
     Made(
         "Polars, `df.write_parquet(path)`",
         "labels by name",
-        "val.parquet",
         lambda path: polars_frame().write_parquet(path),
+        name="val.parquet",
     ),
-    Made(
-        "Polars, `df.write_csv(path)`",
-        "labels by name",
-        "val.csv",
-        lambda path: polars_frame().write_csv(path),
-    ),
+    Made("Polars, `df.write_csv(path)`", "labels by name", lambda path: polars_frame().write_csv(path)),
     Made(
         "Polars, `df.write_ipc(path)`",
         "labels by name",
-        "val.arrow",
         lambda path: polars_frame().write_ipc(path),
+        name="val.arrow",
     ),
     Made(
-        "`df.to_feather(path)`",
-        "labels by name",
-        "val.feather",
-        lambda path: frame().to_feather(path),
+        "`df.to_feather(path)`", "labels by name", lambda path: frame().to_feather(path), name="val.feather"
     ),
     Made(
         "an Arrow stream with lists, as the datasets package stores it",
         "lists in `logits`",
-        "val.arrow",
         arrow_stream,
-        {},
+        name="val.arrow",
+        options={},
         classes=None,
     ),
     Made(
         "`df.to_excel(path, index=False)`",
         "the first sheet, labels by name",
-        "val.xlsx",
         lambda path: frame().to_excel(path, index=False),
+        name="val.xlsx",
     ),
-    Made("h5py, datasets `logits`, `labels`, `classes`", "labels by number, class names", "val.h5", hdf5, {}),
+    Made(
+        "h5py, datasets `logits`, `labels`, `classes`",
+        "labels by number, class names",
+        hdf5,
+        name="val.h5",
+        options={},
+    ),
     Made(
         "`torch.save({'logits': ..., 'labels': ...}, path)`",
         "by key",
-        "val.pt",
         torch_dictionary,
-        {},
+        name="val.pt",
+        options={},
         classes=None,
     ),
     Made(
         "`torch.save((logits, labels), path)`",
         "as a pair; `--input logits`",
-        "val.pt",
         torch_pair,
+        name="val.pt",
         classes=None,
     ),
-    Made("safetensors, `save_file`", "by key", "val.safetensors", safetensors, {}, classes=None),
+    Made("safetensors, `save_file`", "by key", safetensors, name="val.safetensors", options={}, classes=None),
     Made(
         "a record with a list on each line",
         "by key",
-        "val.jsonl",
         json_lines(lambda row, label: {"logits": row, "label": label}),
-        {},
+        name="val.jsonl",
+        options={},
         classes=None,
     ),
     Made(
         "a record with a score for each class on each line",
         "classes by their names",
-        "val.jsonl",
         json_lines(lambda row, label: {"logits": dict(zip(NAMES, row, strict=True)), "label": NAMES[label]}),
-        {},
+        name="val.jsonl",
+        options={},
     ),
     Made(
         "lm-evaluation-harness, multiple choice",
         "log-likelihoods as logits, `target` as label",
-        "samples_task_2025-01-01T00-00-00.000000.jsonl",
         json_lines(sample),
-        {},
+        name="samples_task_2025-01-01T00-00-00.000000.jsonl",
+        options={},
         classes=None,
     ),
     Made(
         "`np.savez(path, logits=..., labels=names, classes=clf.classes_)`",
         "labels by the names in `classes`, or `class_names`",
-        "val.npz",
         lambda path: np.savez(path, logits=LOGITS, labels=np.array(WORDS), classes=np.array(NAMES)),
-        {},
+        name="val.npz",
+        options={},
     ),
     Made(
         "`np.savez` with text labels and no `classes`",
         "`--classes cat,dog,owl`, in the order of the columns, or `--classes @names.txt`",
-        "val.npz",
         lambda path: np.savez(path, logits=LOGITS, labels=np.array(WORDS)),
-        {"classes": "cat,dog,owl"},
+        name="val.npz",
+        options={"classes": "cat,dog,owl"},
         refused=(
             "labels that are names, 'cat', 'dog', 'owl', need the names",
             "Pass classes=['FIRST', 'SECOND', '...'].",
@@ -402,8 +377,8 @@ FILES = [
     Made(
         "`np.savez` with an array of Python objects",
         "refused: save `np.array(labels, dtype=str)`",
-        "val.npz",
         lambda path: np.savez(path, logits=LOGITS, labels=np.array(WORDS, object), classes=np.array(NAMES)),
+        name="val.npz",
         refused=("holds Python objects", "Save text as np.array(labels, dtype=str)"),
         classes=None,
     ),

@@ -9,7 +9,6 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from temperance import InputError, load, logits_from_probs, make_calibrator, probability_floor
-from temperance.cli import main
 from temperance.data import simulate
 
 onnx = pytest.importorskip("onnx")
@@ -47,14 +46,8 @@ def convert(models, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(capsys):
-    def run(*words):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        return left.value.code, capsys.readouterr().err
-
-    return run
+def run(run_command):
+    return lambda *words: run_command(*words)[::2]
 
 
 def served():

@@ -99,8 +99,7 @@ def test_binary_logits_may_be_of_a_narrow_type(method, dtype, binary, fit):
 
 
 @pytest.mark.parametrize("dtype", PRECISION)
-def test_tensors_in_give_tensors_out_of_the_same_type(method, dtype, task, new, fit, fitted):
-    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+def test_tensors_in_give_tensors_out_of_the_same_type(method, dtype, task, new, fit, fitted, torch):
     held = torch.from_numpy(new).to(getattr(torch, dtype))
     exact = held.double().numpy()
     cal = fitted(method)
@@ -120,8 +119,7 @@ def test_tensors_in_give_tensors_out_of_the_same_type(method, dtype, task, new, 
 
 
 @pytest.mark.parametrize("dtype", PRECISION)
-def test_a_fit_to_tensors_is_a_fit_to_their_numbers(method, dtype, task, fit):
-    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+def test_a_fit_to_tensors_is_a_fit_to_their_numbers(method, dtype, task, fit, torch):
     held = torch.from_numpy(task.logits).to(getattr(torch, dtype)).requires_grad_()
     weights = np.random.default_rng(0).uniform(0.5, 2, 300).astype(np.float32)
     cal = fit(method, held, torch.from_numpy(task.labels), torch.from_numpy(weights))
@@ -132,8 +130,7 @@ def test_a_fit_to_tensors_is_a_fit_to_their_numbers(method, dtype, task, fit):
     assert cal.predict_proba(held).requires_grad
 
 
-def test_strided_tensors_and_integer_tensors_are_read_as_their_numbers(method, task, fitted):
-    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+def test_strided_tensors_and_integer_tensors_are_read_as_their_numbers(method, task, fitted, torch):
     transposed = torch.from_numpy(task.logits.T.copy()).T
     np.testing.assert_array_equal(
         fitted(method).predict_proba(transposed).numpy(), fitted(method).predict_proba(task.logits)
@@ -142,16 +139,14 @@ def test_strided_tensors_and_integer_tensors_are_read_as_their_numbers(method, t
     np.testing.assert_allclose(fitted(method).predict_proba(whole).double().sum(dim=1), 1, atol=1e-6)
 
 
-def test_binary_tensors_give_one_column_of_calibrated_logits(method, binary, fit):
-    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+def test_binary_tensors_give_one_column_of_calibrated_logits(method, binary, fit, torch):
     scores, labels = torch.from_numpy(binary[0]), torch.from_numpy(binary[1])
     cal = fit(method, scores, labels)
     assert cal.transform(scores).shape == (200,)
     assert cal.predict_proba(scores).shape == (200, 2)
 
 
-def test_weights_of_any_narrow_tensor_type_are_read(task):
-    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+def test_weights_of_any_narrow_tensor_type_are_read(task, torch):
     weights = torch.from_numpy(np.tile([1.0, 2.0], 150))
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
         cal = TemperatureScaling().fit(task.logits, task.labels, weights.to(dtype))
@@ -166,8 +161,7 @@ def test_logits_from_probs_are_logarithms_and_the_log_odds_of_two_classes():
     assert logits_from_probs(probs.astype(np.float32)).dtype == np.float32
 
 
-def test_logits_from_probs_keeps_the_container_and_refuses_other_numbers():
-    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+def test_logits_from_probs_keeps_the_container_and_refuses_other_numbers(torch):
     for dtype in PRECISION:
         probs = torch.tensor([[0.25, 0.75]], dtype=getattr(torch, dtype))
         logits = logits_from_probs(probs)

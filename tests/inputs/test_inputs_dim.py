@@ -134,8 +134,7 @@ def test_the_axis_that_fits_is_named():
         TemperatureScaling().fit(TASK.logits.T, TASK.labels)
 
 
-def test_dask_arrays_must_be_rows():
-    da = pytest.importorskip("dask.array", reason="Dask is an extra")
+def test_dask_arrays_must_be_rows(da):
     pixels = da.from_array(PIXELS)
     with pytest.raises(InputError, match=r"\(N, K\) array.*moveaxis\(logits, dim, -1\)\.reshape\(-1, K\)"):
         CAL.predict_proba(pixels, dim=1)

@@ -18,7 +18,6 @@ from temperance import (
     probability_floor,
 )
 from temperance.calarena import CalArenaCalibrator
-from temperance.cli import main
 from temperance.data import open_rows, simulate
 from temperance.formulas.fit_record import FittedOn
 from temperance.study.tasks import find_tasks, load_task
@@ -45,13 +44,10 @@ def files(forest, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(files, capsys):
+def run(files, run_command):
     def run(*words):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        _, err = capsys.readouterr()
-        assert left.value.code == 0, err
+        code, _, err = run_command(*words)
+        assert code == 0, err
         return err
 
     return run
@@ -183,12 +179,10 @@ def test_compare_uses_one_floor_for_both_parts_and_drops_no_method(run):
     assert "failed" not in said
 
 
-def test_a_model_of_probabilities_takes_their_logarithms(files, forest, capsys):
+def test_a_model_of_probabilities_takes_their_logarithms(run, run_command, forest):
     floor = probability_floor(forest[0][0])
-    for words in (["fit", "val.npz", "-m", "ts", "-o", "cal.json"], ["export", "cal.json", "cal.onnx"]):
-        with pytest.raises(SystemExit):
-            main(words)
-    said = capsys.readouterr().out
+    run("fit", "val.npz", "-m", "ts", "-o", "cal.json")
+    _, said, _ = run_command("export", "cal.json", "cal.onnx")
     assert f"ts: from the logarithms log max(p, {floor:.3g}) of probabilities p (batch, 4) to" in said
 
 

@@ -20,27 +20,23 @@ def cal():
     return TemperatureScaling().fit(FRAME, WORDS)
 
 
-@pytest.mark.parametrize("dtype", ["object", "str", "string", "string[pyarrow]", "category"])
+@pytest.mark.parametrize("dtype", ["object", "str", "string", "string[pyarrow]", "category"], indirect=True)
 def test_labels_of_any_type_of_text_are_columns_of_the_frame(dtype):
-    if "pyarrow" in dtype:
-        pytest.importorskip("pyarrow", reason="pyarrow is an extra")
     fitted = TemperatureScaling().fit(FRAME, pd.Series(WORDS, dtype=dtype))
     assert fitted.temperature_ == PLAIN.temperature_
     assert fitted.class_names_ == tuple(NAMES)
 
 
-@pytest.mark.parametrize("dtype", ["int64", "Int64", "int64[pyarrow]", "UInt8", "category", "object"])
+@pytest.mark.parametrize(
+    "dtype", ["int64", "Int64", "int64[pyarrow]", "UInt8", "category", "object"], indirect=True
+)
 def test_labels_of_any_type_of_whole_numbers_are_indices(dtype):
-    if "pyarrow" in dtype:
-        pytest.importorskip("pyarrow", reason="pyarrow is an extra")
     fitted = TemperatureScaling().fit(FRAME, pd.Series(TASK.labels).astype(dtype))
     assert fitted.temperature_ == PLAIN.temperature_
 
 
-@pytest.mark.parametrize("dtype", ["bool", "boolean", "bool[pyarrow]", "object"])
+@pytest.mark.parametrize("dtype", ["bool", "boolean", "bool[pyarrow]", "object"], indirect=True)
 def test_labels_may_be_booleans_of_any_type(dtype):
-    if "pyarrow" in dtype:
-        pytest.importorskip("pyarrow", reason="pyarrow is an extra")
     scores, truth = TASK.logits[:, 1] - TASK.logits[:, 0], TASK.labels == 1
     labels = pd.Series(truth).astype(dtype)
     expected = TemperatureScaling().fit(scores, truth.astype(int))
@@ -70,10 +66,10 @@ def test_a_missing_label_is_named_by_its_row_and_dropping_it_helps(labels):
         assert fitted.n_rows_ == 199
 
 
-@pytest.mark.parametrize("dtype", ["Float64", "Float32", "double[pyarrow]", "float32[pyarrow]"])
+@pytest.mark.parametrize(
+    "dtype", ["Float64", "Float32", "double[pyarrow]", "float32[pyarrow]"], indirect=True
+)
 def test_nullable_and_arrow_numbers_are_logits(dtype, cal):
-    if "pyarrow" in dtype:
-        pytest.importorskip("pyarrow", reason="pyarrow is an extra")
     frame = FRAME.astype(dtype)
     np.testing.assert_allclose(cal.predict_proba(frame), cal.predict_proba(TASK.logits), atol=1e-6)
     frame.iloc[7, 1] = pd.NA

@@ -83,11 +83,6 @@ def test_swapped_arguments_are_named():
         metrics.nll(TASK.labels, PROBS)
 
 
-def test_a_comparison_needs_the_same_classes_in_both_sets():
-    with pytest.raises(InputError, match="must have the same classes, a column for each; found 3 and 2"):
-        compare(TASK.logits, TASK.labels, TASK.logits[:50, :2], TASK.labels[:50] % 2)
-
-
 def test_a_single_row_needs_an_axis_of_rows():
     cal = TemperatureScaling().fit(TASK.logits, TASK.labels)
     with pytest.raises(InputError, match=r"found shape \(3,\).* For a single row pass") as caught:
@@ -148,41 +143,32 @@ def test_more_names_than_columns_do_not_match():
 
 def test_all_metrics_and_comparisons_accept_names():
     given = {"classes": NAMES}
-    for metric in (
-        *("accuracy", "nll", "brier", "ece", "mce", "classwise_ece", "debiased_ece", "smooth_ece", "aurc"),
-        *("overconfidence", "decompose"),
-    ):
+    for metric in [*(name for name in metrics.METRICS if hasattr(metrics, name)), "decompose"]:
         compute = getattr(metrics, metric)
         assert compute(PROBS, WORDS, **given) == compute(PROBS, TASK.labels), metric
-    by_name, by_column = (
-        metrics.evaluate(PROBS, labels, draws=5, **options)
-        for labels, options in ((WORDS, given), (TASK.labels, {}))
-    )
-    assert by_name.to_dict() == by_column.to_dict()
-    assert metrics.reliability(PROBS, WORDS, **given).gap.tolist() == (
-        metrics.reliability(PROBS, TASK.labels).gap.tolist()
-    )
+    by_name = metrics.evaluate(PROBS, WORDS, draws=5, **given)
+    assert by_name.to_dict() == metrics.evaluate(PROBS, TASK.labels, draws=5).to_dict()
+    gaps = metrics.reliability(PROBS, WORDS, **given).gap
+    assert gaps.tolist() == metrics.reliability(PROBS, TASK.labels).gap.tolist()
     result = compare(TASK.logits, WORDS, methods=["ts"], draws=5, **given)
     assert result.results["ts"].calibrator.temperature_ == T
 
 
 @pytest.mark.parametrize(
-    ("key", "meant"), [("HTS", "hts"), ("bays", "bayes"), ("bayes_bias", "bayes-bias"), ("Mono", "mono")]
+    ("key", "meant"),
+    [("HTS", "hts"), ("bays", "bayes"), ("bayes_bias", "bayes-bias"), ("Mono", "mono"), ("xyz", None)],
 )
 def test_a_similar_method_name_is_suggested(key, meant):
+    suggestion = f" Did you mean '{meant}'?" if meant else ""
     for use in (
         lambda: make_calibrator(key),
         lambda: compare(TASK.logits, TASK.labels, methods=[key]),
     ):
-        with pytest.raises(InputError, match=f"found '{key}'. Did you mean '{meant}'?"):
+        with pytest.raises(InputError, match=r"one of ts, lts, hts, .*; found ") as caught:
             use()
-    assert make_calibrator(meant).fit(TASK.logits, TASK.labels).n_rows_ == 200
-
-
-def test_a_method_without_a_similar_name_is_refused_without_a_suggestion():
-    with pytest.raises(InputError) as caught:
-        make_calibrator("isotonic")
-    assert str(caught.value).endswith("found 'isotonic'.")
+        assert str(caught.value).endswith(f"found '{key}'.{suggestion}")
+    if meant:
+        assert make_calibrator(meant).fit(TASK.logits, TASK.labels).n_rows_ == 200
 
 
 def test_a_misspelt_option_gets_a_suggestion_too():
@@ -190,8 +176,7 @@ def test_a_misspelt_option_gets_a_suggestion_too():
         make_calibrator("ets", loss="NLL").fit(TASK.logits, TASK.labels)
 
 
-def test_labels_of_dask_arrays_may_be_names():
-    da = pytest.importorskip("dask.array", reason="Dask is an extra")
+def test_labels_of_dask_arrays_may_be_names(da):
     logits = da.from_array(TASK.logits, chunks=(70, 3))
     cal = TemperatureScaling().fit(logits, da.from_array(WORDS, chunks=50), classes=NAMES)
     assert cal.temperature_ == pytest.approx(T, rel=1e-6)

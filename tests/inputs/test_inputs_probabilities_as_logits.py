@@ -107,16 +107,14 @@ def test_only_the_first_rows_are_checked():
     assert Counted.rows == 1
 
 
-def test_tensors_with_gradients_are_checked_too():
-    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+def test_tensors_with_gradients_are_checked_too(torch):
     held = torch.from_numpy(PROBS).requires_grad_()
     assert len(said(lambda: CAL.predict_proba(held))[0]) == 1
     assert len(said(lambda: CAL.predict_proba(held[None]))[0]) == 1
     assert said(lambda: CAL.predict_proba(torch.from_numpy(TASK.logits).requires_grad_()))[0] == []
 
 
-def test_a_fit_to_dask_arrays_warns_after_its_passes():
-    da = pytest.importorskip("dask.array", reason="Dask is an extra")
+def test_a_fit_to_dask_arrays_warns_after_its_passes(da):
     messages, _ = said(lambda: TemperatureScaling().fit(da.from_array(PROBS, chunks=(50, 3)), TASK.labels))
     assert len(messages) == 1
 

@@ -1,8 +1,6 @@
 """The study of intervals: its truths, its store, its page, and a part of it as a test."""
 
-import importlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,15 +8,10 @@ import pytest
 from temperance import metrics
 from temperance.metrics.evaluation import Scorer
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
 
 @pytest.fixture(scope="module")
-def scripts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        names = ("worlds", "fits", "page", "of_intervals")
-        yield {name: importlib.import_module(f"coverage_{name}") for name in names}
+def scripts(benchmark_script):
+    return {name: benchmark_script(f"coverage_{name}") for name in ("worlds", "fits", "page", "of_intervals")}
 
 
 def test_the_truth_of_a_metric_is_its_value_on_many_rows(scripts, monkeypatch):

@@ -91,8 +91,11 @@ def check(found, events):
     if has_slope:
         assert found.slope.value == pytest.approx(float(b), rel=1e-11, abs=1e-12)
         assert found.slope_error == pytest.approx(float(mpmath.sqrt(variance_b)), rel=1e-8)
-    half = mpmath.sqrt(2) * mpmath.erfinv(mpmath.mpf("0.95")) * mpmath.sqrt(variance_a)
+    quantile = mpmath.sqrt(2) * mpmath.erfinv(mpmath.mpf("0.95"))
+    half = quantile * mpmath.sqrt(variance_a)
     assert found.intercept.low == pytest.approx(float(a - half), rel=1e-8, abs=1e-9)
+    width = float(2 * quantile * mpmath.sqrt(variance_b)) if has_slope else mpmath.nan
+    assert found.slope.high - found.slope.low == pytest.approx(width, rel=1e-8, abs=1e-9, nan_ok=True)
 
 
 def run(seed, number):

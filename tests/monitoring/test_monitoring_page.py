@@ -1,8 +1,6 @@
 """The page of a history: complete, offline, escaped; and the benchmark with the same code."""
 
-import importlib.util
 import re
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -78,12 +76,8 @@ def test_the_intervals_of_the_gap_are_inside_the_axis(found):
 
 
 @pytest.fixture(scope="module")
-def benchmark():
-    spec = importlib.util.spec_from_file_location("monitoring_figures", ROOT / "benchmarks" / "monitoring.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for their annotations
-    spec.loader.exec_module(module)
-    return module
+def benchmark(benchmark_script):
+    return benchmark_script("monitoring")
 
 
 def test_the_simulation_gives_the_e_value_of_the_command(benchmark, tmp_path):

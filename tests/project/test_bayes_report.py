@@ -1,7 +1,5 @@
 """The tables about the Bayesian methods: computed as they say, and current in the docs."""
 
-import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +9,12 @@ from numpy.testing import assert_allclose
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
-def scripts():
-    """Return the import function for modules of benchmarks/, which are importable only during these tests."""
-    before = set(sys.modules)
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    yield importlib.import_module
-    sys.path.remove(str(ROOT / "benchmarks"))
-    for name in {path.stem for path in (ROOT / "benchmarks").glob("*.py")} & (set(sys.modules) - before):
-        del sys.modules[name]
+def scripts(benchmark_script):
+    return benchmark_script
 
 
 @pytest.fixture(scope="module")

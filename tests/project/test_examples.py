@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 
 
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 def test_the_quickstart_compares_saves_and_calibrates(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLES / "quickstart.py"), run_name="__main__")
@@ -23,7 +23,6 @@ def test_the_quickstart_compares_saves_and_calibrates(capsys, tmp_path, monkeypa
     assert "in truth" in told
 
 
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 def test_tokens_are_calibrated(capsys):
     """With 1000 of its 50,000 tokens, in this process."""
     pytest.importorskip("torch")
@@ -45,7 +44,6 @@ def numbers(text):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 @pytest.mark.skipif(sys.platform != "linux", reason="it measures the memory as Linux tells it")
 def test_fifty_thousand_tokens_are_calibrated_in_bounded_memory():
     pytest.importorskip("torch")
@@ -58,7 +56,6 @@ def test_fifty_thousand_tokens_are_calibrated_in_bounded_memory():
     assert told["peak memory"][0] < 700, "MB; the 1000 rows are 95 in bfloat16"
 
 
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 def test_the_pipeline_is_better_calibrated_and_predicts_the_same_classes(capsys):
     runpy.run_path(str(EXAMPLES / "sklearn_pipeline.py"), run_name="__main__")
     told = capsys.readouterr().out
@@ -68,7 +65,6 @@ def test_the_pipeline_is_better_calibrated_and_predicts_the_same_classes(capsys)
     assert "best of 6: {'calibrator': " in told
 
 
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 def test_a_cluster_calibrates(capsys, monkeypatch):
     """With a tenth of the rows, and Dask's threads instead of its cluster."""
     pytest.importorskip("distributed")
@@ -88,7 +84,6 @@ def test_a_cluster_calibrates(capsys, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 def test_a_cluster_calibrates_logits_that_it_never_sends():
     pytest.importorskip("distributed")
     ran = subprocess.run(

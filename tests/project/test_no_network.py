@@ -5,24 +5,16 @@ import socket
 import numpy as np
 import pytest
 
-from temperance.cli import main
-
 DOORS = ("socket.socket.connect", "socket.create_connection", "socket.getaddrinfo", "socket.gethostbyname")
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def run(tmp_path, monkeypatch, run_command):
     """Return a function that runs a command in a folder of its own, without a network."""
     for door in DOORS:
         monkeypatch.setattr(door, _refuse)
     monkeypatch.chdir(tmp_path)
-
-    def command(*words):
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        return left.value.code, capsys.readouterr().err
-
-    return command
+    return lambda *words: run_command(*words)[::2]
 
 
 def _refuse(*arguments, **options):

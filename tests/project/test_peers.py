@@ -1,6 +1,5 @@
 """The comparison with other libraries: its reference, its verdicts, and a run with the libraries at hand."""
 
-import importlib
 import json
 import math
 import sys
@@ -11,22 +10,14 @@ import pytest
 from mpmath import mp
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = [ROOT / "benchmarks" / "peers", ROOT / "benchmarks"]
+PEERS = ROOT / "benchmarks" / "peers"
 
-pytestmark = pytest.mark.skipif(not FOLDERS[0].is_dir(), reason="the benchmarks are not beside the tests")
+pytestmark = pytest.mark.skipif(not PEERS.is_dir(), reason="the benchmarks are not beside the tests")
 
 
 @pytest.fixture(scope="module")
-def load():
-    """Return a function that imports a script; what it brought is forgotten afterwards."""
-    before = set(sys.modules)
-    sys.path[:0] = [str(folder) for folder in FOLDERS]
-    yield importlib.import_module
-    for folder in FOLDERS:
-        sys.path.remove(str(folder))
-    for name in set(sys.modules) - before:
-        if str(FOLDERS[1]) in (getattr(sys.modules[name], "__file__", None) or ""):
-            del sys.modules[name]
+def load(benchmark_script):
+    return benchmark_script
 
 
 @pytest.fixture(scope="module")

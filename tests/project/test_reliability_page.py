@@ -1,8 +1,6 @@
 """The page of promises: the tests it names exist, and its tables are made from the stored figures."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +12,8 @@ pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="the pages are not be
 
 
 @pytest.fixture
-def reliability(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
-    spec = importlib.util.spec_from_file_location("reliability", ROOT / "benchmarks" / "reliability.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def reliability(benchmark_script):
+    return benchmark_script("reliability")
 
 
 def test_every_promise_names_tests_that_exist():

@@ -22,15 +22,6 @@ def test_a_calibrator_that_is_not_fitted_says_so():
     assert "not fitted yet" in TemperatureScaling()._repr_html_()
 
 
-def test_a_comparison_shows_its_verdict_and_table(task):
-    result = compare(task.logits, task.labels, methods=["ts"], draws=20)
-    html = result._repr_html_()
-    assert result.reason in html
-    assert 'data-row="ts"' in html
-    assert f"{result.results['ts'].scores['nll'].value:.4f}" in html
-    assert "<script" not in html
-
-
 def test_a_comparison_shows_which_decisions_change(task):
     result = compare(
         task.logits + 4 * np.eye(4)[0], task.labels, methods=["ts", "bayes-bias"], folds=2, draws=20
@@ -48,18 +39,17 @@ def test_options_are_escaped(name, tmp_path):
     assert f"prior='{name}'" not in BayesianTemperatureScaling(prior=name)._repr_html_()
 
 
-def shown_objects(task):
+@pytest.fixture(scope="module")
+def shown(task):
+    """Return what a notebook shows, by its name."""
     result = compare(task.logits, task.labels, methods=["ts", "hts"], draws=20)
-    return {
-        "comparison": result,
-        "calibrator": result.calibrator,
-        "evaluation": result.results["ts"].scores,
-    }
+    scores = result.results["ts"].scores
+    return {"comparison": result, "calibrator": result.calibrator, "evaluation": scores}
 
 
 @pytest.mark.parametrize("name", ["comparison", "calibrator", "evaluation"])
-def test_notebook_output_is_complete_small_and_affects_nothing_else(name, task):
-    html = shown_objects(task)[name]._repr_html_()
+def test_notebook_output_is_complete_small_and_affects_nothing_else(name, shown):
+    html = shown[name]._repr_html_()
     style = re.search("<style>(.*?)</style>", html, re.DOTALL).group(1)
     selectors = re.findall(r"(?:^|\})\s*([^{}]+)\{", style)
     assert selectors
@@ -70,8 +60,8 @@ def test_notebook_output_is_complete_small_and_affects_nothing_else(name, task):
     assert html.count("<div") == html.count("</div>")
 
 
-def test_an_evaluation_shows_each_metric_with_its_interval(task):
-    scores = shown_objects(task)["evaluation"]
+def test_an_evaluation_shows_each_metric_with_its_interval(shown):
+    scores = shown["evaluation"]
     html = scores._repr_html_()
     for name, estimate in scores.items():
         row = re.search(rf"<tr><th scope=\"row\">{metric_in_words(name)}</th>(.*?)</tr>", html).group(1)
@@ -80,8 +70,11 @@ def test_an_evaluation_shows_each_metric_with_its_interval(task):
     assert str(scores).splitlines()[0] in html
 
 
-def test_a_notebook_shows_the_verdict_as_the_page_does(task):
-    result = shown_objects(task)["comparison"]
+def test_a_comparison_shows_its_table_and_the_verdict_as_the_page_does(shown):
+    result = shown["comparison"]
     html = result._repr_html_().replace("\N{NO-BREAK SPACE}", " ")
     assert all(str(escape(sentence)) in html for sentence in result.verdict.sentences)
     assert f"Calibration: {result.verdict.outcome}" in html
+    assert result.reason in html
+    assert 'data-row="ts"' in html
+    assert f"{result.results['ts'].scores['nll'].value:.4f}" in html

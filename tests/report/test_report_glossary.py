@@ -19,10 +19,3 @@ def test_a_variant_is_its_class_and_what_differs():
     assert ENTRIES["pts-ece"] == f"{ENTRIES['pts']}, fitted to the ECE, not to the NLL"
     bias = "and with a bias for each class, which may change decisions"
     assert ENTRIES["bayes-bias"] == f"{ENTRIES['bayes']}, {bias}"
-
-
-def test_the_words_of_variants_hold_for_the_methods():
-    assert CALIBRATORS["pts-ece"]().loss == "ece"
-    assert CALIBRATORS["pts"]().loss == "nll"
-    assert not CALIBRATORS["bayes-bias"]().keeps_class
-    assert CALIBRATORS["bayes"]().keeps_class

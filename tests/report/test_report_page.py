@@ -94,8 +94,9 @@ def test_every_section_is_there_and_linked(page):
     assert {f"#{key}" for key in SECTIONS} <= links
 
 
-def test_the_page_loads_nothing_from_outside(page, html):
+def test_the_page_is_small_and_loads_nothing_from_outside(page, html):
     assert not re.search(r"https?://|url\((?!#)|@import", html)
+    assert len(html.encode()) < 5_000_000
     for tag, attributes in page.tags:
         assert tag not in ("link", "img", "iframe", "object", "embed", "base")
         assert not {"src", "srcset", "onclick", "onload"} & attributes.keys()
@@ -216,10 +217,6 @@ def test_a_saved_report_has_the_curve(comparison, curve, tmp_path):
     assert (tmp_path / "report.html").read_text() == render_report(comparison, curve)
 
 
-def test_the_page_is_small(html):
-    assert len(html.encode()) < 5_000_000
-
-
 def test_the_file_is_not_overwritten_by_default(tmp_path):
     task = simulate(n_rows=100, n_classes=3, random_state=1)
     comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, **QUICK)
@@ -249,13 +246,17 @@ def test_a_report_by_cross_validation_works_for_any_size(n_rows, n_classes):
     assert "nan" not in page.text["td"]
 
 
-def test_masked_classes_and_a_single_score_can_be_reported(binary):
-    scores, labels = binary
-    assert "Verdict" in render_report(compare(scores, labels, methods=["hts"], **QUICK))
+def test_masked_classes_a_single_score_and_weights_can_be_reported(binary):
     task = simulate(300, 4, random_state=2)
-    logits = task.logits.copy()
-    logits[np.arange(300), (task.labels + 1) % 4] = -np.inf
-    assert "Verdict" in render_report(compare(logits, task.labels, methods=["ts", "bayes"], **QUICK))
+    masked = task.logits.copy()
+    masked[np.arange(300), (task.labels + 1) % 4] = -np.inf
+    weights = np.random.default_rng(0).uniform(0.1, 3, 300)
+    for result in (
+        compare(*binary, methods=["hts"], **QUICK),
+        compare(masked, task.labels, methods=["ts", "bayes"], **QUICK),
+        compare(task.logits, task.labels, methods=["ts", "hts"], sample_weight=weights, **QUICK),
+    ):
+        assert "Verdict" in render_report(result)
 
 
 def test_no_calibration_is_recommended_for_a_calibrated_classifier():
@@ -265,13 +266,6 @@ def test_no_calibration_is_recommended_for_a_calibrated_classifier():
     assert result.recommended == "none"
     assert "Leave the classifier as it is" in page.text["p"]
     assert "Use it in production" not in page.text["h2"]
-
-
-def test_weights_are_kept_with_their_rows():
-    task = simulate(600, 3, random_state=4)
-    weights = np.random.default_rng(0).uniform(0.1, 3, 600)
-    result = compare(task.logits, task.labels, methods=["ts", "hts"], sample_weight=weights, **QUICK)
-    assert "Verdict" in render_report(result)
 
 
 @pytest.mark.parametrize("n_classes", [1000, pytest.param(50_257, marks=pytest.mark.slow)])
@@ -296,11 +290,14 @@ def test_the_first_methods_are_the_best_the_simplest_and_one_with_a_map():
     assert "bts" not in shown
 
 
-def test_a_comparison_without_methods_of_ours_can_be_reported():
-    task = simulate(100, 3, random_state=2)
-    result = compare(task.logits, task.labels, methods=[], folds=2, draws=5)
+def test_a_comparison_without_methods_reports_and_tests_the_classifier_itself():
+    task = simulate(300, 3, random_state=2)
+    result = compare(task.logits, task.labels, methods=[], folds=2, **QUICK)
     assert shown_at_first(result) == set()
     assert "No method was tried." in render_report(result)
+    shown = calibration_section(result)
+    assert "before: statistic" in shown
+    assert "with " not in shown.split("<table>")[1]
 
 
 def test_every_outcome_has_its_own_symbol():
@@ -322,10 +319,3 @@ def test_each_test_is_shown_before_and_after(comparison):
         for _, statistic, p_value in scores.shown_tests():
             assert re.search(f"<td>{statistic}, p (= )?{p_value}</td>", shown)
         assert scores.tests["cox"].words in shown
-
-
-def test_without_methods_only_the_classifier_itself_is_tested():
-    task = simulate(300, 3, random_state=2)
-    shown = calibration_section(compare(task.logits, task.labels, methods=[], draws=20))
-    assert "before: statistic" in shown
-    assert "with " not in shown.split("<table>")[1]

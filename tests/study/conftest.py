@@ -1,14 +1,17 @@
 """Small tasks and a small study of them, made in this process: only the tests of workers start workers."""
 
-import pytest
-from making import DRAWS, METHODS, SEED, SIZES, write_task
+from pathlib import Path
 
+import pytest
+from making import DRAWS, METHODS, SEED, SIZES, score_of, write_task
+
+from temperance.calibrators import UNCALIBRATED
 from temperance.calibrators.external_methods import find_methods
-from temperance.study.protocol import plan
+from temperance.study.protocol import FitKey, plan
 from temperance.study.results import Results
 from temperance.study.scoring import run_work_unit
 from temperance.study.store import ResultStore
-from temperance.study.tasks import find_tasks
+from temperance.study.tasks import TaskFile, find_tasks
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +39,27 @@ def study_folder(task_folder, tmp_path_factory):
 @pytest.fixture
 def results(study_folder):
     return Results(study_folder)
+
+
+@pytest.fixture
+def task(results):
+    return results.tasks[0]
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Return a function that makes a study: {task: {method: a score, or a list with that of each draw}}."""
+
+    def make(scores, metric=None, rows=5000, n=200, sizes=None):
+        store = ResultStore.create(tmp_path, 0)
+        rows = dict.fromkeys(scores, rows) if isinstance(rows, int) else rows
+        tasks = [TaskFile(name, Path(f"{name}.npz"), name, rows[name], 100, 10) for name in scores]
+        store.add_tasks(tasks, sizes or [n])
+        for task in tasks:
+            for method, draws in scores[task.name].items():
+                size = 0 if method == UNCALIBRATED else min(n, task.rows)
+                fits = enumerate(draws if isinstance(draws, list) else [draws])
+                store.add(score_of(FitKey(task.name, size, i, method), value, metric) for i, value in fits)
+        return Results(tmp_path)
+
+    return make

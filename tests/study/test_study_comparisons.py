@@ -3,7 +3,6 @@
 import csv
 import math
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from temperance.study import Results
 from temperance.study.comparisons import (
     critical_difference,
     friedman,
+from temperance.study import (
     mean_improvements,
     rank_methods,
     win_rates,
@@ -23,45 +23,24 @@ from temperance.study.protocol import FitKey
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
 from temperance.study.table_text import WRITERS, to_csv, to_latex, to_markdown
+from temperance.study.comparisons import critical_difference, friedman
+from temperance.study.table_text import WRITERS
 from temperance.study.tables import make_table
-from temperance.study.tasks import TaskFile
 
 METHODS = (UNCALIBRATED, "ts", "hts", "bayes")
 
 
 @pytest.fixture
-def study(tmp_path):
-    """Return a function that makes a study: {task: scores by method, each a number or those of draws}."""
-
-    def study(scores, metric="nll"):
-        def named(value):
-            return {"nll": value} if metric == "nll" else {"nll": 1.0, "metrics": {metric: value}}
-
-        store = ResultStore.create(tmp_path, 0)
-        tasks = [TaskFile(name, Path(f"{name}.npz"), name, 5000, 100, 10) for name in scores]
-        store.add_tasks(tasks, [200])
-        store.add(
-            Score(FitKey(task.name, 0 if method == UNCALIBRATED else 200, i, method), **named(value))
-            for task in tasks
-            for method, draws in scores[task.name].items()
-            for i, value in enumerate(np.atleast_1d(draws))
-        )
-        return Results(tmp_path)
-
-    return study
-
-
-@pytest.fixture
-def random_study(study):
+def random_study(made):
     """Return a study of 13 tasks of 6 data sets with scores as given, and the scores."""
     rng = np.random.default_rng(3)
     names = [f"{'abcdef'[i % 6]}__{i}" for i in range(13)]
     values = rng.lognormal(0.3 * np.arange(4)[::-1], 1.0, (13, 4)).round(1) + 0.1  # with ties
-    made = study(
+    results = made(
         {name: dict(zip(METHODS, row, strict=True)) for name, row in zip(names, values, strict=True)}
     )
-    order = [names.index(task.name) for task in made.tasks]
-    return made, values[order]
+    order = [names.index(task.name) for task in results.tasks]
+    return results, values[order]
 
 
 # ---- ranks
@@ -111,10 +90,10 @@ def test_over_datasets_each_data_set_is_ranked_once(random_study):
     assert found.critical_difference == pytest.approx(critical_difference(4, 6))
 
 
-def test_groups_hold_all_that_the_critical_difference_spans(study):
+def test_groups_hold_all_that_the_critical_difference_spans(made):
     rng = np.random.default_rng(0)
     scores = {f"d{i}__x": dict(zip(METHODS, rng.normal([4, 2, 1.9, 1], 0.3), strict=True)) for i in range(40)}
-    found = rank_methods(study(scores))
+    found = rank_methods(made(scores))
     assert found.groups == (
         ("bayes",),
         ("hts", "ts") if found.methods[1] == "hts" else ("ts", "hts"),
@@ -129,27 +108,27 @@ def test_groups_hold_all_that_the_critical_difference_spans(study):
     assert [line[3].strip() for line in lines] == ["a", "b", "b", "c"]
 
 
-def test_without_a_difference_all_methods_are_in_one_group(study):
+def test_without_a_difference_all_methods_are_in_one_group(made):
     scores = {f"d{i}__x": dict(zip(METHODS, np.roll([1.0, 2.0, 3.0, 4.0], i), strict=True)) for i in range(4)}
-    found = rank_methods(study(scores))
+    found = rank_methods(made(scores))
     assert (found.p_value, len(found.groups)) == (1.0, 1)
     assert "It finds no difference at 5%" in to_markdown(found)
 
 
-def test_an_infinite_score_is_the_worst(study):
+def test_an_infinite_score_is_the_worst(made):
     scores = dict(zip(METHODS, [3.0, np.inf, 1.0, 2.0], strict=True))
-    assert rank_methods(study({"a__x": scores, "b__x": scores})).methods[-1] == "ts"
+    assert rank_methods(made({"a__x": scores, "b__x": scores})).methods[-1] == "ts"
 
 
-def test_a_task_without_a_score_is_left_out_and_named(study):
+def test_a_task_without_a_score_is_left_out_and_named(made):
     whole = dict(zip(METHODS, [3.0, 2.0, 1.0, 2.5], strict=True))
-    found = rank_methods(study({"a__x": whole, "cifar10__resnet50": {UNCALIBRATED: 1.0, "ts": 1.0}}))
+    found = rank_methods(made({"a__x": whole, "cifar10__resnet50": {UNCALIBRATED: 1.0, "ts": 1.0}}))
     assert found.blocks == 1
     assert "Left out, since a score is missing or has no ratio: CIFAR-10, ResNet-50." in to_markdown(found)
 
 
-def test_methods_that_share_no_task_are_refused_and_the_remedy_works(study):
-    results = study({"a__x": {UNCALIBRATED: 1.0, "ts": 1.0}, "b__x": {UNCALIBRATED: 1.0, "hts": 1.0}})
+def test_methods_that_share_no_task_are_refused_and_the_remedy_works(made):
+    results = made({"a__x": {UNCALIBRATED: 1.0, "ts": 1.0}, "b__x": {UNCALIBRATED: 1.0, "hts": 1.0}})
     with pytest.raises(InputError, match=r"none, ts, hts all have results.*Pass methods=\['ts'\]"):
         rank_methods(results)
     assert rank_methods(results, methods=["ts"]).methods == ("none", "ts")
@@ -170,16 +149,16 @@ def test_win_rates_count_pairs_with_ties_as_halves(random_study):
     np.testing.assert_allclose(found.overall, (4 - mean_rank) / 3)  # the ranks say the same
 
 
-def test_over_datasets_a_data_set_counts_once(study):
+def test_over_datasets_a_data_set_counts_once(made):
     better, worse = {UNCALIBRATED: 2.0, "ts": 1.0}, {UNCALIBRATED: 1.0, "ts": 2.0}
-    results = study({"a__1": better, "a__2": better, "a__3": better, "b__1": worse})
+    results = made({"a__1": better, "a__2": better, "a__3": better, "b__1": worse})
     assert win_rates(results).overall[1] == pytest.approx(0.75)
     assert win_rates(results, over="datasets").overall[1] == pytest.approx(0.5)
 
 
-def test_draws_are_paired_and_a_method_fitted_once_is_in_each(study):
+def test_draws_are_paired_and_a_method_fitted_once_is_in_each(made):
     draws = {UNCALIBRATED: 2.5, "ts": [1.0, 3.0, 5.0, 2.0], "hts": [2.0, 2.0, 4.0, 2.0]}
-    found = win_rates(study({"a__x": draws}))
+    found = win_rates(made({"a__x": draws}))
     by_name = {(i, j): found.of_draws[i, j] for i in range(3) for j in range(3)}
     assert by_name[1, 2] == pytest.approx((1 + 0 + 0 + 0.5) / 4)
     assert by_name[1, 0] == pytest.approx(2 / 4)
@@ -218,24 +197,24 @@ def test_the_interval_is_that_of_whole_data_sets_drawn_again(random_study, over)
     np.testing.assert_array_equal(found.low, again.low)
 
 
-def test_with_few_data_sets_tasks_are_resampled_and_the_table_says_so(study):
+def test_with_few_data_sets_tasks_are_resampled_and_the_table_says_so(made):
     scores = {f"{name}__{i}": {UNCALIBRATED: 2.0 + i, "ts": 1.0} for name in "abcd" for i in range(3)}
-    found = mean_improvements(study(scores))
+    found = mean_improvements(made(scores))
     assert found.resampled == "tasks"
     assert "bootstrap samples of the 12 tasks, as there are too few data sets" in to_markdown(found)
 
 
-def test_one_task_has_no_interval(study):
-    found = mean_improvements(study({"a__x": {UNCALIBRATED: 2.0, "ts": 1.0}}))
+def test_one_task_has_no_interval(made):
+    found = mean_improvements(made({"a__x": {UNCALIBRATED: 2.0, "ts": 1.0}}))
     assert found.resampled is None
     assert np.isnan(found.low).all()
     assert "\N{MINUS SIGN}100.0" in to_markdown(found)
     assert "one task has no spread" in to_markdown(found)
 
 
-def test_infinite_and_zero_scores_are_shown_and_a_reference_of_zero_is_left_out(study):
+def test_infinite_and_zero_scores_are_shown_and_a_reference_of_zero_is_left_out(made):
     scores = [{UNCALIBRATED: 2.0, "ts": 1.0, "hts": np.inf, "bayes": 0.0}, dict.fromkeys(METHODS, 1.0)]
-    results = study({"a__x": scores[0], "b__x": scores[1], "c__x": scores[1] | {"ts": 0.0}})
+    results = made({"a__x": scores[0], "b__x": scores[1], "c__x": scores[1] | {"ts": 0.0}})
     found = mean_improvements(results)
     np.testing.assert_allclose(found.ratio, [math.sqrt(2), 1.0, np.inf, 0.0])
     assert np.isnan(found.low[2:]).all()
@@ -246,9 +225,9 @@ def test_infinite_and_zero_scores_are_shown_and_a_reference_of_zero_is_left_out(
 # ---- direction
 
 
-def test_a_metric_from_outside_needs_its_direction(study):
+def test_a_metric_from_outside_needs_its_direction(made):
     scores = {UNCALIBRATED: 0.7, "ts": 0.8}
-    results = study({"a__x": scores, "b__x": scores}, metric="accuracy")
+    results = made({"a__x": scores, "b__x": scores}, metric="accuracy")
     with pytest.raises(InputError, match=r"which scores are better.*better='lower' or better='higher'"):
         rank_methods(results, "accuracy")
     assert rank_methods(results, "accuracy", better="higher").methods == ("ts", UNCALIBRATED)
@@ -259,8 +238,8 @@ def test_a_metric_from_outside_needs_its_direction(study):
         rank_methods(results, "nll", better="higher")
 
 
-def test_the_best_of_a_metric_from_outside_is_marked_only_if_the_direction_is_known(study):
-    results = study({"a__x": {UNCALIBRATED: 0.7, "ts": 0.8}}, metric="accuracy")
+def test_the_best_of_a_metric_from_outside_is_marked_only_if_the_direction_is_known(made):
+    results = made({"a__x": {UNCALIBRATED: 0.7, "ts": 0.8}}, metric="accuracy")
     unknown, higher, lower = (
         to_markdown(make_table(results, "accuracy", better=way)) for way in (None, "higher", "lower")
     )
@@ -271,8 +250,8 @@ def test_the_best_of_a_metric_from_outside_is_marked_only_if_the_direction_is_kn
     assert "**0.7000**" in lower
 
 
-def test_negative_scores_have_no_ratios(study):
-    results = study({"a__x": {UNCALIBRATED: 0.7, "ts": -0.8}}, metric="skill")
+def test_negative_scores_have_no_ratios(made):
+    results = made({"a__x": {UNCALIBRATED: 0.7, "ts": -0.8}}, metric="skill")
     with pytest.raises(InputError, match=r"found -0\.8 for skill\. Use ranks or win rates"):
         mean_improvements(results, "skill", better="higher")
 

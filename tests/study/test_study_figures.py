@@ -1,4 +1,4 @@
-"""The paper's figures: their numbers are those of the study's own fits, files are whole and repeatable."""
+"""Figures of a study: their numbers are those of the study's own fits, files are whole and repeatable."""
 
 import subprocess
 import sys
@@ -10,14 +10,17 @@ import pytest
 from making import write_task
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
-from scipy.stats import pearsonr, spearmanr
+from scipy.stats import pearsonr, sem, spearmanr
 
 from temperance import InputError, make_calibrator
+from temperance.calibrators import method_style
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
 from temperance.display import TemperatureDisplay
+from temperance.metrics import ece
 from temperance.study import Results, figures, find_tasks, summary_figures
 from temperance.study import results as study_results
+from temperance.study.comparisons import rank_methods
 from temperance.study.figures import FIGURES, ON_A_TASK, SUFFIXES, draw_figure, figure_task, save_figure
 from temperance.study.protocol import WorkUnit
 from temperance.study.store import FILE_NAME, ResultStore
@@ -26,16 +29,12 @@ from temperance.study.task_figures import (
     TwoTemperatures,
     class_temperatures,
     entropy_temperatures,
+    reliability_display,
     two_temperatures,
 )
 from temperance.study.tasks import load_task
 
 BEGINNINGS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
-
-
-@pytest.fixture
-def task(results):
-    return results.tasks[0]
 
 
 def fitted(task, key, unit=None):
@@ -135,16 +134,13 @@ def test_outlying_rows_are_left_out_and_counted():
     assert data.outside == pytest.approx(0.002)
 
 
-def test_the_default_task_is_the_papers_or_the_first(results, task, monkeypatch):
+def test_the_default_task_is_the_papers_or_the_first(results, task, monkeypatch, tmp_path):
     assert figure_task(results) == task
     assert figure_task(results, "dogs__net").name == "dogs__net"
     monkeypatch.setattr("temperance.study.figures.papers_task", lambda results, task: "dogs" in task.name)
     assert figure_task(results).name == "dogs__net"
     with pytest.raises(InputError, match=r"task must be one of cats__large, .*; found 'cat'"):
         figure_task(results, "cat")
-
-
-def test_a_study_that_has_not_begun_is_refused(tmp_path):
     ResultStore.create(tmp_path, 0)
     with pytest.raises(InputError, match="found none"):
         figure_task(Results(tmp_path))
@@ -154,6 +150,7 @@ def test_a_study_that_has_not_begun_is_refused(tmp_path):
 
 
 def test_an_average_is_the_mean_over_tasks_of_means_over_draws_relative_to_ts(results):
+    assert averages(results, "nll", ["bayes", "ts"]).methods == ("bayes",)
     data = averages(results, "nll")
     assert data.methods == ("hts", "pts", "bayes")
     assert data.sizes == (30, 400)
@@ -192,11 +189,23 @@ def test_without_ts_or_without_another_there_is_no_average(results):
     for methods in (["ts"], ["hts", "pts"], []):
         fewer = Results(results.folder)
         fewer.scores = every[every["method"].isin(methods)]
-        with pytest.raises(
-            InputError,
-            match=f"ts and of another method; found results of {methods[0] if methods else 'none'}",
-        ):
+        found = methods[0] if methods else "none"
+        with pytest.raises(InputError, match=f"ts and of another method; found results of {found}"):
             averages(fewer, "nll")
+
+
+def test_larger_markers_are_more_rows_and_an_infinite_loss_is_written_as_such(results):
+    def areas(ax):
+        return [float(dots.get_sizes()[0]) for dots in ax.collections if isinstance(dots, PathCollection)]
+
+    found = areas(draw_figure(results, "avg_NLL").axes[0])
+    assert len(found) == 6
+    assert all(few < many for few, many in zip(found[::2], found[1::2], strict=True))
+    at = results.scores.query("method == 'pts' and n == 30").index[0]
+    results.scores.loc[at, "nll"] = np.inf
+    ax = draw_figure(results, "avg_NLL").axes[0]
+    assert [text.get_text() for text in ax.texts] == ["∞"]
+    assert np.isfinite(ax.get_ylim()).all()
 
 
 @pytest.mark.parametrize("far", [1.05, 7.0, 300.0])
@@ -213,26 +222,6 @@ def test_a_method_far_worse_than_the_others_does_not_flatten_them(far):
     ticks = scale.far_ticks() if scale.is_bent else [1.0]
     assert 1 <= len(ticks) <= 4
     assert scale.is_bent == (max(ticks) > scale.knee)
-
-
-def test_the_scale_works_if_all_methods_equal_ts():
-    scale = summary_figures._Scale.of(np.ones(4))
-    assert scale.low < 1 < scale.high
-
-
-def test_an_infinite_loss_is_written_as_such(results):
-    at = results.scores.query("method == 'pts' and n == 30").index[0]
-    results.scores.loc[at, "nll"] = np.inf
-    ax = draw_figure(results, "avg_NLL").axes[0]
-    assert [text.get_text() for text in ax.texts] == ["∞"]
-    assert np.isfinite(ax.get_ylim()).all()
-
-
-def test_larger_markers_are_more_rows(results):
-    ax = draw_figure(results, "avg_NLL").axes[0]
-    areas = [float(dots.get_sizes()[0]) for dots in ax.collections if isinstance(dots, PathCollection)]
-    assert len(areas) == 6
-    assert all(few < many for few, many in zip(areas[::2], areas[1::2], strict=True))
 
 
 # ---- files
@@ -278,8 +267,10 @@ def test_the_same_study_gives_the_same_bytes_whatever_the_settings(name, suffix,
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_dots_are_one_image_inside_drawings(results, tmp_path):
+def test_dots_are_one_image_inside_drawings_and_the_study_is_not_changed(results, study_folder, tmp_path):
+    before = (study_folder / FILE_NAME).read_bytes()
     text = save_figure(results, "PTSvHTS", tmp_path / "dots.svg").read_text()
+    assert (study_folder / FILE_NAME).read_bytes() == before
     assert text.count("<image") == 1
     assert text.count("<use") < 200  # of letters and ticks, not of rows
 
@@ -329,12 +320,6 @@ def test_without_matplotlib_a_message_says_how_to_install_it(results, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_drawing_does_not_change_the_study(results, study_folder, tmp_path):
-    before = (study_folder / FILE_NAME).read_bytes()
-    save_figure(results, "class_LTS", tmp_path / "a.png")
-    assert (study_folder / FILE_NAME).read_bytes() == before
-
-
 def test_classes_without_enough_rows_are_refused(results, tmp_path):
     write_task(tmp_path, "many__classes", n_rows=30, n_classes=20)
     (few,) = find_tasks([tmp_path])
@@ -350,3 +335,153 @@ def test_a_long_name_is_cut_and_one_that_the_font_lacks_is_no_warning(results, t
     title = draw_figure(results, "h_HTS", task=results.tasks[0].name).axes[0].get_title()
     assert len(title) < 60
     assert title.endswith("…")
+
+
+def words(figure):
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+# ---- error bars
+
+
+def test_bars_are_standard_errors_over_tasks(results):
+    (panel,) = averages(results, "nll").panels
+    for i, method in enumerate(("hts", "pts", "bayes")):
+        for j, n in enumerate(results.sizes):
+            assert panel.error[i, j] == pytest.approx(sem(results.ratios("nll", n)[method]))
+    figure = draw_figure(results, "avg_NLL")
+    drawn = [bars for bars in figure.axes[0].containers if bars.has_yerr]
+    assert len(drawn) == 3
+    assert "± standard error over tasks" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_one_task_has_no_bars(results, task):
+    results.tasks = [task]
+    data = averages(results, "nll")
+    assert np.isnan(data.panels[0].error).all()
+    legend = draw_figure(results, "avg_NLL").legends[0]
+    assert not any("standard error" in text.get_text() for text in legend.get_texts())
+
+
+def test_a_task_without_a_ratio_is_left_out_of_standard_errors(results, task):
+    results.scores = results.scores.query("not (task == @task.name and n == 30 and method == 'hts')")
+    (panel,) = averages(results, "nll").panels
+    assert panel.error[0, 0] == pytest.approx(sem(results.ratios("nll", 30)["hts"].dropna()))
+
+
+def test_the_scale_contains_the_error_bars_and_works_if_all_methods_equal_ts():
+    scale = summary_figures._Scale.of(np.array([0.98, 0.99, 1.0, 1.01]), np.array([0.05, 0.0, 0.0, 0.04]))
+    assert scale.low < 0.93
+    assert scale.high > 1.05
+    scale = summary_figures._Scale.of(np.ones(4))
+    assert scale.low < 1 < scale.high
+
+
+# ---- critical differences
+
+
+def test_the_diagram_has_every_method_with_its_mean_rank(results):
+    ranks = rank_methods(results, "nll", 30)
+    said = words(draw_figure(results, "cd_NLL"))
+    for method, mean in zip(ranks.methods, ranks.mean, strict=True):
+        label = method_style(method).label
+        assert f"{label}  {mean:.2f}" in said or f"{mean:.2f}  {label}" in said
+
+
+def test_groups_are_bars_and_the_critical_difference_has_its_length(results, monkeypatch):
+    ranks = replace(
+        rank_methods(results, "nll", 30), critical_difference=1.5, p_value=0.01,
+        groups=(("ts", "bayes"), ("hts",)), mean=np.array([1.0, 2.0, 3.0, 4.0, 5.0]),
+        methods=("ts", "bayes", "hts", "pts", "none"),
+    )  # fmt: skip
+    monkeypatch.setattr("temperance.study.figures.rank_methods", lambda *a, **o: ranks)
+    figure = draw_figure(results, "cd_NLL")
+    lines = [line for line in figure.axes[0].lines if line.get_linewidth() == 2.2]
+    assert [list(line.get_xdata()) for line in lines] == [[1.0, 2.0]]
+    assert "critical difference 1.50" in words(figure)
+    assert any(list(line.get_xdata()) == [1, 2.5] for line in figure.axes[0].lines)
+
+
+def test_without_a_difference_the_title_says_so_and_there_is_no_scale_of_it(results):
+    figure = draw_figure(results, "cd_NLL", methods=["ts"])
+    ranks = rank_methods(results, methods=["ts"])
+    assert ranks.p_value > 0.05
+    assert figure.axes[0].get_title().endswith("no difference")
+    assert not any("critical" in said for said in words(figure))
+
+
+def test_choices_of_other_figures_are_refused(results, tmp_path):
+    with pytest.raises(InputError, match="n is for the figures cd_ECE, cd_NLL, reliability; found avg_NLL"):
+        save_figure(results, "avg_NLL", tmp_path / "a.png", n=30)
+    with pytest.raises(InputError, match="over is for the figures cd_ECE, cd_NLL; found reliability"):
+        draw_figure(results, "reliability", over="tasks")
+    assert "over 2 data sets" not in draw_figure(results, "cd_NLL", over="datasets").axes[0].get_title()
+    assert ", 2 data sets (" in draw_figure(results, "cd_NLL", over="datasets").axes[0].get_title()
+
+
+# ---- reliability
+
+
+@pytest.mark.parametrize("n", [None, 30])
+def test_reliability_is_that_of_the_fit_of_the_study(results, task, n):
+    display = reliability_display(results, task, ["hts"], n)
+    assert list(display.diagrams) == ["none", "hts"]
+    data = load_task(task)
+    unit = WorkUnit(task, n or task.rows, 0, results.seed, ("hts",))
+    rows = data.val.take(unit.rows())
+    probs = make_calibrator("hts").fit(rows.logits, rows.labels).predict_proba(data.test.logits)
+    found = display.diagrams["hts"]
+    error = float(found.share @ np.abs(found.gap))
+    assert error == pytest.approx(ece(probs, data.test.labels, bins=15))
+    if n is not None:  # the same fit is in the store
+        assert error == pytest.approx(results.draws("ece15", 30)[task.name, "hts", 0])
+    legend = draw_figure(results, "reliability", task=task.name, methods=["hts"], n=n).legends[0]
+    assert f"HTS: ECE {100 * error:.2f} %" in [text.get_text() for text in legend.get_texts()]
+
+
+def test_before_and_after_by_default(results, task):
+    assert list(reliability_display(results, task).diagrams) == ["none", "ts", "bayes"]
+
+
+# ---- axes of temperatures
+
+
+def test_a_bad_draw_does_not_stretch_the_axes_and_is_counted(results, task):
+    data = entropy_temperatures(results, task, "hts")
+    worse = data.by_few.copy()
+    worse[0] = 1e4
+    stretched = replace(data, by_few=worse)
+    core = np.log([data.by_all.min(), data.by_all.max(), data.ts])
+    assert np.log(stretched.limits[1]) < core.max() + 3 * (np.ptp(core) + 0.5)
+    legend = [mark.label for mark in stretched.chart().marks]
+    low, high = stretched.limits
+    out = ((worse < low) | (worse > high)).any(axis=1).sum()
+    assert out >= 1
+    assert f"({out} of 10 leave the axes)" in legend[0]
+    assert stretched.chart().y.limits == stretched.limits
+
+
+def test_dots_outside_are_a_share(results, task):
+    data = entropy_temperatures(results, task, "pts")
+    worse = data.by_few.copy()
+    worse[0, :2] = 1e4
+    labels = [mark.label for mark in replace(data, by_few=worse).chart().marks]
+    low, high = replace(data, by_few=worse).limits
+    share = np.mean((worse < low) | (worse > high))
+    assert f"({100 * share:.1f} % outside the axes)" in labels[0]
+
+
+def test_the_best_temperature_of_few_rows_is_an_arrow_if_it_is_far(results, task):
+    data = entropy_temperatures(results, task, "hts")
+    best = data.best
+    far = replace(
+        best,
+        centre=np.append(best.centre, 0.0),
+        count=np.append(best.count, 1),
+        optimum=np.append(best.optimum, 4e3),
+        low=np.append(best.low, 3e3),
+        high=np.append(best.high, 5e3),
+    )
+    chart = replace(data, best=far).chart()
+    assert chart.y.limits[1] < 1e3
+    assert [mark.words.strip() for mark in chart.marks if hasattr(mark, "words")] == ["↑ 4e+03"]

@@ -64,16 +64,13 @@ def test_a_task_with_no_more_rows_uses_all_and_fits_deterministic_methods_once()
 
 
 def test_finished_work_is_not_planned_again():
-    everything = [
-        fit for c in plan([TASK, OTHER], find_methods(["ts", "pts"]), [10, 20], 3, 0) for fit in c.fits()
-    ]
-    done = set(everything[::3])
-    left = [
-        fit
-        for c in plan([TASK, OTHER], find_methods(["ts", "pts"]), [10, 20], 3, 0, done)
-        for fit in c.fits()
-    ]
-    assert left == [fit for fit in everything if fit not in done]
+    def planned(done=()):
+        units = plan([TASK, OTHER], find_methods(["ts", "pts"]), [10, 20], 3, 0, set(done))
+        return [fit for unit in units for fit in unit.fits()]
+
+    everything = planned()
+    done = everything[::3]
+    assert planned(done) == [fit for fit in everything if fit not in done]
 
 
 def test_a_study_that_is_stopped_has_all_tasks():

@@ -12,11 +12,9 @@ from temperance.study.protocol import FitKey
 from temperance.study.results import Results
 from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
-from temperance.study.tasks import TaskFile
 
 
-def test_a_mean_has_its_standard_error(results):
-    task = results.tasks[0]
+def test_a_mean_has_its_standard_error(results, task):
     values = results.draws("nll", 30)[task.name, "hts"]
     summary = results.summary("nll", 30).loc[(task.name, "hts")]
     assert summary["draws"] == len(values) == 3
@@ -24,8 +22,7 @@ def test_a_mean_has_its_standard_error(results):
     assert summary["error"] == pytest.approx(np.std(values, ddof=1) / np.sqrt(3))
 
 
-def test_a_task_with_fewer_rows_counts_with_all_its_rows(results):
-    task = results.tasks[0]
+def test_a_task_with_fewer_rows_counts_with_all_its_rows(results, task):
     assert task.rows < 400
     summary = results.summary("nll", 400).loc[task.name]
     assert summary.at["ts", "draws"] == 1, "all rows, no chance: fitted once"
@@ -38,8 +35,7 @@ def test_the_uncalibrated_classifier_is_the_same_at_every_size(results):
     assert few.equals(many)
 
 
-def test_each_metric_is_another_score(results):
-    task = results.tasks[0]
+def test_each_metric_is_another_score(results, task):
     found = {
         metric: results.means(metric, 30).at[task.name, "ts"] for metric in ("nll", "ece", "ece15", "brier")
     }
@@ -52,8 +48,7 @@ def test_methods_and_data_sets_come_in_the_order_of_tables(results):
     assert {name: len(tasks) for name, tasks in results.datasets().items()} == {"cats": 2, "dogs": 1}
 
 
-def test_a_data_set_whose_name_begins_another_comes_first(results):
-    task = results.tasks[0]
+def test_a_data_set_whose_name_begins_another_comes_first(results, task):
     results.tasks = [replace(task, name=name) for name in ("cifar100__a", "cifar10__b", "cifar10__a")]
     groups = {name: [task.model for task in tasks] for name, tasks in results.datasets().items()}
     assert list(groups.items()) == [("cifar10", ["a", "b"]), ("cifar100", ["a"])]
@@ -67,13 +62,8 @@ def test_a_missing_result_has_no_row_and_an_impossible_one_is_refused(results):
         results.summary("auc", 30)
 
 
-def test_an_infinite_score_makes_the_mean_infinite_and_has_no_error(tmp_path):
-    store = ResultStore.create(tmp_path, 0)
-    task = TaskFile("a__b", tmp_path, "0", 50, 50, 3)
-    store.add_tasks([task], [5])
-    scores = [Score(FitKey("a__b", 5, draw, "ts"), nll=value) for draw, value in enumerate((0.5, math.inf))]
-    store.add(scores)
-    summary = Results(tmp_path).summary("nll", 5).loc[("a__b", "ts")]
+def test_an_infinite_score_makes_the_mean_infinite_and_has_no_error(made):
+    summary = made({"a__b": {"ts": [0.5, math.inf]}}, n=5).summary("nll", 5).loc[("a__b", "ts")]
     assert summary["mean"] == math.inf
     assert math.isnan(summary["error"])
 

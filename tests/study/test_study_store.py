@@ -17,6 +17,11 @@ INFINITE = dataclasses.replace(ONE, fit=FitKey("a__b", 20, 0, "bts"), nll=math.i
 FAILED = Score(FitKey("a__b", 20, 0, "lts"), message="ValueError: why")
 
 
+@pytest.fixture
+def store(tmp_path):
+    return ResultStore.create(tmp_path, 0)
+
+
 def stored(store):
     return [Score(FitKey(*line[:4]), *line[4:]) for line in store.scores().itertuples(index=False)]
 
@@ -30,23 +35,20 @@ def test_another_process_can_read_what_was_written(tmp_path):
     assert again.seed == 3
 
 
-def test_a_fit_that_failed_has_no_scores(tmp_path):
-    store = ResultStore.create(tmp_path, 0)
+def test_a_fit_that_failed_has_no_scores(store):
     store.add([FAILED])
     (score,) = stored(store)
     assert math.isnan(score.nll)
     assert score.message == "ValueError: why"
 
 
-def test_a_result_is_there_once_and_the_first_one_stays(tmp_path):
-    store = ResultStore.create(tmp_path, 0)
+def test_a_result_is_there_once_and_the_first_one_stays(store):
     store.add([ONE])
     store.add([dataclasses.replace(ONE, nll=9.0), INFINITE])
     assert stored(store) == [INFINITE, ONE]
 
 
-def test_results_of_a_work_unit_are_written_together_or_not_at_all(tmp_path):
-    store = ResultStore.create(tmp_path, 0)
+def test_results_of_a_work_unit_are_written_together_or_not_at_all(store):
     with pytest.raises(sqlite3.IntegrityError):
         store.add([ONE, dataclasses.replace(INFINITE, message=None)])  # what cannot be stored comes second
     assert stored(store) == []
@@ -62,8 +64,7 @@ def test_the_same_command_continues_and_another_seed_or_version_is_refused(tmp_p
         ResultStore.create(tmp_path, 0)
 
 
-def test_a_task_of_which_there_are_results_must_not_change(tmp_path, results):
-    store = ResultStore.create(tmp_path, 0)
+def test_a_task_of_which_there_are_results_must_not_change(store, results):
     store.add_tasks(results.tasks, [20, 30])
     first, *_ = results.tasks
     mended = dataclasses.replace(first, sha256="other")
@@ -77,8 +78,7 @@ def test_a_task_of_which_there_are_results_must_not_change(tmp_path, results):
         store.add_tasks([dataclasses.replace(mended, name="another__name")], [20])
 
 
-def test_a_task_without_results_is_not_shown(tmp_path, results):
-    store = ResultStore.create(tmp_path, 0)
+def test_a_task_without_results_is_not_shown(store, tmp_path, results):
     store.add_tasks(results.tasks, [20, 30])
     assert (Results(tmp_path).tasks, Results(tmp_path).sizes) == ([], [])
     store.add([dataclasses.replace(ONE, fit=FitKey(results.tasks[1].name, 30, 0, "ts"))])

@@ -2,45 +2,20 @@
 
 import csv
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from making import score_of
 
 from temperance import InputError
 from temperance.calibrators import UNCALIBRATED
 from temperance.study.protocol import FitKey
 from temperance.study.results import Results
-from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
 from temperance.study.table_text import to_csv, to_latex, to_markdown
 from temperance.study.tables import make_table
-from temperance.study.tasks import TaskFile
 
 RESNET = {"ece50": 0.107095, "nll": 0.78968, "brier": 0.23921}  # the paper's, uncalibrated
-
-
-@pytest.fixture
-def made(tmp_path):
-    """Return a function that makes a study out of scores: {task: {method: scores of each draw}}."""
-
-    def made(scores, rows=5000, n=200, sizes=None):
-        store = ResultStore.create(tmp_path, 0)
-        rows = {name: rows if isinstance(rows, int) else rows[name] for name in scores}
-        tasks = [TaskFile(name, Path(f"{name}.npz"), "0", rows[name], 100, 10) for name in scores]
-        store.add_tasks(tasks, sizes or [n])
-        for task in tasks:
-            for method, draws in scores[task.name].items():
-                size = 0 if method == UNCALIBRATED else min(n, task.rows)
-                store.add(_score(FitKey(task.name, size, i, method), draw) for i, draw in enumerate(draws))
-        return Results(tmp_path)
-
-    return made
-
-
-def _score(fit, value):
-    values = value if isinstance(value, dict) else dict.fromkeys(("ece50", "ece15", "nll", "brier"), value)
-    return Score(fit, **values)
 
 
 def means(table, line):
@@ -96,14 +71,12 @@ def test_averages_are_of_scores_relative_to_the_uncalibrated_classifier(made):
     assert bold(table, overall) == ["ts"]
 
 
-def test_one_data_set_has_no_average_over_all(made):
+def test_one_data_set_has_no_average_over_all_and_one_task_none(made, tmp_path):
     scores = {UNCALIBRATED: [2.0], "ts": [1.0]}
-    table = make_table(made({"a__x": scores, "a__y": scores}))
-    assert list(table.of_kind("average")["dataset"]) == ["a"]
-
-
-def test_one_task_has_no_average(made):
-    table = make_table(made({"a__x": {UNCALIBRATED: [2.0], "ts": [1.0]}}))
+    study = made({"a__x": scores, "a__y": scores})
+    assert list(make_table(study).of_kind("average")["dataset"]) == ["a"]
+    study.tasks = study.tasks[:1]
+    table = make_table(study)
     assert table.of_kind("average").empty
     assert "relative" not in to_markdown(table)
 
@@ -222,7 +195,7 @@ def test_a_single_fit_to_all_rows_is_not_a_missing_draw(results):
 def test_a_method_is_shown_if_it_has_results_with_this_many_rows(made):
     study = made({"a__x": {UNCALIBRATED: [2.0], "ts": [1.0]}}, sizes=[200, 500])
     assert make_table(study, n=200).methods == (UNCALIBRATED, "ts")
-    ResultStore(study.folder).add([_score(FitKey("a__x", 500, 0, "hts"), 1.0)])
+    ResultStore(study.folder).add([score_of(FitKey("a__x", 500, 0, "hts"), 1.0)])
     study = Results(study.folder)
     assert make_table(study, n=500).methods == (UNCALIBRATED, "hts")
     assert make_table(study, n=500, methods=["ts"]).methods == (UNCALIBRATED, "ts")

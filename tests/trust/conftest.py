@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from temperance.cli import main
-
 
 class Ended(NamedTuple):
     """The exit code of a command, and its standard error."""
@@ -26,17 +24,15 @@ class Ended(NamedTuple):
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys, task):
+def command(tmp_path, monkeypatch, run_command, task):
     """Return a function that runs a command in a folder with rows.npz, 300 rows of 4 classes."""
     monkeypatch.chdir(tmp_path)
     np.savez("rows.npz", logits=task.logits, labels=task.labels)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
 
     def run(*words):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        return Ended(left.value.code, capsys.readouterr().err)
+        code, _, err = run_command(*words)
+        return Ended(code, err)
 
     yield run
     for number, handler in before.items():

@@ -59,15 +59,6 @@ def table(**columns):
     return pa.table({name: LOGITS[:, k] for k, name in enumerate(NAMES)} | columns)
 
 
-def test_numbered_columns(saved):
-    columns = {f"logit_{k}": LOGITS[:, k] for k in range(3)}
-    rows = open_rows(saved(pa.table(columns | {"label": LABELS, "id": TEXTS})))
-    np.testing.assert_array_equal(rows.logits(), LOGITS)
-    assert rows.labels.tolist() == LABELS
-    assert [len(block) for block in rows.blocks(3)] == [3, 1]
-    assert [len(block) for block in rows.blocks(2)] == [2, 2]
-
-
 @pytest.mark.parametrize(
     "kind", [pa.list_(pa.float32()), pa.large_list(pa.float64()), pa.list_(pa.float16(), 3)]
 )
@@ -124,26 +115,9 @@ def test_lists_of_text_are_refused(saved):
         open_rows(path, need_labels=False)
 
 
-@pytest.mark.parametrize("name", ["feather", "arrow", "stream"])
-def test_damage_is_explained(tmp_path, name):
-    save, file_name = SAVERS[name]
-    path = tmp_path / file_name
-    save(pa.table({"logits": LOGITS.tolist(), "label": LABELS}), path)
-    whole = path.read_bytes()
-    rng = np.random.default_rng(0)
-    messages = []
-    for attempt in range(60):
-        damaged = bytearray(whole)
-        for place in rng.integers(0, len(whole), 8):
-            damaged[place] ^= int(rng.integers(1, 256))
-        path.write_bytes(bytes(damaged) if attempt % 2 else whole[: int(rng.integers(1, len(whole)))])
-        try:
-            open_rows(path).logits()
-        except InputError as error:
-            messages.append(str(error))
-    assert len(messages) > 30
-    assert all(message.startswith(str(path)) for message in messages)
-    path.write_bytes(b"FEA1" + whole)
+def test_the_first_version_of_feather_is_refused(tmp_path):
+    path = tmp_path / "val.feather"
+    path.write_bytes(b"FEA1" + bytes(200))
     with pytest.raises(InputError, match="must be Feather of version 2; found version 1"):
         open_rows(path)
 

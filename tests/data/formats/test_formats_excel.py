@@ -5,7 +5,6 @@ from zipfile import ZipFile
 
 import numpy as np
 import openpyxl
-import pandas
 import pytest
 from openpyxl.packaging.relationship import Relationship
 from openpyxl.workbook.external_link.external import ExternalBook, ExternalLink
@@ -30,15 +29,6 @@ def save(path, *rows):
     book.create_sheet("notes").append(["not a table"])
     book.save(path)
     return path
-
-
-def test_numbered_columns_that_pandas_wrote(path):
-    frame = pandas.DataFrame(LOGITS, columns=["logit_0", "logit_1", "logit_2"]).assign(label=LABELS, note="x")
-    frame.to_excel(path, index=False)
-    rows = open_rows(path)
-    np.testing.assert_array_equal(rows.logits(), LOGITS)
-    assert rows.labels.tolist() == LABELS
-    assert [len(block) for block in rows.blocks(2)] == [2, 1]
 
 
 def test_columns_and_labels_by_name_and_blank_rows(path):
