@@ -10,21 +10,14 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from temperance import InputError
 from temperance.calibrators import UNCALIBRATED
-from temperance.study import Results
 from temperance.study.comparisons import (
     critical_difference,
     friedman,
-from temperance.study import (
     mean_improvements,
     rank_methods,
     win_rates,
 )
-from temperance.study.protocol import FitKey
-from temperance.study.scoring import Score
-from temperance.study.store import ResultStore
-from temperance.study.table_text import WRITERS, to_csv, to_latex, to_markdown
-from temperance.study.comparisons import critical_difference, friedman
-from temperance.study.table_text import WRITERS
+from temperance.study.table_text import to_csv, to_latex, to_markdown
 from temperance.study.tables import make_table
 
 METHODS = (UNCALIBRATED, "ts", "hts", "bayes")
