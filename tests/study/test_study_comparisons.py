@@ -17,7 +17,7 @@ from temperance.study.comparisons import (
     rank_methods,
     win_rates,
 )
-from temperance.study.table_text import to_csv, to_latex, to_markdown
+from temperance.study.table_text import WRITERS, to_csv, to_latex, to_markdown
 from temperance.study.tables import make_table
 
 METHODS = (UNCALIBRATED, "ts", "hts", "bayes")
