@@ -139,13 +139,11 @@ def test_every_argument_that_an_error_advises_to_change_is_an_option():
     found = {
         name
         for path in package.rglob("*.py")
-        for name in re.findall(
-            r'(?:Remedy\(|spelling\(|advising\(\w+=)[\'"](\w+)[\'"]', path.read_text(encoding="utf-8")
-        )
+        for name in re.findall(r'(?:Remedy\(|spelling\()[\'"](\w+)[\'"]', path.read_text(encoding="utf-8"))
     }
     of_rows = {one.name for one in ReadOptions.described()}
     of_studies = {"better", "methods"}
-    assert found == of_rows | of_studies | {"test_labels", "overwrite", "output", "from_probs"}
+    assert found == of_rows | of_studies | {"test_labels", "overwrite", "output"}
     commands = [cli.commands[name] for name in ("fit", "compare", "apply", "export")]
     commands.append(cli.commands["study"].commands["table"])
     parameters = [one for command in commands for one in command.params]

@@ -257,8 +257,9 @@ def test_ids_with_the_name_of_a_label_column_are_read_back(run, frame):
 def test_an_option_that_was_not_given_is_not_advised_to_be_left_out(run, frame):
     fit(run)
     frame.rename(columns={name: f"logit_{name}" for name in NAMES}).to_csv("named.csv", index=False)
-    said = " ".join(run("evaluate", "named.csv", "-c", "cal.json", "--from-probs", code=2).split())
-    assert "Leave --from-probs out" in said
+    for words in (("-c", "cal.json"), ()):
+        said = " ".join(run("evaluate", "named.csv", *words, "--from-probs", code=2).split())
+        assert "Leave --from-probs out" in said
     np.save("labels.npy", np.zeros(len(frame), int))
     options = ("--labels", "labels.npy", "--label-column", "y")
     said = " ".join(run("evaluate", "named.csv", *options, code=2).split())

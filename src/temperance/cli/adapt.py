@@ -10,7 +10,6 @@ from temperance.cli.options import (
     FILE,
     check_output_is_not_input,
     force_option,
-    from_probs_option,
     read_options,
 )
 from temperance.cli.output import Output, new_table, output_options
@@ -53,7 +52,6 @@ def _split_numbers(context: click.Context, option: click.Parameter, value: str |
     help="Class frequencies, separated by commas, instead of ROWS.",
 )
 @read_options(without=["labels"], default_part="test")
-@from_probs_option
 @force_option
 @output_options("adapt")
 def adapt(
@@ -62,7 +60,6 @@ def adapt(
     out: Path,
     priors: list[float] | None,
     options: ReadOptions,
-    from_probs: bool,
     force: bool,
     output: Output,
 ) -> None:
@@ -82,7 +79,7 @@ def adapt(
     check_writable(out, overwrite=force)
     opened = None
     if rows is not None:
-        opened = open_for_calibrator(rows, options, fitted, output, Labels.IF_VALID, from_probs=from_probs)
+        opened = open_for_calibrator(rows, options, fitted, output, Labels.IF_VALID)
     with output.progress("Adapting") as report, output.recording_warnings() as told:
         report("", 0.1)
         if opened is None:

@@ -12,7 +12,6 @@ from temperance.cli.options import (
     FILE,
     check_output_is_not_input,
     force_option,
-    from_probs_option,
     read_options,
 )
 from temperance.cli.output import Output, output_options
@@ -38,7 +37,6 @@ may be larger than memory.
 @click.argument("logits", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, help="The file of probabilities to write.")
 @read_options(default_part="test")
-@from_probs_option
 @force_option
 @output_options("apply")
 def apply(
@@ -46,7 +44,6 @@ def apply(
     logits: Path,
     out: Path,
     options: ReadOptions,
-    from_probs: bool,
     force: bool,
     output: Output,
 ) -> None:
@@ -61,7 +58,7 @@ def apply(
     fitted = load(calibrator)
     check_output_is_not_input(out, calibrator, logits, options.labels)
     check_output(out, overwrite=force)
-    rows = open_for_calibrator(logits, options, fitted, output, Labels.IF_VALID, from_probs=from_probs)
+    rows = open_for_calibrator(logits, options, fitted, output, Labels.IF_VALID)
     shape, done, total = (rows.shape[0], rows.n_classes), 0, 0.0
     beside: dict[str, Any] = {}
     if out.suffix.lower() != ".npy":  # which holds one array only

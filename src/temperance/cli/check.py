@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,6 @@ from temperance.cli.options import (
     as_words,
     check_output_is_not_input,
     force_option,
-    from_probs_option,
     read_options,
 )
 from temperance.cli.output import Output, output_options
@@ -65,7 +65,6 @@ _WIDTH = 78
     help="Probability of a false alarm over all checks.",
 )
 @read_options(default_part="test")
-@from_probs_option
 @force_option
 @output_options("check")
 def check(
@@ -76,7 +75,6 @@ def check(
     tolerance: float,
     alpha: float,
     options: ReadOptions,
-    from_probs: bool,
     force: bool,
     output: Output,
 ) -> None:
@@ -95,18 +93,20 @@ def check(
             check_output_is_not_input(out, *inputs)
             check_writable(out, overwrite=overwrite)
             inputs.append(out)  # the page must not overwrite the history
-    opened = open_for_calibrator(rows, options, fitted, output, Labels.IF_PRESENT, from_probs=from_probs)
+    opened = open_for_calibrator(rows, options, fitted, output, Labels.IF_PRESENT)
     with output.recording_warnings() as told, output.progress("Checking") as progress:
         progress("", 0.1)
-        limits: dict[str, Any] = {"history": history, "tolerance": tolerance, "alpha": alpha}
         logits, columns = opened.logits(), opened.labels  # indices, even if class names are whole numbers
         with opened.stored.naming_file():
-            found = check_labelled(fitted.model_, logits, columns, None, name=rows.name, **limits)
+            found = check_labelled(
+                fitted.model_, logits, columns, None,
+                name=rows.name, history=history, tolerance=tolerance, alpha=alpha,
+            )  # fmt: skip
     if report is not None:
         from temperance.report.history import write_history
 
         write_history(found, report, title=f"Checks of {calibrator.name}", overwrite=force)
-    command = _command(found, calibrator, rows, as_words(options, labels=None, from_probs=from_probs))
+    command = _command(found, calibrator, rows, as_words(replace(options, labels=None)))
     say_columns(output, opened)
     output.text(_shown(found, command))
     for sentence in told:

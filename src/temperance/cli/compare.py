@@ -14,7 +14,7 @@ from temperance.cli import options as cli_options
 from temperance.cli import rows
 from temperance.cli.output import Output, new_table, output_options
 from temperance.data.read_options import ReadOptions
-from temperance.errors import on_one_line
+from temperance.errors import InputError, Remedy, on_one_line
 
 if TYPE_CHECKING:
     from temperance.comparison import Comparison
@@ -47,7 +47,7 @@ Examples:
 @click.option(
     "--test-labels", type=cli_options.FILE, help="A file with the labels of TEST, if they are not in it."
 )
-@cli_options.read_options(without=["kind", "labels", "part"])
+@cli_options.read_options(without=["kind", "labels", "part", "from_probs"])
 @cli_options.force_option
 @output_options("compare")
 def compare(
@@ -81,19 +81,25 @@ def compare(
     files = {"validation": rows.with_floor(RowFile.open(val, options), output)}
     of_test = replace(options, default_part="test", labels=test_labels)
     if test is not None or "test" in parts(val):
-        with cli_options.advising(labels="test_labels"):
+        try:
             opened = RowFile.open(test or val, of_test)
+        except InputError as error:
+            if error.remedy is not None and error.remedy.argument == "labels":
+                error.remedy = Remedy("test_labels", error.remedy.values)
+            raise
         files["test"] = _with_floor_of(files["validation"], opened, output)
     names = None
     for file in files.values():
         rows.refuse_calibrated(file)
         rows.check_same_classes(file, names, "the validation file")
         names = names or file.class_names
-    arrays = [array for file in files.values() for array in _checked(file)]
+    val_rows = _checked(files["validation"])
+    test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
     with output.telling_warnings(), output.progress("Comparing") as progress:
-        settings: dict[str, Any] = {"methods": methods, "bins": bins, "folds": folds}
-        settings |= {"confidence": confidence, "random_state": seed}
-        result = comparison.compare(*arrays, **settings, progress=progress)
+        result = comparison.compare(
+            *val_rows, *test_rows, methods,
+            bins=bins, folds=folds, confidence=confidence, random_state=seed, progress=progress,
+        )  # fmt: skip
     for tried in result.results.values():
         if isinstance(tried.calibrator, Calibrator):
             rows.record_rows(tried.calibrator, files["validation"], names)

@@ -8,7 +8,7 @@ import click
 
 from temperance.cli import options as cli_options
 from temperance.cli.output import Output, new_table, output_options
-from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, reading_probs, say_columns
+from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 
 EXAMPLES = """\b
@@ -27,7 +27,6 @@ Examples:
 @cli_options.draws_option
 @cli_options.seed_option
 @cli_options.read_options(default_part="test")
-@cli_options.from_probs_option
 @output_options("evaluate")
 def evaluate(
     logits: Path,
@@ -37,7 +36,6 @@ def evaluate(
     draws: int,
     seed: int,
     options: ReadOptions,
-    from_probs: bool,
     output: Output,
 ) -> None:
     """Score the outputs in LOGITS, calibrated or not, with intervals."""
@@ -47,10 +45,10 @@ def evaluate(
     from temperance.streaming import probabilities_of_file
 
     if calibrator is None:
-        fitted, rows = None, RowFile.open(logits, reading_probs(options, from_probs))
+        fitted, rows = None, RowFile.open(logits, options)
     else:
         fitted = load(calibrator)
-        rows = open_for_calibrator(logits, options, fitted, output, Labels.REQUIRED, from_probs=from_probs)
+        rows = open_for_calibrator(logits, options, fitted, output, Labels.REQUIRED)
     assert rows.labels is not None  # labels are required here
     with output.telling_warnings(), output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))

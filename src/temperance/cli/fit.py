@@ -48,7 +48,7 @@ Examples:
 @click.option(
     "--metadata", "notes", multiple=True, metavar="KEY=VALUE", help="A note to keep in the file; repeatable."
 )
-@read_options(default_part="val")
+@read_options(without=["from_probs"], default_part="val")
 @force_option
 @output_options("fit")
 def fit(

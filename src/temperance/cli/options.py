@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -36,17 +35,6 @@ def as_option(argument: str, value: object) -> str:
     if isinstance(value, list):
         return f"{option} {shlex.quote(','.join(map(str, value)))}"
     return option if value in (None, True) else f"{option} {shlex.quote(str(value))}"
-
-
-@contextmanager
-def advising(**arguments: str) -> Iterator[None]:
-    """Make errors advise to change another argument, such as labels="test_labels"."""
-    try:
-        yield
-    except InputError as error:
-        if error.remedy is not None and error.remedy.argument in arguments:
-            error.remedy = Remedy(arguments[error.remedy.argument], error.remedy.values)
-        raise
 
 
 def _read_classes(
@@ -83,6 +71,10 @@ def read_options(
         def with_options(*, options: ReadOptions | None = None, **values: Any) -> Any:
             read = {one.name: values.pop(one.name) for one in chosen}
             options = replace(options or ReadOptions(default_part=default_part), **read)
+            if options.from_probs and options.kind == "logits":
+                raise InputError(
+                    "--from-probs and --input logits exclude each other.", remedy=Remedy("from_probs")
+                )
             return command(options=options, **values)
 
         for one in reversed(chosen):
@@ -104,19 +96,14 @@ def read_options(
     return add
 
 
-def as_words(options: ReadOptions, **others: object) -> list[str]:
-    """Return the options with which rows were read as words of a command, and others; None leaves one out."""
-    given = options.given() | others
+def as_words(options: ReadOptions) -> list[str]:
+    """Return the options with which rows were read as words of a command."""
+    given = options.given()
     if "classes" in given:
         given["classes"] = click.get_current_context().meta[_CLASSES_AS_GIVEN]  # a file stays a file
-    return [as_option(name, value) for name, value in given.items() if value not in (None, False)]
+    return [as_option(name, value) for name, value in given.items()]
 
 
-from_probs_option = click.option(
-    "--from-probs",
-    is_flag=True,
-    help="The file holds the classifier's own probabilities: calibrate their logarithms.",
-)
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the output if it exists.")
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 draws_option = click.option(

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temperance.cli.options import advising
 from temperance.cli.output import Output
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy, listed, on_one_line
@@ -32,17 +30,8 @@ class Labels(Enum):
     IF_VALID = "labels are read if they are there and valid"
 
 
-def reading_probs(options: ReadOptions, from_probs: bool) -> ReadOptions:
-    """Return the options of a file that holds probabilities, if the user has said so."""
-    if not from_probs:
-        return options
-    if options.kind == "logits":
-        raise InputError("--from-probs and --input logits exclude each other.", remedy=Remedy("kind"))
-    return replace(options, kind="probs")
-
-
 def open_for_calibrator(
-    path: Path, options: ReadOptions, fitted: Calibrator, output: Output, labels: Labels, *, from_probs: bool
+    path: Path, options: ReadOptions, fitted: Calibrator, output: Output, labels: Labels
 ) -> RowFile:
     """Open the rows to be calibrated, with the floor of the calibrator's fit.
 
@@ -52,14 +41,13 @@ def open_for_calibrator(
 
     names_labels = options.labels is not None or options.label_column is not None
     needed = labels is Labels.REQUIRED or names_labels
-    with advising(kind="from_probs" if from_probs else "kind"):  # the user has not said --input
-        rows = RowFile.open(path, reading_probs(options, from_probs), need_labels=needed)
+    rows = RowFile.open(path, options, need_labels=needed)
     if rows.has_labels and not needed:
         with suppress(InputError) if labels is Labels.IF_VALID else nullcontext():
             rows = rows.with_labels()
     refuse_calibrated(rows)
     fitted_on, kind = fitted.model_.record.fitted_on, KIND_IN_WORDS[rows.kind]
-    if fitted_on is not None and fitted_on.kind != kind and not from_probs:
+    if fitted_on is not None and fitted_on.kind != kind and not options.from_probs:
         fact = f"must hold {fitted_on.kind}, which the calibrator was fitted to; found {kind}."
         if kind == "probabilities":
             said = "If they are the classifier's own probabilities, say so."

@@ -56,6 +56,13 @@ class ReadOptions:
             "metavar": "NAMES",
         },
     )
+    from_probs: bool = field(
+        default=False,
+        metadata={
+            "help": "The file holds the classifier's own probabilities: calibrate their logarithms.",
+        },
+    )
+    """As kind="probs", for a calibrator that was fitted to logits: only on the command line."""
     floor: float | None = None
     default_part: str | None = None
     """The part of a task file that is read if `part` is None; other files have no parts."""

@@ -102,7 +102,7 @@ class RowFile:
         own = options if options.labels is None else replace(options, label_column=None)
         members = open_members(path, own)
         part = _choose_part(path, members, options)
-        kind, stored = _choose_scores(path, members, part, options.kind)
+        kind, stored = _choose_scores(path, members, part, options)
         names = _class_names(path, members, stored, options.classes)
         labels = _find_labels(path, members, part, options, required=need_labels)
         ids = members.get("ids")
@@ -310,19 +310,19 @@ def _choose_part(path: Path, members: dict[str, LazyArray], options: ReadOptions
 
 
 def _choose_scores(
-    path: Path, members: dict[str, LazyArray], part: str | None, kind: str | None
+    path: Path, members: dict[str, LazyArray], part: str | None, options: ReadOptions
 ) -> tuple[str, LazyArray]:
     """Return whether logits or probabilities, and where; raise unless it is an (N, K) or (N,) array."""
-    keys = {one: f"{one}_{part}" if part else one for one in KINDS}
-    named = {one: members[key] for one, key in keys.items() if key in members}
-    others = [stored for key, stored in members.items() if key not in _BESIDE_SCORES]
+    kind, said = ("probs", "from_probs") if options.from_probs else (options.kind, "kind")
+    suffix = f"_{part}" if part else ""
+    named = [one for one in KINDS if one + suffix in members]
     if named:
-        found = kind if kind in named else next(iter(named))  # logits first
-        stored = named[found]
+        found = kind if kind in named else named[0]  # logits first
+        stored = members[found + suffix]
         if kind not in (None, found):
-            raise stored.file_error(f"must hold {kind}, as requested; found {found}.", Remedy("kind"))
-    elif len(others) == 1:
-        stored = others[0]
+            raise stored.file_error(f"must hold {kind}, as requested; found {found}.", Remedy(said))
+    elif len(others := [key for key in members if key not in _BESIDE_SCORES]) == 1:
+        stored = members[others[0]]
         stored.check_numbers()  # arrays that cannot be read are not listed
         if kind is None:
             sentence = "does not say whether it holds logits or probabilities."
@@ -355,8 +355,9 @@ def _class_names(
     """
     n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
     names = stored.class_names
-    for array in (members[key] for key in CLASS_KEYS if key in members):
-        if names is None and (array.dtype.kind in "UO" or array.shape == (n_classes,)):
+    for key in CLASS_KEYS:
+        array = members.get(key)
+        if names is None and array is not None and (array.dtype.kind in "UO" or array.shape == (n_classes,)):
             names = tuple(array.labels().astype(str).ravel().tolist())
     if names is not None:
         check_number_of_classes(path, n_classes, names)
