@@ -97,9 +97,15 @@ def compare(
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
     with output.telling_warnings(), output.progress("Comparing") as progress:
         result = comparison.compare(
-            *val_rows, *test_rows, methods,
-            bins=bins, folds=folds, confidence=confidence, random_state=seed, progress=progress,
-        )  # fmt: skip
+            *val_rows,
+            *test_rows,
+            methods,
+            bins=bins,
+            folds=folds,
+            confidence=confidence,
+            random_state=seed,
+            progress=progress,
+        )
     for tried in result.results.values():
         if isinstance(tried.calibrator, Calibrator):
             rows.record_rows(tried.calibrator, files["validation"], names)
