@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from making import write_task
+from matplotlib import style
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from scipy.stats import pearsonr, spearmanr
@@ -16,7 +17,7 @@ from temperance import InputError, make_calibrator
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
 from temperance.display import TemperatureDisplay
-from temperance.study import Results, summary_figures, figures, find_tasks
+from temperance.study import Results, figures, find_tasks, summary_figures
 from temperance.study import results as study_results
 from temperance.study.figures import FIGURES, ON_A_TASK, SUFFIXES, draw_figure, figure_task, save_figure
 from temperance.study.protocol import WorkUnit
@@ -240,7 +241,7 @@ def test_larger_markers_are_more_rows(results):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_text_is_cut_off(name, results):
-    with matplotlib.style.context(["default", figures._STYLE]):
+    with style.context(["default", figures._STYLE]):
         figure = draw_figure(results, name)
         figure.draw_without_rendering()
         box = figure.get_tightbbox()

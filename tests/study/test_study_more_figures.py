@@ -9,7 +9,7 @@ from scipy.stats import sem
 from temperance import InputError, make_calibrator
 from temperance.calibrators import method_style
 from temperance.metrics import ece
-from temperance.study import summary_figures, rank_methods
+from temperance.study import rank_methods, summary_figures
 from temperance.study.figures import draw_figure, save_figure
 from temperance.study.protocol import WorkUnit
 from temperance.study.summary_figures import averages

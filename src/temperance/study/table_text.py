@@ -150,8 +150,8 @@ def to_markdown(table: Table | Summary) -> str:
         [c.ljust(width) if i < sheet.left else c.rjust(width) for i, (c, width) in enumerate(pairs)]
         for pairs in (zip(line, widths, strict=True) for line in lines)
     ]
-    table = "\n".join(f"| {' | '.join(cells)} |" for cells in [padded[0], rule, *padded[1:]])
-    return "\n\n".join([table, *map(MARKDOWN.text, sheet.notes)]) + "\n"
+    text = "\n".join(f"| {' | '.join(cells)} |" for cells in [padded[0], rule, *padded[1:]])
+    return "\n\n".join([text, *map(MARKDOWN.text, sheet.notes)]) + "\n"
 
 
 def to_latex(table: Table | Summary) -> str:
