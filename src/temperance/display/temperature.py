@@ -23,8 +23,8 @@ from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrat
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.comparison import Comparison, LabelledRows
+from temperance.comparison.rows import widened
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.blocks import BFloat16
 from temperance.core.fit_data import InMemoryFitData
 from temperance.core.links import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.core.logit_rows import LogitRows
@@ -90,12 +90,8 @@ def single_temperature(rows: LogitRows, weights: Vector | None) -> float:
 
 def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
     """Return T of some of the rows, copying few at a time."""
-    found = []
-    for part in np.array_split(index, -(-len(index) // _COPIED_ROWS)):
-        logits = rows.logits[part]
-        wide = logits.widened() if isinstance(logits, BFloat16) else logits
-        found.append(np.asarray(calibrator.temperature(wide)))
-    return np.concatenate(found)
+    parts = np.array_split(index, -(-len(index) // _COPIED_ROWS))
+    return np.concatenate([np.asarray(calibrator.temperature(widened(rows.logits[part]))) for part in parts])
 
 
 class BestTemperatures(Display):
