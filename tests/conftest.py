@@ -103,7 +103,7 @@ def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the workers of a study as forks of a process that has imported what they need."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["temperance.study.scoring"])
-    monkeypatch.setattr("temperance.study.workers.get_context", lambda method: context)
+    monkeypatch.setattr("temperance.study.runner.get_context", lambda method: context)
 
 
 @pytest.fixture(scope="session")

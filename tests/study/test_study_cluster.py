@@ -10,7 +10,7 @@ from test_study_workers import found
 
 from temperance import InputError
 from temperance.study import find_tasks, run_study
-from temperance.study.workers import check_scheduler
+from temperance.study.runner import check_scheduler
 
 # Warnings about Dask's internals are not tested here.
 pytestmark = pytest.mark.filterwarnings("ignore")

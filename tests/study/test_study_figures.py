@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from making import write_task
+from matplotlib import style
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from scipy.stats import pearsonr, sem, spearmanr
@@ -229,7 +230,7 @@ def test_a_method_far_worse_than_the_others_does_not_flatten_them(far):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_text_is_cut_off(name, results):
-    with mpl.style.context(["default", figures._STYLE]):
+    with style.context(["default", figures._STYLE]):
         figure = draw_figure(results, name)
         figure.draw_without_rendering()
         box = figure.get_tightbbox()

@@ -17,8 +17,8 @@ from temperance import InputError
 from temperance.calibrators.external_methods import find_methods
 from temperance.study import find_tasks, run_study
 from temperance.study.protocol import WorkUnit, plan
+from temperance.study.runner import _left_to_parent, run_on_workers
 from temperance.study.store import FILE_NAME, ResultStore
-from temperance.study.workers import _left_to_parent, run_on_workers
 
 SETTINGS = {"methods": METHODS, "sizes": SIZES, "draws": DRAWS, "seed": SEED}
 
@@ -68,7 +68,7 @@ def test_a_pool_that_breaks_while_work_is_submitted_loses_nothing(task_folder, m
                 raise BrokenProcessPool
             return super().submit(*work)
 
-    monkeypatch.setattr("temperance.study.workers.ProcessPoolExecutor", Fragile)
+    monkeypatch.setattr("temperance.study.runner.ProcessPoolExecutor", Fragile)
     units = list(plan(find_tasks([task_folder]), find_methods(["ts"]), [20], 2, 0))
     found = [score.fit for scores in run_on_workers(units, 1) for score in scores]
     assert len(asked) > len(units)
@@ -101,7 +101,7 @@ def test_results_that_arrive_as_a_worker_dies_are_kept(task_folder, monkeypatch)
             submitted.append(work)
             return future
 
-    monkeypatch.setattr("temperance.study.workers.ProcessPoolExecutor", Breaking)
+    monkeypatch.setattr("temperance.study.runner.ProcessPoolExecutor", Breaking)
     units = list(plan(find_tasks([task_folder]), find_methods(["ts"]), [20], 1, 0))[:2]
     found = [score.fit for scores in run_on_workers(units, 1) for score in scores]
     assert sorted(found) == sorted(fit for unit in units for fit in unit.fits())
@@ -119,7 +119,7 @@ class Deadly:
 
 @pytest.mark.usefixtures("quick_workers")
 def test_work_that_kills_its_workers_repeatedly_is_given_up_with_a_message(monkeypatch):
-    monkeypatch.setattr("temperance.study.workers.MAX_DEATHS", 2)
+    monkeypatch.setattr("temperance.study.runner.MAX_DEATHS", 2)
     with pytest.raises(ChildProcessError, match="died 2 times in a row, at cats__net, N = 7"):
         list(run_on_workers([Deadly()], 1))
 

@@ -90,7 +90,7 @@ def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matri
     n_rows, n_classes = logits.shape
     out = np.empty(logits.shape) if out is None else out
     for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes) if is_ours else n_rows):
-        wide = np.asarray(_widened(logits[part]), np.float64)
+        wide = np.asarray(widened(logits[part]), np.float64)
         probs = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)
         if np.shape(probs) != wide.shape:  # an assignment would repeat one row or column without a word
             raise InputError(
@@ -101,14 +101,15 @@ def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matri
     return out
 
 
-def _widened(logits: NDArray[Any] | BFloat16) -> NDArray[Any]:
+def widened(logits: Values) -> NDArray[Any]:
+    """Return an array that NumPy can compute with: bfloat16 in float32."""
     return logits.widened() if isinstance(logits, BFloat16) else logits
 
 
 def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | None = None) -> Any:
     """Fit a method to all rows that are not held out."""
     calibrator = method()
-    logits = rows.logits if method.is_ours else _widened(rows.logits)
+    logits = rows.logits if method.is_ours else widened(rows.logits)
     if held is None:
         return fit(calibrator, logits, rows.labels, rows.weights)
     if has_fit_parameter(calibrator, "sample_weight"):

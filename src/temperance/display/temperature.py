@@ -22,10 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator, method_style
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
-from temperance.comparison import Comparison
-from temperance.comparison.rows import LabelledRows
+from temperance.comparison import Comparison, LabelledRows
+from temperance.comparison.rows import LabelledRows, widened
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import InMemoryFitData
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
@@ -91,12 +90,8 @@ def single_temperature(rows: LogitRows, weights: Vector | None) -> float:
 
 def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
     """Return T of some of the rows, copying few at a time."""
-    found = []
-    for part in np.array_split(index, -(-len(index) // _COPIED_ROWS)):
-        logits = rows.logits[part]
-        wide = logits.widened() if isinstance(logits, BFloat16) else logits
-        found.append(np.asarray(calibrator.temperature(wide)))
-    return np.concatenate(found)
+    parts = np.array_split(index, -(-len(index) // _COPIED_ROWS))
+    return np.concatenate([np.asarray(calibrator.temperature(widened(rows.logits[part]))) for part in parts])
 
 
 class BestTemperatures(Display):

@@ -259,18 +259,14 @@ def labels_to_refit(sums: LabelledSums, limits: Limits) -> Labels:
     variance = np.maximum(sums.squares / sums.rows - mean**2, 1 / (4 * sums.rows))
     excess = np.maximum(limits.low - mean, mean - limits.high)
     k = 1 + int(np.argmax(excess[1:]))
-    candidates = [_labels("gap", variance[0], mean[0], limits.tolerance)]
+    candidates = [labels_needed("gap", variance[0], mean[0], limits.tolerance)]
     if excess[k] > 0:
-        candidates.append(_labels("class", variance[k], mean[k] - limits.at_fit[k], limits.tolerance))
+        candidates.append(labels_needed("class", variance[k], mean[k] - limits.at_fit[k], limits.tolerance))
     return max(candidates, key=lambda labels: labels.number)
 
 
-def labels_to_know(confidence_variance: float, tolerance: float) -> Labels:
-    """Return how many labels would show a gap of twice the tolerance."""
-    return _labels("gap", confidence_variance, 2 * REMAINING * tolerance, tolerance)
-
-
-def _labels(of: str, variance: float, change: float, tolerance: float) -> Labels:
+def labels_needed(of: str, variance: float, change: float, tolerance: float) -> Labels:
+    """Return how many labels leave an uncertainty of a third of the change, or of the tolerance."""
     target = max(abs(float(change)) / REMAINING, tolerance, 0.001)
     needed = 4 * float(variance) / target**2
     # Rounded up to two significant digits: more would suggest a false precision.

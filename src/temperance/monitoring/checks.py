@@ -28,11 +28,12 @@ from temperance.monitoring.change import (
     KEEP,
     LABEL,
     REFIT,
+    REMAINING,
     Change,
     Labels,
     action_for,
     estimate_change,
-    labels_to_know,
+    labels_needed,
     labels_to_refit,
 )
 from temperance.monitoring.evidence import CheckSums, evidence_of
@@ -362,8 +363,9 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
         labels = labels_to_refit(window, limits) if action == REFIT else None
     elif pending.labelled is None and shift is not None and shift.alarm:
         confidence = limits.baseline.confidence_quantiles
-        action = LABEL
-        labels = labels_to_know(float(np.mean(confidence * (1 - confidence))), limits.tolerance)
+        variance, wanted = float(np.mean(confidence * (1 - confidence))), 2 * limits.tolerance
+        # So many that a gap of twice the tolerance shows.
+        action, labels = LABEL, labels_needed("gap", variance, REMAINING * wanted, limits.tolerance)
     return Check(
         action=action,
         rows=pending.predictions.rows,

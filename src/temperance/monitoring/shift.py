@@ -24,8 +24,6 @@ from temperance.monitoring.sums import RARE, PredictionSums
 MIN_SHIFT = 0.05
 """A smaller difference of the distributions is no reason to act, however significant."""
 
-TESTS = 3
-
 
 @dataclass(frozen=True)
 class ShiftTest:
@@ -102,7 +100,7 @@ def compare_with_baseline(checks: Sequence[PredictionSums], baseline: Baseline, 
     """Compare the rows of the last checks with the baseline."""
     sizes = [2**i for i in range(len(checks).bit_length())]
     level = alpha / (len(checks) * (len(checks) + 1))
-    found = [_tests(reduce(add, checks[-size:]), baseline, size, TESTS * len(sizes)) for size in sizes]
+    found = [_tests(reduce(add, checks[-size:]), baseline, size, 3 * len(sizes)) for size in sizes]
     tests = tuple(min(same, key=lambda test: test.p_value) for same in zip(*found, strict=True))
     alarm = any(test.p_value <= level and _is_large(test, baseline) for each in found for test in each)
     return Shift(tests, level, alarm)

@@ -61,7 +61,6 @@ MAX_GROUPS = 32
 BLOCK_LOGITS = 1 << 18  # at a time: a few arrays of 2 MB in float64
 SLACK = 1e-6  # relative: a value that exceeds a quantile by rounding still counts as tied with it
 MIN_PROBABILITY = 1e-8  # whose logarithm enters the score of the temperature
-MAX_ROWS = 10**15  # of one check: a larger number has lost its last digits
 READING_SLACK = 1e-3  # relative: probabilities of float16 add up to 1 within this
 
 
@@ -132,7 +131,7 @@ def _mean_of(at_quantiles: Vector) -> float:
 # ---- sums
 
 
-_ROWS = count(1, MAX_ROWS)
+_ROWS = count(1, 10**15)  # of one check: a larger number has lost its last digits
 
 
 def _sums(rows: int, *shape: int, low: float = 0, high: float = 1) -> Check:

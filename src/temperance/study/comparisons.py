@@ -134,7 +134,16 @@ def pair_scores(
             "found none.",
             remedy=Remedy("methods", (columns[1:2] or ["ts"],)),
         )
-    draws = results.draws(metric, size).unstack("method").reindex(columns=columns)
+    every = results.draws(metric, size).unstack("method").reindex(columns=columns)
+    draws = {}
+    for name in means.index:  # the draws that all methods have
+        own = every.loc[name]
+        once = own.columns[own.drop(index=0, errors="ignore").isna().all()]
+        # A method fitted once has the same score in each.
+        if len(once) == own.shape[1]:
+            draws[name] = own.loc[[0]]
+        else:
+            draws[name] = own.fillna(dict(own.loc[0, once])).dropna()
     return PairedScores(
         metric,
         size,
@@ -142,16 +151,8 @@ def pair_scores(
         tuple(task for task in results.tasks if task.name in means.index),
         tuple(task for task in results.tasks if task.name not in means.index),
         means,
-        {name: _paired_draws(draws.loc[name]) for name in means.index},
+        draws,
     )
-
-
-def _paired_draws(draws: pd.DataFrame) -> pd.DataFrame:
-    """Return the draws that all methods have; a method fitted once has the same score in each."""
-    once = draws.columns[draws.drop(index=0, errors="ignore").isna().all()]
-    if len(once) == draws.shape[1]:
-        return draws.loc[[0]]
-    return draws.fillna(dict(draws.loc[0, once])).dropna()
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,14 +64,10 @@ class Results:
         return in_order(sorted({*self.scores["method"]} - {UNCALIBRATED}))
 
     @property
-    def own_metrics(self) -> list[str]:
-        """The user's own metrics."""
-        return [name for name in self.scores if name not in (*FitKey._fields, *Score.columns())]
-
-    @property
     def metrics(self) -> tuple[str, ...]:
         """Metrics with results: ours, and those from outside."""
-        return (*METRICS, *self.own_metrics)
+        known = (*FitKey._fields, *Score.columns())
+        return (*METRICS, *(name for name in self.scores if name not in known))
 
     def datasets(self) -> dict[str, list[TaskFile]]:
         """Return the tasks of each data set, both by name."""

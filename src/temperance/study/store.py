@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from temperance.study.tasks import TaskFile
 
 FILE_NAME = "results.sqlite"
 FORMAT = "1"
-MAX_SEED_DIGITS = 20
 
 # SQLite errors that are not the fault of the file; an error about invalid UTF-8 has no such name.
 _OF_THE_SYSTEM = tuple(
@@ -80,7 +79,13 @@ class ResultStore:
             raise InputError(
                 f"{self.path} must be a store of format {FORMAT}; found {excerpt(found.get('format'))}."
             )
-        self.seed = _seed(self.path, found.get("seed"))
+        seed = found.get("seed")
+        if not (isinstance(seed, str) and seed.isascii() and seed.isdigit() and len(seed) <= 20):
+            raise InputError(
+                f"{self.path} must have the random seed of its study, a whole number; found {excerpt(seed)}. "
+                "Copy it again, or repeat the study."
+            )
+        self.seed = int(seed)
         self.version = str(found.get("temperance"))
 
     @classmethod
@@ -150,43 +155,58 @@ class ResultStore:
 
     def fits(self) -> set[FitKey]:
         """Return the names of all results."""
-        rows = self._select("task, n, draw, method FROM score")
-        return {FitKey(*checked_row(self.path, "score", FIT_KEY, row)) for row in rows}
+        rows = self._rows("score", FIT_KEY, "SELECT task, n, draw, method FROM score")
+        return {FitKey(*row) for row in rows}
 
     def scores(self) -> pd.DataFrame:
         """Return all results by key, with a column for each of the user's own metrics."""
         key = list(FitKey._fields)
-        with _connect(self.path) as connection:
-            found = connection.execute("SELECT * FROM score ORDER BY task, n, draw, method").fetchall()
-            more = connection.execute("SELECT * FROM metric").fetchall()
-        rows = [checked_row(self.path, "score", SCORE, row) for row in found]
+        rows = self._rows("score", SCORE, "SELECT * FROM score ORDER BY task, n, draw, method")
         scores = pd.DataFrame(rows, columns=[*key, *Score.columns()])
         # SQLite stores nan as null, and has no boolean type.
         scores = scores.astype(dict.fromkeys(Score.numbers(), float) | {"converged": bool})
-        own = pd.DataFrame(
-            [checked_row(self.path, "metric", METRIC, row) for row in more], columns=[*key, "name", "value"]
-        )
+        more = self._rows("metric", METRIC, "SELECT * FROM metric")
+        own = pd.DataFrame(more, columns=[*key, "name", "value"])
         wide = own.astype({"value": float}).pivot(index=key, columns="name", values="value")
         return scores.join(wide, on=key) if len(wide) else scores
 
     def tasks(self) -> list[TaskFile]:
         """Return the tasks, by name."""
-        with _connect(self.path) as connection:
-            rows = connection.execute("SELECT * FROM task ORDER BY name").fetchall()
-        checked = [checked_row(self.path, "task", TASK, row) for row in rows]
-        return [
-            TaskFile(name, Path(path), digest, val, test, classes, _read_options(self.path, options))
-            for name, path, digest, val, test, classes, options in checked
-        ]
+        tasks, query = [], "SELECT * FROM task ORDER BY name"
+        for name, path, digest, val, test, classes, text in self._rows("task", TASK, query):
+            try:
+                options = ReadOptions(**json.loads(text))
+            except (ValueError, TypeError, RecursionError):  # not JSON, or other names
+                raise InputError(
+                    f"{self.path} must say how its tasks are read; found {excerpt(text)}. Copy it again, or "
+                    "repeat the study."
+                ) from None
+            tasks.append(TaskFile(name, Path(path), digest, val, test, classes, options))
+        return tasks
 
     def sizes(self) -> list[int]:
         """Return the requested sizes; a small task may not have all of them."""
-        rows = self._select("n FROM size ORDER BY n")
-        return [checked_row(self.path, "size", (int,), row)[0] for row in rows]
+        return [n for (n,) in self._rows("size", (int,), "SELECT n FROM size ORDER BY n")]
 
-    def _select(self, query: str) -> list[tuple[Any, ...]]:
+    def _rows(self, table: str, kinds: Kinds, query: str) -> list[tuple[Any, ...]]:
+        """Return rows of a table; raise if a column is missing or has the wrong type."""
         with _connect(self.path) as connection:
-            return connection.execute(f"SELECT {query}").fetchall()
+            rows = connection.execute(query).fetchall()
+        for row in rows:
+            wrong = None
+            if len(row) != len(kinds):
+                wrong = f"{table} must have {len(kinds)} columns; found {len(row)}"
+            for value, kind in zip(row, kinds, strict=False):
+                if wrong is None and not isinstance(value, kind):
+                    wanted = kind if isinstance(kind, tuple) else (kind,)
+                    names = " or ".join(TYPE_NAMES[one] for one in wanted)
+                    wrong = f"a column of {table} must hold {names}; found {excerpt(value)}"
+            if wrong is not None:
+                raise InputError(
+                    f"{self.path} must be the store of a study; its table {wrong}. Copy it again, or repeat "
+                    "the study."
+                )
+        return rows
 
 
 @contextmanager
@@ -199,32 +219,9 @@ def _connect(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorname", "").startswith(_OF_THE_SYSTEM):
             raise OSError(f"{path} cannot be used: {error}") from error
-        raise _unreadable(path, error) from error
+        raise InputError(f"{path} must be the store of a study; it cannot be read ({error}).") from error
     except UnicodeDecodeError as error:  # in what SQLite says of a damaged file
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path} must be the store of a study; it cannot be read ({error}).")
-
-
-def _seed(path: Path, text: object) -> int:
-    if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= MAX_SEED_DIGITS):
-        raise InputError(
-            f"{path} must have the random seed of its study, a whole number; found {excerpt(text)}. "
-            "Copy it again, or repeat the study."
-        )
-    return int(text)
-
-
-def _read_options(path: Path, text: str) -> ReadOptions:
-    try:
-        return ReadOptions(**json.loads(text))
-    except (ValueError, TypeError, RecursionError):  # not JSON, or other names
-        raise InputError(
-            f"{path} must say how its tasks are read; found {excerpt(text)}. Copy it again, or repeat the "
-            "study."
-        ) from None
+        raise InputError(f"{path} must be the store of a study; it cannot be read ({error}).") from error
 
 
 def _names(connection: sqlite3.Connection) -> set[str]:
@@ -240,20 +237,3 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[obj
     for row in rows:
         values = ", ".join("?" * len(row))
         connection.execute(f"INSERT INTO {table} VALUES ({values}) ON CONFLICT DO NOTHING", row)
-
-
-def checked_row(path: Path, table: str, kinds: Kinds, row: Sequence[Any]) -> Sequence[Any]:
-    """Return a row; raise if a column is missing or has the wrong type."""
-    if len(row) != len(kinds):
-        raise _damaged(path, f"{table} must have {len(kinds)} columns; found {len(row)}")
-    for value, kind in zip(row, kinds, strict=True):
-        if not isinstance(value, kind):
-            names = " or ".join(TYPE_NAMES[one] for one in (kind if isinstance(kind, tuple) else (kind,)))
-            raise _damaged(path, f"a column of {table} must hold {names}; found {excerpt(value)}")
-    return row
-
-
-def _damaged(path: Path, what: str) -> InputError:
-    return InputError(
-        f"{path} must be the store of a study; its table {what}. Copy it again, or repeat the study."
-    )

@@ -19,7 +19,7 @@ from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.calibrators.external_methods import find_methods, fit
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.comparison.rows import predict
-from temperance.core.arrays import Indices, Matrix, Vector
+from temperance.core.arrays import Matrix, Vector
 from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay, TemperatureDisplay
 from temperance.display.base import Display
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text
@@ -81,19 +81,18 @@ class EntropyTemperatures(Display):
         known = best.identified & (best.count >= RARE * best.count.sum())
         ends = np.quantile(self.by_all, [RARE / 2, 1 - RARE / 2])
         core = np.log([self.ts, *ends, *best.optimum[known]])
-        more = np.log([*self._usual_draws(), *best.low[known], *best.high[known]])
+        usual: list[float] = []  # the range of T of most draws; of a single draw, of most of its rows
+        if len(self.by_few) > 1:
+            lowest, highest = self.by_few.min(axis=1), self.by_few.max(axis=1)
+            usual = [float(np.quantile(lowest, 0.2)), float(np.quantile(highest, 0.8))]
+        elif self.by_few.size:
+            usual = np.quantile(self.by_few, [0.1, 0.9]).tolist()
+        more = np.log([*usual, *best.low[known], *best.high[known]])
         low, high = float(core.min()), float(core.max())
         room = ROOM * (high - low) + 0.05
         low, high = (max(low - room, more.min(initial=low)), min(high + room, more.max(initial=high)))
         margin = 0.06 * (high - low) + 0.02
         return float(np.exp(low - margin)), float(np.exp(high + margin))
-
-    def _usual_draws(self) -> list[float]:
-        """Return the range of T of most draws; for a single draw, of most of its rows."""
-        if len(self.by_few) < 2:
-            return [float(end) for end in np.quantile(self.by_few, [0.1, 0.9])] if self.by_few.size else []
-        lowest, highest = self.by_few.min(axis=1), self.by_few.max(axis=1)
-        return [float(np.quantile(lowest, 0.2)), float(np.quantile(highest, 0.8))]
 
     def chart(self) -> Chart:
         """Return the best T of bins on top of the method's T: light for few rows, dark for all."""
@@ -102,8 +101,14 @@ class EntropyTemperatures(Display):
         marks += self._marks(self.by_all[None], f"all {self.rows} rows", faint=False)
         marks.append(Rule(self.ts, method="ts", label=f"TS: T = {self.ts:.3g}"))
         chart = self.best.chart_of(marks, [self.by_all])
-        y = replace(chart.y, limits=self.limits)
-        return replace(chart, y=y, marks=[*chart.marks, *self._far_bins()])
+        # An arrow with the value stands for each best T that is outside the axes.
+        far, (low, high) = list[Mark](), self.limits
+        inset, known = (high / low) ** 0.04, self.best.identified
+        for x, t in zip(self.best.centre[known], self.best.optimum[known], strict=True):
+            if not low <= t <= high:
+                y, arrow = (high / inset, "↑") if t > high else (low * inset, "↓")
+                far.append(Text(float(x), y, f" {arrow} {t:.2g} "))
+        return replace(chart, y=replace(chart.y, limits=(low, high)), marks=[*chart.marks, *far])
 
     def _marks(self, values: Matrix, words: str, *, faint: bool) -> list[Mark]:
         """Return a line for each fit if T is a function of the entropy, or else dots."""
@@ -124,19 +129,6 @@ class EntropyTemperatures(Display):
         if self.method != "hts":
             return f"\n({100 * outside.mean():.1f} % outside the axes)"
         return f"\n({outside.any(axis=1).sum()} of {len(values)} leave the axes)"
-
-    def _far_bins(self) -> list[Mark]:
-        """Return an arrow with the value for each best T that is outside the axes."""
-        low, high = self.limits
-        marks: list[Mark] = []
-        for x, t in zip(
-            self.best.centre[self.best.identified], self.best.optimum[self.best.identified], strict=True
-        ):
-            if not low <= t <= high:
-                inset = (high / low) ** 0.04
-                y, arrow = (high / inset, "↑") if t > high else (low * inset, "↓")
-                marks.append(Text(float(x), y, f" {arrow} {t:.2g} "))
-        return marks
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +217,13 @@ def entropy_temperatures(results: Results, task: TaskFile, method: str) -> Entro
     """Fit a method to all validation rows and to few, and TS to the test rows of each bin of entropy."""
     test = load_task(task).test
     entropy = log_normalised_entropy(as_rows(test))
-    index = _along(entropy) if method == "hts" else _many(entropy)
+    index = np.argsort(entropy, kind="stable")
+    if method == "hts":  # a line: rows at about equal steps of entropy
+        steps = np.linspace(entropy.min(), entropy.max(), LINE_POINTS)
+        at = np.searchsorted(entropy[index], steps)
+        index = index[np.unique(np.minimum(at, len(index) - 1))]
+    elif len(index) > MAX_DOTS:
+        index = index[np.linspace(0, len(index) - 1, MAX_DOTS).astype(np.intp)]
     few = FEW_ROWS if FEW_ROWS in results.sizes else results.sizes[0]
     draws = 0 if few >= task.rows else LINES if method == "hts" else 1
     by_few = [temperatures(_fitted(results, task, method, few, i), test, index) for i in range(draws)]
@@ -288,17 +286,3 @@ def _fitted(results: Results, task: TaskFile, method: str, n: int | None = None,
             f"{method_style(method).label} cannot be fitted to {len(rows)} rows of {task.name}: {error}"
         ) from error
     return calibrator
-
-
-def _along(entropy: Vector) -> Indices:
-    """Return rows at about equal steps of entropy, ascending: enough for a smooth line."""
-    order = np.argsort(entropy, kind="stable")
-    steps = np.linspace(entropy.min(), entropy.max(), LINE_POINTS)
-    at = np.minimum(np.searchsorted(entropy[order], steps), len(order) - 1)
-    return order[np.unique(at)]
-
-
-def _many(entropy: Vector) -> Indices:
-    """Return all rows, ascending, or as many as can be shown."""
-    order = np.argsort(entropy, kind="stable")
-    return order[np.linspace(0, len(order) - 1, min(len(order), MAX_DOTS)).astype(np.intp)]

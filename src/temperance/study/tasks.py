@@ -135,17 +135,13 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     found = [file for file in sorted(path.iterdir()) if format_of(file) in FORMATS and file.is_file()]
-    tasks = [file for file in found if _is_task(file)]
+    members = {file: open_members(file) for file in found}
+    tasks = [file for file in found if parts_of(members[file]) or are_samples(members[file])]
     if not tasks:
         raise InputError(
             f"{path} must hold task files, {_NEEDED}; found {len(found)} data files, none of them a task."
         )
     return tasks
-
-
-def _is_task(path: Path) -> bool:
-    members = open_members(path)
-    return bool(parts_of(members)) or are_samples(members)
 
 
 def _describe(path: Path, of_samples: ReadOptions) -> TaskFile:
@@ -162,8 +158,10 @@ def _describe(path: Path, of_samples: ReadOptions) -> TaskFile:
         raise InputError(
             f"{path}: val and test rows must have the same classes; found {val.shape} and {test.shape}."
         )
-    for file in (val, test):
-        _warn_of_probabilities(file)
+    for file in (val, test):  # warn once, here: the workers of a study do not warn
+        first = next(file.logit_blocks(INSPECTED_ROWS), None)
+        if first is not None and file.kind == "logits":
+            warn_of_probabilities(open_logits(first).values)
     return TaskFile(_stem(path), path, sha256(path), val.shape[0], test.shape[0], classes.pop())
 
 
@@ -180,13 +178,6 @@ def _describe_samples(path: Path, options: ReadOptions) -> TaskFile:
 
 def _stem(path: Path) -> str:
     return path.name[: -len(format_of(path))]
-
-
-def _warn_of_probabilities(file: RowFile) -> None:
-    """Warn once, here: the workers of a study do not warn."""
-    first = next(file.logit_blocks(INSPECTED_ROWS), None)
-    if first is not None and file.kind == "logits":
-        warn_of_probabilities(open_logits(first).values)
 
 
 @lru_cache(maxsize=64)
