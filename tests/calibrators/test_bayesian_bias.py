@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 import temperance
 from temperance import BayesianTemperatureScaling, metrics
-from temperance.core.biased_rows import centred
 from temperance.core.class_bias import MAX_INTERACTING
+from temperance.core.kernels import centred
 from temperance.data import simulate
 from temperance.population import weak_population, write_population
 

@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from temperance.core import class_bias as stage
-from temperance.core.biased_rows import centred
 from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, Widths, fit_class_bias
 from temperance.core.features import LOG_PROB_FLOOR
 from temperance.core.fisher import fisher_scoring
+from temperance.core.kernels import centred
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import InMemoryFitData, Prior
 from temperance.core.row_block import RowBlock

@@ -6,10 +6,9 @@ from core_models import quadratic
 from core_reference import draw
 
 from temperance.core import descent, evidence, fisher, frequencies, logit_rows
-from temperance.core.biased_rows import exponentiate
 from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.evidence import Block, maximise_evidence
-from temperance.core.kernels import mixed
+from temperance.core.kernels import exponentiate, mixed
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear, Softplus

@@ -99,7 +99,7 @@ def _become(words, folder, prepare):
     sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from temperance.cli import main
-    from temperance.study import workers
+    from temperance.study import runner as workers
 
     # Spawned workers would import everything anew.
     workers.get_context = lambda method, get=workers.get_context: get("fork")
@@ -121,7 +121,7 @@ def _become(words, folder, prepare):
 def warm_up(words, folder):
     """Run a command in this process, so that forks find all modules imported."""
     from temperance.cli import main
-    from temperance.study import workers
+    from temperance.study import runner as workers
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     spawn, silence = workers.get_context, io.StringIO()

@@ -73,7 +73,7 @@ class MonotoneScaling(Calibrator):
             unchanged = MonotoneFormula(single.temperature, KNOTS, straight)
             return self._model(data, unchanged, single.solution, standard_errors={"map_slopes": 0 * straight})
         prior = Prior(straight, _precision() / data.total_weight)
-        objective = data.objective(partial(_likelihood, reference=single.temperature), prior)
+        objective = data.objective(partial(_likelihood, reference=single.temperature)).with_prior(prior)
         bounds = MIN_SLOPE * straight, MAX_SLOPE * straight
         solution = solve(objective, straight, data.n_rows, bounds=bounds)
         formula = MonotoneFormula(single.temperature, KNOTS, solution.parameters)

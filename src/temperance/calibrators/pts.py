@@ -181,11 +181,11 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
             return descend(loss, usual, self.random_state or 0)
         decay = network.decay(self.weight_decay / data.total_weight)
         # On all rows at once: a subsample would choose the local optimum by the order of the rows.
-        penalised = data.objective(build.likelihood, Prior(network.constant(start), decay))
+        penalised = data.objective(build.likelihood).with_prior(Prior(network.constant(start), decay))
         solution = fisher_scoring(penalised, start, stall=STALL)
         if self.loss == "nll":
             return solution
-        objective = data.objective(build.ece_loss, Prior(solution.parameters, decay))
+        objective = data.objective(build.ece_loss).with_prior(Prior(solution.parameters, decay))
         # The loss jumps where a row changes bins, so stop where no step lowers it, not at a zero gradient.
         return lbfgs(objective, solution.parameters, Solver.LBFGS_KINKS, stall=ECE_STALL)
 

@@ -171,8 +171,6 @@ BLOCK_BYTES = 1 << 20
 MAX_KEPT_BYTES = 1 << 23
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32
-# Numbers that einsum reads at a time from several rows; from a single row, it reads all at once.
-EINSUM_BUFFER = 8192
 
 _HALF, _SINGLE, _DOUBLE = map(np.dtype, (np.float16, np.float32, np.float64))
 
@@ -235,7 +233,8 @@ def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
 
 def several(rows: Floats) -> Floats:
     """Return the rows, of which einsum adds each in the same order: a long row twice, if it is alone."""
-    is_alone = rows.shape[0] == 1 and rows.size > EINSUM_BUFFER
+    # It reads 8192 numbers at a time from several rows, and all at once from a single one.
+    is_alone = rows.shape[0] == 1 and rows.size > 8192
     return np.broadcast_to(rows, (2, rows.shape[1])) if is_alone else rows
 
 

@@ -34,12 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Matrix, Vector
-from temperance.core.biased_rows import Offsets, centred, exponentiate
 from temperance.core.blocks import FEW_CLASSES, Scratch
 from temperance.core.evidence import Block, Posterior, alternate, maximise_evidence
 from temperance.core.features import IMPOSSIBLE
 from temperance.core.fisher import lbfgs
-from temperance.core.kernels import LOWEST
+from temperance.core.kernels import LOWEST, Offsets, centred, exponentiate
 from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.objective import FitData, Objective, ObjectivePoint, Prior, RowObjective
 from temperance.core.solution import Solution, Solver

@@ -19,10 +19,7 @@ from numba.extending import overload
 from temperance.core.kernels import FARTHEST
 from temperance.core.row_block import RowBlock
 
-_LN2_HIGH = 0.693145751953125  # 17 bits: n * _LN2_HIGH is exact for every n that can occur
-_LN2_LOW = 1.4286068203094172e-06
 PIECE = 1024  # classes whose numbers fit in the L1 cache
-_LOG2_E = 1.4426950408889634
 
 
 class _Format(NamedTuple):
@@ -51,7 +48,9 @@ def exp(x: float) -> float:
 def _exp(x: Any) -> Any:
     real, integer, fraction_bits, bias, degree, lowest = _FORMATS[x]
     low, round_off, zero = real(lowest), real(1.5 * 2.0**fraction_bits), real(0)
-    log2_e, ln2_high, ln2_low = real(_LOG2_E), real(_LN2_HIGH), real(_LN2_LOW)
+    # ln 2 in two parts, of which the first has 17 bits: its product with every n that can occur is exact.
+    ln2_high, ln2_low = real(0.693145751953125), real(1.4286068203094172e-06)
+    log2_e = real(1.4426950408889634)
     round_off_bits, shift, offset = round_off.view(integer), integer(fraction_bits), integer(bias)
     # Taylor coefficients: on |f| <= 0.35 the first omitted term is below the rounding error.
     coefficients = tuple(real(1 / factorial(i)) for i in range(degree, -1, -1))

@@ -1,30 +1,37 @@
-"""Maps of negative log-probabilities (`maps`), which are piecewise linear, on one block of rows.
+"""What changes one block of rows class by class: maps of negative log-probabilities, a bias, new frequencies.
 
-With the symbols of `row_block`, e = log s - beta d, c and w the value of the map at the lower end of e's
-segment and its slope there, r the excess of e over that end:
+The maps (`maps`) are piecewise linear. With the symbols of `row_block`, e = log s - beta d, c and w the value
+of the map at the lower end of e's segment and its slope there, r the excess of e over that end:
 
     u = c + w r      p = exp(scale (u_t - u))      sums of p, p r and p r^2 over each segment, without t
 
 `compiled` has these sums as loops; both agree to 1e-6.
+
+`add_class_bias` adds a bias to calibrated log-probabilities, softmax(l / T + W x), and mixes the two. With
+r_k = log(frequency of class k at use / frequency at fit), `shift_outputs` applies Bayes' rule:
+
+    p_k exp(r_k) / sum_j p_j exp(r_j)
+
+Both replace the outputs of a block of rows. This module needs NumPy only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import row_slices
+from temperance.core.blocks import row_products, row_slices
+from temperance.core.features import IMPOSSIBLE, LOG_PROB_FLOOR
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
 SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time, so that the results stay in the cache
-MAX_KEPT_SEGMENTS = 1 << 21  # classes whose segments are kept from pass to pass: 32 MB
-MIN_COMPARED = 4096  # with at least this many numbers, comparisons take less time than a search
-MAX_COMPARED = 64  # knots; a number is compared with each, and their count is one byte
 FARTHEST = 1e15  # stands for the negative log-probability of a masked class
 
 # Where the slope may change, in units of log-probability at T0: probabilities of 0.9, 0.5, 0.22, 0.08, ...
@@ -72,7 +79,7 @@ def _placed(
 
 def _segments(e: Matrix, knots: Vector) -> Indices:
     """Return how many knots after the first each number has reached, by vector loops, unlike a search."""
-    if len(knots) > MAX_COMPARED or e.size < MIN_COMPARED:
+    if len(knots) > 64 or e.size < 4096:  # few numbers, or many knots: a search takes less time
         return knots[1:].searchsorted(e, side="right")
     count, reached = np.zeros(e.shape, np.uint8), np.empty(e.shape, np.bool_)
     for knot in knots[1:]:
@@ -98,7 +105,7 @@ SegmentCache = dict[int, SegmentIndex]
 
 def new_segment_cache(size: int) -> SegmentCache | None:
     """Return a cache for the segments of so many classes, or None if they are too many to keep."""
-    return {} if size <= MAX_KEPT_SEGMENTS else None
+    return {} if size <= 1 << 21 else None  # 32 MB
 
 
 def segment_sums(
@@ -196,3 +203,79 @@ def mixed(d: Matrix, scales: Matrix, weights: Vector, room: Vector | None = None
     u *= weights[:, None, None] / np.add.reduce(u, axis=2, keepdims=True)
     total = np.add.reduce(u, axis=0)
     return np.minimum(total, 1.0, out=total)  # rounded weights may sum to more than 1
+
+
+LARGE = 1e6
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """What turns l into u: an inverse temperature that multiplies it, a bias, perhaps interactions."""
+
+    beta: float
+    bias: Vector
+    interactions: Matrix | None
+
+    @classmethod
+    def of(cls, theta: Vector, n_classes: int) -> Offsets:
+        """Unpack [log T, bias, columns of the interactions]."""
+        columns = theta[1:].reshape(-1, n_classes)
+        log_beta = -np.clip(theta[0], -50.0, 50.0)  # a trial step of a fit may go anywhere
+        return cls(float(np.exp(log_beta)), columns[0], columns[1:].T if len(columns) > 1 else None)
+
+
+def exponentiate(u: Floats) -> tuple[Vector, Vector]:
+    """Replace `u` by exp(u - top), top the largest of the row; return the row sums and log sum exp."""
+    top = np.max(u, axis=1)
+    u -= top[:, None]
+    np.exp(u, out=u)
+    sums = u.sum(axis=1).astype(np.float64)
+    return sums, np.log(sums) + top
+
+
+def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
+    """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
+    x = np.where(possible, np.maximum(log_probs, LOG_PROB_FLOOR), 0)
+    number = np.maximum(possible.sum(axis=1, keepdims=True), 1).astype(x.dtype)
+    x -= x.sum(axis=1, keepdims=True) / number
+    x[~possible] = 0
+    return x
+
+
+def add_class_bias(base: Floats, gaps: Floats, offsets: Offsets, weight: float, *, log: bool) -> None:
+    """Replace probabilities p by (1 - weight) p + weight softmax(u), or log p by the logarithm of that.
+
+    `base` holds the calibrated probabilities of some rows, or their logarithms if `log`; the `gaps` of their
+    logits to the top show the possible classes, and are read only for interactions.
+    """
+    log_probs = base if log else np.log(base)
+    u = base.dtype.type(offsets.beta) * log_probs + offsets.bias.astype(base.dtype)
+    if offsets.interactions is not None:
+        interactions = offsets.interactions.T.astype(base.dtype)
+        u += row_products(centred(log_probs, gaps > -IMPOSSIBLE), interactions)
+    top = u.max(axis=1, keepdims=True)
+    u -= np.where(np.abs(top) > LARGE, top, 0)  # next to so large a number, log sum exp has no digits left
+    u -= exponentiate(u.copy())[1][:, None].astype(u.dtype)
+    if log:
+        base[:] = np.logaddexp(base + np.log1p(-weight), u + np.log(weight)) if weight < 1 else u
+    else:
+        base *= 1 - weight
+        base += weight * np.exp(u)
+
+
+def shift_outputs(outputs: Floats, log_ratio: Vector, *, log: bool) -> None:
+    """Replace probabilities, or calibrated logits if `log`, by those under the new class frequencies.
+
+    An impossible class stays at probability 0, or at -inf; logits become log-probabilities.
+    """
+    if not log:
+        ratio = np.exp(log_ratio - log_ratio.max())
+        shifted = outputs * np.maximum(ratio, 1e-300)  # times the largest probability, still above 0
+        outputs[:] = shifted / shifted.sum(axis=1, keepdims=True)
+        return
+    shifted = outputs + log_ratio
+    top = shifted.argmax(axis=1)[:, None]
+    shifted -= np.take_along_axis(shifted, top, axis=1)
+    others = np.exp(shifted)
+    np.put_along_axis(others, top, 0.0, axis=1)  # nothing cancels when a row is confident
+    outputs[:] = shifted - np.log1p(others.sum(axis=1, keepdims=True))

@@ -25,8 +25,6 @@ Index = slice | NDArray[np.intp]
 
 # Numbers in one product of a Gram matrix: enough for the linear algebra library to run at full speed.
 GRAM_SIZE = 1 << 20
-SEGMENT_COST = 8  # cost of sums over segments, relative to moments, in NumPy
-ROW_SCRATCH = 1024  # numbers that the moments of a row's segments need
 
 SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
 """From rows and their sums of p, p r and p r^2 over segments to arrays that are summed over blocks."""
@@ -197,7 +195,7 @@ class LogitRows:
         multiplies it.
         """
         (top, peak, _), log_s = self.locate(), self.log_sum_at(beta)
-        block = block_type(self._size, SEGMENT_COST)
+        block = block_type(self._size, cost=8)  # relative to moments, in NumPy
         key = "segments", beta, table.knots.tobytes()
         cache = self._kept.setdefault(key, block.new_segment_cache(self.n_rows * self.n_classes))
 
@@ -207,7 +205,8 @@ class LogitRows:
             block.segment_sums(z, top[at], peak[at], log_s[at], beta, table, scale[at], sums, i, cache)
             return use(at, sums)
 
-        return self.sum(work, ROW_SCRATCH, threads=block.segments_in_threads)
+        # The moments of a row's segments need about a thousand numbers.
+        return self.sum(work, 1024, threads=block.segments_in_threads)
 
     def gram(self, weights: Vector, others: NDArray[np.float64]) -> tuple[Vector, Vector]:
         """Return X' diag(weights) X and X' others, for X = z - mean z and weights >= 0."""

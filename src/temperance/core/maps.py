@@ -42,7 +42,6 @@ from temperance.core.predictors import ByClass, Link
 
 # Chosen by leaving data sets out, see docs/bayesian.md: less calibration error at no cost in likelihood.
 EMPHASIS = 0.4
-MIN_DOUBT = 1e-38  # floor of 1 - p, which may underflow
 MAX_LOG_SLOPE = 12.0  # in absolute terms: beyond, a class is practically certain or impossible
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)
@@ -210,7 +209,7 @@ def _with_top_label(
     sum over all data rows of share times that matrix. `mean` is the derivative of the log confidence.
     """
     confidence = np.exp(-m.log_sum)
-    doubt = np.maximum(-np.expm1(-m.log_sum), MIN_DOUBT)
+    doubt = np.maximum(-np.expm1(-m.log_sum), 1e-38)  # 1 - p may underflow
     value = m.log_sum + m.label.sum(axis=0)
     value += EMPHASIS * np.where(right, m.log_sum, -np.log(doubt))
     gradient = m.label - (1 + EMPHASIS * (right - confidence) / doubt) * m.mean

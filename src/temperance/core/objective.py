@@ -60,10 +60,6 @@ class Prior:
         """Return the gradient at mean + `off`."""
         return self.precision * off if self.precision.ndim == 1 else self.precision @ off
 
-    def add_to(self, fisher: Matrix) -> Matrix:
-        """Return the Fisher matrix plus the precision of the prior."""
-        return fisher + (np.diag(self.precision) if self.precision.ndim == 1 else self.precision)
-
 
 Derivatives = tuple[float, Vector, Matrix | None]
 """Value, gradient, and the Fisher matrix if requested."""
@@ -164,7 +160,8 @@ class Objective(ABC):
             if not with_fisher:
                 return here.gradient + pull, None
             gradient, fisher = here.derivatives
-            return gradient + pull, prior.add_to(fisher)
+            precision = prior.precision
+            return gradient + pull, fisher + (np.diag(precision) if precision.ndim == 1 else precision)
 
         return ObjectivePoint(here.value + float(off @ pull) / 2, derive)
 
@@ -330,8 +327,8 @@ class FitData(Protocol):
         """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
         ...
 
-    def objective(self, build: Build, prior: Prior | None = None) -> Any:
-        """Return the objective of all rows, the mean of what `build` gives for parts, plus the prior."""
+    def objective(self, build: Build) -> Any:
+        """Return the objective of all rows, the mean of what `build` gives for parts."""
         ...
 
     def require_in_memory(self, what: str) -> None:
@@ -377,10 +374,9 @@ class InMemoryFitData:
             sampled.append(sample(some.rows, some.weights))
         return measure(self.rows, self.weights), sampled
 
-    def objective(self, build: Build, prior: Prior | None = None) -> Any:
-        """Return the objective that `build` gives, with the prior."""
-        objective = build(self.rows, self.weights)
-        return objective if prior is None else objective.with_prior(prior)
+    def objective(self, build: Build) -> Any:
+        """Return the objective that `build` gives."""
+        return build(self.rows, self.weights)
 
     def require_in_memory(self, what: str) -> None:
         """Return without an error: the rows are in memory."""

@@ -33,7 +33,6 @@ import numpy as np
 
 from temperance.core import blocks, kernels
 from temperance.core.arrays import AnyArray, Floats, Indices, Matrix, Vector
-from temperance.core.biased_rows import Offsets, add_class_bias, shift_outputs
 from temperance.core.blocks import (
     FEW_CLASSES,
     BFloat16,
@@ -45,7 +44,15 @@ from temperance.core.blocks import (
     several,
 )
 from temperance.core.features import IMPOSSIBLE, RowShape
-from temperance.core.kernels import LOWEST, MapTable, mixed, stack_scales
+from temperance.core.kernels import (
+    LOWEST,
+    MapTable,
+    Offsets,
+    add_class_bias,
+    mixed,
+    shift_outputs,
+    stack_scales,
+)
 from temperance.core.ops import NUMPY, ONE_ROW
 
 # Above this size, the compiled loops save more over a few fits than loading them costs. The choice
@@ -54,7 +61,6 @@ COMPILED_FROM = 1 << 24
 # Below this, by item size, r may have lost digits or terms to underflow.
 TINY = {4: 1e-30, 8: 1e-290}
 MIXED_NUMBERS = 1 << 17  # held at a time by a mixture, nodes x rows x K: within the cache, in few calls
-MAP_ARRAYS = 6  # that a map needs for the rows it is applied to
 
 GapCache = dict[int, Floats]
 """Gaps of blocks by their first row, for fits, which make many passes over the same rows."""
@@ -326,7 +332,8 @@ class RowBlock:
         """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), or its logarithm."""
         beta, table, shares = 1 / float(reference), MapTable.kept(knots, slopes), np.array(weights)
         log_s = self.log_sum(beta)
-        size = max(1, MIXED_NUMBERS // (max(len(shares), MAP_ARRAYS) * self.n_classes))
+        # A map needs six arrays for the rows it is applied to.
+        size = max(1, MIXED_NUMBERS // (max(len(shares), 6) * self.n_classes))
         stacked = np.array(scales)[:, None] if self.is_single else stack_scales(scales, self.n_rows)
         if self.n_rows <= size:
             u = kernels.map_logits(self.z, self._at_top, self.peak, log_s, beta, table, bounded=self.bounded)

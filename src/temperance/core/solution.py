@@ -30,11 +30,6 @@ class Status(StrEnum):
     WIDTHS_UNSETTLED = "the widths of the prior did not settle"
     NOT_CONVERGED = "not converged"  # of a file that does not say why
 
-    @property
-    def is_success(self) -> bool:
-        """Whether the solver ended by its own criterion."""
-        return self in (Status.CONVERGED, Status.STALLED, Status.LEARNING_RATE_FLOOR)
-
 
 @dataclass(frozen=True)
 class Solution:
@@ -58,7 +53,7 @@ class Solution:
     @property
     def converged(self) -> bool:
         """Whether the solver ended by its own criterion."""
-        return self.status.is_success
+        return self.status in (Status.CONVERGED, Status.STALLED, Status.LEARNING_RATE_FLOOR)
 
     @property
     def message(self) -> str:

@@ -322,9 +322,9 @@ class DaskFitData:
         ]
         return _add_arrays(sums), joined
 
-    def objective(self, build: Build, prior: Prior | None = None) -> DaskObjective:
+    def objective(self, build: Build) -> DaskObjective:
         """Return the objective that `build` makes for each part, as a mean over all rows."""
-        return DaskObjective(self, build, prior)
+        return DaskObjective(self, build)
 
     def terms(self, build: Build, theta: Vector, with_fisher: bool) -> PartialSums:
         """Return the sum over all rows of an objective's terms."""
@@ -374,7 +374,7 @@ class DaskFitData:
 class DaskObjective(Objective):
     """The mean over rows in parts of an objective, with a prior that belongs to no part."""
 
-    def __init__(self, sample: DaskFitData, build: Build, prior: Prior | None) -> None:
+    def __init__(self, sample: DaskFitData, build: Build, prior: Prior | None = None) -> None:
         self.sample, self.build, self.prior = sample, build, prior
         self.total_weight, self.thinning = sample.total_weight, sample.thinning
         self.noise = float(np.finfo(sample.dtype).eps)

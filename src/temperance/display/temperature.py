@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator, method_style
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
-from temperance.comparison import Comparison, LabelledRows
+from temperance.comparison import Comparison
 from temperance.comparison.rows import LabelledRows, widened
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.logit_rows import LogitRows

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from temperance.core.arrays import Floats, Indices, Vector
-from temperance.core.biased_rows import exponentiate
 from temperance.core.blocks import Scratch, for_each_block
 from temperance.core.class_bias import ClassBiasLikelihood
 from temperance.core.fisher import lbfgs, solve
+from temperance.core.kernels import exponentiate
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Linear, Log
