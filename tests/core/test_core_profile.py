@@ -173,3 +173,9 @@ def test_a_mask_that_is_a_low_number_is_a_mask(mask, dtype):
     np.testing.assert_array_equal(
         shape_features_of(LogitRows(low), 2.0), shape_features_of(LogitRows(z), 2.0)
     )
+
+
+def test_a_class_exactly_20000_units_below_the_top_counts():
+    shape = LogitRows(-np.array([[0.0, 8.0, 20_000.0]])).shape_at(1.0)
+    assert shape.gap_to_third[0] == 20_000
+    assert shape.gap_to_mean[0] == pytest.approx(20_008 / 3, rel=1e-12)

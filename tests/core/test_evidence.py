@@ -9,10 +9,11 @@ from scipy.stats import multivariate_normal
 
 from temperance.core import evidence
 from temperance.core.evidence import Block, maximise_evidence
-from temperance.core.links import Log
+from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import LogLikelihood, Objective, ObjectivePoint, Prior
-from temperance.core.predictors import ByClass
+from temperance.core.predictors import ByClass, Linear
+from temperance.core.solution import Status
 
 MANY = 20_000  # rows of which every second one chooses the widths
 
@@ -241,3 +242,15 @@ def test_only_very_many_rows_are_subsampled_and_the_coefficients_come_from_all(n
     data = n_rows * objective.curvature
     np.testing.assert_allclose(np.linalg.inv(posterior.covariance), data, rtol=1e-2, atol=1e-2 * data.max())
     np.testing.assert_allclose(posterior.mode, objective.best, atol=5e-3)
+
+
+def test_widths_that_do_not_settle_give_the_optimum_under_them_and_say_so(monkeypatch):
+    monkeypatch.setattr(evidence, "MAX_ROUNDS", 2)
+    z, y = draw(200, 3, spread=4.0)
+    features = np.column_stack([np.ones(200), np.random.default_rng(0).normal(size=(200, 2))])
+    objective = LogLikelihood(LogitRows(z, y), Linear(features), Softplus())
+    blocks = [Block("all", np.full(3, 3.0), 100 * np.eye(3), 4.0)]
+    found = maximise_evidence(objective, blocks, np.ones(3), 200)
+    assert found.solution.status is Status.WIDTHS_UNSETTLED
+    fitted = objective.with_prior(evidence._prior(blocks, np.array([found.taus["all"]]), 200.0))
+    assert np.abs(fitted(found.mode).gradient).max() < 1e-4
