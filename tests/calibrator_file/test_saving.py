@@ -15,6 +15,7 @@ import temperance
 from temperance import CALIBRATORS, TemperatureScaling, make_calibrator
 from temperance.calibrator_file.fields import FIT
 from temperance.calibrator_file.writing import save
+from temperance.data import simulate
 
 
 def fitted_attributes(cal):
@@ -286,3 +287,19 @@ def test_the_names_of_the_columns_are_there_after_loading(task, tmp_path):
     calibrator.save(tmp_path / "named.json")
     loaded = temperance.load(tmp_path / "named.json")
     assert loaded.feature_names_in_.tolist() == calibrator.feature_names_in_.tolist() == names
+
+
+def test_set_params_after_a_fit_changes_neither_what_is_computed_nor_what_is_saved(tmp_path):
+    task = simulate(500, 4)
+    for key, options, later in (
+        ("bts", {"bins": 6}, {"bins": 9}),
+        ("pts", {"hidden": (4,), "top_k": 3}, {"hidden": (5, 5), "top_k": 2}),
+    ):
+        cal = make_calibrator(key, **options).fit(task.logits, task.labels)
+        before = cal.predict_proba(task.logits)
+        cal.set_params(**later)
+        cal.save(tmp_path / f"{key}.json")
+        np.testing.assert_array_equal(cal.predict_proba(task.logits), before)
+        np.testing.assert_array_equal(
+            temperance.load(tmp_path / f"{key}.json").predict_proba(task.logits), before
+        )

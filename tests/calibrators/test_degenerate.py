@@ -7,7 +7,7 @@ import pytest
 from compared import CLASS_KEEPING
 from scipy.special import log_softmax, softmax
 
-from temperance import TemperatureScaling
+from temperance import InputError, TemperatureScaling, make_calibrator
 from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.single_temperature import Degeneracy, fit_single_temperature
 from temperance.core.fit_data import InMemoryFitData
@@ -87,9 +87,10 @@ def test_rows_that_are_all_wrong_give_a_warning_and_a_moderate_temperature(metho
 
 @LIKELIHOOD_ALONE
 def test_rows_that_count_decide_whether_all_are_right(method, fit, task):
-    wrong = task.labels != task.logits.argmax(axis=1)
-    with pytest.warns(UserWarning, match="classified right"):
-        cal = fit(method, task.logits, task.labels, np.where(wrong, 0.0, 1.0))
+    right = task.labels == task.logits.argmax(axis=1)
+    words = f"All {right.sum()} rows are classified right.*until some are wrong"
+    with pytest.warns(UserWarning, match=words):
+        cal = fit(method, task.logits, task.labels, right.astype(float))
     assert_sane(cal, task.logits)
 
 
@@ -224,3 +225,48 @@ def test_sums_of_logits_that_overflow_are_no_warning():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", UserWarning)
         assert TemperatureScaling().fit(logits, labels, [1, 1, 1, 0, 1e9]).temperature_ > 1
+
+
+def test_labels_that_always_have_the_second_logit_give_a_temperature_and_a_warning():
+    logits = 3 * np.random.default_rng(0).standard_normal((300, 5))
+    with pytest.warns(UserWarning, match="All 300 rows are classified wrong.*labels and columns match"):
+        cal = make_calibrator("ts").fit(logits, np.argsort(logits, axis=1)[:, -2])
+    assert cal.solution_.converged
+    rescaled = logits / cal.temperature_
+    p = np.exp(rescaled - rescaled.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    # The score is 0 at a maximum of the likelihood: the expected logit is that of the label.
+    expected, observed = (p * logits).sum(axis=1), np.sort(logits, axis=1)[:, -2]
+    assert expected.mean() == pytest.approx(observed.mean(), abs=1e-5)
+
+
+def test_labels_no_better_than_chance_give_a_warning():
+    rng = np.random.default_rng(4)
+    logits = rng.standard_normal((1000, 10))
+    labels = np.where(rng.random(1000) < 0.9, logits.argmin(axis=1), logits.argmax(axis=1))
+    with pytest.warns(UserWarning, match="no better than chance.*weak prior, T is"):
+        assert make_calibrator("ts").fit(logits, labels).temperature_ < 1e4
+
+
+@pytest.mark.parametrize("key", ["ts", "bayes", "mono", "hts"])
+def test_labels_shifted_by_one_class_give_a_warning(key):
+    task = simulate(600, 10, random_state=1)
+    shifted = (3 * task.logits).argmax(axis=1) + 1
+    shifted = np.where(np.arange(600) % 50 == 0, task.logits.argmax(axis=1), shifted % 10)  # some are right
+    with pytest.warns(UserWarning, match="no better than chance: check that labels and columns match"):
+        make_calibrator(key).fit(task.logits, shifted)
+
+
+def test_numpy_masks_are_refused_and_not_lost():
+    task = simulate(50, 3)
+    masked = np.ma.masked_array(task.logits, mask=np.zeros((50, 3), bool))
+    masked[3, 1] = np.ma.masked
+    with pytest.raises(InputError, match=r"must not be masked.*found 1 masked number"):
+        make_calibrator("ts").fit(masked, task.labels)
+
+
+def test_weights_with_an_extreme_sum_are_refused():
+    task = simulate(50, 3)
+    for weight in (1e-310, 1e308):
+        with pytest.raises(InputError, match="must have a sum from 1e-100 to 1e100; found"):
+            make_calibrator("ts").fit(task.logits, task.labels, np.full(50, weight))

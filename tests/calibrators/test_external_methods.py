@@ -4,10 +4,11 @@ import sys
 
 import numpy as np
 import pytest
+from compared import COMPARED
 from sklearn.linear_model import LogisticRegression
 
 import temperance
-from temperance import CalibratedClassifier, InputError, TemperatureScaling, compare
+from temperance import CALIBRATORS, CalibratedClassifier, InputError, TemperatureScaling, compare
 from temperance.adapters import ProbmetricsCalibration
 from temperance.calibrators.external_methods import find_method, find_methods
 from temperance.data import simulate
@@ -238,20 +239,17 @@ def test_the_command_line_accepts_methods_and_metrics_by_import_path(stranger, t
 
     monkeypatch.setattr("temperance.study.runner.run_on_workers", lambda units, jobs: map_here(units))
     out = str(tmp_path / "study")
-    words = [
-        "study",
-        "run",
-        str(task),
-        "--out",
-        out,
+    options = [
         "-m",
         "ts,stranger:Shrunk",
         "--sizes",
         "50",
         "--draws",
         "1",
+        "--metrics",
+        "stranger:error_rate",
     ]
-    assert CliRunner().invoke(cli, [*words, "--metrics", "stranger:error_rate"]).exit_code == 0
+    assert CliRunner().invoke(cli, ["study", "run", str(task), "--out", out, *options]).exit_code == 0
     shown = CliRunner().invoke(cli, ["study", "table", out, "--metric", "error_rate"])
     assert "Shrunk" in shown.output
     compared = CliRunner().invoke(cli, ["compare", str(task), "-m", "stranger:Shrunk,stranger:Broken"])
@@ -308,3 +306,20 @@ def test_unnamed_methods_of_probmetrics_are_available(method, rows):
     val, test = rows
     methods = {"theirs": ProbmetricsCalibration(method)}
     assert not compare(val.logits, val.labels, test.logits, test.labels, methods).failures
+
+
+def test_compare_leaves_out_methods_without_support_for_masks_and_refuses_nan(rows):
+    val, test = rows
+    logits = val.logits.copy()
+    logits[(val.labels != 3) & (np.arange(300) % 5 == 0), 3] = -np.inf
+    result = compare(logits, val.labels, methods="all", draws=20)
+    assert list(result.results) == [
+        "none",
+        *(key for key in COMPARED if CALIBRATORS[key].supports_masked_classes),
+    ]
+    with pytest.raises(InputError, match=r"-inf in \d+ rows"):
+        compare(logits, val.labels, methods=["lts"])
+    spoiled = test.logits.copy()
+    spoiled[7, 2] = np.nan
+    with pytest.raises(InputError, match=r"NaN in 1 row \(first: row 7\)"):
+        compare(val.logits, val.labels, spoiled, test.labels, draws=20)

@@ -9,9 +9,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from temperance import metrics
+from temperance import make_calibrator, metrics
 from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.bayes_design import RANGE_FACTOR_OF_BAYES
+from temperance.data import simulate
 
 phases = (Phase.explicit, Phase.generate, Phase.shrink)
 few = settings(deadline=None, max_examples=4, derandomize=True, database=None, phases=phases)
@@ -235,3 +236,19 @@ def test_a_constant_added_to_each_row_changes_nothing_in_the_fit(method, fit, ca
     logits, labels, new = case.draw()
     shift = offset * np.cos(np.arange(len(logits)))[:, None]
     assert_same_calibration(method, fit(method, logits, labels), fit(method, logits + shift, labels), new)
+
+
+def test_pts_does_not_depend_on_the_order_of_many_rows():
+    task = simulate(9_000, 10, random_state=1)
+    order = np.random.default_rng(0).permutation(9_000)
+    one = make_calibrator("pts").fit(task.logits, task.labels)
+    other = make_calibrator("pts").fit(task.logits[order], task.labels[order])
+    np.testing.assert_allclose(one.predict_proba(task.logits), other.predict_proba(task.logits), atol=1e-4)
+
+
+def test_quantiles_count_a_weight_as_repetition():
+    task = simulate(300, 4)
+    weights = np.random.default_rng(0).integers(0, 4, 300)
+    one = make_calibrator("hts").fit(task.logits, task.labels, weights)
+    other = make_calibrator("hts").fit(*(np.repeat(a, weights, axis=0) for a in (task.logits, task.labels)))
+    np.testing.assert_allclose(one.temperature_quantiles_, other.temperature_quantiles_, rtol=1e-6)

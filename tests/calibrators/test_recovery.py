@@ -193,3 +193,12 @@ def test_ets_with_the_whole_weight_on_the_tempered_part_is_ts():
     ets, ts = (make_calibrator(key).fit(task.logits, task.labels) for key in ("ets", "ts"))
     probs = ets.predict_proba(task.logits), ts.predict_proba(task.logits)
     assert metrics.nll(probs[0], task.labels) <= metrics.nll(probs[1], task.labels) + 1e-9
+
+
+def test_bts_gives_a_row_the_same_temperature_in_any_batch():
+    task = simulate(20_000, 10)
+    logits = task.logits.astype(np.float32)
+    cal = make_calibrator("bts").fit(logits, task.labels)
+    whole = cal.temperature(logits)
+    parts = np.concatenate([cal.temperature(logits[i : i + 7]) for i in range(0, 20_000, 7)])
+    np.testing.assert_array_equal(whole, parts)
