@@ -64,18 +64,12 @@ def rows_and_log_entropy(n_classes: int, dtype: Any) -> tuple[np.ndarray, np.nda
     return z, np.array([log_entropy(row) for row in z])
 
 
+@pytest.mark.parametrize(("dtype", "absolute"), [(np.float64, 1e-10), (np.float32, 1e-5)])
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 300])
-def test_log_entropy_equals_mpmath_for_gaps_from_0_to_a_million(kernel, n_classes):
-    z, want = rows_and_log_entropy(n_classes, np.float64)
+def test_log_entropy_equals_mpmath_for_gaps_from_0_to_a_million(kernel, n_classes, dtype, absolute):
+    z, want = rows_and_log_entropy(n_classes, dtype)
     error = np.abs(LogitRows(z).log_entropy()[:, 0] - want)
-    assert np.all(error <= tolerance(want)), error.max()
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 10, 300])
-def test_log_entropy_of_float32_logits_is_right_to_1e_5(kernel, n_classes):
-    z, want = rows_and_log_entropy(n_classes, np.float32)
-    error = np.abs(LogitRows(z).log_entropy()[:, 0] - want)
-    assert np.all(error <= tolerance(want, 1e-5)), error.max()
+    assert np.all(error <= tolerance(want, absolute)), error.max()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -96,25 +90,13 @@ def test_a_single_possible_class_has_log_entropy_minus_infinity_and_full_confide
     assert LogitRows(z).log_confidence()[:, 0].tolist() == [0] * 3
 
 
-@pytest.mark.parametrize("gap", [0.5, 40.0, 1e3, 1e5])
-def test_a_masked_class_does_not_enter_the_entropy(kernel, gap):
-    z = np.array([[0.0, -np.inf, -gap, -gap - 1, -np.inf]])
-    want = log_entropy(z[0])
-    assert abs(LogitRows(z).log_entropy()[:, 0][0] - want) <= tolerance(np.array(want))
-
-
-def test_flat_rows_have_the_logarithm_of_log_k(kernel):
-    z = np.full((3, 17), -4.0)
-    np.testing.assert_allclose(LogitRows(z).log_entropy()[:, 0], np.log(np.log(17)), rtol=1e-14)
-
-
 @pytest.mark.parametrize("name", ["numpy", "compiled"])
 @settings(deadline=None, max_examples=150, derandomize=True)
 @given(st.lists(st.floats(0, 1e6) | st.floats(0, 800) | st.floats(0, 5), min_size=1, max_size=12))
 def test_log_entropy_of_any_mixture_of_gaps_equals_mpmath(name, gaps):
     if name == "compiled":
         pytest.importorskip("numba")
-    z = np.array([[0.0, *(-g for g in gaps)]])
+    z = np.array([[0.0, *(-g for g in gaps), -np.inf]])  # a masked class has no effect
     want = log_entropy(z[0])
     with row_block.kernel(name):
         got = LogitRows(z).log_entropy()[:, 0][0]

@@ -1,6 +1,5 @@
 """The solver: order of steps, line search, named fallbacks, and what it returns."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from temperance.core.fisher import fisher_scoring, lbfgs, solve, solve_from_each
 from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import LogMixture
-from temperance.core.objective import LogLikelihood, ObjectivePoint, Prior
+from temperance.core.objective import LogLikelihood, Prior
 from temperance.core.predictors import Grouped, Linear
 from temperance.core.solution import Solution, Solver, Status
 
@@ -23,39 +22,18 @@ OPTIMUM = np.array([1.0, -2.0])
 CURVATURE = np.array([[2.0, 0.6], [0.6, 1.0]])
 
 
-class Bowl:
-    """A quadratic with a known optimum. A test may distort its derivatives; it counts its evaluations."""
+class Bowl(Analytic):
+    """A quadratic with a known optimum, of which a test may distort the value, the gradient or the matrix."""
 
-    noise = 0.0
     total_weight = 50.0
-    thinning = 16
-    order = 1
 
-    def __init__(
-        self,
-        value: Callable[[np.ndarray, float], float] = lambda theta, value: value,
-        gradient: Callable[[np.ndarray], np.ndarray] = lambda gradient: gradient,
-        fisher: np.ndarray = CURVATURE,
-    ) -> None:
+    def __init__(self, value=lambda theta, value: value, gradient=np.asarray, fisher=CURVATURE) -> None:
+        super().__init__(self.at)
         self.falsify_value, self.falsify_gradient, self.fisher = value, gradient, fisher
-        self.points: list[np.ndarray] = []
 
-    @property
-    def passes(self) -> int:
-        return len(self.points)
-
-    def every(self, step: int) -> "Bowl":
-        raise AssertionError("too few rows for a subsample")
-
-    def __call__(self, theta: np.ndarray) -> ObjectivePoint:
-        self.points.append(theta)
+    def at(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         off = theta - OPTIMUM
-        gradient = CURVATURE @ off
-
-        def derive(with_fisher: bool) -> tuple[np.ndarray, np.ndarray | None]:
-            return (self.falsify_gradient(gradient), self.fisher) if with_fisher else (gradient, None)
-
-        return ObjectivePoint(self.falsify_value(theta, float(off @ CURVATURE @ off) / 2), derive)
+        return self.falsify_value(theta, off @ CURVATURE @ off / 2), CURVATURE @ off, self.fisher
 
 
 def temperature_problem(n_rows: int = 500, **draw_options: Any) -> LogLikelihood:

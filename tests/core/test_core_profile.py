@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from core_reference import log_entropy
-from scipy.stats import entropy
 
 from temperance.calibrators.bayes_design import ADDED_SPREAD, build_design, shape_features_of
 from temperance.core import blocks
@@ -65,24 +64,6 @@ def test_a_row_shape_matches_its_definition(kernel, dtype, n_classes, masked, be
         assert part.dtype == np.float64
 
 
-def test_the_entropy_of_ordinary_rows_is_that_of_scipy():
-    z = logits(5, np.float64)[:30]
-    p = np.exp(z - z.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(np.exp(shape_of(z, 1.0).log_entropy), entropy(p, axis=1), rtol=1e-10)
-
-
-def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
-    hidden = -np.inf
-    z = np.array(
-        [[1.0, 4.0, 2.0], [4.0, 4.0, 4.0], [hidden, 3.0, 1.0], [hidden, 5.0, hidden], [0.0, 7.0, 7.0]]
-    )
-    got = shape_of(z, 2.0)
-    np.testing.assert_allclose(got.gap_to_third, [6, 0, 4, 0, 14])
-    np.testing.assert_allclose(got.gap_to_mean, [2 * (4 - 7 / 3), 0, 2, 0, 2 * (7 - 14 / 3)], atol=1e-12)
-    pair = shape_of(np.array([[1.0, 4.0], [2.0, 2.0]]), 1.0)
-    np.testing.assert_allclose(pair.gap_to_third, [3, 0])  # the second, where there is no third
-
-
 @CLASSES
 def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_does_not_change_them(n_classes, monkeypatch):
     z = logits(n_classes, np.float64, 0.3)
@@ -116,10 +97,6 @@ def test_the_features_are_those_of_their_names(dtype, n_classes):
     want = np.column_stack([h, h**2 / 10, np.log(1 + third), np.log(1 + mean)])
     assert got.shape == (N_ROWS, len(SHAPE_FEATURES))
     np.testing.assert_allclose(got, want, rtol=4 * RTOL[dtype], atol=4 * RTOL[dtype])
-
-
-def test_the_features_of_equal_logits_are_0():
-    np.testing.assert_allclose(shape_features_of(LogitRows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
 
 
 def test_the_features_are_finite_for_extremely_confident_rows():

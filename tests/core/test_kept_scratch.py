@@ -27,23 +27,17 @@ def scratch_of(values):
     return used[0]
 
 
-def test_the_same_shape_and_type_use_the_same_buffers():
+def test_passes_over_one_shape_and_type_use_the_same_buffers_one_after_another_in_any_thread():
     values = TASK.logits.astype(np.float32)
     first = scratch_of(values)
     assert scratch_of(values + 1) is first
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(scratch_of, values).result() is first
     for other in (values[:-1], values[:, :-1], TASK.logits):
         assert scratch_of(other) is not first
-
-
-def test_a_pass_inside_another_has_buffers_of_its_own():
     used = []
-    scratch_of(TASK.logits)
-
-    def outer(z, i, j, scratch):
-        used.extend([scratch, scratch_of(TASK.logits)])
-
-    for_each_block(TASK.logits, outer)
-    assert used[0] is not used[1]
+    for_each_block(TASK.logits, lambda z, i, j, own: used.extend([own, scratch_of(TASK.logits)]))
+    assert used[0] is not used[1], "a pass inside another has its own"
 
 
 def test_threads_at_the_same_time_have_buffers_of_their_own():
@@ -62,12 +56,6 @@ def test_threads_at_the_same_time_have_buffers_of_their_own():
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(scratch_while_another_thread_works, range(2))
     assert one is not other
-
-
-def test_one_thread_after_another_uses_the_same_buffers():
-    own = scratch_of(TASK.logits)
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(scratch_of, TASK.logits).result() is own
 
 
 @pytest.mark.parametrize(("n_rows", "kept"), [(60_000, True), (2**23 // 40, True), (2**23 // 40 + 1, False)])
