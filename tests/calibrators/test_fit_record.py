@@ -194,6 +194,7 @@ def test_a_frame_names_the_classes(task, tmp_path):
     cal.save(tmp_path / "cal.json")
     loaded = load(tmp_path / "cal.json")
     assert loaded.class_names_ == cal.class_names_
+    assert loaded.feature_names_in_.tolist() == cal.feature_names_in_.tolist() == list(frame.columns)
     assert loaded.get_feature_names_out().tolist() == ["cat", "dog", "owl", "eel"]
     assert not hasattr(TemperatureScaling().fit(task.logits, task.labels), "class_names_")
 
