@@ -240,6 +240,7 @@ def test_set_params_after_a_fit_changes_neither_what_is_computed_nor_what_is_sav
     for key, options, later in (
         ("bts", {"bins": 6}, {"bins": 9}),
         ("pts", {"hidden": (4,), "top_k": 3}, {"hidden": (5, 5), "top_k": 2}),
+        ("bayes", {"class_bias": True}, {"class_bias": False}),
     ):
         cal = make_calibrator(key, **options).fit(task.logits, task.labels)
         before = cal.predict_proba(task.logits)

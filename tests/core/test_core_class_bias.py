@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from temperance.core import class_bias as stage
-from temperance.core.biased_rows import centred
 from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, Widths, fit_class_bias
 from temperance.core.features import LOG_PROB_FLOOR
 from temperance.core.fisher import fisher_scoring
@@ -202,13 +201,6 @@ def task(n_rows, n_classes, size=1.0, seed=0):
     return base, draw(softmax(base + bias, axis=1), seed)
 
 
-def extreme_task(n_classes):
-    """Return log-probabilities with masked classes and with some far below the floor, and labels."""
-    base = log_probs_of(400, n_classes, scale=8.0)
-    labels = draw(softmax(base / 4 + np.linspace(-1, 1, n_classes), axis=1), 0)
-    return masked(base, labels), labels
-
-
 def rows_of(log_probs, labels):
     return LogitRows(np.asarray(log_probs), np.asarray(labels, np.intp))
 
@@ -226,13 +218,6 @@ def apply(fitted: ClassBias, log_probs, weight=None, *, log=True):
 
 def mean_loss(log_probs, labels):
     return -np.mean(log_probs[np.arange(len(labels)), labels])
-
-
-def masked(log_probs, labels, seed=5):
-    """Mask some classes of each row that are not its label."""
-    mask = np.random.default_rng(seed).random(log_probs.shape) < 0.3
-    mask[np.arange(len(labels)), labels] = False
-    return log_softmax(np.where(mask, -np.inf, log_probs), axis=1)
 
 
 @pytest.mark.parametrize("n_classes", [4, 40])
@@ -301,15 +286,6 @@ def test_leave_one_out_predictions_are_close_to_refits(n_rows, n_classes, least,
     assert np.abs(approximate - exact).max() < largest * np.abs(inside - exact).max()
 
 
-@pytest.mark.parametrize("n_classes", [5, 40])
-def test_a_bias_is_found_and_improves_the_score(n_classes):
-    base, y = task(3000, n_classes)
-    found = fit(base[:2000], y[:2000])
-    assert found.weight > 0.8
-    after = mean_loss(apply(found, base[2000:]), y[2000:])
-    assert after < 0.9 * mean_loss(base[2000:], y[2000:])
-
-
 @pytest.mark.parametrize("n_classes", [2, 6, 50])
 @pytest.mark.parametrize("n_rows", [20, 300])
 def test_without_a_bias_little_is_lost(n_classes, n_rows):
@@ -339,44 +315,6 @@ def test_twenty_rows_of_a_naive_bayes_do_no_harm():
         before = mean_loss(base[20:], y[20:])
         ratios.append([mean_loss(apply(found, base[20:], w), y[20:]) / before for w in (None, 1.0)])
     assert np.mean(ratios, axis=0).max() <= 1.02
-
-
-def test_weights_count_as_rows():
-    base, y = task(300, 4)
-    counts = np.random.default_rng(0).integers(0, 4, 300)
-    repeated = fit(np.repeat(base, counts, axis=0), np.repeat(y, counts))
-    weighted = fit(base, y, counts.astype(float))
-    np.testing.assert_allclose(weighted.bias, repeated.bias, atol=1e-6)
-    np.testing.assert_allclose(weighted.taus, repeated.taus, rtol=1e-4)
-
-
-def test_a_masked_class_stays_impossible_and_is_left_out_of_the_mean():
-    base, y = task(2000, 5, size=1.5)
-    base = masked(base, y)
-    found = fit(base, y)
-    assert found.weight > 0.5
-    p = np.exp(apply(found, base))
-    assert (p[np.isneginf(base)] == 0).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    x = centred(base, np.isfinite(base))
-    assert (x[np.isneginf(base)] == 0).all()
-    np.testing.assert_allclose(x.sum(axis=1), 0, atol=1e-12)
-
-
-def test_very_small_probabilities_have_little_leverage():
-    base = np.array([[0.0, -15.0, -20.0], [0.0, -15.0, -2000.0]])
-    x = centred(base, np.isfinite(base))
-    np.testing.assert_array_equal(x[0], x[1])
-    assert np.ptp(x[0]) == -LOG_PROB_FLOOR
-
-
-def test_the_formula_of_the_output():
-    base, y = task(500, 4)
-    found = fit(base, y)
-    offsets = found.bias + centred(base, np.isfinite(base)) @ found.interactions.T
-    expected = (1 - found.weight) * np.exp(base) + found.weight * softmax(found.beta * base + offsets, axis=1)
-    np.testing.assert_allclose(np.exp(apply(found, base)), expected, rtol=1e-12)
-    np.testing.assert_allclose(apply(found, base, log=False), expected, rtol=1e-12)
 
 
 def test_a_weight_of_0_is_bit_identical_to_no_bias():
