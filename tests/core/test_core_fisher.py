@@ -521,24 +521,3 @@ def test_many_parameters_are_those_of_bfgs_on_the_plain_formulas(n_classes, entr
         assert abs(got[-n_classes:].mean()) < 1e-8  # it stays where it started
         expected[-n_classes:] -= expected[-n_classes:].mean()
     np.testing.assert_allclose(got, expected, atol=1e-4)
-
-
-def test_standard_errors_are_the_spread_of_the_estimates():
-    theta = np.array([1.0, 0.4])
-    rng = np.random.default_rng(8)
-    z = 3 * rng.normal(size=(600, 4))
-    features = np.column_stack([np.ones(600), rng.normal(size=600)])
-    log_p = log_softmax(z, 1 / np.logaddexp(0, features @ theta))
-    estimates, errors = [], []
-    for _ in range(200):
-        objective = LogLikelihood(LogitRows(z, draw_labels(log_p, rng)), Linear(features), Softplus())
-        solution = fisher_scoring(objective, np.array([1.0, 0.0]))
-        estimates.append(solution.parameters)
-        errors.append(np.sqrt(np.diag(solution.covariance)))
-    spread = np.std(estimates, axis=0, ddof=1)
-    # The spread of 200 estimates is itself known to 1 / sqrt(400) = 5 %.
-    np.testing.assert_allclose(np.mean(errors, axis=0), spread, rtol=0.17)
-    np.testing.assert_allclose(np.mean(estimates, axis=0), theta, atol=4 * np.max(spread) / np.sqrt(200))
-    correlation = np.corrcoef(np.transpose(estimates))[0, 1]
-    covariance = solution.covariance
-    assert abs(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]) - correlation) < 0.25

@@ -11,7 +11,7 @@ from temperance.core import evidence
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.links import Log, Softplus
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import LogLikelihood, Objective, ObjectivePoint, Prior
+from temperance.core.objective import LogLikelihood, Objective, ObjectivePoint
 from temperance.core.predictors import ByClass, Linear
 from temperance.core.solution import Status
 
@@ -129,15 +129,6 @@ def test_given_the_widths_mode_covariance_and_effective_parameters_have_closed_f
     assert posterior.solution.converged
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("n_rows", [1, 30, 100_000])
-def test_the_effective_parameters_are_between_none_and_all(seed, n_rows):
-    objective, blocks = problem(seed, n_rows, far=3.0)
-    effective = solve(objective, blocks).effective
-    for block in blocks:
-        assert 0 < effective[block.name] <= len(block.mean)
-
-
 def test_many_rows_determine_every_parameter_and_one_row_hardly_any():
     few, blocks = problem(2, 1, far=0.1)
     few.curvature *= 1e-3
@@ -191,17 +182,6 @@ def likelihood(n_rows, shift, n_classes=4, seed=0):
     predictor = ByClass(np.ones((n_rows, 1)), top, n_classes)
     level = Block("level", np.zeros(1), np.eye(1), 4.0)
     return LogLikelihood(rows, predictor, Log()), [level, Block.of_scale("classes", n_classes, 0.1, 2.0)]
-
-
-def test_on_rows_the_mode_is_that_of_another_solver_and_the_covariance_that_of_the_curvature():
-    objective, blocks = likelihood(200, 0.5)
-    posterior = solve(objective, blocks, 200)
-    precision = precision_of(blocks, posterior.taus.values())
-    penalised = objective.with_prior(Prior(np.zeros(5), precision / 200))
-    found = minimize(lambda theta: penalised(theta).value, np.zeros(5), method="BFGS", options={"gtol": 1e-9})
-    np.testing.assert_allclose(posterior.mode, found.x, atol=1e-5)
-    fisher = objective(posterior.mode).derivatives[1]
-    np.testing.assert_allclose(posterior.covariance, np.linalg.inv(200 * fisher + precision), rtol=1e-4)
 
 
 def test_on_rows_a_block_is_as_wide_as_its_effect():

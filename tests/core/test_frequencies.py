@@ -63,15 +63,6 @@ def test_all_passes_are_counted_with_those_of_steps_that_are_taken_back(monkeypa
     assert found.passes == len(read)
 
 
-def test_the_optimum_is_a_fixed_point_of_em(monkeypatch):
-    probs = softmax(3 * np.random.default_rng(0).standard_normal((500, 5)), axis=1)
-    monkeypatch.setattr(frequencies, "PSEUDO_ROWS", (1.0,))
-    pi = estimate_frequencies(ProbabilityRows(probs), uniform(5)).frequencies
-    q = probs * pi
-    q /= q.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose((q.sum(axis=0) + 1 / 5) / 501, pi, atol=1e-9)
-
-
 def test_sums_over_blocks_are_those_of_the_whole(monkeypatch):
     rng = np.random.default_rng(2)
     probs, ratio = softmax(rng.standard_normal((100, 3)), axis=1), np.array([0.5, 2.0, 1.0])

@@ -7,10 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 from core_reference import DIGITS, draw, jacobian
-from scipy.optimize import minimize
 
 from temperance.core import kernels, row_block
-from temperance.core.fisher import solve
 from temperance.core.kernels import KNOTS, MapTable
 from temperance.core.links import Log
 from temperance.core.logit_rows import LogitRows
@@ -22,7 +20,6 @@ from temperance.core.maps import (
     increments_basis,
     slope_weights,
 )
-from temperance.core.objective import Prior
 from temperance.core.predictors import ByClass
 
 N, T0 = 90, 1.3
@@ -237,30 +234,6 @@ def test_both_kernels_give_the_same_sums(n_classes, dtype):
     rtol = 1e-11 if dtype == np.float64 else 2e-5
     for compiled, plain in zip(found["compiled"], found["numpy"], strict=True):
         np.testing.assert_allclose(compiled, plain, rtol=rtol, atol=rtol * max(plain.max(), 1.0))
-
-
-@pytest.mark.parametrize("n_classes", [2, 10])
-def test_the_optimum_is_that_of_another_solver_from_any_start(n_classes):
-    z, y = sample(n_classes)
-    prior = Prior(np.ones(9), np.eye(9) / N)
-    objective = MapLikelihood(LogitRows(z, y), T0, WEIGHTS, prior)
-    bounds = 1e-3 * np.ones(9), 1e3 * np.ones(9)
-    starts = (np.ones(9), SLOPES, np.full(9, 5.0), np.full(9, 1e-3))
-    found = [solve(objective, start, N, bounds=bounds) for start in starts]
-
-    want = minimize(
-        lambda w: (objective(w).value, objective(w).gradient),
-        np.ones(9),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(1e-3, 1e3)] * 9,
-        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 1000},
-    )
-    for solution in found:
-        assert solution.converged
-        assert objective(solution.parameters).value <= want.fun + 1e-14
-        np.testing.assert_allclose(solution.parameters, want.x, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(solution.parameters, found[0].parameters, rtol=1e-6, atol=1e-6)
 
 
 def test_the_basis_leaves_the_overall_temperature_alone():

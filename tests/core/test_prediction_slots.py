@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock, Thread, get_ident
 from time import sleep
 
-import numpy as np
 import pytest
 
 import temperance
@@ -93,16 +92,6 @@ def test_predictions_of_many_rows_take_a_slot_and_of_one_row_do_not(monkeypatch)
     assert waits == []
     calibrator.predict_proba(task.logits)
     assert waits == [module.MAX_WAIT]
-
-
-def test_many_threads_give_the_bits_of_one():
-    task = simulate(n_rows=3000, n_classes=10, random_state=0)
-    calibrator = temperance.make_calibrator("hts").fit(task.logits, task.labels)
-    parts = [np.ascontiguousarray(task.logits[i:]) for i in range(16)]
-    expected = [calibrator.predict_proba(part).tobytes() for part in parts]
-    with ThreadPoolExecutor(8) as pool:
-        found = [probs.tobytes() for probs in pool.map(calibrator.predict_proba, parts)]
-    assert found == expected
 
 
 def test_calls_run_together_each_in_a_thread_and_the_first_in_this_one():
