@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from temperance.core import class_bias as stage
+from temperance.core.biased_rows import centred
 from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, Widths, fit_class_bias
 from temperance.core.features import LOG_PROB_FLOOR
 from temperance.core.fisher import fisher_scoring
@@ -342,3 +343,10 @@ def test_parts_give_the_fit_of_the_whole(n_classes):
     one, many = (fit_class_bias(data, auto=True) for data in (whole, parts))
     assert one.weight == many.weight > 0
     np.testing.assert_allclose(many.bias, one.bias, atol=1e-5)
+
+
+def test_very_small_probabilities_have_little_leverage():
+    base = np.array([[0.0, -15.0, -20.0], [0.0, -15.0, -2000.0]])
+    x = centred(base, np.isfinite(base))
+    np.testing.assert_array_equal(x[0], x[1])
+    assert np.ptp(x[0]) == -LOG_PROB_FLOOR == 12
