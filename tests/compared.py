@@ -11,3 +11,7 @@ CLASS_KEEPING = [key for key in COMPARED if CALIBRATORS[key].keeps_class]
 
 TASKS = Path(os.environ.get("TASKS", Path(__file__).resolve().parents[2] / "shared" / "data" / "tasks"))
 """Task files that are not part of the package: tests that need one are skipped without it."""
+
+
+STEEP = (0.001, 3.0, 0.2, 5.0, 0.01, 1.0, 20.0, 0.003, 2.0)
+"""Slopes of a map of `mono` that differ more than those of any fit."""

@@ -41,34 +41,6 @@ def test_rows_of_a_part_are_counted_from_the_first_of_all():
     assert "such as 9, in at least 1 row (first: row 4103). Drop" in str(caught.value)
 
 
-def test_parts_of_parts_add_up():
-    with pytest.raises(InputError, match=r"\(first: row 111\)"), rows_from(100), rows_from(10):
-        raise InputError("x", rows=[1])
-
-
-def test_errors_not_about_rows_are_unchanged():
-    with pytest.raises(InputError, match=r"^x must be 1\.$"), rows_from(4096):
-        raise InputError("x must be 1.")
-
-
-def test_an_error_in_a_part_of_unknown_position_says_so():
-    words = r"\(first: row 7 of one part; how many rows come before that part is unknown\)"
-    with pytest.raises(InputError, match=words), rows_from(float("nan")):
-        raise InputError("x", rows=[7])
-
-
-def test_a_masked_label_is_named_by_its_row(masked_label):
-    with pytest.raises(InputError, match=r"found -inf in 2 rows \(first: row 170\)\. A class that occurs"):
-        check_labelled_rows(LogitRows(*masked_label))
-
-
-def test_a_row_that_is_worse_is_named_first(masked_label):
-    logits, labels = masked_label
-    logits[4999] = np.inf
-    with pytest.raises(InputError, match=r"found \+inf in 1 row \(first: row 4999\)"):
-        check_labelled_rows(LogitRows(logits, labels))
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -99,3 +71,22 @@ def test_an_existing_file_is_a_fact_of_its_error(tmp_path):
 def test_a_missing_package_is_bad_input_and_a_failed_import(kind):
     with pytest.raises(kind, match=r'^a dream needs the package nowhere: pip install "temperance\[sleep\]"$'):
         import_optional("nowhere.to_be_found", "sleep", "a dream")
+
+
+def test_parts_of_parts_add_up_and_errors_not_about_rows_are_unchanged():
+    with pytest.raises(InputError, match=r"\(first: row 111\)"), rows_from(100), rows_from(10):
+        raise InputError("x", rows=[1])
+    with pytest.raises(InputError, match=r"^x must be 1\.$"), rows_from(4096):
+        raise InputError("x must be 1.")
+    words = r"\(first: row 7 of one part; how many rows come before that part is unknown\)"
+    with pytest.raises(InputError, match=words), rows_from(float("nan")):
+        raise InputError("x", rows=[7])
+
+
+def test_a_masked_label_is_named_by_its_row_after_a_row_that_is_worse(masked_label):
+    logits, labels = masked_label
+    with pytest.raises(InputError, match=r"found -inf in 2 rows \(first: row 170\)\. A class that occurs"):
+        check_labelled_rows(LogitRows(logits, labels))
+    logits[4999] = np.inf
+    with pytest.raises(InputError, match=r"found \+inf in 1 row \(first: row 4999\)"):
+        check_labelled_rows(LogitRows(logits, labels))

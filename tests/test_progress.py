@@ -41,28 +41,6 @@ def test_the_line_appears_late_and_is_erased(stream):
     assert stream.getvalue().endswith("\r" + " " * len("Comparing: ts  50 %") + "\r")
 
 
-def test_a_long_line_fits_80_columns():
-    stream, clock = Terminal(), Clock()
-    with reporting("Comparing", True, stream, clock) as report:
-        clock.now = DELAY
-        report("x" * 200, 1.0)
-    assert max(map(len, stream.getvalue().split("\r"))) <= 79
-
-
-def test_the_line_is_erased_after_an_error():
-    stream, clock = Terminal(), Clock()
-
-    def interrupted():
-        with reporting("Comparing", True, stream, clock) as report:
-            clock.now = DELAY
-            report("ts", 0.5)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert stream.getvalue().endswith(" \r")
-
-
 @pytest.mark.parametrize(
     ("progress", "stream"), [(False, Terminal()), (None, Terminal()), (True, io.StringIO())]
 )
@@ -100,3 +78,18 @@ def test_compare_evaluate_and_the_curve_report_to_a_function_or_a_line(monkeypat
     comparison.save_report(tmp_path / "quiet.html", progress=False)
     temperance.metrics.evaluate(task.probabilities, task.labels, draws=5, progress=False)
     assert stream.getvalue() == before
+
+
+def test_a_long_line_fits_80_columns_and_is_erased_after_an_error():
+    stream, clock = Terminal(), Clock()
+
+    def interrupted():
+        with reporting("Comparing", True, stream, clock) as report:
+            clock.now = DELAY
+            report("x" * 200, 0.5)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert stream.getvalue().endswith(" \r")
+    assert max(map(len, stream.getvalue().split("\r"))) <= 79

@@ -1,4 +1,4 @@
-"""An adapted calibrator survives its file, and `temperance adapt` works on files."""
+"""An adapted calibrator survives its file."""
 
 import json
 
@@ -7,7 +7,6 @@ import pytest
 from compared import COMPARED
 
 from temperance import load
-from temperance.cli import main
 
 PRIORS = np.array([0.7, 0.1, 0.15, 0.05])
 
@@ -27,21 +26,6 @@ def test_an_adapted_calibrator_is_read_back_bit_for_bit(method, task, fitted, tm
         np.testing.assert_array_equal(back.transform(task.logits), adapted.transform(task.logits))
         assert back.summary() == adapted.summary()
         assert "adapted to class frequencies: " in back.summary()
-
-
-def test_a_calibrator_from_a_file_can_be_adapted(task, fitted, tmp_path):
-    fitted("ts").save(tmp_path / "cal.json")
-    back = load(tmp_path / "cal.json")
-    np.testing.assert_array_equal(back.class_counts_, fitted("ts").class_counts_)
-    for arguments in ({"logits": task.logits}, {"priors": PRIORS}):
-        wanted = fitted("ts").adapt(**arguments).log_prior_ratio_
-        np.testing.assert_array_equal(back.adapt(**arguments).log_prior_ratio_, wanted)
-
-
-def test_an_adapted_file_can_be_adapted_again(task, fitted, tmp_path):
-    fitted("ts").adapt(priors=PRIORS[::-1]).save(tmp_path / "cal.json")
-    again = load(tmp_path / "cal.json").adapt(priors=PRIORS)
-    np.testing.assert_array_equal(again.log_prior_ratio_, fitted("ts").adapt(priors=PRIORS).log_prior_ratio_)
 
 
 def test_an_adapted_file_without_class_counts_still_works(task, fitted, tmp_path):
@@ -67,16 +51,12 @@ def test_another_adaptation_keeps_no_unknown_field_of_the_first(fitted, tmp_path
     assert again["fit"]["later"] == "text"
 
 
-def test_the_command_writes_the_same_as_the_library(task, fitted, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    fitted("ts").save(tmp_path / "cal.json")
-    np.savez(tmp_path / "new.npz", logits=task.logits, labels=task.labels)
-    for words, wanted in (
-        ("new.npz -o rows.json", fitted("ts").adapt(task.logits)),
-        ("--priors 0.7,0.1,0.15,0.05 -o priors.json", fitted("ts").adapt(priors=PRIORS)),
-    ):
-        with pytest.raises(SystemExit) as left:
-            main(["adapt", "cal.json", *words.split()])
-        assert left.value.code == 0
-        back = load(tmp_path / words.split()[-1])
-        np.testing.assert_array_equal(back.predict_proba(task.logits), wanted.predict_proba(task.logits))
+@pytest.mark.parametrize("adapted", [False, True])
+def test_a_calibrator_from_a_file_can_be_adapted_or_adapted_again(adapted, task, fitted, tmp_path):
+    cal = fitted("ts")
+    (cal.adapt(priors=PRIORS[::-1]) if adapted else cal).save(tmp_path / "cal.json")
+    back = load(tmp_path / "cal.json")
+    np.testing.assert_array_equal(back.class_counts_, cal.class_counts_)
+    for arguments in ({"logits": task.logits}, {"priors": PRIORS}):
+        wanted = cal.adapt(**arguments).log_prior_ratio_
+        np.testing.assert_array_equal(back.adapt(**arguments).log_prior_ratio_, wanted)

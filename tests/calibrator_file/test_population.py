@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -51,23 +51,21 @@ def test_the_shipped_prior_expects_overconfidence_of_confident_rows_and_is_narro
     assert np.trace(shipped.covariance) < np.trace(weak.covariance)
 
 
-def test_the_shipped_prior_says_what_it_was_learned_from_with_the_same_weight_for_each_data_set():
+def test_the_shipped_prior_lists_its_50_tasks_with_hashes_and_the_same_weight_for_each_data_set():
     weights = Counter()
-    for task in shipped_population().provenance["tasks"]:
+    tasks = shipped_population().provenance["tasks"]
+    assert (
+        len({task["task"] for task in tasks}) == len({task["sha256"] for task in tasks}) == len(tasks) == 50
+    )
+    for task in tasks:
         weights[task["dataset"]] += task["weight"]
         assert task["task"]
         assert task["rows"] > 0
         assert task["classes"] >= 2
         assert len(task["coefficients"]) == 13  # level, shape, map
+        assert re.fullmatch("[0-9a-f]{64}", task["sha256"])
     assert len(weights) >= 15
     np.testing.assert_allclose(list(weights.values()), 1, atol=1e-3)  # 4 digits for each task
-
-
-def test_the_shipped_prior_lists_50_tasks_each_with_a_hash_of_its_rows():
-    tasks = shipped_population().provenance["tasks"]
-    assert len({task["task"] for task in tasks}) == len(tasks) == 50
-    assert len({task["sha256"] for task in tasks}) == 50
-    assert all(re.fullmatch("[0-9a-f]{64}", task["sha256"]) for task in tasks)
 
 
 @pytest.mark.skipif(not TASKS.is_dir(), reason="the task files are not here")
@@ -83,10 +81,6 @@ def test_the_shipped_prior_was_learned_from_validation_rows_only(task):
     assert digest.hexdigest() == task["sha256"]
 
 
-def test_the_shipped_prior_is_read_once():
-    assert shipped_population() is shipped_population()
-
-
 @EACH
 def test_a_written_prior_is_read_back_bit_for_bit(population, tmp_path):
     write_population(population, tmp_path / "prior.json")
@@ -99,7 +93,7 @@ def test_a_written_prior_is_read_back_bit_for_bit(population, tmp_path):
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "prior.json").read_bytes()
 
 
-def test_an_existing_file_is_kept_by_default(tmp_path):
+def test_files_are_kept_by_default_and_missing_ones_raise_the_error_of_the_operating_system(tmp_path):
     path = tmp_path / "prior.json"
     path.write_text("precious")
     with pytest.raises(FileExistsError, match=r"prior.json exists already.*overwrite=True"):
@@ -107,119 +101,79 @@ def test_an_existing_file_is_kept_by_default(tmp_path):
     assert path.read_text() == "precious"
     write_population(weak_population(), path, overwrite=True)
     assert read_population(path).class_scale == weak_population().class_scale
+    with pytest.raises(FileNotFoundError):
+        read_population(tmp_path / "nothing.json")
+    assert shipped_population() is shipped_population(), "read once"
 
 
-@pytest.fixture
-def refused(tmp_path):
-    """Assert that a file with changes, or with this text, is refused with its name, a reason and advice."""
+def covariance(size, kind):
+    """Return a matrix that is no covariance."""
+    return {
+        "negative": np.diag([1.0] * (size - 1) + [-1e-3]),
+        "zero": np.diag([1.0] * (size - 1) + [0.0]),
+        "singular": np.ones((size, size)) - 1e-9 * np.eye(size),  # so that rounding does not decide
+        "not symmetric": np.tri(size),
+    }[kind].tolist()
 
-    def check(change, reason):
-        path = tmp_path / "spoiled.json"
-        if isinstance(change, str):
-            path.write_text(change)
-        else:
-            write_population(weak_population(), path)
-            content = json.loads(path.read_text())
-            change(content)
-            path.write_text(json.dumps(content))
+
+KIND = "version 2, the features ('log entropy', 'its square'"
+# A field, its value, and what is said.
+REFUSED = [
+    ("format", "temperance calibrator", KIND),
+    *(("version", version, KIND) for version in (1, 3, None)),
+    ("features", list(SHAPE_FEATURES)[::-1], KIND),
+    ("features", list(SHAPE_FEATURES)[:3], KIND),
+    ("features", "log entropy", KIND),
+    ("map_knots", [0.0, 1.0], KIND),
+    ("intercept", [0.0], "intercept must have the shape (2,); found (1,)"),
+    ("intercept", 0.0, "intercept must have the shape (2,); found ()"),
+    ("mean", [0.0] * 5, "mean must have the shape (4,); found (5,)"),
+    ("covariance", np.eye(3).tolist(), "covariance must have the shape (4, 4); found (3, 3)"),
+    ("covariance", [[1.0, 2.0], [3.0]], "covariance must have the shape (4, 4)"),
+    ("map_mean", [0.0] * 4, "map_mean must have the shape (8,); found (4,)"),
+    ("map_covariance", np.eye(4).tolist(), "map_covariance must have the shape (8, 8); found (4, 4)"),
+    ("mean", ["a"] * 4, "mean must hold numbers only"),
+    ("mean", [1e7] * 4, "mean must be <= 1e+06; found 1e+07"),
+    *((name, [0.0, float("nan")], f"{name} must be finite") for name in ("intercept", "mean", "map_mean")),
+    *(
+        (name, value, f"{name} must be a number from 1e-06 to 1e+06; found {value!r}")
+        for name in NUMBERS
+        for value in (0.0, -1.0, None, "wide")
+    ),
+    *(
+        (name, value, f"{name} must be finite; found {value}")
+        for name in NUMBERS
+        for value in (float("nan"), float("inf"))
+    ),
+    *(
+        (name, covariance(size, kind), f": {name} must be symmetric and positive definite")
+        for name, size in COVARIANCES.items()
+        for kind in ("negative", "zero", "singular", "not symmetric")
+    ),
+]
+
+
+def texts_and_reasons(path):
+    """Yield the text of each file that must be refused, and the reason."""
+    yield from ((text, "it must be JSON") for text in ("", "not JSON", "{", '{"format": }'))
+    for text in ("{}", '{"format": "temperance population"}'):
+        yield text, "it must have format 'temperance population', version 2"
+        yield f"[{text}]", "the file must be a JSON object; found list"
+    write_population(weak_population(), path)
+    content = json.loads(path.read_text())
+    for item in fields(Population):
+        without = {name: value for name, value in content.items() if name != item.name}
+        yield json.dumps(without), f"the file lacks {item.name}"
+    yield from ((json.dumps(content | {field: value}), reason) for field, value, reason in REFUSED)
+
+
+def test_a_file_that_is_no_prior_is_refused_with_its_name_a_reason_and_advice(tmp_path):
+    path = tmp_path / "spoiled.json"
+    for text, reason in texts_and_reasons(tmp_path / "weak.json"):
+        path.write_text(text)
         with pytest.raises(InputError, match=r"holds no prior that can be read: ") as caught:
             read_population(path)
         message = str(caught.value)
         assert message.startswith(str(path))
         assert reason in message
         assert message.endswith(". Learn it again.")
-
-    return check
-
-
-@pytest.mark.parametrize("text", ["", "not JSON", "{", '{"format": }'])
-def test_invalid_json_is_refused(refused, text):
-    refused(text, "it must be JSON")
-
-
-@pytest.mark.parametrize("text", ["{}", '{"format": "temperance population"}'])
-def test_json_of_another_kind_is_refused(refused, text):
-    refused(text, "it must have format 'temperance population', version 2")
-    refused(f"[{text}]", "the file must be a JSON object; found list")
-
-
-@pytest.mark.parametrize("field", [item.name for item in fields(Population)])
-def test_a_missing_field_is_named(refused, field):
-    refused(lambda content: content.pop(field), f"the file lacks {field}")
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("format", "temperance calibrator"),
-        ("version", 1),
-        ("version", 3),
-        ("version", None),
-        ("features", list(SHAPE_FEATURES)[::-1]),
-        ("features", list(SHAPE_FEATURES)[:3]),
-        ("features", "log entropy"),
-        ("map_knots", [0.0, 1.0]),
-    ],
-)
-def test_another_format_version_or_set_of_features_is_refused(refused, field, value):
-    refused(
-        lambda content: content.update({field: value}), "version 2, the features ('log entropy', 'its square'"
-    )
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "reason"),
-    [
-        ("intercept", [0.0], "intercept must have the shape (2,); found (1,)"),
-        ("intercept", 0.0, "intercept must have the shape (2,); found ()"),
-        ("mean", [0.0] * 5, "mean must have the shape (4,); found (5,)"),
-        ("covariance", np.eye(3).tolist(), "covariance must have the shape (4, 4); found (3, 3)"),
-        ("covariance", [[1.0, 2.0], [3.0]], "covariance must have the shape (4, 4)"),
-        ("map_mean", [0.0] * 4, "map_mean must have the shape (8,); found (4,)"),
-        ("map_covariance", np.eye(4).tolist(), "map_covariance must have the shape (8, 8); found (4, 4)"),
-        ("mean", ["a"] * 4, "mean must hold numbers only"),
-        ("mean", [1e7] * 4, "mean must be <= 1e+06; found 1e+07"),
-        *(
-            (name, [0.0, float("nan")], f"{name} must be finite")
-            for name in ("intercept", "mean", "map_mean")
-        ),
-    ],
-)
-def test_an_array_of_another_shape_or_kind_is_refused(refused, field, value, reason):
-    refused(lambda content: content.update({field: value}), reason)
-
-
-@pytest.mark.parametrize("field", NUMBERS)
-@pytest.mark.parametrize("value", [0.0, -1.0, None, "wide"])
-def test_scales_and_freedoms_are_numbers_above_0(refused, field, value):
-    reason = f"{field} must be a number from 1e-06 to 1e+06; found {value!r}"
-    refused(lambda content: content.update({field: value}), reason)
-
-
-@pytest.mark.parametrize("field", NUMBERS)
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_scales_and_freedoms_are_finite(refused, field, value):
-    refused(lambda content: content.update({field: value}), f"{field} must be finite; found {value}")
-
-
-@pytest.mark.parametrize("field", COVARIANCES)
-@pytest.mark.parametrize("kind", ["negative", "zero", "singular", "not symmetric"])
-def test_an_invalid_covariance_is_refused(refused, field, kind):
-    size = COVARIANCES[field]
-    covariance = {
-        "negative": np.diag([1.0] * (size - 1) + [-1e-3]),
-        "zero": np.diag([1.0] * (size - 1) + [0.0]),
-        "singular": np.ones((size, size)) - 1e-9 * np.eye(size),  # so that rounding does not decide
-        "not symmetric": np.tri(size),
-    }[kind]
-    refused(
-        lambda content: content.update({field: covariance.tolist()}),
-        f": {field} must be symmetric and positive definite",
-    )
-
-
-def test_a_missing_prior_raises_the_error_of_the_operating_system(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read_population(tmp_path / "nothing.json")
-    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist"):
-        write_population(replace(weak_population(), freedom=3.0), tmp_path / "nowhere" / "prior.json")

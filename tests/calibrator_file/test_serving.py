@@ -12,7 +12,6 @@ import pytest
 import temperance
 from temperance import CALIBRATORS, InputError, serving
 from temperance.data import simulate
-from temperance.formulas.bayes import NODE_WEIGHTS, NODES
 
 METHODS = [key for key, method in CALIBRATORS.items() if not method.options or key == "bayes-bias"]
 TASK = simulate(n_rows=300, n_classes=5, random_state=0)
@@ -176,10 +175,3 @@ def test_threads_may_share_it(stored):
     with ThreadPoolExecutor(8) as pool:
         found = set(pool.map(lambda _: predictor.predict_proba(TASK.logits).tobytes(), range(64)))
     assert found == {expected}
-
-
-def test_the_quadrature_is_gauss_hermite():
-    nodes, weights = np.polynomial.hermite_e.hermegauss(5)
-    assert nodes.tolist() == NODES
-    np.testing.assert_array_equal(weights / weights.sum(), NODE_WEIGHTS)
-    np.testing.assert_allclose(np.square(NODES[:2]), [5 + 10**0.5, 5 - 10**0.5], rtol=1e-15)

@@ -192,12 +192,6 @@ def test_known_frequencies_are_applied_by_bayes_rule(task, fitted, method):
         np.testing.assert_array_equal(adapted.temperature(task.logits), calibrator.temperature(task.logits))
 
 
-def test_float32_logits_give_float32(task, fitted):
-    logits = task.logits.astype(np.float32)
-    adapted = fitted("bayes").adapt(priors=PRIORS)
-    assert adapted.predict_proba(logits).dtype == adapted.transform(logits).dtype == np.float32
-
-
 @methods
 def test_pytorch_gives_the_same(task, fitted, method):
     torch = pytest.importorskip("torch")
@@ -271,6 +265,7 @@ def test_extreme_frequencies_and_sure_rows_give_no_nan():
     logits = np.array([[900.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, -2000.0]])
     for dtype in (np.float32, np.float64):
         probs = adapted.predict_proba(logits.astype(dtype))
+        assert probs.dtype == adapted.transform(logits.astype(dtype)).dtype == dtype
         np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-6)
 
 
@@ -285,17 +280,6 @@ def test_adapt_does_not_change_the_calibrator_and_a_fit_removes_the_adaptation(t
     assert not adapted.model_.keeps_class
     assert calibrator.model_.keeps_class
     np.testing.assert_array_equal(adapted.fit(task.logits, task.labels).predict_proba(task.logits), before)
-
-
-def test_adapting_again_starts_from_the_fit(task, fitted):
-    calibrator, other = fitted("ts"), PRIORS[::-1]
-    for first in (calibrator.adapt(priors=other), calibrator.adapt(task.logits)):
-        np.testing.assert_array_equal(
-            first.adapt(priors=PRIORS).log_prior_ratio_, calibrator.adapt(priors=PRIORS).log_prior_ratio_
-        )
-        np.testing.assert_array_equal(
-            first.adapt(task.logits).log_prior_ratio_, calibrator.adapt(task.logits).log_prior_ratio_
-        )
 
 
 def test_the_summary_lists_the_largest_changes(honest, calibrator):
@@ -360,20 +344,6 @@ def test_priors_must_be_frequencies(priors, words, fitted):
         fitted("ts").adapt(priors=priors)
 
 
-def test_it_takes_exactly_one_of_rows_and_priors(task, fitted):
-    with pytest.raises(InputError, match="found neither"):
-        fitted("ts").adapt()
-    with pytest.raises(InputError, match="found both"):
-        fitted("ts").adapt(task.logits, priors=PRIORS)
-
-
-def test_rows_must_exist_and_match_the_classifier(task, fitted):
-    with pytest.raises(InputError, match="needs unlabelled rows; found none"):
-        fitted("ts").adapt(task.logits[:0])
-    with pytest.raises(InputError, match="fitted on 4 classes"):
-        fitted("ts").adapt(task.logits[:, :3])
-
-
 def test_a_model_without_counts_must_be_fitted_again(task):
     from dataclasses import replace
 
@@ -399,3 +369,25 @@ def test_an_error_of_three_times_that_of_labelled_rows_is_not_yet_doubtful(times
     estimate = frequencies.FrequencyEstimate(pi, errors, 1, True)
     fitted = LabelFrequencies(pi, np.ones(1, bool))
     assert label_shift._is_doubtful(estimate, fitted, 100).tolist() == [doubtful]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (lambda z: {}, "found neither"),
+        (lambda z: {"logits": z, "priors": PRIORS}, "found both"),
+        (lambda z: {"logits": z[:0]}, "needs unlabelled rows; found none"),
+        (lambda z: {"logits": z[:, :3]}, "fitted on 4 classes"),
+    ],
+)
+def test_it_takes_rows_of_the_classifier_or_priors(given, words, task, fitted):
+    with pytest.raises(InputError, match=words):
+        fitted("ts").adapt(**given(task.logits))
+
+
+def test_adapting_again_starts_from_the_fit(task, fitted):
+    cal = fitted("ts")
+    for first in (cal.adapt(priors=PRIORS[::-1]), cal.adapt(task.logits)):
+        for given in ({"priors": PRIORS}, {"logits": task.logits}):
+            wanted = cal.adapt(**given).log_prior_ratio_
+            np.testing.assert_array_equal(first.adapt(**given).log_prior_ratio_, wanted)

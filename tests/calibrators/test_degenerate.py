@@ -7,7 +7,7 @@ import pytest
 from compared import CLASS_KEEPING
 from scipy.special import log_softmax, softmax
 
-from temperance import TemperatureScaling
+from temperance import InputError, TemperatureScaling, make_calibrator
 from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.single_temperature import Degeneracy, fit_single_temperature
 from temperance.core.logit_rows import LogitRows
@@ -87,9 +87,10 @@ def test_rows_that_are_all_wrong_give_a_warning_and_a_moderate_temperature(metho
 
 @LIKELIHOOD_ALONE
 def test_rows_that_count_decide_whether_all_are_right(method, fit, task):
-    wrong = task.labels != task.logits.argmax(axis=1)
-    with pytest.warns(UserWarning, match="classified right"):
-        cal = fit(method, task.logits, task.labels, np.where(wrong, 0.0, 1.0))
+    right = task.labels == task.logits.argmax(axis=1)
+    words = f"All {right.sum()} rows are classified right.*until some are wrong"
+    with pytest.warns(UserWarning, match=words):
+        cal = fit(method, task.logits, task.labels, right.astype(float))
     assert_sane(cal, task.logits)
 
 
@@ -115,22 +116,20 @@ def test_one_row_fits_without_a_warning_where_there_is_a_prior(fit, class_bias):
     assert_sane(cal, logits)
 
 
-def test_two_rows_one_right_one_wrong_fit(method, fit):
-    logits = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.0]])
+@pytest.mark.parametrize("kind", ["one right, one wrong", "a class without rows", "large", "small"])
+def test_few_rows_missing_classes_and_any_scale_give_finite_probabilities(method, fit, task, kind):
+    logits, labels = {
+        "one right, one wrong": (np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.0]]), [0, 2]),
+        "a class without rows": (task.logits[task.labels != 2], task.labels[task.labels != 2]),
+        "large": (1e4 * task.logits, task.labels),
+        "small": (1e-4 * task.logits, task.labels),
+    }[kind]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cal = fit(method, logits, [0, 2])
-    probs = cal.predict_proba(logits)
+        warnings.simplefilter("ignore" if len(labels) == 2 else "error")
+        probs = fit(method, logits, labels).predict_proba(logits)
+    assert probs.shape == logits.shape
     assert np.isfinite(probs).all()
     np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
-
-
-def test_a_class_without_rows_is_allowed(method, fit, task):
-    kept = task.labels != 2
-    cal = fit(method, task.logits[kept], task.labels[kept])
-    probs = cal.predict_proba(task.logits)
-    assert probs.shape == (300, 4)
-    assert np.isfinite(probs).all()
 
 
 def test_equal_logits_stay_equal(method, fit):
@@ -140,14 +139,6 @@ def test_equal_logits_stay_equal(method, fit):
         cal = fit(method, logits, np.arange(50) % 3)
     np.testing.assert_allclose(cal.predict_proba(logits), 1 / 3, atol=1e-12)
     assert_sane(cal, logits)
-
-
-@pytest.mark.parametrize("factor", [1e4, 1e-4])
-def test_logits_of_any_scale_give_finite_probabilities(method, fit, task, factor):
-    logits = factor * task.logits
-    probs = fit(method, logits, task.labels).predict_proba(logits)
-    assert np.isfinite(probs).all()
-    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
 
 
 @pytest.mark.parametrize("factor", [1e4, 1e-4])
@@ -164,17 +155,12 @@ def test_logits_of_one_column_are_those_of_class_1_of_two(method, fit, binary):
     np.testing.assert_array_equal(one.predict_proba(scores), two.predict_proba(columns))
     assert one.predict_proba(scores).shape == (200, 2)
     np.testing.assert_array_equal(one.predict(scores), scores > 0)
-    if isinstance(one, TemperatureCalibrator):
-        np.testing.assert_array_equal(one.temperature(scores), two.temperature(columns))
-
-
-def test_calibrated_logits_of_one_column_are_one_column(method, fit, binary):
-    scores, labels = binary
-    cal = fit(method, scores, labels)
-    transformed = cal.transform(scores)
+    transformed = one.transform(scores)
     assert transformed.shape == (200,)
     pair = softmax(np.column_stack([np.zeros_like(transformed), transformed]), axis=1)
-    np.testing.assert_allclose(pair, cal.predict_proba(scores), rtol=1e-9)
+    np.testing.assert_allclose(pair, one.predict_proba(scores), rtol=1e-9)
+    if isinstance(one, TemperatureCalibrator):
+        np.testing.assert_array_equal(one.temperature(scores), two.temperature(columns))
 
 
 def test_a_confident_classifier_keeps_its_order_where_probabilities_underflow(method, fit):
@@ -224,3 +210,48 @@ def test_sums_of_logits_that_overflow_are_no_warning():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", UserWarning)
         assert TemperatureScaling().fit(logits, labels, [1, 1, 1, 0, 1e9]).temperature_ > 1
+
+
+def test_labels_that_always_have_the_second_logit_give_a_temperature_and_a_warning():
+    logits = 3 * np.random.default_rng(0).standard_normal((300, 5))
+    with pytest.warns(UserWarning, match="All 300 rows are classified wrong.*labels and columns match"):
+        cal = make_calibrator("ts").fit(logits, np.argsort(logits, axis=1)[:, -2])
+    assert cal.solution_.converged
+    rescaled = logits / cal.temperature_
+    p = np.exp(rescaled - rescaled.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    # The score is 0 at a maximum of the likelihood: the expected logit is that of the label.
+    expected, observed = (p * logits).sum(axis=1), np.sort(logits, axis=1)[:, -2]
+    assert expected.mean() == pytest.approx(observed.mean(), abs=1e-5)
+
+
+def test_labels_no_better_than_chance_give_a_warning():
+    rng = np.random.default_rng(4)
+    logits = rng.standard_normal((1000, 10))
+    labels = np.where(rng.random(1000) < 0.9, logits.argmin(axis=1), logits.argmax(axis=1))
+    with pytest.warns(UserWarning, match="no better than chance.*weak prior, T is"):
+        assert make_calibrator("ts").fit(logits, labels).temperature_ < 1e4
+
+
+@pytest.mark.parametrize("key", ["ts", "bayes", "mono", "hts"])
+def test_labels_shifted_by_one_class_give_a_warning(key):
+    task = simulate(600, 10, random_state=1)
+    shifted = (3 * task.logits).argmax(axis=1) + 1
+    shifted = np.where(np.arange(600) % 50 == 0, task.logits.argmax(axis=1), shifted % 10)  # some are right
+    with pytest.warns(UserWarning, match="no better than chance: check that labels and columns match"):
+        make_calibrator(key).fit(task.logits, shifted)
+
+
+def test_numpy_masks_are_refused_and_not_lost():
+    task = simulate(50, 3)
+    masked = np.ma.masked_array(task.logits, mask=np.zeros((50, 3), bool))
+    masked[3, 1] = np.ma.masked
+    with pytest.raises(InputError, match=r"must not be masked.*found 1 masked number"):
+        make_calibrator("ts").fit(masked, task.labels)
+
+
+def test_weights_with_an_extreme_sum_are_refused():
+    task = simulate(50, 3)
+    for weight in (1e-310, 1e308):
+        with pytest.raises(InputError, match="must have a sum from 1e-100 to 1e100; found"):
+            make_calibrator("ts").fit(task.logits, task.labels, np.full(50, weight))

@@ -1,13 +1,15 @@
 """Methods and metrics of other packages, in everything that accepts methods."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
+from compared import COMPARED
 from sklearn.linear_model import LogisticRegression
 
 import temperance
-from temperance import CalibratedClassifier, InputError, TemperatureScaling, compare
+from temperance import CALIBRATORS, CalibratedClassifier, InputError, TemperatureScaling, compare
 from temperance.adapters import ProbmetricsCalibration
 from temperance.calibrators.external_methods import find_method, find_methods
 from temperance.data import simulate
@@ -69,10 +71,16 @@ def rows():
     return simulate(300, 4, random_state=1), simulate(500, 4, random_state=2)
 
 
-def test_any_object_can_be_compared_and_is_copied_for_every_fit(stranger, rows):
+@pytest.fixture(scope="module")
+def compared(rows):
+    """Return `compare` for these rows, of which it takes the methods, the metrics and options."""
     val, test = rows
-    mine = stranger.Shrunk()
-    result = compare(val.logits, val.labels, test.logits, test.labels, ["ts", mine], [stranger.error_rate])
+    return partial(compare, val.logits, val.labels, test.logits, test.labels)
+
+
+def test_any_object_can_be_compared_and_is_copied_for_every_fit(stranger, rows, compared):
+    test, mine = rows[1], stranger.Shrunk()
+    result = compared(["ts", mine], [stranger.error_rate])
     assert list(result.results) == ["none", "ts", "Shrunk"]
     assert not hasattr(mine, "frequencies")
     fitted = result.results["Shrunk"].calibrator
@@ -101,53 +109,42 @@ def test_folds_leave_the_held_rows_out_for_methods_without_weights(stranger, row
     assert seen == [300, 200, 200, 200]
 
 
-def test_a_metric_gets_an_interval_on_request(stranger, rows):
-    val, test = rows
-    result = compare(
-        val.logits, val.labels, test.logits, test.labels, ["ts"], {"errors": stranger.error_rate},
-        metric_intervals=True, draws=50,
-    )  # fmt: skip
+def test_a_metric_gets_an_interval_on_request(stranger, compared):
+    result = compared(["ts"], {"errors": stranger.error_rate}, metric_intervals=True, draws=50)
     score = result.results["ts"].scores["errors"]
     assert score.low < score.value < score.high
 
 
-def test_a_method_that_fails_is_a_row_that_says_so(stranger, rows):
-    val, test = rows
-    result = compare(val.logits, val.labels, test.logits, test.labels, {"b": stranger.Broken(), "ts": "ts"})
+def test_a_method_that_fails_is_a_row_that_says_so(stranger, compared):
+    result = compared({"b": stranger.Broken(), "ts": "ts"})
     assert result.failures == {"b": "RuntimeError: not today"}
     assert "b        failed: RuntimeError: not today" in str(result)
     assert result.to_dict()["failures"] == result.failures
     assert result.recommended == "ts"
 
 
-def test_probabilities_of_another_shape_are_not_repeated_to_fit(stranger, rows):
+def test_probabilities_of_another_shape_are_not_repeated_to_fit(stranger, compared):
     class OneColumn(stranger.Shrunk):
         def predict_proba(self, logits):
             return super().predict_proba(logits)[:, :1]
 
-    val, test = rows
-    found = compare(val.logits, val.labels, test.logits, test.labels, {"column": OneColumn(), "ts": "ts"})
+    found = compared({"column": OneColumn(), "ts": "ts"})
     assert "must return an array of the shape of the logits" in found.failures["column"]
 
 
-def test_a_metric_may_keep_what_it_is_given(rows):
+def test_a_metric_may_keep_what_it_is_given(compared):
     kept = []
 
     def keeping(probs, labels):
         kept.append(probs)
         return float(probs[0, 0])
 
-    val, test = rows
-    compare(val.logits, val.labels, test.logits, test.labels, ["ts"], metrics={"keeping": keeping})
+    compared(["ts"], metrics={"keeping": keeping})
     assert any(not np.array_equal(kept[0], other) for other in kept[1:])
 
 
-def test_the_report_says_what_a_method_from_outside_does(stranger, rows, tmp_path):
-    val, test = rows
-    result = compare(
-        val.logits, val.labels, test.logits, test.labels,
-        {"sure": stranger.Shrunk(0.01), "broken": stranger.Broken()}, draws=5,
-    )  # fmt: skip
+def test_the_report_says_what_a_method_from_outside_does(stranger, compared, tmp_path):
+    result = compared({"sure": stranger.Shrunk(0.01), "broken": stranger.Broken()}, draws=5)
     assert result.recommended == "sure"
     result.save_report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -169,11 +166,10 @@ def test_masked_rows_are_passed_only_to_a_method_that_supports_them(stranger, ro
     assert "masked classes" in result.failures["no"]
 
 
-def test_weights_are_passed_only_to_a_fit_that_accepts_them(stranger, rows):
-    val, test = rows
+def test_weights_are_passed_only_to_a_fit_that_accepts_them(stranger, compared):
     given = {"plain": stranger.Shrunk(), "weighted": stranger.Weighted()}
     weights = np.arange(300.0)
-    result = compare(val.logits, val.labels, test.logits, test.labels, given, sample_weight=weights)
+    result = compared(given, sample_weight=weights)
     np.testing.assert_array_equal(result.results["weighted"].calibrator.weights, weights)
 
 
@@ -202,10 +198,9 @@ def test_an_invalid_method_is_refused_with_a_message(stranger, given, message):
         find_methods(given)
 
 
-def test_a_metric_that_fails_is_named(rows):
-    val, test = rows
+def test_a_metric_that_fails_is_named(compared):
     with pytest.raises(InputError, match="the metric bad failed: ZeroDivisionError"):
-        compare(val.logits, val.labels, test.logits, test.labels, ["ts"], {"bad": lambda p, y: 1 / 0})
+        compared(["ts"], {"bad": lambda p, y: 1 / 0})
 
 
 @pytest.fixture(scope="module")
@@ -238,20 +233,17 @@ def test_the_command_line_accepts_methods_and_metrics_by_import_path(stranger, t
 
     monkeypatch.setattr("temperance.study.runner.run_on_workers", lambda units, jobs: map_here(units))
     out = str(tmp_path / "study")
-    words = [
-        "study",
-        "run",
-        str(task),
-        "--out",
-        out,
+    options = [
         "-m",
         "ts,stranger:Shrunk",
         "--sizes",
         "50",
         "--draws",
         "1",
+        "--metrics",
+        "stranger:error_rate",
     ]
-    assert CliRunner().invoke(cli, [*words, "--metrics", "stranger:error_rate"]).exit_code == 0
+    assert CliRunner().invoke(cli, ["study", "run", str(task), "--out", out, *options]).exit_code == 0
     shown = CliRunner().invoke(cli, ["study", "table", out, "--metric", "error_rate"])
     assert "Shrunk" in shown.output
     compared = CliRunner().invoke(cli, ["compare", str(task), "-m", "stranger:Shrunk,stranger:Broken"])
@@ -295,16 +287,25 @@ def test_a_class_without_rows_gets_probability_zero():
     assert (probs[:, 2] == 0).all()
 
 
-@pytest.mark.parametrize("key", ["probmetrics-svs", "probmetrics-sms"])
-def test_the_methods_of_probmetrics_are_available(key, rows):
-    pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
+def test_compare_leaves_out_methods_without_support_for_masks_and_refuses_nan(rows):
     val, test = rows
-    assert not compare(val.logits, val.labels, test.logits, test.labels, [key]).failures
+    logits = val.logits.copy()
+    logits[(val.labels != 3) & (np.arange(300) % 5 == 0), 3] = -np.inf
+    result = compare(logits, val.labels, methods="all", draws=20)
+    assert list(result.results) == [
+        "none",
+        *(key for key in COMPARED if CALIBRATORS[key].supports_masked_classes),
+    ]
+    with pytest.raises(InputError, match=r"-inf in \d+ rows"):
+        compare(logits, val.labels, methods=["lts"])
+    spoiled = test.logits.copy()
+    spoiled[7, 2] = np.nan
+    with pytest.raises(InputError, match=r"NaN in 1 row \(first: row 7\)"):
+        compare(val.logits, val.labels, spoiled, test.labels, draws=20)
 
 
-@pytest.mark.parametrize("method", ["ets", "vs"])
-def test_unnamed_methods_of_probmetrics_are_available(method, rows):
+@pytest.mark.parametrize("method", ["probmetrics-svs", "probmetrics-sms", "ets", "vs"])
+def test_the_methods_of_probmetrics_are_available_named_or_not(method, compared):
     pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
-    val, test = rows
-    methods = {"theirs": ProbmetricsCalibration(method)}
-    assert not compare(val.logits, val.labels, test.logits, test.labels, methods).failures
+    methods = [method] if "-" in method else {"theirs": ProbmetricsCalibration(method)}
+    assert not compared(methods).failures

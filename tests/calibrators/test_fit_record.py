@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance import CalibratedClassifier, InputError, TemperatureScaling, load, logits_from_probs
+from temperance import (
+    CalibratedClassifier,
+    InputError,
+    TemperatureScaling,
+    load,
+    logits_from_probs,
+    make_calibrator,
+)
 from temperance.calibrators import recording
+from temperance.calibrators.recording import confidence_and_entropy
 from temperance.core.blocks import BFloat16
 from temperance.data import simulate
 from temperance.formulas.fit_record import Baseline, FittedOn
@@ -186,6 +194,7 @@ def test_a_frame_names_the_classes(task, tmp_path):
     cal.save(tmp_path / "cal.json")
     loaded = load(tmp_path / "cal.json")
     assert loaded.class_names_ == cal.class_names_
+    assert loaded.feature_names_in_.tolist() == cal.feature_names_in_.tolist() == list(frame.columns)
     assert loaded.get_feature_names_out().tolist() == ["cat", "dog", "owl", "eel"]
     assert not hasattr(TemperatureScaling().fit(task.logits, task.labels), "class_names_")
 
@@ -224,3 +233,30 @@ def test_the_date_is_that_of_the_fit_or_of_the_build(task, monkeypatch):
 def test_the_summary_ends_with_where_the_fit_came_from(method, fitted):
     *_, last = fitted(method).summary().splitlines()
     assert last == f"fitted on logits, 2026-01-01, temperance {temperance.__version__}"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_confidence_and_entropy_of_certain_and_of_equal_probabilities(dtype):
+    probs = np.array([[1.0, 0.0, 0.0], [0.25, 0.5, 0.25], [1 / 3, 1 / 3, 1 / 3]], dtype)
+    confidence, entropy = confidence_and_entropy(probs)
+    np.testing.assert_allclose(confidence, [1, 0.5, 1 / 3], rtol=1e-6)
+    np.testing.assert_allclose(entropy, [0, 1.5 * np.log(2), np.log(3)], rtol=1e-6, atol=1e-30)
+    assert confidence_and_entropy(np.array([[np.nextafter(1, 2), 0.0]]))[0][0] == 1
+
+
+def test_the_baseline_of_a_class_bias_counts_the_classes_that_it_predicts():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(300, 3))
+    labels = (logits + np.array([0.0, 0.0, 2.0]) + rng.gumbel(size=(300, 3))).argmax(axis=1)
+    cal = make_calibrator("bayes", class_bias=True).fit(logits, labels)
+    predicted = np.bincount(cal.predict_proba(logits).argmax(axis=1), minlength=3)
+    assert cal.baseline_.predicted_counts.tolist() == predicted.tolist()
+    assert predicted.tolist() != np.bincount(logits.argmax(axis=1), minlength=3).tolist()
+
+
+def test_a_fit_keeps_the_median_of_its_temperatures_and_the_ends_of_the_middle_nine_tenths(task):
+    calibrator = make_calibrator("hts").fit(task.logits, task.labels)
+    temperatures = calibrator.temperature(task.logits)
+    expected = np.quantile(temperatures, [0.05, 0.5, 0.95], method="inverted_cdf")
+    np.testing.assert_allclose(calibrator.temperature_quantiles_, expected, rtol=1e-3)
+    assert (np.diff(np.quantile(temperatures, [0.5, 0.55])) > 5e-3).all()  # other levels would be noticed

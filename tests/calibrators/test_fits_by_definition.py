@@ -9,6 +9,7 @@ from fits_by_definition import BayesObjective, BiasObjective, differences, draw_
 from scipy.optimize import minimize, minimize_scalar
 
 import temperance
+from temperance.data import simulate
 
 WEIGHTS = [*(k / 50 for k in range(50)), 0.99, 0.995, 0.998, 0.999]
 
@@ -64,6 +65,15 @@ def check_bayes(case):
     of_classes = np.column_stack([given_the_map[5:, :5], given_the_map[5:, 5:].diagonal()])[predicted]
     np.testing.assert_allclose(cal.class_covariance_[predicted], of_classes, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(objective.better_taus(theta), cal.taus_, rtol=0.08)
+    np.testing.assert_allclose(
+        cal.standard_errors_["coefficients"], np.sqrt(objective.covariance(theta).diagonal()[:5]), rtol=1e-3
+    )
+    x = objective.x
+    want = np.sqrt(np.einsum("ij,jk,ik->i", x, given_the_map, x))
+    np.testing.assert_allclose(cal.log_temperature_std(logits), want, rtol=1e-3, atol=1e-6)
+    T = np.clip(np.exp(x @ theta[:n_own]), *cal.temperature_limits_)
+    np.testing.assert_allclose(cal.temperature(logits), T, rtol=1e-9)
+    assert cal.solution_.value == pytest.approx(objective(theta) / weights.sum(), rel=1e-9)
     assert cal.uniform_weight_ == pytest.approx(0.02 / (0.02 + weights.sum()))
     return True
 
@@ -108,6 +118,12 @@ def run(check, seed, number):
 )
 def test_fits_of_small_cases(check, number, least):
     assert run(check, 0, number) >= least
+
+
+@pytest.mark.parametrize("check", [check_mono, check_bayes])
+def test_fits_of_many_rows(check):
+    task = simulate(300, 5, random_state=1)
+    assert check((task.logits, task.labels, np.ones(300)))
 
 
 @pytest.mark.slow

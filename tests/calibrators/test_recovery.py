@@ -153,6 +153,7 @@ def test_bts_puts_equal_numbers_of_rows_into_the_bins_below_the_top_one():
     assert 0.999 < cal.edges_[-1] <= 0.999 + 2e-6
     assert counts[-1] == (confidence > cal.edges_[-1]).sum()
     assert np.ptp(counts[:-1]) <= 1
+    assert np.abs(confidence[:, None] - cal.edges_[:-1]).min() > 1e-9, "edges lie between confidences"
 
 
 def test_a_confidence_equal_to_an_edge_belongs_to_the_bin_below_it():
@@ -165,16 +166,6 @@ def test_a_confidence_equal_to_an_edge_belongs_to_the_bin_below_it():
     formula = BinwiseFormula(np.array([0.1, edge, 0.997, 0.998, 0.999]), np.arange(1.0, 7.0))
     cal.model_ = replace(cal.model_, formula=formula)
     assert cal.temperature(task.logits)[row] == 2.0
-
-
-def test_the_edges_lie_between_confidences_and_share_the_rows_equally():
-    task = simulate(500, 5)
-    cal = make_calibrator("bts", bins=6).fit(task.logits, task.labels)
-    confidence = softmax(task.logits, axis=1).max(axis=1)
-    below = confidence[confidence <= 0.999]
-    counts = np.histogram(below, np.concatenate([[0.0], cal.edges_]))[0]
-    assert counts.max() - counts.min() <= 1
-    assert np.abs(confidence[:, None] - cal.edges_[:-1]).min() > 1e-9
 
 
 def test_ets_finds_the_mixture_that_the_labels_come_from():
@@ -193,3 +184,12 @@ def test_ets_with_the_whole_weight_on_the_tempered_part_is_ts():
     ets, ts = (make_calibrator(key).fit(task.logits, task.labels) for key in ("ets", "ts"))
     probs = ets.predict_proba(task.logits), ts.predict_proba(task.logits)
     assert metrics.nll(probs[0], task.labels) <= metrics.nll(probs[1], task.labels) + 1e-9
+
+
+def test_bts_gives_a_row_the_same_temperature_in_any_batch():
+    task = simulate(20_000, 10)
+    logits = task.logits.astype(np.float32)
+    cal = make_calibrator("bts").fit(logits, task.labels)
+    whole = cal.temperature(logits)
+    parts = np.concatenate([cal.temperature(logits[i : i + 7]) for i in range(0, 20_000, 7)])
+    np.testing.assert_array_equal(whole, parts)

@@ -9,10 +9,13 @@ import pytest
 from temperance import (
     BinwiseTemperatureScaling,
     EntropyTemperatureScaling,
+    InputError,
     LinearTemperatureScaling,
     TemperatureScaling,
+    make_calibrator,
 )
 from temperance.data import simulate
+from temperance.formulas.bts import BinwiseFormula
 from temperance.formulas.ts import SingleTemperatureFormula
 
 
@@ -86,3 +89,34 @@ def test_bts_gives_no_error_for_a_bin_that_its_rows_do_not_determine():
 
 def test_every_line_fits_a_screen(method, fitted):
     assert max(map(len, fitted(method).summary().splitlines())) <= 80
+
+
+def test_bts_names_the_lowest_the_highest_and_the_top_bin(task):
+    calibrator = BinwiseTemperatureScaling(bins=4).fit(task.logits, task.labels)
+    formula = BinwiseFormula(np.array([0.5, 0.75, 0.9]), np.array([1.5, 3.0, 0.5, 2.0]))
+    calibrator.model_ = replace(calibrator.model_, formula=formula)
+    for words in (
+        "lowest: confidence (0.75, 0.9], T = 0.5",
+        "highest: confidence (0.5, 0.75], T = 3",
+        "top bin: confidence (0.9, 1], T = 2",
+    ):
+        assert words in text(calibrator)
+
+
+@pytest.mark.parametrize(
+    ("key", "option", "values", "message"),
+    [
+        ("bts", "bins", [2.5, 1, 10_001, True], "bins must be a whole number from 2 to 10000"),
+        ("bts", "top", [0.0, 1.0], "top must be"),
+        ("pts", "loss", ["brier", "NLL", None], "loss must be"),
+    ],
+)
+def test_an_option_out_of_range_is_refused_by_fit(key, option, values, message, task):
+    for value in values:
+        with pytest.raises(InputError, match=message):
+            make_calibrator(key, **{option: value}).fit(task.logits, task.labels)
+
+
+def test_the_network_of_the_paper_has_the_ten_largest_logits_and_two_layers_of_five():
+    options = make_calibrator("pts").get_params()
+    assert (options["top_k"], options["hidden"], options["loss"]) == (10, (5, 5), "nll")

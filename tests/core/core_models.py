@@ -44,10 +44,18 @@ class Analytic:
         """How often it was evaluated."""
         return len(self.points)
 
+    def falsify_gradient(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient that comes with the matrix; a test may distort it."""
+        return gradient
+
     def __call__(self, theta: np.ndarray) -> ObjectivePoint:
         self.points.append(theta)
         value, gradient, fisher = self.function(theta)
-        return ObjectivePoint(float(value), lambda with_fisher: (gradient, fisher))
+
+        def derive(with_fisher: bool) -> tuple[np.ndarray, np.ndarray]:
+            return self.falsify_gradient(gradient) if with_fisher else gradient, fisher
+
+        return ObjectivePoint(float(value), derive)
 
 
 def quadratic(A: np.ndarray, c: np.ndarray, fisher: np.ndarray | None = None) -> Analytic:

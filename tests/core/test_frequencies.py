@@ -63,15 +63,6 @@ def test_all_passes_are_counted_with_those_of_steps_that_are_taken_back(monkeypa
     assert found.passes == len(read)
 
 
-def test_the_optimum_is_a_fixed_point_of_em(monkeypatch):
-    probs = softmax(3 * np.random.default_rng(0).standard_normal((500, 5)), axis=1)
-    monkeypatch.setattr(frequencies, "PSEUDO_ROWS", (1.0,))
-    pi = estimate_frequencies(ProbabilityRows(probs), uniform(5)).frequencies
-    q = probs * pi
-    q /= q.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose((q.sum(axis=0) + 1 / 5) / 501, pi, atol=1e-9)
-
-
 def test_sums_over_blocks_are_those_of_the_whole(monkeypatch):
     rng = np.random.default_rng(2)
     probs, ratio = softmax(rng.standard_normal((100, 3)), axis=1), np.array([0.5, 2.0, 1.0])
@@ -104,3 +95,28 @@ def test_value_gradient_and_hessian_agree():
         np.testing.assert_allclose(
             (ahead.gradient - behind.gradient) / (2 * step), here.hessian(3.0)[k], atol=1e-5
         )
+
+
+def test_the_hessian_of_frequencies_takes_all_rows_or_as_many_as_its_work_allows():
+    work = frequencies.HESSIAN_WORK
+    assert frequencies.hessian_step_for(1000, 1000) == 1
+    for n_rows, n_classes in ((10**7, 200), (10**6, 5000)):
+        step = frequencies.hessian_step_for(n_rows, n_classes)
+        assert work <= n_rows * n_classes**2 / step < 2 * work
+
+
+@pytest.mark.parametrize(("n_rows", "steps"), [(99, []), (100, [2]), (160, [3])])
+def test_a_subsample_chooses_the_prior_of_frequencies_where_it_is_large_enough(n_rows, steps, monkeypatch):
+    monkeypatch.setattr(frequencies, "SUBSAMPLE_ROWS", 50)
+    monkeypatch.setattr(frequencies, "ROWS_PER_CLASS", 1)
+    taken = []
+
+    class Watched(frequencies.ProbabilityRows):
+        def every(self, step):
+            taken.append(step)
+            return super().every(step)
+
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), size=n_rows)
+    fitted = frequencies.LabelFrequencies(np.full(3, 1 / 3), np.ones(3, bool))
+    frequencies.estimate_frequencies(Watched(probs), fitted)
+    assert taken == steps

@@ -7,11 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 from core_reference import DIGITS, draw, jacobian
-from scipy.optimize import minimize
 
 from temperance.core import kernels, row_block
-from temperance.core import logit_rows as rows_module
-from temperance.core.fisher import solve
 from temperance.core.kernels import KNOTS, MapTable
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import (
@@ -22,7 +19,6 @@ from temperance.core.maps import (
     increments_basis,
     slope_weights,
 )
-from temperance.core.objective import Prior
 from temperance.core.predictors import ByClass, Log
 
 N, T0 = 90, 1.3
@@ -237,60 +233,6 @@ def test_both_kernels_give_the_same_sums(n_classes, dtype):
     rtol = 1e-11 if dtype == np.float64 else 2e-5
     for compiled, plain in zip(found["compiled"], found["numpy"], strict=True):
         np.testing.assert_allclose(compiled, plain, rtol=rtol, atol=rtol * max(plain.max(), 1.0))
-
-
-@pytest.mark.parametrize("kind", ["one map", "with temperatures"])
-def test_a_weight_is_a_row_repeated_and_blocks_and_parts_add_up(kind, monkeypatch):
-    z, y = sample(10)
-    full, theta, _ = build(z, y, WEIGHTS)
-    if kind == "one map":
-        full, theta = MapLikelihood(LogitRows(z, y), T0, WEIGHTS), SLOPES
-    whole, total = full(theta), full.total_weight
-    parts = [full.take(slice(*ends)) for ends in ((0, 30), (30, 35), (35, N))]
-    sums = [part.terms(theta, True).times(part.total_weight / total) for part in parts]
-    repeated = full.take(np.repeat(np.arange(N), WEIGHTS.astype(int)))
-    repeated.weights, repeated.total_weight = None, total
-    monkeypatch.setattr(rows_module, "GRAM_SIZE", 7 * 16 * 16)
-    blocks = full.take(slice(None))(theta)
-    for other in ((sums[0] + sums[1] + sums[2]).combined(), _all(repeated(theta)), _all(blocks)):
-        for got, want in zip(other, _all(whole), strict=True):
-            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
-
-
-def _all(point):
-    return point.value, *point.derivatives
-
-
-def test_rows_of_weight_zero_and_every_nth_row():
-    z, y = sample(10)
-    full = MapLikelihood(LogitRows(z, y), T0, WEIGHTS, Prior(np.ones(9), np.eye(9)))
-    direct = MapLikelihood(LogitRows(z[::3], y[::3]), T0, WEIGHTS[::3], full.prior)
-    for got, want in zip(_all(full.every(3)(SLOPES)), _all(direct(SLOPES)), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize("n_classes", [2, 10])
-def test_the_optimum_is_that_of_another_solver_from_any_start(n_classes):
-    z, y = sample(n_classes)
-    prior = Prior(np.ones(9), np.eye(9) / N)
-    objective = MapLikelihood(LogitRows(z, y), T0, WEIGHTS, prior)
-    bounds = 1e-3 * np.ones(9), 1e3 * np.ones(9)
-    starts = (np.ones(9), SLOPES, np.full(9, 5.0), np.full(9, 1e-3))
-    found = [solve(objective, start, N, bounds=bounds) for start in starts]
-
-    want = minimize(
-        lambda w: (objective(w).value, objective(w).gradient),
-        np.ones(9),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(1e-3, 1e3)] * 9,
-        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 1000},
-    )
-    for solution in found:
-        assert solution.converged
-        assert objective(solution.parameters).value <= want.fun + 1e-14
-        np.testing.assert_allclose(solution.parameters, want.x, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(solution.parameters, found[0].parameters, rtol=1e-6, atol=1e-6)
 
 
 def test_the_basis_leaves_the_overall_temperature_alone():

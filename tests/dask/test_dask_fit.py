@@ -7,6 +7,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from compared import CLASS_KEEPING
 from dask.callbacks import Callback
 
 from temperance import InputError, make_calibrator
@@ -18,7 +19,7 @@ from temperance.data import simulate
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
-METHODS = ["ts", "lts", "hts", "hnlts", "pts", "bts", "ets", "mono", "bayes"]
+METHODS = [key for key in CLASS_KEEPING if key != "pts-ece"]
 UNEVEN = (40, 1, 0, 1500, 700, 759)
 
 
@@ -74,16 +75,17 @@ def test_numbers_of_any_type_give_the_parameters_of_the_whole(key, dtype, fit, t
     assert largest_difference(whole, parts) < 1e-6
 
 
-@pytest.mark.parametrize("options", [{"class_bias": True}, {"prior": "weak"}], ids=str)
-def test_options_of_bayes(options, fit, task):
-    whole = fit("bayes", task.logits, task.labels, **options)
-    assert largest_difference(whole, fit("bayes", in_parts(task.logits), task.labels, **options)) < 1e-6
-
-
-@pytest.mark.slow
-def test_the_brier_score_of_ets(fit, task):
-    whole = fit("ets", task.logits, task.labels, loss="brier")
-    assert largest_difference(whole, fit("ets", in_parts(task.logits), task.labels, loss="brier")) < 1e-6
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [
+        ("bayes", {"class_bias": True}),
+        ("bayes", {"prior": "weak"}),
+        pytest.param("ets", {"loss": "brier"}, marks=pytest.mark.slow),
+    ],
+)
+def test_options_give_the_parameters_of_the_whole(key, options, fit, task):
+    whole, parts = (fit(key, z, task.labels, **options) for z in (task.logits, in_parts(task.logits)))
+    assert largest_difference(whole, parts) < 1e-6
 
 
 def test_a_binary_classifier(fit, task):

@@ -37,53 +37,103 @@ def expected(cal, path, images=IMAGES):
     return cal.predict_proba(running.run(["logits"], {"images": images})[0].astype(np.float32))
 
 
-def test_every_method_calibrates_the_classifier(name, calibrator_of, classifier, target):
-    cal = calibrator_of(name)
-    cal.to_onnx(target, model=classifier)
-    nodes = onnx.load(target).graph.node
+@pytest.fixture
+def calibrate(calibrator_of, tmp_path, target):
+    """Append a calibrator to a classifier, check the probabilities, and return the model."""
+
+    def of(key, end=(), outputs=None, *, scale=1, change=None, **options):
+        cal, path = calibrator_of(key), tmp_path / "classifier.onnx"
+        source = linear_classifier(path, scale * WEIGHTS, end=end, outputs=outputs, **options)
+        if change is not None:
+            changed = onnx.load(source)
+            change(changed)
+            onnx.save(changed, source)
+        cal.to_onnx(target, model=source)
+        plain = linear_classifier(tmp_path / "plain.onnx", scale * WEIGHTS)
+        np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
+        return onnx.load(target)
+
+    return of
+
+
+def kinds(model):
+    return [node.op_type for node in model.graph.node]
+
+
+def test_every_method_calibrates_the_classifier(name, calibrate, target):
+    nodes = calibrate(name).graph.node
     read = {"probabilities"}.union(*(node.input for node in nodes))
     assert all(read.intersection(node.output) for node in nodes)
     (output,) = session(target).get_outputs()
     assert (output.name, output.shape) == ("probabilities", ["batch", 10])
-    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, classifier), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("opset", range(11, min(23, onnx.defs.onnx_opset_version()) + 1))
 @pytest.mark.parametrize("key", ["pts", "bts", "bayes"])
-def test_nodes_are_written_for_the_opset_of_the_classifier(opset, key, calibrator_of, tmp_path, target):
-    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=opset, ir=10)
-    cal = calibrator_of(key)
-    cal.to_onnx(target, model=source)
-    model = onnx.load(target)
+def test_nodes_are_written_for_the_opset_of_the_classifier(opset, key, calibrate):
+    model = calibrate(key, opset=opset, ir=10)
     assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", opset)]
     onnx.checker.check_model(model, full_check=True)
-    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, source), rtol=0, atol=1e-5)
 
 
-def test_the_opset_of_an_older_classifier_is_raised(calibrator_of, tmp_path, target):
-    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=8, ir=5)
-    model = onnx.load(source)
-    helper.set_model_props(model, {"author": "somebody"})
-    onnx.save(model, source)
-    cal = calibrator_of("bts")
-    cal.to_onnx(target, model=source)
-    raised = onnx.load(target)
-    assert (raised.opset_import[0].version, raised.producer_name) == (11, "somebody")
-    told = {entry.key: entry.value for entry in raised.metadata_props}
+def test_the_opset_of_an_older_classifier_is_raised(calibrate):
+    model = calibrate(
+        "bts", opset=8, ir=5, change=lambda model: helper.set_model_props(model, {"author": "somebody"})
+    )
+    assert (model.opset_import[0].version, model.producer_name) == (11, "somebody")
+    told = {entry.key: entry.value for entry in model.metadata_props}
     assert (told["author"], told["temperance.method"]) == ("somebody", "bts")
-    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, source), rtol=0, atol=1e-5)
 
 
-def test_a_model_older_than_constants_without_inputs_is_raised(calibrator_of, tmp_path, target):
-    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, opset=11, ir=4)
-    model = onnx.load(source)
-    model.ir_version = 3
-    model.graph.input.append(info("weights", shape=WEIGHTS.shape))
-    onnx.save(model, source)
-    calibrator_of("ts").to_onnx(target, model=source)
-    assert onnx.load(target).ir_version == 4
-    wanted = expected(calibrator_of("ts"), source)
-    np.testing.assert_allclose(serve(target, IMAGES), wanted, rtol=0, atol=1e-5)
+def test_a_model_older_than_constants_without_inputs_is_raised(calibrate):
+    def make_older(model):
+        model.ir_version = 3
+        model.graph.input.append(info("weights", shape=WEIGHTS.shape))
+
+    assert calibrate("ts", opset=11, ir=4, change=make_older).ir_version == 4
+
+
+@pytest.mark.parametrize("axis", [{}, {"axis": 1}, {"axis": -1}])
+@pytest.mark.parametrize("opset", [11, 13])
+def test_the_input_of_a_softmax_is_calibrated(opset, axis, calibrate):
+    softmax = helper.make_node("Softmax", ["logits"], ["probs"], **axis)
+    model = calibrate("bayes", [softmax], [info("probs")], scale=50, opset=opset)
+    assert kinds(model).count("Softmax") == 1  # ours
+
+
+def test_a_softmax_is_found_before_nodes_that_pass_it_on(calibrate):
+    end = [
+        helper.make_node("Softmax", ["logits"], ["inner"], axis=-1),
+        helper.make_node("Identity", ["inner"], ["between"]),
+        helper.make_node("Identity", ["between"], ["probs"]),
+    ]
+    found = kinds(calibrate("ts", end, [info("probs")], scale=50))
+    assert (found.count("Softmax"), found.count("Identity")) == (1, 0)
+
+
+def test_log_probabilities_are_logits(calibrate):
+    calibrate("bayes", [helper.make_node("LogSoftmax", ["logits"], ["logs"], axis=-1)], [info("logs")])
+
+
+def test_a_name_inside_a_branch_counts_as_used(calibrate):
+    def branch(name):
+        inner = helper.make_node("Identity", ["logits"], [f"temperance_{name}"])
+        return helper.make_graph([inner], name, [], [info(f"temperance_{name}")])
+
+    end = [
+        helper.make_node("Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True))),
+        helper.make_node("If", ["yes"], ["chosen"], then_branch=branch("a"), else_branch=branch("b")),
+    ]
+    added = [node.name for node in calibrate("ts", end, [info("chosen")]).graph.node[3:]]
+    assert added
+    assert all(name.startswith("temperance2_") for name in added)
+
+
+@pytest.mark.parametrize("shape", [(None, None), (50, 10), ("rows", "classes")])
+def test_a_classifier_need_not_declare_its_shape(shape, calibrate, target):
+    calibrate("ts", outputs=[info("logits", shape=shape)])
+    rows = session(target).get_outputs()[0].shape[0]
+    assert rows == {(None, None): "batch", (50, 10): 50}.get(shape, "rows")
 
 
 def test_the_classifier_itself_is_not_changed(calibrator_of, tmp_path, target):
@@ -132,34 +182,6 @@ def test_other_outputs_stay_and_the_logits_if_asked(calibrator_of, tmp_path, tar
     np.testing.assert_allclose(probs, cal.predict_proba(logits), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("axis", [{}, {"axis": 1}, {"axis": -1}])
-@pytest.mark.parametrize("opset", [11, 13])
-def test_the_input_of_a_softmax_is_calibrated(opset, axis, calibrator_of, tmp_path, target):
-    softmax = helper.make_node("Softmax", ["logits"], ["probs"], **axis)
-    path = tmp_path / "classifier.onnx"
-    source = linear_classifier(path, WEIGHTS * 50, opset=opset, end=[softmax], outputs=[info("probs")])
-    cal = calibrator_of("bayes")
-    cal.to_onnx(target, model=source)
-    assert [node.op_type for node in onnx.load(target).graph.node].count("Softmax") == 1  # ours
-    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS * 50)
-    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
-
-
-def test_a_softmax_is_found_before_nodes_that_pass_it_on(calibrator_of, tmp_path, target):
-    end = [
-        helper.make_node("Softmax", ["logits"], ["inner"], axis=-1),
-        helper.make_node("Identity", ["inner"], ["between"]),
-        helper.make_node("Identity", ["between"], ["probs"]),
-    ]
-    source = linear_classifier(tmp_path / "c.onnx", WEIGHTS * 50, end=end, outputs=[info("probs")])
-    cal = calibrator_of("ts")
-    cal.to_onnx(target, model=source)
-    kinds = [node.op_type for node in onnx.load(target).graph.node]
-    assert (kinds.count("Softmax"), kinds.count("Identity")) == (1, 0)
-    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS * 50)
-    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
-
-
 def test_a_softmax_that_others_read_stays(calibrator_of, tmp_path, target):
     end = [
         helper.make_node("Softmax", ["logits"], ["probs"], axis=-1),
@@ -172,15 +194,6 @@ def test_a_softmax_that_others_read_stays(calibrator_of, tmp_path, target):
     np.testing.assert_array_equal(labels, probs.argmax(axis=1))
     calibrator_of("ts").to_onnx(target, model=source, output="probs", keep=True, overwrite=True)
     assert [output.name for output in session(target).get_outputs()] == ["probabilities", "label", "probs"]
-
-
-def test_log_probabilities_are_logits(calibrator_of, tmp_path, target):
-    end = [helper.make_node("LogSoftmax", ["logits"], ["logs"], axis=-1)]
-    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=[info("logs")])
-    cal = calibrator_of("bayes")
-    cal.to_onnx(target, model=source)
-    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS)
-    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
 
 
 def test_probabilities_are_calibrated_by_their_logarithms(calibrator_of, tmp_path, target):
@@ -238,36 +251,6 @@ def test_names_that_are_taken_are_not_used(calibrator_of, tmp_path, target):
     assert np.abs(got - own).max() > 0.01
 
 
-def test_a_name_inside_a_branch_counts_as_used(calibrator_of, tmp_path, target):
-    def branch(name):
-        inner = helper.make_node("Identity", ["logits"], [f"temperance_{name}"])
-        return helper.make_graph([inner], name, [], [info(f"temperance_{name}")])
-
-    end = [
-        helper.make_node("Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True))),
-        helper.make_node("If", ["yes"], ["chosen"], then_branch=branch("a"), else_branch=branch("b")),
-    ]
-    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=[info("chosen")])
-    calibrator_of("ts").to_onnx(target, model=source)
-    added = [node.name for node in onnx.load(target).graph.node[3:]]
-    assert added
-    assert all(name.startswith("temperance2_") for name in added)
-    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS)
-    wanted = expected(calibrator_of("ts"), plain)
-    np.testing.assert_allclose(serve(target, IMAGES), wanted, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("shape", [(None, None), (50, 10), ("rows", "classes")])
-def test_a_classifier_need_not_declare_its_shape(shape, calibrator_of, tmp_path, target):
-    outputs = [info("logits", shape=shape)]
-    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, outputs=outputs)
-    cal = calibrator_of("ts")
-    cal.to_onnx(target, model=source)
-    rows = session(target).get_outputs()[0].shape[0]
-    assert rows == {(None, None): "batch", (50, 10): 50}.get(shape, "rows")
-    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, source), rtol=0, atol=1e-5)
-
-
 # ---- weights in separate files
 
 
@@ -288,11 +271,8 @@ def test_external_weights_of_the_classifier_stay_in_place(large, calibrator_of, 
     cal.to_onnx(target, model=large)
     np.testing.assert_allclose(serve(target, IMAGES), expected(cal, classifier), rtol=0, atol=1e-5)
     assert large.with_name("weights.bin").read_bytes() == before
-    assert sorted(path.name for path in large.parent.iterdir()) == [
-        "calibrated.onnx",
-        "classifier.onnx",
-        "weights.bin",
-    ]
+    names = {path.name for path in large.parent.iterdir()}
+    assert names == {"calibrated.onnx", "classifier.onnx", "weights.bin"}
 
 
 def test_another_folder_would_lose_the_weights(large, calibrator_of, target):

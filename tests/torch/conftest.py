@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import CLASS_KEEPING
+from compared import CLASS_KEEPING, STEEP
 
 from temperance import make_calibrator
 from temperance.data import simulate
@@ -22,10 +22,16 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], int]] = {
     "bayes of 2": ("bayes", {}, 2),
     "hts of 2": ("hts", {}, 2),
     "pts, 3 of 5": ("pts", {"top_k": 3, "hidden": (4,)}, 5),
+    "mono, steep": ("mono", {}, 5),
     "ets, tempered": ("ets", {}, 5),
     "ets, uniform": ("ets", {}, 5),
 }
-WEIGHTS = {"ets, tempered": [1.0, 0.0, 0.0], "ets, uniform": [0.0, 0.0, 1.0]}
+CHANGES: dict[str, dict[str, Any]] = {
+    "bayes, bias of 33": {"bias_weight": 0.3},
+    "mono, steep": {"map_slopes": np.array(STEEP)},
+    "ets, tempered": {"weights": np.array([1.0, 0.0, 0.0])},
+    "ets, uniform": {"weights": np.array([0.0, 0.0, 1.0])},
+}
 
 
 @pytest.fixture(scope="session", params=list(VARIANTS))
@@ -46,10 +52,9 @@ def calibrator() -> Callable[[str], Any]:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*did not converge")
                 cache[name] = make_calibrator(key, **options).fit(task.logits, task.labels)
-            if name in WEIGHTS:
-                model = cache[name].model_
-                formula = replace(model.formula, weights=np.array(WEIGHTS[name]))
-                cache[name].model_ = replace(model, formula=formula)
+            model = cache[name].model_
+            formula = replace(model.formula, **CHANGES.get(name, {}))
+            cache[name].model_ = replace(model, formula=formula)
         return cache[name]
 
     return of

@@ -149,36 +149,28 @@ def test_inputs_go_to_the_device_and_rows_come_back(data):
 
 ONE = torch.zeros(2, dtype=torch.long)
 REFUSED = {
-    "no labels": ([torch.zeros(2, 4)], {}, "pair .* found a Tensor. Pass forward="),
-    "three": ([(torch.zeros(2, 4), ONE, ONE)], {}, "found a tuple of 3"),
-    "dict": ([{"x": torch.zeros(2, 4), "label": ONE}], {}, "found a dict with x, label"),
-    "float labels": ([(torch.zeros(2, 4), torch.zeros(2))], {}, "whole numbers.*float32"),
-    "one-hot": (
-        [(torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.long))],
-        {},
-        r"\(2, 4\) for labels \(2, 4\)",
-    ),
-    "pixels": ([(torch.zeros(2, 4, 3, 3), torch.zeros(2, 3, 3).long())], {}, "with dim=-1. Set dim"),
-    "classes": (
-        [(torch.zeros(2, 4), ONE), (torch.zeros(2, 5), ONE)],
-        {},
-        "with 4, then torch.float32 with 5",
-    ),
-    "whole logits": ([(torch.zeros(2, 4).long(), ONE)], {}, "found a tensor of torch.int64"),
-    "nothing": ([], {}, "found none"),
-    "all ignored": ([(torch.zeros(2, 4), ONE - 100)], {}, "found none"),
-    "max_rows": ([(torch.zeros(2, 4), ONE)], {"max_rows": 0}, "max_rows must be at least 1; found 0"),
+    "no labels": ([torch.zeros(2, 4)], "pair .* found a Tensor. Pass forward="),
+    "three": ([(torch.zeros(2, 4), ONE, ONE)], "found a tuple of 3"),
+    "dict": ([{"x": torch.zeros(2, 4), "label": ONE}], "found a dict with x, label"),
+    "float labels": ([(torch.zeros(2, 4), torch.zeros(2))], "whole numbers.*float32"),
+    "one-hot": ([(torch.zeros(2, 4), torch.zeros(2, 4).long())], r"\(2, 4\) for labels \(2, 4\)"),
+    "pixels": ([(torch.zeros(2, 4, 3, 3), torch.zeros(2, 3, 3).long())], "with dim=-1. Set dim"),
+    "classes": ([(torch.zeros(2, k), ONE) for k in (4, 5)], "with 4, then torch.float32 with 5"),
+    "whole logits": ([(torch.zeros(2, 4).long(), ONE)], "found a tensor of torch.int64"),
+    "nothing": ([], "found none"),
+    "all ignored": ([(torch.zeros(2, 4), ONE - 100)], "found none"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_the_message_says_what_is_wrong(case):
-    loader, options, message = REFUSED[case]
+@pytest.mark.parametrize(("loader", "message"), REFUSED.values(), ids=REFUSED)
+def test_the_message_says_what_is_wrong(loader, message):
     with pytest.raises(InputError, match=message):
-        collect_logits(lambda x: x, loader, **options)
+        collect_logits(lambda x: x, loader)
 
 
-def test_an_output_without_logits_is_refused():
+def test_no_rows_and_an_output_without_logits_are_refused():
+    with pytest.raises(InputError, match="max_rows must be at least 1; found 0"):
+        collect_logits(lambda x: x, [(torch.zeros(2, 4), ONE)], max_rows=0)
     with pytest.raises(InputError, match=r"must give logits.*found a str"):
         collect_logits(lambda x: "no", [(torch.zeros(2, 4), ONE)])
 

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 from temperance import InputError, make_calibrator
 from temperance.core.blocks import BFloat16
@@ -93,18 +94,12 @@ def test_invalid_rows_are_refused_with_the_same_message(case, method, calibrator
             getattr(cal, method)(logits)
 
 
-def test_other_numbers_of_classes_are_refused(calibrator):
+def test_other_numbers_of_classes_are_refused_and_no_rows_return_no_rows(calibrator):
     with pytest.raises(InputError, match="must have 5 columns; found 4"):
         calibrator("ts").transform(torch.zeros(2, 3, 4))
     with pytest.raises(AttributeError, match="a row has no temperature"):
         calibrator("ets").temperature(torch.zeros(2, 3, 5))
-
-
-def test_an_unfitted_calibrator_says_so():
-    with pytest.raises(Exception, match="not fitted yet"):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         make_calibrator("ts").transform(torch.zeros(2, 3, 5))
-
-
-def test_no_rows_return_no_rows(calibrator):
     assert calibrator("hts").predict_proba(torch.zeros(0, 3, 5)).shape == (0, 3, 5)
     assert np.asarray(calibrator("hts").predict_proba(torch.zeros(0, 5))).shape == (0, 5)

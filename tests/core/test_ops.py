@@ -1,5 +1,7 @@
 """The operations that formulas are written in give the same on NumPy arrays and on tensors."""
 
+import importlib
+
 import numpy as np
 import pytest
 from operations import CONSTANTS, OPERATIONS, X
@@ -26,16 +28,12 @@ class Reference(NumpyOps):
         return np.sort(x, axis=-1)[..., : -k - 1 : -1]
 
 
+@pytest.mark.parametrize("tensors", [False, True])
 @pytest.mark.parametrize(("build", "wanted"), OPERATIONS.values(), ids=OPERATIONS)
-def test_every_operation_on_arrays(build, wanted):
-    np.testing.assert_allclose(build(X, Reference(), CONSTANTS), wanted, rtol=1e-12)
-
-
-@pytest.mark.parametrize(("build", "wanted"), OPERATIONS.values(), ids=OPERATIONS)
-def test_every_operation_on_tensors(build, wanted):
-    torch = pytest.importorskip("torch")
-    from temperance.torch.module import TORCH
-
-    constants = {name: torch.from_numpy(values) for name, values in CONSTANTS.items()}
-    got = build(torch.from_numpy(X), TORCH, constants)
-    np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-12)
+def test_every_operation_on_arrays_and_on_tensors(build, wanted, tensors):
+    operations, convert = Reference(), np.asarray
+    if tensors:
+        convert = pytest.importorskip("torch").from_numpy
+        operations = importlib.import_module("temperance.torch.module").TORCH
+    constants = {name: convert(values) for name, values in CONSTANTS.items()}
+    np.testing.assert_allclose(np.asarray(build(convert(X), operations, constants)), wanted, rtol=1e-12)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from core_reference import draw
 
 from temperance import make_calibrator, metrics
 from temperance.core import descent
@@ -232,3 +233,13 @@ def test_a_loss_that_falls_by_a_ten_thousandth_and_no_more_has_not_improved():
     assert plateau.rate == 1.0
     plateau.step(1.0 - descent.IMPROVEMENT)
     assert plateau.rate == 0.1
+
+
+@pytest.mark.parametrize(
+    ("limits", "start"), [((0.05, 0.5), 0.5 / 1.01), ((2.0, 9.0), 2.02), ((0.1, 10), 1.0)]
+)
+def test_a_descent_starts_where_t_is_1_or_just_inside_its_limits(limits, start):
+    z, y = draw(30, 3)
+    link = Softplus(*limits)
+    objective = LogLikelihood(LogitRows(z, y), Linear(np.ones((30, 1))), link)
+    assert link.temperature(descent._first_guess(objective))[0] == pytest.approx(start, rel=1e-12)

@@ -45,6 +45,8 @@ def test_quantiles_are_by_definition_and_parts_give_the_same(drawn, cuts, points
     want = np.array([by_definition(values, weights, share) for share in SHARES]).T
     whole = quantiles(values, weights, SHARES)
     np.testing.assert_array_equal([whole.values, whole.following], want)
+    ones, none = (quantiles(values, equal, SHARES).values for equal in (np.ones(len(values)), None))
+    np.testing.assert_array_equal(ones, none)
     before, module.POINTS = module.POINTS, points
     try:
         found, _ = from_parts(values, weights, sorted(cuts))
@@ -88,18 +90,6 @@ def test_without_any_weight_there_is_no_quantile():
     for found in (quantiles(np.ones(3), np.zeros(3), SHARES), from_parts(np.ones(3), np.zeros(3), [1])[0]):
         assert np.isnan(found.values).all()
         assert np.isnan(found.following).all()
-
-
-def test_an_empty_part_changes_nothing():
-    values = np.arange(10.0)
-    np.testing.assert_array_equal(
-        from_parts(values, None, [0, 4, 4])[0].values, quantiles(values, None, SHARES).values
-    )
-
-
-@pytest.mark.parametrize("weights", [None, np.ones(3)])
-def test_weights_of_one_equal_no_weights(weights):
-    assert quantiles(np.array([1.0, 2.0, 3.0]), weights, np.array([0.5])).values[0] == 2.0
 
 
 def test_many_parts_take_memory_for_their_sketches_and_little_more():

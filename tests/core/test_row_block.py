@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from temperance.core.blocks import FEW_CLASSES
+from temperance.core.kernels import exponentiate, mixed
 from temperance.core.row_block import RowBlock, block_type, kernels_of_size
 
 TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -183,3 +184,18 @@ def test_parts_of_a_large_array_use_its_kernels_even_if_a_pass_costs_more():
             part = block_type(10, cost)
         assert part is whole
         assert (whole.__name__ == "CompiledBlock") == compiled
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_mixture_is_a_probability_where_rounded_weights_add_up_to_more_than_1(log):
+    weights = np.array([0.5, 0.25, 0.25 + 1e-15])
+    found = mixed(np.array([[0.0, -1e4]]), np.ones((3, 1)), weights, log=log)
+    assert found[0, 0] == (0.0 if log else 1.0)
+
+
+def test_the_largest_number_of_a_row_may_be_too_large_for_its_exponential():
+    sums, log_sums = exponentiate(np.array([[2000.0, 1999.0], [-2000.0, -2001.0]]))
+    np.testing.assert_allclose(
+        log_sums, [2000 + np.log1p(np.exp(-1)), -2000 + np.log1p(np.exp(-1))], rtol=1e-14
+    )
+    np.testing.assert_allclose(sums, 1 + np.exp(-1), rtol=1e-14)

@@ -46,27 +46,10 @@ def test_value_is_the_ece_and_gradient_equals_differences_within_the_bins(name, 
     want = plain_ece(confidence, Z.argmax(axis=1) == Y, share) + 0.005 * theta @ theta
     here = loss(theta)
     np.testing.assert_allclose(here.value, want, rtol=1e-12)
+    assert np.array_equal(here.derivatives[1], prior.precision)  # the loss itself has no matrix
     slopes = jacobian(lambda at: np.array(loss(at).value), theta, STEP)
     np.testing.assert_allclose(here.gradient, slopes, rtol=1e-6, atol=1e-8)
     assert np.abs(here.gradient - prior.precision @ theta).max() > 1e-4  # the loss itself has a slope
-
-
-def test_the_fisher_matrix_of_the_prior_is_its_precision():
-    rows, predictor, theta = build("features")
-    precision = np.array([[2.0, 0.5], [0.5, 1.0]])
-    with_prior = EceLoss(rows, predictor, Log(), None, Prior(np.zeros(2), precision))
-    assert np.array_equal(with_prior(theta).derivatives[1], precision)
-    assert not EceLoss(rows, predictor, Log())(theta).derivatives[1].any()
-
-
-def test_a_weight_is_a_row_repeated():
-    counts = WEIGHTS.astype(int)
-    theta = np.array([0.3])
-    weighted = EceLoss(LogitRows(Z, Y), Linear(np.ones((N_ROWS, 1))), Log(), WEIGHTS)(theta)
-    rows = LogitRows(np.repeat(Z, counts, axis=0), np.repeat(Y, counts))
-    repeated = EceLoss(rows, Linear(np.ones((counts.sum(), 1))), Log())(theta)
-    np.testing.assert_allclose(weighted.value, repeated.value, rtol=1e-12)
-    np.testing.assert_allclose(weighted.gradient, repeated.gradient, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,9 +1,12 @@
 """Each pass over the rows against the definitions; what is counted, kept and shared."""
 
 import numpy as np
+import pytest
 from core_reference import draw, softmax
 from core_reference import moments as reference_moments
 
+from temperance.core import blocks, logit_rows
+from temperance.core.blocks import threads
 from temperance.core.logit_rows import LogitRows
 from temperance.core.row_block import block_type
 
@@ -121,3 +124,51 @@ def test_some_rows_know_the_tops_that_the_whole_has_found():
     for found, want in zip(rows.take(index).locate(), expected.locate(), strict=True):
         np.testing.assert_array_equal(found, want)
     assert rows.take(index).passes == 0
+
+
+def test_blocks_whose_products_are_summed_have_a_limited_size(monkeypatch):
+    monkeypatch.setattr(logit_rows, "GRAM_SIZE", 60)
+    rows, sizes = LogitRows(np.zeros((50, 4))), []
+    rows.sum(lambda z, i, j, scratch: (np.array([sizes.append(j - i) or 0.0]),))
+    assert max(sizes) == 60 // 4
+    sizes.clear()
+    rows.sum(lambda z, i, j, scratch: (np.array([sizes.append(j - i) or 0.0]),), width=20)
+    assert max(sizes) == 60 // 20
+    assert sum(sizes) == 50
+
+
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_kept_gaps_have_the_bits_of_gaps_computed_at_each_pass(n_classes, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)
+    z, y = draw(300, n_classes)
+    z[::7, 0] = -np.inf
+    y[::7] = 1
+    beta = np.linspace(0.2, 2, len(z))
+    found = []
+    for most_bytes in (1 << 23, 0):
+        monkeypatch.setattr(blocks, "MAX_KEPT_BYTES", most_bytes)
+        rows = LogitRows(z, y)
+        with threads(2):
+            rows.moments(1.0)
+            found.append(rows.moments(beta))
+    kept, computed = found
+    for name in ("log_s", "mu", "v"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(computed, name))
+
+
+def test_many_numbers_are_not_kept(monkeypatch):
+    z = np.zeros((10, 4), np.float32)
+    monkeypatch.setattr(blocks, "MAX_KEPT_BYTES", z.nbytes)
+    labels = np.zeros(10, int)
+    assert LogitRows(z, labels)._gap_cache == {}
+    assert LogitRows(z.astype(np.float64), labels)._gap_cache is None
+    assert LogitRows(z.astype(np.float16), labels)._gap_cache == {}  # computed in single precision
+    assert LogitRows(z)._gap_cache is None  # without labels, there is no fit
+
+
+def test_moments_without_the_variance_are_the_same():
+    z, _ = draw(50, 5)
+    full, part = LogitRows(z).moments(0.7), LogitRows(z).moments(0.7, variance=False)
+    np.testing.assert_array_equal(part.log_s, full.log_s)
+    np.testing.assert_array_equal(part.mu, full.mu)
+    assert part.v.size == 0 < full.v.size

@@ -1,12 +1,16 @@
-"""The shape of a row: entropy and gaps, the features made of them, and how they are standardised."""
+"""Entropy and gaps of a row against mpmath, the features made of them, and how they are standardised."""
+
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
-from core_reference import log_entropy
-from scipy.stats import entropy
+from core_reference import log_confidence, log_entropy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from temperance.calibrators.bayes_design import ADDED_SPREAD, build_design
-from temperance.core import blocks
+from temperance.core import blocks, row_block
 from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES, RowShape, shape_features
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import InMemoryFitData
@@ -65,24 +69,6 @@ def test_a_row_shape_matches_its_definition(kernel, dtype, n_classes, masked, be
         assert part.dtype == np.float64
 
 
-def test_the_entropy_of_ordinary_rows_is_that_of_scipy():
-    z = logits(5, np.float64)[:30]
-    p = np.exp(z - z.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(np.exp(shape_of(z, 1.0).log_entropy), entropy(p, axis=1), rtol=1e-10)
-
-
-def test_gaps_of_small_cases_are_those_of_hand_calculation(kernel):
-    hidden = -np.inf
-    z = np.array(
-        [[1.0, 4.0, 2.0], [4.0, 4.0, 4.0], [hidden, 3.0, 1.0], [hidden, 5.0, hidden], [0.0, 7.0, 7.0]]
-    )
-    got = shape_of(z, 2.0)
-    np.testing.assert_allclose(got.gap_to_third, [6, 0, 4, 0, 14])
-    np.testing.assert_allclose(got.gap_to_mean, [2 * (4 - 7 / 3), 0, 2, 0, 2 * (7 - 14 / 3)], atol=1e-12)
-    pair = shape_of(np.array([[1.0, 4.0], [2.0, 2.0]]), 1.0)
-    np.testing.assert_allclose(pair.gap_to_third, [3, 0])  # the second, where there is no third
-
-
 @CLASSES
 def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_does_not_change_them(n_classes, monkeypatch):
     z = logits(n_classes, np.float64, 0.3)
@@ -116,10 +102,6 @@ def test_the_features_are_those_of_their_names(dtype, n_classes):
     want = np.column_stack([h, h**2 / 10, np.log(1 + third), np.log(1 + mean)])
     assert got.shape == (N_ROWS, len(SHAPE_FEATURES))
     np.testing.assert_allclose(got, want, rtol=4 * RTOL[dtype], atol=4 * RTOL[dtype])
-
-
-def test_the_features_of_equal_logits_are_0():
-    np.testing.assert_allclose(shape_features(LogitRows(np.full((3, 9), 5.0)), 1.7), 0, atol=1e-12)
 
 
 def test_the_features_are_finite_for_extremely_confident_rows():
@@ -171,3 +153,100 @@ def test_a_mask_that_is_a_low_number_is_a_mask(mask, dtype):
     z[::3, 2] = z[::2, 5] = -np.inf
     low = np.where(np.isfinite(z), z, dtype(mask))
     np.testing.assert_array_equal(shape_features(LogitRows(low), 2.0), shape_features(LogitRows(z), 2.0))
+
+
+def test_a_class_exactly_20000_units_below_the_top_counts():
+    shape = LogitRows(-np.array([[0.0, 8.0, 20_000.0]])).shape_at(1.0)
+    assert shape.gap_to_third[0] == 20_000
+    assert shape.gap_to_mean[0] == pytest.approx(20_008 / 3, rel=1e-12)
+
+
+EPS = np.finfo(np.float64).eps
+GAPS = [
+    0,
+    1e-12,
+    1e-6,
+    1e-3,
+    0.1,
+    1,
+    5,
+    20,
+    37,
+    50,
+    100,
+    500,
+    660,
+    668,
+    690,
+    708,
+    745,
+    800,
+    1e3,
+    1e4,
+    1e5,
+    1e6,
+]
+
+
+def tolerance(want: np.ndarray, absolute: float = 1e-10) -> np.ndarray:
+    """Allow 1e-10, and two units in the last place: at 1e6 one unit is 1.2e-10 already."""
+    return absolute + 2 * EPS * np.abs(np.nan_to_num(want, neginf=0))
+
+
+def rows_with_gaps(n_classes: int) -> np.ndarray:
+    """For each gap: all others at it; one at it and the others far away; others spread from it on."""
+    blocks = []
+    for gap in GAPS:
+        same = np.full(n_classes, -float(gap))
+        lone = np.full(n_classes, -gap - 2000.0)
+        lone[-1] = -gap
+        spread = -gap - np.geomspace(1e-3, 1e3, n_classes)
+        for row in (same, lone, spread):
+            row[0] = 0.0
+            blocks.append(np.roll(row, n_classes // 2))
+    return np.array(blocks)
+
+
+@cache
+def rows_and_log_entropy(n_classes: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    z = (rows_with_gaps(n_classes) + 0.25).astype(dtype)
+    return z, np.array([log_entropy(row) for row in z])
+
+
+@pytest.mark.parametrize(("dtype", "absolute"), [(np.float64, 1e-10), (np.float32, 1e-5)])
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 300])
+def test_log_entropy_equals_mpmath_for_gaps_from_0_to_a_million(kernel, n_classes, dtype, absolute):
+    z, want = rows_and_log_entropy(n_classes, dtype)
+    error = np.abs(LogitRows(z).log_entropy()[:, 0] - want)
+    assert np.all(error <= tolerance(want, absolute)), error.max()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log_confidence_equals_mpmath(kernel, dtype):
+    z = rows_with_gaps(10).astype(dtype)
+    want = np.array([log_confidence(row) for row in z])
+    rtol = {np.float32: 1e-5, np.float64: 1e-12}[dtype]
+    # Below the smallest normal number an exponential is 0 or has lost its digits.
+    np.testing.assert_allclose(
+        LogitRows(z).log_confidence()[:, 0], want, rtol=rtol, atol=20 * np.finfo(dtype).tiny
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_single_possible_class_has_log_entropy_minus_infinity_and_full_confidence(kernel, dtype):
+    z = np.array([[-np.inf, 3, -np.inf], [-np.inf, -np.inf, -7], [0, -np.inf, -np.inf]], dtype)
+    assert LogitRows(z).log_entropy()[:, 0].tolist() == [-np.inf] * 3
+    assert LogitRows(z).log_confidence()[:, 0].tolist() == [0] * 3
+
+
+@pytest.mark.parametrize("name", ["numpy", "compiled"])
+@settings(deadline=None, max_examples=150, derandomize=True)
+@given(st.lists(st.floats(0, 1e6) | st.floats(0, 800) | st.floats(0, 5), min_size=1, max_size=12))
+def test_log_entropy_of_any_mixture_of_gaps_equals_mpmath(name, gaps):
+    if name == "compiled":
+        pytest.importorskip("numba")
+    z = np.array([[0.0, *(-g for g in gaps), -np.inf]])  # a masked class has no effect
+    want = log_entropy(z[0])
+    with row_block.kernel(name):
+        got = LogitRows(z).log_entropy()[:, 0][0]
+    assert abs(got - want) <= tolerance(np.array(want))

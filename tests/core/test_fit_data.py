@@ -1,0 +1,25 @@
+"""Rows in parts: every objective is the mean over parts of that of each part, derivatives included."""
+
+import numpy as np
+import pytest
+from core_models import draw
+
+from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import InMemoryFitData, weighted_sum
+
+N, K = 90, 4
+Z, Y = draw(N, K)
+WEIGHTS = np.random.default_rng(2).uniform(0, 3, N)
+
+
+def test_fit_data_in_memory_counts_sums_and_subsamples():
+    sample = InMemoryFitData(LogitRows(Z, Y), WEIGHTS)
+    assert (sample.n_rows, sample.n_classes) == (N, K)
+    assert sample.total_weight == pytest.approx(WEIGHTS.sum())
+    some = sample.every(4)
+    np.testing.assert_array_equal(some.rows.values, Z[::4])
+    assert some.total_weight == pytest.approx(WEIGHTS[::4].sum())
+    (total,) = sample.total(lambda rows, weights: (weighted_sum(rows.values, weights),))
+    np.testing.assert_allclose(total, WEIGHTS @ Z, rtol=1e-12)
+    found = sample.quantiles(lambda rows, weights: (rows.label_gap, weights), np.array([0.5]))
+    assert WEIGHTS[sample.rows.label_gap <= found.values[0]].sum() >= WEIGHTS.sum() / 2
