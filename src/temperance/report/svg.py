@@ -135,15 +135,19 @@ def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) ->
         letters = max((len(words) for _, words in part.y.tick_labels()), default=0)
         label = 1.5 * size.lettering if part.y.label and not size.is_wide else 0
         left = max(left, 0.6 * size.lettering * letters + 14 + label)
+    across = Scale(chart.x, left, width - _RIGHT)
+    for value, words in chart.x.tick_labels():  # half of the last one is right of its tick
+        end = float(across.place(value)) + 0.3 * size.lettering * len(words)
+        across = Scale(chart.x, left, min(across.stop, width - _RIGHT - (end - width)))
     top = 1.6 * size.lettering if size.is_wide and chart.y.label else _TOP  # its label above wide axes
     bottom = height - 2.7 * size.lettering - 6  # room for ticks and label of x
     parts = []
     if chart.below is not None:
         split = bottom - 0.2 * height
-        frame = _Frame(Scale(chart.x, left, width - _RIGHT), Scale(chart.below.y, bottom, split), size)
+        frame = _Frame(across, Scale(chart.below.y, bottom, split), size)
         parts.append(_drawn(chart.below, frame, f"{name}-below", by_method))
         bottom = split - 18
-    frame = _Frame(Scale(chart.x, left, width - _RIGHT), Scale(chart.y, bottom, top), size)
+    frame = _Frame(across, Scale(chart.y, bottom, top), size)
     parts.append(_drawn(chart, frame, name, by_method))
     return element(
         "svg",
