@@ -15,14 +15,14 @@ from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
-from temperance.metrics.assessment import assess
-from temperance.metrics.bins import check_bins
-from temperance.metrics.bootstrap import DRAWS, Resamples
+from temperance.metrics.bins import bin_rows, binned_residuals, check_bins, debiased_interval
+from temperance.metrics.bootstrap import DRAWS, Resamples, bootstrap, norm_interval
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
-from temperance.metrics.decomposition import random_folds
+from temperance.metrics.decomposition import part_estimates, random_folds
 from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
-from temperance.metrics.table import METRICS
+from temperance.metrics.smooth import smooth_parts
+from temperance.metrics.table import METRICS, Assessment
 from temperance.progress import reporting
 
 MetricFunction = Callable[[Matrix, Indices], float]
@@ -233,16 +233,28 @@ class Scorer:
         check_fraction("confidence", self.confidence)
 
     def evaluate(self, rows: Predictions, progress: Callable[[float], None] | None = None) -> Evaluation:
-        """Return all metrics of the rows, and the tests."""
+        """Return all metrics of the rows, and the tests.
+
+        What several metrics share is done once: the fit of recalibrators, which gives the parts of losses and
+        tells which residuals are plausible, and the resamples, which give the noise of calibration errors.
+        """
         generator = random_generator("random_state", self.random_state)
         n_rows, n_classes = rows.probs.shape
         fold = random_folds(n_rows, _FOLDS, generator)
         resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
         if self._resamples != resamples:
             self._resamples = resamples
-        given = assess(rows, self.bins, self.confidence, fold, self._resamples, progress)
+        level = self.confidence
+        shared, recalibrated = part_estimates(rows, fold, level)
+        diagram, change = bin_rows(rows, self.bins), recalibrated - rows.confidence
+        in_bins, (smooth, on_grid) = binned_residuals(rows, change, self.bins), smooth_parts(rows, change)
+        noise = bootstrap(rows.weight, {"bins": in_bins, "grid": on_grid}, self._resamples, progress)
+        shared["ece"] = norm_interval(float(np.abs(in_bins.mean).sum()), in_bins, noise["bins"], level)
+        shared["smooth_ece"] = norm_interval(smooth, on_grid, noise["grid"], level)
+        shared["debiased_ece"] = debiased_interval(diagram, in_bins.fitted, noise["bins"], level)
+        given = Assessment(rows, self.bins, diagram, level)
         estimates = {
-            name: given.estimates[name] if metric.estimate is None else metric.estimate(given)
+            name: shared[name] if metric.estimate is None else metric.estimate(given)
             for name, metric in METRICS.items()
         }
         return Evaluation(

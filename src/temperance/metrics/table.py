@@ -24,12 +24,26 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.core.arrays import Vector
 from temperance.inputs.labels import Names
-from temperance.metrics.assessment import Assessment
-from temperance.metrics.bins import bin_rows, check_bins, classwise_error, debiased
-from temperance.metrics.intervals import Estimate, SamplingError, proportion_interval
+from temperance.metrics.bins import Reliability, bin_rows, check_bins, classwise_error, debiased
+from temperance.metrics.intervals import Estimate, influence_interval, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_rows, risk_curve
 from temperance.metrics.smooth import fixed_point, grid_mean
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """The rows that `evaluate` assesses, their bins, and the level of intervals."""
+
+    rows: Predictions
+    bins: int
+    diagram: Reliability
+    confidence: float
+
+    def mean(self, values: Vector, low: float = 0.0, high: float = np.inf) -> Estimate:
+        """Return the mean of one number for each row, with an interval within [low, high]."""
+        return mean_interval(values, self.rows.weight, self.confidence, low, high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +60,7 @@ class Metric:
         Where the interval comes from.
     range : tuple of two floats
     estimate : function of an Assessment, optional
-        Returns the value and its interval; None if `assess` estimates the metric together with others.
+        Returns the value and its interval; None if `evaluate` estimates the metric together with others.
     best : {"lowest", "highest", "zero"}
     unit : {"", "%"}
         How people read it; the numbers are fractions all the same.
@@ -495,7 +509,7 @@ def overconfidence(rows: Predictions) -> float:
 def _risk_area(given: Assessment) -> Estimate:
     """Return the area under the risk-coverage curve, to first order the mean of what each row adds."""
     (area, influence), share = risk_curve(given.rows), given.rows.weight / given.rows.total
-    return SamplingError.of(share * influence, share).interval(area, given.confidence, 0, 1)
+    return influence_interval(area, share * influence, share, given.confidence, 0, 1)
 
 
 @Metric(
