@@ -51,7 +51,6 @@ __all__ = [
 
 
 ALL = "all"  # the methods of the package
-NEEDS_ALL = "it weighs every logit, and some are -inf, which marks impossible classes"
 
 
 def compare(
@@ -130,16 +129,11 @@ def compare(
     if not warn_of_probabilities(val.logits):
         warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
-    failures: dict[str, str] = {}
-    if masked:
-        refused = [key for key in chosen if key not in named and not chosen[key].supports_masked_classes]
-        failures = dict.fromkeys(refused, NEEDS_ALL)
-        chosen = {key: method for key, method in chosen.items() if key not in failures}
     scorer = Scorer(bins, confidence, draws, random_state)
     added = named_metrics(metrics)
     evaluation = _Evaluation(val, test, fold, masked, random_state, scorer, added, metric_intervals)
     with reporting("Comparing", progress) as report:
-        results = evaluation.results(chosen, named, failures, report)
+        results, failures = evaluation.results(chosen, named, report)
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     return Comparison(
         results,
@@ -215,11 +209,11 @@ class _Evaluation:
         self,
         chosen: Mapping[str, Method],
         named: Collection[str],
-        failures: dict[str, str],
         report: Report,
-    ) -> dict[str, MethodResult]:
-        """Evaluate the classifier and each method; add to `failures` why one was left out."""
-        results = {}
+    ) -> tuple[dict[str, MethodResult], dict[str, str]]:
+        """Evaluate the classifier and each method; return the results, and why methods were left out."""
+        results: dict[str, MethodResult] = {}
+        failures: dict[str, str] = {}
         methods = {UNCALIBRATED: None, **chosen}
         for done, (key, method) in enumerate(methods.items()):
             report(key, done / len(methods))
@@ -228,12 +222,13 @@ class _Evaluation:
             except Exception as error:
                 if method is None:
                     raise
-                # A class bias has limits that other methods do not.
-                optional = key not in named and not method.keeps_class and isinstance(error, InputError)
+                # A class bias, and a method that weighs every logit, do not support all rows.
+                supports_all = method.keeps_class and method.supports_masked_classes
+                optional = key not in named and not supports_all and isinstance(error, InputError)
                 if method.is_ours and not optional:
                     raise
                 failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
-        return results
+        return results, failures
 
     def result(self, name: str, method: Method | None) -> MethodResult:
         """Fit to all validation rows; score on the test rows, or fold by fold with separate fits."""
