@@ -36,7 +36,7 @@ from temperance.errors import InputError, InputWarning
 from temperance.inputs.containers import check_column_names, column_names
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
-from temperance.metrics.evaluation import MetricFunction, Metrics, Scorer, add_metrics, named_metrics
+from temperance.metrics.evaluation import Metrics, Scorer, named_metrics
 from temperance.metrics.predictions import check_rows
 from temperance.progress import Progress, Report, reporting
 
@@ -129,9 +129,8 @@ def compare(
     if not warn_of_probabilities(val.logits):
         warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
-    scorer = Scorer(bins, confidence, draws, random_state)
-    added = named_metrics(metrics)
-    evaluation = _Evaluation(val, test, fold, masked, random_state, scorer, added, metric_intervals)
+    scorer = Scorer(bins, confidence, draws, random_state, named_metrics(metrics), metric_intervals)
+    evaluation = _Evaluation(val, test, fold, masked, scorer)
     with reporting("Comparing", progress) as report:
         results, failures = evaluation.results(chosen, named, report)
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
@@ -190,10 +189,7 @@ class _Evaluation:
     test: LabelledRows
     fold: NDArray[np.intp] | None
     masked: bool
-    random_state: int
     scorer: Scorer
-    metrics: Mapping[str, MetricFunction]
-    metric_intervals: bool
 
     @cached_property
     def own_class(self) -> NDArray[np.intp]:
@@ -253,10 +249,6 @@ class _Evaluation:
                     fitted = fit_method(method, self.val, self.fold == held)
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, weights = self.test.labels, self.test.weights
-        scores = self.scorer.evaluate(check_rows(probs, labels, weights))
-        # Added metrics may keep what they are given, and the buffer is used again.
-        kept = probs.copy() if self.metrics else probs
-        scores = add_metrics(scores, self.metrics, kept, labels, self.random_state, self.metric_intervals)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same
         # number.
@@ -265,7 +257,7 @@ class _Evaluation:
             name,
             calibrator,
             n_parameters=0.0 if calibrator is None else Method.complexity(calibrator),
-            scores=scores,
+            scores=self.scorer.evaluate(check_rows(probs, labels, weights)),
             row_nll=label_nll(probs, labels),
             confidence=probs[np.arange(len(probs)), top],
             correct=top == labels,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -220,12 +220,18 @@ def evaluate(
 
 @dataclass
 class Scorer:
-    """The settings of an evaluation; evaluations with the same seed and number of rows share resamples."""
+    """The settings of an evaluation; evaluations with the same seed and number of rows share resamples.
+
+    `metrics` are those of a caller, besides ours; without `metric_intervals`, the ends of their intervals are
+    nan.
+    """
 
     bins: int
     confidence: float
     draws: int
     random_state: int | np.random.Generator | None
+    metrics: Mapping[str, MetricFunction] = field(default_factory=dict)
+    metric_intervals: bool = False
     _resamples: Resamples | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -257,11 +263,28 @@ class Scorer:
             name: shared[name] if metric.estimate is None else metric.estimate(given)
             for name, metric in METRICS.items()
         }
+        if self.metrics:
+            probs = rows.probs.astype(np.float64)  # a copy: they may keep it, and the memory is used again
+            for name, metric in self.metrics.items():
+                estimates[name] = self._own_estimate(name, metric, probs, rows.labels)
         return Evaluation(
             estimates,
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             all_tests(rows, self.confidence),
         )
+
+    def _own_estimate(self, name: str, metric: MetricFunction, probs: Matrix, labels: Indices) -> Estimate:
+        """Return a metric of a caller, with percentiles of resampled rows."""
+        value = value_of(name, metric, probs, labels)
+        if not self.metric_intervals:
+            return Estimate(value, np.nan, np.nan)
+        rng = np.random.default_rng(self.random_state)
+        drawn = [rng.integers(len(labels), size=len(labels)) for _ in range(self.draws)]
+        sample = [value_of(name, metric, probs[rows], labels[rows]) for rows in drawn]
+        tails = [(1 - self.confidence) / 2, (1 + self.confidence) / 2]
+        # Order statistics, since draws may be infinite.
+        low, high = np.quantile(sample, tails, method="inverted_cdf")
+        return Estimate(value, float(low), float(high))
 
 
 def named_metrics(given: Metrics | None) -> dict[str, MetricFunction]:
@@ -285,27 +308,3 @@ def value_of(name: str, metric: MetricFunction, probs: Matrix, labels: Indices) 
         return float(metric(probs, labels))
     except Exception as error:
         raise InputError(f"the metric {name} failed: {type(error).__name__}: {error}") from error
-
-
-def add_metrics(
-    ours: Evaluation,
-    metrics: Mapping[str, MetricFunction],
-    probs: Matrix,
-    labels: Indices,
-    random_state: int,
-    intervals: bool,
-) -> Evaluation:
-    """Return an evaluation with more metrics; without `intervals`, the ends of their intervals are nan."""
-    estimates = dict(ours.estimates)
-    for name, metric in metrics.items():
-        value = value_of(name, metric, probs, labels)
-        if not intervals:
-            estimates[name] = Estimate(value, np.nan, np.nan)
-            continue
-        rng = np.random.default_rng(random_state)
-        drawn = [rng.integers(len(labels), size=len(labels)) for _ in range(ours.draws)]
-        sample = np.array([value_of(name, metric, probs[rows], labels[rows]) for rows in drawn])
-        tails = [(1 - ours.confidence) / 2, (1 + ours.confidence) / 2]
-        # Order statistics, since draws may be infinite.
-        estimates[name] = Estimate(value, *map(float, np.quantile(sample, tails, method="inverted_cdf")))
-    return replace(ours, estimates=estimates)
