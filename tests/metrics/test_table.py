@@ -74,7 +74,7 @@ def test_a_new_record_is_shown_everywhere(monkeypatch):
     new = dataclasses.replace(
         METRICS["ece"],
         label="halved ECE",
-        estimate=lambda given: Estimate(given.diagram.error / 2, np.nan, np.nan),
+        estimate=lambda rows, diagram, level: Estimate(diagram.error / 2, np.nan, np.nan),
     )
     monkeypatch.setitem(METRICS, "halved_ece", new)
     task = simulate_task(300, 3)

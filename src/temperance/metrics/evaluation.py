@@ -22,7 +22,7 @@ from temperance.metrics.decomposition import part_estimates, random_folds
 from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
 from temperance.metrics.smooth import smooth_parts
-from temperance.metrics.table import METRICS, Assessment
+from temperance.metrics.table import METRICS
 from temperance.progress import reporting
 
 MetricFunction = Callable[[Matrix, Indices], float]
@@ -258,9 +258,8 @@ class Scorer:
         shared["ece"] = norm_interval(float(np.abs(in_bins.mean).sum()), in_bins, noise["bins"], level)
         shared["smooth_ece"] = norm_interval(smooth, on_grid, noise["grid"], level)
         shared["debiased_ece"] = debiased_interval(diagram, in_bins.fitted, noise["bins"], level)
-        given = Assessment(rows, self.bins, diagram, level)
         estimates = {
-            name: shared[name] if metric.estimate is None else metric.estimate(given)
+            name: shared[name] if metric.estimate is None else metric.estimate(rows, diagram, level)
             for name, metric in METRICS.items()
         }
         if self.metrics:

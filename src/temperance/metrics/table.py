@@ -24,26 +24,11 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.core.arrays import Vector
 from temperance.inputs.labels import Names
 from temperance.metrics.bins import Reliability, bin_rows, check_bins, classwise_error, debiased
 from temperance.metrics.intervals import Estimate, influence_interval, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_rows, risk_curve
 from temperance.metrics.smooth import fixed_point, grid_mean
-
-
-@dataclass(frozen=True, eq=False)
-class Assessment:
-    """The rows that `evaluate` assesses, their bins, and the level of intervals."""
-
-    rows: Predictions
-    bins: int
-    diagram: Reliability
-    confidence: float
-
-    def mean(self, values: Vector, low: float = 0.0, high: float = np.inf) -> Estimate:
-        """Return the mean of one number for each row, with an interval within [low, high]."""
-        return mean_interval(values, self.rows.weight, self.confidence, low, high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +44,7 @@ class Metric:
     interval : str
         Where the interval comes from.
     range : tuple of two floats
-    estimate : function of an Assessment, optional
+    estimate : function of rows, their reliability diagram and the level, optional
         Returns the value and its interval; None if `evaluate` estimates the metric together with others.
     best : {"lowest", "highest", "zero"}
     unit : {"", "%"}
@@ -75,7 +60,7 @@ class Metric:
     help: str
     interval: Literal["Wilson", "skewness", "bootstrap", "likelihood ratio", "none"]
     range: tuple[float, float]
-    estimate: Callable[[Assessment], Estimate] | None = None
+    estimate: Callable[[Predictions, Reliability, float], Estimate] | None = None
     best: Literal["lowest", "highest", "zero"] = "lowest"
     unit: Literal["", "%"] = ""
     short: str = ""
@@ -219,7 +204,7 @@ def _list_part(loss: str, part: str, does: str) -> None:
 @Metric(
     label="accuracy",
     help="the fraction of rows whose predicted class is the label",
-    estimate=lambda given: proportion_interval(given.rows.correct, given.rows.weight, given.confidence),
+    estimate=lambda rows, _, level: proportion_interval(rows.correct, rows.weight, level),
     interval="Wilson",
     range=(0, 1),
     best="highest",
@@ -246,7 +231,7 @@ def accuracy(rows: Predictions) -> float:
     label="NLL",
     help="negative log-likelihood: the mean of -log of the probability given to the true class. A proper "
     "score, lowest for true probabilities; methods are ranked by it",
-    estimate=lambda given: given.mean(given.rows.nll),
+    estimate=lambda rows, _, level: mean_interval(rows.nll, rows.weight, level),
     interval="skewness",
     range=(0, np.inf),
     tables="all",
@@ -283,7 +268,7 @@ _list_part("nll", "refinement", "leaves of")
     label="Brier score",
     short="Brier",
     help="mean squared distance between the probabilities and the outcome, summed over classes",
-    estimate=lambda given: given.mean(given.rows.brier),
+    estimate=lambda rows, _, level: mean_interval(rows.brier, rows.weight, level),
     interval="skewness",
     range=(0, 2),
     tables="all",
@@ -388,7 +373,7 @@ def debiased_ece(rows: Predictions, bins: int, strategy: str) -> float:
 @Metric(
     label="MCE",
     help="maximum calibration error: the distance between confidence and accuracy in the worst bin",
-    estimate=lambda given: Estimate(float(np.abs(given.diagram.gap).max()), np.nan, np.nan),
+    estimate=lambda _, diagram, level: Estimate(float(np.abs(diagram.gap).max()), np.nan, np.nan),
     interval="none",
     range=(0, 1),
     unit="%",
@@ -419,7 +404,7 @@ def mce(rows: Predictions, bins: int, strategy: str) -> float:
 @Metric(
     label="class-wise ECE",
     help="the ECE of the probability of every class, not only of the predicted one",
-    estimate=lambda given: Estimate(classwise_error(given.rows, given.bins), np.nan, np.nan),
+    estimate=lambda rows, diagram, _: Estimate(classwise_error(rows, len(diagram.count)), np.nan, np.nan),
     interval="none",
     range=(0, 1),
     unit="%",
@@ -483,7 +468,7 @@ def smooth_ece(rows: Predictions) -> float:
 @Metric(
     label="overconfidence",
     help="mean confidence minus accuracy",
-    estimate=lambda given: given.mean(-given.rows.residual, -1, 1),
+    estimate=lambda rows, _, level: mean_interval(-rows.residual, rows.weight, level, -1, 1),
     interval="skewness",
     range=(-1, 1),
     best="zero",
@@ -506,10 +491,10 @@ def overconfidence(rows: Predictions) -> float:
     return -rows.mean(rows.residual)
 
 
-def _risk_area(given: Assessment) -> Estimate:
+def _risk_area(rows: Predictions, _: Reliability, level: float) -> Estimate:
     """Return the area under the risk-coverage curve, to first order the mean of what each row adds."""
-    (area, influence), share = risk_curve(given.rows), given.rows.weight / given.rows.total
-    return influence_interval(area, share * influence, share, given.confidence, 0, 1)
+    (area, influence), share = risk_curve(rows), rows.weight / rows.total
+    return influence_interval(area, share * influence, share, level, 0, 1)
 
 
 @Metric(
