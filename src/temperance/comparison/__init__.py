@@ -249,6 +249,7 @@ class _Evaluation:
                     fitted = fit_method(method, self.val, self.fold == held)
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, weights = self.test.labels, self.test.weights
+        scores = self.scorer.evaluate(check_rows(probs, labels, weights))
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same
         # number.
@@ -257,7 +258,7 @@ class _Evaluation:
             name,
             calibrator,
             n_parameters=0.0 if calibrator is None else Method.complexity(calibrator),
-            scores=self.scorer.evaluate(check_rows(probs, labels, weights)),
+            scores=scores,
             row_nll=label_nll(probs, labels),
             confidence=probs[np.arange(len(probs)), top],
             correct=top == labels,
