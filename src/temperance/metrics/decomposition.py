@@ -175,11 +175,11 @@ def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple
     it.
     """
     recalibration, weight = open_recalibration(rows), rows.weight
-    models = recalibration.fit(weight, recalibration.start)
-    precision = recalibration.precision(weight, models[1])
-    of_all = recalibration.losses([models[1]], np.zeros(len(weight), np.intp))
+    scaled, biased = recalibration.fit(weight, recalibration.start)
+    precision = recalibration.precision(weight, biased)
+    of_all = recalibration.losses([biased], np.zeros(len(weight), np.intp))
     after = dict(zip(("nll", "brier"), of_all, strict=True))
-    losses = out_of_fold(rows, recalibration, models, fold)
+    losses = out_of_fold(rows, recalibration, (scaled, biased), fold)
     of_biases = {name: of_models[-1] for name, of_models in losses.items()}
     added = added_by_fit(after, of_biases, weight, effective_parameters(precision))
     found = {}
@@ -195,7 +195,7 @@ def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple
         found[f"{name}_calibration"] = calibration_interval(
             total - refinement, before, after[name], weight, added[name], confidence
         )
-    return found, recalibration.recalibrated(shrunk(models[1], precision), rows.top)
+    return found, recalibration.recalibrated(shrunk(biased, precision), rows.top)
 
 
 def calibration_interval(
