@@ -110,7 +110,7 @@ def test_rows_of_hardly_any_weight_do_not_narrow_an_interval(simulate):
     weight = np.repeat([1.0, 1e-9], [100, 900])
     estimate = metrics.evaluate(probs, labels, sample_weight=weight, confidence=0.9, draws=5)["accuracy"]
     half = 1.645 * np.sqrt(estimate.value * (1 - estimate.value) / 100)
-    assert estimate.high - estimate.low == pytest.approx(2 * half, rel=0.2)
+    assert estimate.high - estimate.low == pytest.approx(2 * half, rel=0.1)
 
 
 def test_an_impossible_label_makes_the_loss_infinite_and_no_nan(task):
