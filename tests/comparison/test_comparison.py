@@ -10,7 +10,6 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from temperance import BayesianTemperatureScaling, InputError, compare, make_calibrator, metrics
-from temperance.calibrators.hnlts import EntropyTemperatureScaling
 from temperance.data import simulate
 
 QUICK = {"draws": 20}
@@ -87,35 +86,6 @@ def test_nothing_is_recommended_for_a_calibrated_classifier():
     assert "none*" in str(result)
 
 
-def test_more_than_one_temperature_is_recommended_where_the_entropy_matters():
-    task = simulate(5000, 4, entropy_slope=-0.3, class_spread=0, random_state=2)
-    result = compare(task.logits, task.labels, methods=["ts", "hts"], **QUICK)
-    assert result.recommended == "hts"
-    assert "is below that of ts, the default, by" in result.reason
-
-
-def test_cross_validation_scores_each_row_by_a_fit_to_other_rows(plain, monkeypatch):
-    seen, judged = [], []
-    fit, predict = EntropyTemperatureScaling.fit, EntropyTemperatureScaling.predict_proba
-
-    def spy_on_fit(self, logits, labels, sample_weight=None):
-        used = np.ones(len(labels), bool) if sample_weight is None else np.asarray(sample_weight) > 0
-        seen.append(logits[used])
-        return fit(self, logits, labels, sample_weight)
-
-    def spy_on_use(self, logits):
-        judged.append((len(seen) - 1, np.array(logits)))
-        return predict(self, logits)
-
-    monkeypatch.setattr(EntropyTemperatureScaling, "fit", spy_on_fit)
-    monkeypatch.setattr(EntropyTemperatureScaling, "predict_proba", spy_on_use)
-    compare(plain.logits, plain.labels, methods=["hts"], folds=4, **QUICK)
-    assert [len(rows) for rows in seen] == [2000, 1500, 1500, 1500, 1500]
-    assert sum(len(rows) for _, rows in judged) == 2000
-    for fit_number, rows in judged:
-        assert not np.isin(rows[:, 0], seen[fit_number][:, 0]).any()
-
-
 @pytest.mark.parametrize(
     ("method", "weighted"),
     [("ts", False), *((key, True) for key in ("ts", "lts", "hts", "hnlts", "ets", "bts"))],
@@ -125,6 +95,7 @@ def test_cross_validation_equals_folds_fitted_by_hand(method, weighted, plain):
     result = compare(
         plain.logits, plain.labels, methods=[method], sample_weight=weights, folds=3, random_state=5, **QUICK
     )
+    assert result.results[method].calibrator.n_rows_ == 2000
     fold = np.random.default_rng(5).permutation(2000) % 3
     expected = np.empty(2000)
     for held in range(3):

@@ -2,35 +2,16 @@
 
 import numpy as np
 import pytest
+from method_results import N_ROWS
+from method_results import method_result as method
 from scipy.special import softmax
 
 from temperance import CALIBRATORS, compare
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
-from temperance.comparison.result import MethodResult
 from temperance.data import simulate
 from temperance.metrics import nll
-from temperance.metrics.intervals import Estimate
 
-N_ROWS = 400
-NOISE = np.random.default_rng(0).standard_normal(N_ROWS)
-NOISE = (NOISE - NOISE.mean()) / NOISE.std()
-ERROR = 0.01  # the standard error of the mean of ERROR * sqrt(N_ROWS) * NOISE
-
-
-def method(mean_nll, n_parameters=1, changed_share=0.0, accuracy=0.8, noise=0.0):
-    """Return a result with this mean NLL, whose differences to others have an error of `noise`."""
-    return MethodResult(
-        "a method",
-        None,
-        n_parameters=n_parameters,
-        scores={"accuracy": Estimate(accuracy, accuracy, accuracy)},
-        row_nll=mean_nll + noise * np.sqrt(N_ROWS) * NOISE,
-        confidence=np.ones(N_ROWS),
-        correct=np.ones(N_ROWS, bool),
-        changed_share=changed_share,
-        seconds=0.0,
-        warnings=(),
-    )
+ERROR = 0.01
 
 
 def four(**others):
@@ -143,7 +124,7 @@ def test_a_method_without_a_prior_has_to_gain_more_than_one_standard_error(noise
 
 
 def test_the_alternative_may_be_the_classifier_itself():
-    results = {"none": method(0.4, n_parameters=0), "mine": method(0.3, changed_share=0.0001, accuracy=0.81)}
+    results = {"none": method(0.4, n_parameters=0), "mine": method(0.3, changed_share=0.0001, right=0.81)}
     chosen = recommend(results, None)
     assert (chosen.method, chosen.alternative) == ("mine", "none")
     assert "below that of the uncalibrated classifier, the choice" in chosen.reason

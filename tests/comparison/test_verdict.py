@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from method_results import method_result as result
 from scipy.stats import t
 
 from temperance import compare
@@ -13,29 +14,6 @@ from temperance.comparison.verdict import Difference, give_verdict
 from temperance.data import simulate
 from temperance.metrics import Evaluation, ece
 from temperance.metrics.intervals import Estimate, distances, skewness_of
-
-N_ROWS = 900
-NOISE = np.random.default_rng(0).standard_normal(N_ROWS)
-NOISE = np.concatenate([NOISE[:450], -NOISE[:450]])  # without skewness
-NOISE = NOISE / NOISE.std(ddof=1)
-
-
-def result(nll, *, said=0.97, right=0.9, noise=0.0, changed_share=0.0, calibration_error=0.05):
-    """Return a method whose mean NLL has a standard error of `noise` against one that has none."""
-    correct = np.arange(N_ROWS) < right * N_ROWS
-    scores = {"ece": Estimate(calibration_error, 0, 1), "accuracy": Estimate(right, 0, 1)}
-    return MethodResult(
-        "a method",
-        None,
-        n_parameters=1,
-        scores=Evaluation(scores, N_ROWS, 3, 15, 0.95, 100),
-        row_nll=nll + noise * np.sqrt(N_ROWS) * NOISE,
-        confidence=np.full(N_ROWS, said),
-        correct=correct,
-        changed_share=changed_share,
-        seconds=0.0,
-        warnings=(),
-    )
 
 
 def verdict_of(recommended="ts", *, keeps_class=True, **methods):

@@ -25,7 +25,9 @@ def test_resamples_are_random_factors_of_their_seed_and_are_drawn_again_alike(mo
     assert len(np.unique(kept)) == 2
     monkeypatch.setattr(module, "_MAX_KEPT", 0)
     again = Resamples(50, 600, 7)
-    assert max(block.shape[1] for block in again.blocks()) <= 256
+    assert [block.shape[1] for block in again.blocks()] == [256, 256, 88]
+    monkeypatch.setattr(module, "_BLOCK_SIZE", 50 * 250)
+    assert [block.shape[1] for block in again.blocks()] == [250, 250, 100]
     np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
     np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
     assert (np.hstack(list(Resamples(50, 600, 8).blocks())) != kept).any()
@@ -152,12 +154,6 @@ def test_plausible_residuals_are_the_fitted_ones_and_what_noise_does_not_explain
     for no_fit in plausible_shapes(np.full(5, 0.5), np.zeros(5), noise):
         np.testing.assert_allclose(no_fit[:, 1], noise[:, 0] / np.abs(noise[:, 0]).sum(), rtol=1e-5)
     np.testing.assert_allclose(np.abs(dense).sum(axis=0), 1, rtol=1e-5)
-
-
-def test_a_block_of_resamples_holds_a_limited_number_of_factors(monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK_SIZE", 200)
-    blocks = list(Resamples(50, 11, seed=3).blocks())
-    assert [block.shape[1] for block in blocks] == [4, 4, 3]
 
 
 def test_for_the_lower_end_a_residual_is_shrunk_by_the_variance_of_its_noise():

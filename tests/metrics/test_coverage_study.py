@@ -62,17 +62,6 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(scripts, tmp_path, monkey
     assert "| ts | 50 | 4 | 3 | T " in study.Study(study.Store(tmp_path / "whole")).page()
 
 
-def test_a_scorer_of_the_study_gives_what_evaluate_gives(scripts):
-    study, worlds = scripts["of_intervals"], scripts["worlds"]
-    truth, probs, rival = worlds.draw(60, 3, "heavy tails", np.random.default_rng(0))
-    labels = worlds.draw_labels(truth, np.random.default_rng(1))
-    scorer = Scorer(15, 0.95, 1000, 0)
-    study.intervals(scorer, rival, probs, labels)
-    found = study.intervals(scorer, probs, rival, labels)
-    alone = metrics.evaluate(probs, labels)
-    assert repr({name: found[name] for name in alone}) == repr(dict(alone))
-
-
 def test_fits_know_the_parameters_that_rows_were_drawn_with(scripts):
     for method in scripts["fits"].METHODS:
         off = scripts["fits"].deviations(method, 3000, 4, np.random.default_rng(0))

@@ -7,32 +7,33 @@ from scipy.special import log_softmax, softmax
 
 from temperance import metrics
 from temperance.core.logit_rows import LogitRows
-from temperance.metrics import evaluate
-from temperance.metrics import recalibration as recalibration
+from temperance.metrics import evaluate, recalibration
 from temperance.metrics.decomposition import (
-    FittedLosses,
-    Recalibrations,
-    fitted_losses,
+    added_by_fit,
+    calibration_interval,
     noncentral_interval,
-    random_folds,
+    out_of_fold,
+    part_estimates,
 )
 from temperance.metrics.intervals import mean_interval
 from temperance.metrics.predictions import check_rows
 from temperance.metrics.recalibration import Recalibration, Recalibrator, fit_temperature
+from temperance.metrics.vocabulary import open_recalibration
 
 
 @pytest.mark.parametrize("n_classes", [3, 30])
 def test_the_recalibrated_confidence_is_that_of_the_shrunk_model(simulate, n_classes):
     probs, labels, _ = simulate(300, n_classes, sharpen=2.0)
     rows = check_rows(probs, labels % 3, np.random.default_rng(3).uniform(1, 2, 300))
-    recalibrations = Recalibrations(rows)
-    model, precision = recalibrations._of_all_rows
+    family = open_recalibration(rows)
+    _, model = family.fit(rows.weight, family.start)
+    precision = family.precision(rows.weight, model)
     theta = np.concatenate([[-np.log(model.beta)], model.bias])
     log_temperature, *bias = theta * np.maximum(1 - 1 / (precision * theta**2), 0)
     of_classes = np.zeros(n_classes)  # with 30 classes, those without labels have no bias
-    of_classes[getattr(recalibrations._family, "own", np.arange(n_classes))] = bias
+    of_classes[getattr(family, "own", np.arange(n_classes))] = bias
     q = softmax(np.exp(-log_temperature) * np.log(np.asarray(probs, np.float64)) + of_classes, axis=1)
-    found = recalibrations.confidence()
+    _, found = part_estimates(rows, np.arange(300) % 5, 0.95)
     np.testing.assert_allclose(found, q[np.arange(300), rows.top], atol=1e-6)
     assert np.abs(found - rows.confidence).max() > 0.01
 
@@ -55,13 +56,6 @@ def test_the_parts_of_sharpened_probabilities_are_their_divergence_and_the_loss_
         parts = metrics.decompose(probs, labels, loss=loss)
         assert parts.calibration == pytest.approx(distance, rel=tolerance)
         assert parts.refinement == pytest.approx(getattr(metrics, loss)(truth, labels), rel=1e-3)
-
-
-def test_a_bias_of_the_classes_is_found(simulate):
-    truth, labels, _ = simulate(10_000, 4)
-    probs = truth * np.array([3.0, 1.0, 1.0, 0.5])
-    probs /= probs.sum(axis=1, keepdims=True)
-    assert metrics.decompose(probs, labels).calibration == pytest.approx(divergence(truth, probs), rel=0.05)
 
 
 def test_one_seed_gives_one_answer_and_another_seed_another(simulate):
@@ -89,12 +83,6 @@ def test_zero_probabilities_leave_a_finite_refinement():
     assert 0 < parts.refinement < np.log(2)
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 3])
-def test_few_rows_are_not_an_error(n_rows):
-    parts = metrics.decompose([[0.6, 0.4]] * n_rows, [0] * n_rows)
-    assert parts.calibration >= 0
-
-
 def test_rows_of_float16_and_float32_give_the_parts_of_float64(simulate):
     probs, labels, _ = simulate(500, 4, sharpen=2.0)
     exact = metrics.decompose(probs, labels)
@@ -106,44 +94,19 @@ def test_rows_of_float16_and_float32_give_the_parts_of_float64(simulate):
     )
 
 
-def weighted_rows(simulate):
-    rows = check_rows(*simulate(300, 4, sharpen=2.0)[:2], np.random.default_rng(0).uniform(0.5, 2, 300))
-    logs = recalibration.log_probabilities(rows.probs, np.float64)
-    return LogitRows(logs, rows.labels), rows.weight
-
-
-def penalised_loss(rows, weight, log_t, bias):
-    """Return the mean loss of softmax(beta l + b) with a unit normal prior on each bias, as defined."""
-    log_q = log_softmax(np.exp(-log_t) * rows.values + bias, axis=1)
-    nll = -log_q[np.arange(rows.n_rows), rows.labels]
-    return (weight @ nll + bias @ bias / 2) / weight.sum()
-
-
-def test_biases_so_far_apart_that_their_exponentials_underflow_are_evaluated(simulate):
-    rows, weight = weighted_rows(simulate)
-    bias = np.array([0.0, -2000.0, 0.0, 0.0])
-    value = recalibration.bias_objective(rows, weight)(np.append(-7.0, bias)).value
-    assert value == pytest.approx(penalised_loss(rows, weight, -7.0, bias), rel=1e-12)
-
-
 def test_the_fits_reach_stationary_points(simulate):
-    rows, weight = weighted_rows(simulate)
-    beta = recalibration.fit_temperature(rows, weight)
-    model = recalibration.fit_bias(rows, weight, recalibration.Recalibrator(beta, np.zeros(4)))
+    given = check_rows(*simulate(300, 4, sharpen=2.0)[:2], np.random.default_rng(0).uniform(0.5, 2, 300))
+    rows, weight = family(given).rows, given.weight
+    beta = fit_temperature(rows, weight)
+    model = recalibration.fit_bias(rows, weight, Recalibrator(beta, np.zeros(4)))
     theta = np.concatenate([[-np.log(model.beta)], model.bias])
     gradient, fisher = recalibration.bias_objective(rows, weight)(theta).derivatives
     assert np.abs(gradient / np.sqrt(fisher.diagonal() / weight.sum())).max() < 0.05
 
 
-def test_a_temperature_far_from_one_is_found_and_separable_rows_stop_at_the_bound(simulate):
-    probs, labels, _ = simulate(3000, 4, sharpen=0.05)
-    logs = recalibration.log_probabilities(probs, np.float64)
-    rows = LogitRows(logs, labels)
-    assert recalibration.fit_temperature(rows, np.ones(3000)) == pytest.approx(20, rel=0.1)
-    separable = LogitRows(logs, probs.argmax(axis=1))
-    assert recalibration.fit_temperature(separable, np.ones(3000)) == pytest.approx(100, rel=1e-3)
-    start = recalibration.Recalibrator(1.0, np.zeros(4))
-    assert 1 < recalibration.fit_bias(separable, np.ones(3000), start).beta <= 100 * (1 + 1e-12)
+def test_a_temperature_far_from_one_is_found(simulate):
+    rows = family(check_rows(*simulate(3000, 4, sharpen=0.05)[:2])).rows
+    assert fit_temperature(rows, np.ones(3000)) == pytest.approx(20, rel=0.1)
 
 
 @pytest.mark.parametrize("observed", [1.5, 3.0, 200.0])
@@ -161,15 +124,17 @@ def test_noise_of_the_fit_alone_has_a_lower_end_of_0():
     assert noncentral_interval(-0.001, 0.02, 0.004, 0.95) == usual
 
 
-def test_many_rows_give_the_normal_interval():
-    n_rows, gain = 1_000_000, 0.2
-    low, high = noncentral_interval(gain, 5 / n_rows, 1 / (2 * n_rows), 0.95)
-    half = 1.96 * np.sqrt(2 * gain / n_rows)
-    assert (gain - low, high - gain) == pytest.approx((half, half), rel=0.03)
-
-
 def family(rows):
     return Recalibration(recalibration.log_probabilities(rows.probs, np.float64), rows.labels)
+
+
+def losses_of_fit(rows):
+    """Return the losses of a temperature with biases, fitted to the rows, and its effective parameters."""
+    fitted, weight = family(rows), rows.weight
+    _, model = fitted.fit(weight, fitted.start)
+    losses = fitted.losses([model], np.zeros(len(weight), int))
+    parameters = recalibration.effective_parameters(fitted.precision(weight, model))
+    return dict(zip(("nll", "brier"), losses, strict=True)), parameters
 
 
 def test_effective_parameters_are_the_trace_that_theory_asks_for(simulate):
@@ -195,30 +160,15 @@ def test_few_rows_determine_few_parameters(simulate):
     assert found[1] == pytest.approx(20, abs=0.3)
 
 
-def test_the_losses_after_a_fit_are_those_of_its_definition(simulate):
-    truth, labels, _ = simulate(300, 3)
-    probs = softmax(1.8 * np.log(truth), axis=1)
-    rows = check_rows(probs, labels)
-    after, _ = Recalibrations(rows).in_sample()
-    model = family(rows).fit(rows.weight, (Recalibrator(1.0, np.zeros(3)),) * 2)[1]
-    log_q = log_softmax(model.beta * np.log(probs) + model.bias, axis=1)
-    np.testing.assert_allclose(after["nll"], -log_q[np.arange(300), labels], rtol=2e-2, atol=2e-3)
-    np.testing.assert_allclose(
-        after["brier"], ((np.exp(log_q) - np.eye(3)[labels]) ** 2).sum(axis=1), rtol=3e-2, atol=3e-3
-    )
-
-
 def test_likelihood_ratios_of_calibrated_rows_are_chi_squared(simulate):
     # The fit of K = 4 classes has 4 free parameters, and 2 N D a mean of 4.
-    ratios, added = [], []
+    ratios, parameters = [], []
     for seed in range(40):
         rows = check_rows(*simulate(200, 4, seed=seed)[:2])
-        after, parameters = Recalibrations(rows).in_sample()
-        before = {"nll": rows.nll, "brier": rows.brier}
-        losses = fitted_losses(before, after, before, rows.weight, parameters)
-        ratios.append(400 * losses["nll"].gain)
-        added.append(400 * losses["nll"].added)
-    assert np.mean(added) == pytest.approx(4, abs=0.3)
+        after, n_parameters = losses_of_fit(rows)
+        ratios.append(400 * np.mean(rows.nll - after["nll"]))
+        parameters.append(n_parameters)
+    assert np.mean(parameters) == pytest.approx(4, abs=0.3)
     assert np.mean(ratios) == pytest.approx(4, abs=1.4)  # three standard errors
 
 
@@ -233,19 +183,28 @@ def test_a_bias_of_one_class_of_many_is_inside_the_interval(simulate):
     assert missed <= 2
 
 
-def test_what_a_fit_adds_goes_from_refinement_to_calibration():
+def test_the_refinement_part_is_the_loss_after_a_fit_and_what_the_fit_took_from_it(simulate):
+    rows = check_rows(*simulate(400, 4, sharpen=2.0)[:2])
+    (after, parameters), plain = losses_of_fit(rows), {}
+    for loss in ("nll", "brier"):
+        plain[loss] = mean_interval(after[loss], rows.weight, 0.95)
+    found, _ = part_estimates(rows, np.arange(400) % 5, 0.95)
+    moved = found["nll_refinement"]
+    assert (moved.low, moved.high) == pytest.approx(
+        (plain["nll"].low + parameters / 800, plain["nll"].high + parameters / 800), rel=1e-3
+    )
+    assert plain["brier"].high < found["brier_refinement"].high < plain["brier"].high + parameters / 800
+
+
+def test_what_a_fit_adds_is_inside_the_interval_of_the_calibration_part():
     rng = np.random.default_rng(1)
     before = {"nll": rng.exponential(size=100), "brier": rng.uniform(size=100)}
     after = {name: 0.8 * rows for name, rows in before.items()}
     out_of_fold = {"nll": after["nll"] + 0.06, "brier": after["brier"] + 0.02}
-    losses = fitted_losses(before, after, out_of_fold, np.ones(100), 6.0)
-    assert losses["nll"].added == pytest.approx(6 / 200)
-    ratio = 1 / 3
-    assert losses["brier"].added == pytest.approx(ratio * 6 / 200)
-    moved, plain = losses["nll"].refinement(0.8, 0.95), mean_interval(after["nll"], np.ones(100), 0.95)
-    assert (moved.low, moved.high) == pytest.approx((plain.low + 0.03, plain.high + 0.03))
+    added = added_by_fit(after, out_of_fold, np.ones(100), 6.0)
+    assert added == pytest.approx({"nll": 6 / 200, "brier": 1 / 3 * 6 / 200})
     gain = 0.2 * before["nll"].mean()
-    calibration = losses["nll"].calibration(0.0, 0.95)
+    calibration = calibration_interval(0.0, before["nll"], after["nll"], np.ones(100), 0.03, 0.95)
     assert calibration.low == 0  # the value is inside
     assert gain - 0.03 < calibration.high < 2 * gain
 
@@ -260,13 +219,13 @@ def test_what_a_fit_adds_to_the_brier_score_is_seen_out_of_fold(simulate):
         noisy = np.where(rng.uniform(size=(300, 1)) < 0.5, 0.9 * truth + 0.1 / 4, truth)
         labels = np.minimum((noisy.cumsum(axis=1) < rng.uniform(size=(300, 1))).sum(axis=1), 3)
         rows = check_rows(truth, labels)
-        recalibrations, before = Recalibrations(rows), {"nll": rows.nll, "brier": rows.brier}
-        after, parameters = recalibrations.in_sample()
-        out_of_fold = recalibrations.out_of_fold(random_folds(300, 5, rng))
-        of_biases = {name: found[-1] for name, found in out_of_fold.items()}
-        losses = fitted_losses(before, after, of_biases, rows.weight, parameters)
-        added.append(losses["brier"].added / losses["nll"].added)
-        gains.append(losses["brier"].gain / losses["nll"].gain)
+        recalibrations, fold = open_recalibration(rows), rng.permutation(300) % 5
+        after, parameters = losses_of_fit(rows)
+        losses = out_of_fold(rows, recalibrations, recalibrations.start, fold)
+        of_biases = {name: found[-1] for name, found in losses.items()}
+        found = added_by_fit(after, of_biases, rows.weight, parameters)
+        added.append(found["brier"] / found["nll"])
+        gains.append(np.mean(rows.brier - after["brier"]) / np.mean(rows.nll - after["nll"]))
     assert np.mean(added) == pytest.approx(0.5, abs=0.06)
     assert np.mean(gains) < 0.4
 
@@ -280,8 +239,7 @@ def test_a_shrunk_model_keeps_what_is_far_from_0_and_drops_noise():
 
 def test_far_from_0_the_interval_is_that_of_a_mean():
     gains = np.random.default_rng(0).normal(1.0, 0.5, size=400)
-    rows = FittedLosses(2.0 + gains, np.full(400, 2.0), np.ones(400), added=1e-4)
-    found = rows.calibration(gains.mean(), 0.95)
+    found = calibration_interval(gains.mean(), 2 + gains, np.full(400, 2.0), np.ones(400), 1e-4, 0.95)
     width = 2 * 1.96 * gains.std() / 20
     assert found.high - found.low == pytest.approx(width, rel=0.03)
     assert (found.high + found.low) / 2 == pytest.approx(gains.mean(), abs=0.05 * width)
@@ -305,6 +263,8 @@ def test_rows_that_are_all_right_or_all_wrong_are_recalibrated_up_to_a_hundredfo
     logs = log_softmax(np.random.default_rng(0).normal(size=(50, 3)), axis=1) / 100
     rows = LogitRows(logs, getattr(np, kind)(logs, axis=1))
     assert fit_temperature(rows, np.ones(50)) == pytest.approx(beta, rel=1e-9)
+    with_biases = recalibration.fit_bias(rows, np.ones(50), Recalibrator(1.0, np.zeros(3)))
+    assert 0.01 * (1 - 1e-12) <= with_biases.beta <= 100 * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("row", [[0.7, 0.3], [0.7, 0.2, 0.1]])  # the last has more classes than biases

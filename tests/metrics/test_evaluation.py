@@ -6,9 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
-from temperance import InputError, compare, metrics
+from temperance import compare, metrics
 from temperance.data import simulate as simulate_task
-from temperance.metrics import METRICS, bootstrap, evaluate
+from temperance.metrics import METRICS
 from temperance.metrics.evaluation import Scorer
 from temperance.metrics.predictions import Predictions, check_rows
 
@@ -99,48 +99,18 @@ def test_a_calibration_part_of_0_has_an_interval_that_allows_for_missed_error(si
     assert 0 < estimate.high < 0.05
 
 
-def test_every_interval_contains_its_value(result):
-    for name, estimate in result.items():
-        if METRICS[name].interval != "none":
-            assert estimate.low <= estimate.value <= estimate.high, name
-
-
-@pytest.mark.parametrize("name", ["mce", "classwise_ece"])
-def test_the_worst_bin_and_all_classes_have_no_interval(result, name):
-    assert np.isnan([result[name].low, result[name].high]).all()
-    (line,) = (line for line in str(result).splitlines() if line.startswith(f"{name} "))
-    assert line.split()[-2:] == ["-", "-"]
-
-
 def test_one_seed_gives_the_same_bits_and_another_gives_others(task):
     first, again, other = (metrics.evaluate(*task, draws=50, random_state=seed) for seed in (0, 0, 1))
     assert first == again
     assert first["ece"].high != other["ece"].high
 
 
-def test_the_size_of_blocks_does_not_change_the_draws(task, monkeypatch):
-    whole = metrics.evaluate(*task, draws=50)
-    monkeypatch.setattr(bootstrap, "_BLOCK_SIZE", 400 * 7)
-    parts = metrics.evaluate(*task, draws=50)
-    for name in whole:
-        assert parts[name].low == pytest.approx(whole[name].low, abs=1e-6, nan_ok=True), name
-        assert parts[name].high == pytest.approx(whole[name].high, abs=1e-6, nan_ok=True), name
-
-
-def test_the_interval_of_a_mean_is_that_of_normal_theory(simulate):
-    probs, labels, _ = simulate(2000, 3)
-    estimate = metrics.evaluate(probs, labels, draws=1000, confidence=0.9)["accuracy"]
-    half = 1.645 * np.sqrt(estimate.value * (1 - estimate.value) / 2000)
-    assert estimate.high - estimate.value == pytest.approx(half, rel=0.1)
-    assert estimate.value - estimate.low == pytest.approx(half, rel=0.1)
-
-
 def test_rows_of_hardly_any_weight_do_not_narrow_an_interval(simulate):
     probs, labels, _ = simulate(1000, 3)
     weight = np.repeat([1.0, 1e-9], [100, 900])
-    estimate = metrics.evaluate(probs, labels, sample_weight=weight, draws=500)["accuracy"]
-    half = 1.96 * np.sqrt(estimate.value * (1 - estimate.value) / 100)
-    assert estimate.high - estimate.low == pytest.approx(2 * half, rel=0.2)
+    estimate = metrics.evaluate(probs, labels, sample_weight=weight, confidence=0.9, draws=5)["accuracy"]
+    half = 1.645 * np.sqrt(estimate.value * (1 - estimate.value) / 100)
+    assert estimate.high - estimate.low == pytest.approx(2 * half, rel=0.1)
 
 
 def test_an_impossible_label_makes_the_loss_infinite_and_no_nan(task):
@@ -148,14 +118,6 @@ def test_an_impossible_label_makes_the_loss_infinite_and_no_nan(task):
     estimate = metrics.evaluate(probs, np.append(task[1], 1), draws=100)["nll"]
     assert estimate.value == estimate.high == np.inf
     assert estimate.low < 10  # more than one in three resamples leave that row out
-
-
-def test_a_percentile_interval_would_not_cover_a_calibrated_classifier(simulate):
-    # Why the calibration errors have an interval of their own.
-    probs, labels, _ = simulate(1000, 3)
-    estimate = metrics.evaluate(probs, labels, draws=200)["ece"]
-    assert estimate.low == 0
-    assert estimate.value > 0.01
 
 
 def test_the_evaluation_is_a_mapping_with_a_table_that_fits_80_columns(result):
@@ -168,6 +130,8 @@ def test_the_evaluation_is_a_mapping_with_a_table_that_fits_80_columns(result):
     assert max(map(len, lines)) <= 80
     assert f"{100 * result['ece'].value:.2f} %" in str(result)
     assert f"{result['nll'].value:.4f}" in str(result)
+    (without_interval,) = (line for line in lines if line.startswith("mce "))
+    assert without_interval.split()[-2:] == ["-", "-"]
 
 
 def test_the_evaluation_can_be_stored(result):
@@ -179,13 +143,6 @@ def test_the_evaluation_can_be_stored(result):
 def test_few_rows_are_not_an_error(n_rows):
     result = metrics.evaluate([[0.6, 0.4]] * n_rows, [0] * n_rows, draws=10)
     assert result["accuracy"].value == 1
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0])
-def test_a_confidence_level_is_neither_0_nor_1(level):
-    probs, labels = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([0, 1])
-    with pytest.raises(InputError, match=r"must be a number between 0 and 1, such as 0\.95; found"):
-        evaluate(probs, labels, confidence=level)
 
 
 def test_random_states_give_resamples_of_their_own():

@@ -6,7 +6,6 @@ from scipy import stats
 
 from temperance import metrics
 from temperance.metrics.intervals import (
-    SamplingError,
     distances,
     mean_interval,
     proportion_interval,
@@ -61,16 +60,17 @@ def test_the_mean_of_skewed_rows_is_covered_on_both_sides():
     assert plain_below / n > 0.045
 
 
-def test_error_and_skewness_of_weighted_rows_are_those_of_resamples():
+def test_weighted_rows_have_the_error_and_the_skewness_of_resamples():
     rng = np.random.default_rng(2)
     values, weight = rng.exponential(size=80), rng.uniform(0.2, 3, 80)
     share = weight / weight.sum()
-    found = SamplingError.of(share * (values - share @ values), share)
+    found = mean_interval(values, weight, 0.95)
     counts = rng.multinomial(80, np.full(80, 1 / 80), size=40_000) * weight
     drawn = counts @ values / counts.sum(axis=1)
-    assert found.error == pytest.approx(drawn.std() / np.sqrt(1 - share @ share), rel=0.03)
-    assert found.skewness == pytest.approx(stats.skew(drawn), abs=0.15)
-    assert found.rows == pytest.approx(weight.sum() ** 2 / (weight @ weight))
+    error = drawn.std() / np.sqrt(1 - share @ share)
+    below, above = distances(stats.skew(drawn), 1 / (share @ share), 0.95)
+    assert found.value - found.low == pytest.approx(below * error, rel=0.03)
+    assert found.high - found.value == pytest.approx(above * error, rel=0.03)
 
 
 def test_the_skewness_of_a_mean_falls_with_the_root_of_the_rows():

@@ -51,12 +51,6 @@ def test_the_fixed_point_agrees_with_relplot_to_its_own_tolerance(top):
     )
 
 
-def test_the_smooth_error_of_a_calibrated_classifier_vanishes_with_more_rows(simulate):
-    few, many = (metrics.smooth_ece(*simulate(n, 3)[:2]) for n in (500, 50_000))
-    assert many < 0.01
-    assert many < few
-
-
 def test_the_grid_keeps_the_size_and_the_position_of_each_residual():
     confidence = np.array([0.5, 0.61803, 0.75, 0.9])
     rows = check_rows(np.column_stack([confidence, 1 - confidence]), [0, 1, 0, 1])

@@ -5,7 +5,6 @@ import inspect
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, log_loss
 
 from temperance import compare, metrics
 from temperance.data import simulate as simulate_task
@@ -17,9 +16,6 @@ from temperance.metrics.predictions import check_rows, risk_curve
 
 FUNCTIONS = {name: getattr(metrics, name) for name in METRICS if hasattr(metrics, name)}
 BINNED = [name for name, function in FUNCTIONS.items() if "bins" in inspect.signature(function).parameters]
-CASES = [(name, {}) for name in FUNCTIONS if name not in BINNED] + [
-    (name, {"bins": 7, "strategy": strategy}) for name in BINNED for strategy in ("width", "mass")
-]
 
 
 def test_the_influence_of_a_row_on_the_risk_curve_is_a_derivative(simulate):
@@ -43,7 +39,10 @@ def result(simulate):
 def test_a_value_lies_in_the_range_and_has_the_interval_that_the_record_states(result, name):
     low, high = METRICS[name].range
     assert low <= result[name].value <= high
-    assert np.isnan(result[name].low) == (METRICS[name].interval == "none")
+    if METRICS[name].interval == "none":
+        assert np.isnan([result[name].low, result[name].high]).all()
+    else:
+        assert result[name].low <= result[name].value <= result[name].high
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -75,7 +74,7 @@ def test_a_new_record_is_shown_everywhere(monkeypatch):
     new = dataclasses.replace(
         METRICS["ece"],
         label="halved ECE",
-        estimate=lambda given: Estimate(given.diagram.error / 2, np.nan, np.nan),
+        estimate=lambda rows, diagram, level: Estimate(diagram.error / 2, np.nan, np.nan),
     )
     monkeypatch.setitem(METRICS, "halved_ece", new)
     task = simulate_task(300, 3)
@@ -95,30 +94,6 @@ def test_one_dimension_is_the_probability_of_the_second_class():
     p = np.array([0.2, 0.9, 0.6])
     for metric in FUNCTIONS.values():
         assert metric(p, [0, 1, 0]) == metric(np.column_stack([1 - p, p]), [0, 1, 0])
-
-
-def test_scores_agree_with_scikit_learn(simulate):
-    probs, labels, _ = simulate(300, 5)
-    weight = np.random.default_rng(1).uniform(size=300)
-    assert metrics.nll(probs, labels, sample_weight=weight) == pytest.approx(
-        log_loss(labels, probs, sample_weight=weight), rel=1e-12
-    )
-    assert metrics.accuracy(probs, labels, sample_weight=weight) == pytest.approx(
-        accuracy_score(labels, probs.argmax(axis=1), sample_weight=weight), rel=1e-12
-    )
-
-
-@pytest.mark.parametrize(("name", "options"), CASES)
-def test_the_order_of_rows_does_not_matter(name, options, simulate):
-    probs, labels, _ = simulate(500, 4, sharpen=2.0)
-    probs = np.round(probs * 16) / 16  # ties
-    probs[:, 0] += 1 - probs.sum(axis=1)
-    probs = np.abs(probs) / np.abs(probs).sum(axis=1, keepdims=True)
-    order = np.random.default_rng(3).permutation(500)
-    metric = getattr(metrics, name)
-    assert metric(probs[order], labels[order], **options) == pytest.approx(
-        metric(probs, labels, **options), rel=1e-11
-    )
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "decompose", "reliability", "evaluate"])
@@ -146,7 +121,7 @@ def test_bad_rows_are_input_errors(name, probs, labels, weight):
     [(name, {"bins": bins}) for name in [*BINNED, "reliability", "evaluate"] for bins in (0, 1.5, True)]
     + [(name, {"strategy": "quantile"}) for name in [*BINNED, "reliability"]]
     + [("decompose", {"loss": "ece"}), ("decompose", {"folds": 1}), ("reliability", {"level": 95})]
-    + [("evaluate", {"draws": 0}), ("evaluate", {"confidence": 1.0})],
+    + [("evaluate", {"draws": 0}), ("evaluate", {"confidence": 0.0}), ("evaluate", {"confidence": 1.0})],
 )
 def test_bad_options_are_input_errors_that_show_the_value(name, options):
     with pytest.raises(InputError, match=str(next(iter(options.values())))):

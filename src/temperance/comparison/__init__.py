@@ -36,7 +36,7 @@ from temperance.errors import InputError, InputWarning
 from temperance.inputs.containers import check_column_names, column_names
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
-from temperance.metrics.evaluation import MetricFunction, Metrics, Scorer, add_metrics, named_metrics
+from temperance.metrics.evaluation import Metrics, Scorer, named_metrics
 from temperance.metrics.predictions import check_rows
 from temperance.progress import Progress, Report, reporting
 
@@ -51,7 +51,6 @@ __all__ = [
 
 
 ALL = "all"  # the methods of the package
-NEEDS_ALL = "it weighs every logit, and some are -inf, which marks impossible classes"
 
 
 def compare(
@@ -130,16 +129,10 @@ def compare(
     if not warn_of_probabilities(val.logits):
         warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
-    failures: dict[str, str] = {}
-    if masked:
-        refused = [key for key in chosen if key not in named and not chosen[key].supports_masked_classes]
-        failures = dict.fromkeys(refused, NEEDS_ALL)
-        chosen = {key: method for key, method in chosen.items() if key not in failures}
-    scorer = Scorer(bins, confidence, draws, random_state)
-    added = named_metrics(metrics)
-    evaluation = _Evaluation(val, test, fold, masked, random_state, scorer, added, metric_intervals)
+    scorer = Scorer(bins, confidence, draws, random_state, named_metrics(metrics), metric_intervals)
+    evaluation = _Evaluation(val, test, fold, masked, scorer)
     with reporting("Comparing", progress) as report:
-        results = evaluation.results(chosen, named, failures, report)
+        results, failures = evaluation.results(chosen, named, report)
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     return Comparison(
         results,
@@ -196,10 +189,7 @@ class _Evaluation:
     test: LabelledRows
     fold: NDArray[np.intp] | None
     masked: bool
-    random_state: int
     scorer: Scorer
-    metrics: Mapping[str, MetricFunction]
-    metric_intervals: bool
 
     @cached_property
     def own_class(self) -> NDArray[np.intp]:
@@ -215,11 +205,11 @@ class _Evaluation:
         self,
         chosen: Mapping[str, Method],
         named: Collection[str],
-        failures: dict[str, str],
         report: Report,
-    ) -> dict[str, MethodResult]:
-        """Evaluate the classifier and each method; add to `failures` why one was left out."""
-        results = {}
+    ) -> tuple[dict[str, MethodResult], dict[str, str]]:
+        """Evaluate the classifier and each method; return the results, and why methods were left out."""
+        results: dict[str, MethodResult] = {}
+        failures: dict[str, str] = {}
         methods = {UNCALIBRATED: None, **chosen}
         for done, (key, method) in enumerate(methods.items()):
             report(key, done / len(methods))
@@ -228,12 +218,13 @@ class _Evaluation:
             except Exception as error:
                 if method is None:
                     raise
-                # A class bias has limits that other methods do not.
-                optional = key not in named and not method.keeps_class and isinstance(error, InputError)
+                # A class bias, and a method that weighs every logit, do not support all rows.
+                supports_all = method.keeps_class and method.supports_masked_classes
+                optional = key not in named and not supports_all and isinstance(error, InputError)
                 if method.is_ours and not optional:
                     raise
                 failures[key] = str(error) if method.is_ours else f"{type(error).__name__}: {error}"
-        return results
+        return results, failures
 
     def result(self, name: str, method: Method | None) -> MethodResult:
         """Fit to all validation rows; score on the test rows, or fold by fold with separate fits."""
@@ -259,9 +250,6 @@ class _Evaluation:
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, weights = self.test.labels, self.test.weights
         scores = self.scorer.evaluate(check_rows(probs, labels, weights))
-        # Added metrics may keep what they are given, and the buffer is used again.
-        kept = probs.copy() if self.metrics else probs
-        scores = add_metrics(scores, self.metrics, kept, labels, self.random_state, self.metric_intervals)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same
         # number.

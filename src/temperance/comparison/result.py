@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -180,11 +180,13 @@ class Comparison:
     def verdict(self) -> Verdict:
         """What to do, and what it gains: an object that prints as sentences."""
         method = self.methods.get(self.recommended)
-        keeps_class = method is None or method.keeps_class
-        verdict = give_verdict(
-            self.results, self.recommendation, self.judged.weights, keeps_class=keeps_class
+        return give_verdict(
+            self.results,
+            self.recommendation,
+            self.judged.weights,
+            keeps_class=method is None or method.keeps_class,
+            floor=self.floor,
         )
-        return replace(verdict, floor=self.floor)
 
     @property
     def decision_changes(self) -> list[str]:

@@ -18,7 +18,7 @@ from temperance.calibrators import Method
 from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import fit
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.blocks import BFloat16, block_rows, read_blocks, row_slices
+from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, warn_user
 from temperance.inputs.containers import open_labelled
@@ -132,19 +132,14 @@ def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
 def check_test_rows_are_new(val: Values, test: Values) -> None:
     """Raise if both sets are the same; warn if many test rows are validation rows."""
     val_prints, test_prints = _fingerprints(val), _fingerprints(test)
-    if np.array_equal(val_prints, test_prints) and _equal_rows(val, test).all():
+    if np.array_equal(val_prints, test_prints):
         raise InputError(
             f"test rows must differ from the validation rows; found the same {len(test)} rows in both. Pass "
             "other test rows, or none to use cross-validation."
         )
-    val_rows, test_rows = _rows_once(val_prints), _rows_once(test_prints)
-    _, in_val, in_test = np.intersect1d(
-        val_prints[val_rows], test_prints[test_rows], assume_unique=True, return_indices=True
-    )
-    if in_test.size <= MAX_SHARED * len(test):
-        return
-    shared = int(_equal_rows(val[val_rows[in_val]], test[test_rows[in_test]]).sum())
-    repeated = max(1 - len(val_rows) / len(val), 1 - len(test_rows) / len(test))
+    val_once, test_once = _without_repeated(val_prints), _without_repeated(test_prints)
+    shared = np.intersect1d(val_once, test_once, assume_unique=True).size
+    repeated = max(1 - len(val_once) / len(val), 1 - len(test_once) / len(test))
     if shared / len(test) > max(MAX_SHARED, repeated):
         warn_user(
             InputWarning(
@@ -166,17 +161,7 @@ def _fingerprints(values: Values) -> NDArray[np.uint64]:
     return prints
 
 
-def _rows_once(prints: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Return the rows whose fingerprint no other row has."""
-    _, first, counts = np.unique(prints, return_index=True, return_counts=True)
-    return first[counts == 1]
-
-
-def _equal_rows(one: Values, other: Values) -> NDArray[np.bool_]:
-    """Say which rows have the same logits in both sets, which have the same number of rows."""
-    equal = np.empty(len(one), np.bool_)
-    size = block_rows(one.shape[1], 8)
-    blocks = zip(read_blocks(one, size), read_blocks(other, size), strict=True)
-    for (block, start, end, _), (another, *_) in blocks:
-        equal[start:end] = (block == another).all(axis=1)
-    return equal
+def _without_repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the fingerprints that only one row has."""
+    values, counts = np.unique(prints, return_counts=True)
+    return values[counts == 1]

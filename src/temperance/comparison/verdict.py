@@ -285,6 +285,7 @@ def give_verdict(
     weights: Vector | None,
     *,
     keeps_class: bool,
+    floor: float | None = None,
 ) -> Verdict:
     """Return the verdict on the recommended method, or on the best candidate if none is."""
     own = results[UNCALIBRATED]
@@ -320,6 +321,7 @@ def give_verdict(
         keeps_class=keeps_class,
         confidence=scores.confidence,
         alternative=recommendation.alternative,
+        floor=floor,
     )
 
 

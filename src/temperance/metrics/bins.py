@@ -39,7 +39,7 @@ from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, check_number
-from temperance.metrics.bootstrap import kept_scales, plausible_shapes
+from temperance.metrics.bootstrap import Residuals, expected_noise, group_sums, kept_scales, plausible_shapes
 from temperance.metrics.intervals import Estimate, wilson_interval
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
@@ -187,6 +187,24 @@ def binned(
         rate = np.bincount(index, weights=weight * outcome, minlength=bins) / count
     low, high = wilson_interval(rate, count, level)
     return Reliability(edges.astype(np.float64), count, mean, rate, low, high)
+
+
+def binned_residuals(rows: Predictions, change: Vector, bins: int) -> Residuals:
+    """Return the residuals of the top label in bins of equal width.
+
+    `change` is what recalibration adds to the confidence of each row.
+    """
+    index, n_rows = assign_bins(rows.confidence, equal_width_edges(bins, rows.confidence.dtype)), len(change)
+    mean, fitted, sure, count = (
+        np.bincount(index, weights=rows.weight * values, minlength=bins).astype(np.float64)
+        for values in (rows.residual, change, rows.confidence.astype(np.float64), np.ones(n_rows))
+    )
+    return Residuals(
+        mean / rows.total,
+        group_sums(rows.residual, index, np.arange(n_rows), (bins, n_rows)),
+        fitted / rows.total,
+        expected=expected_noise(count, sure, fitted, rows.weight),
+    )
 
 
 def debiased(diagram: Reliability) -> float:

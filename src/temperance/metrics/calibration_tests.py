@@ -97,46 +97,31 @@ class CoxTest(CalibrationTest):
     intercept_error: float
 
 
-@dataclass(frozen=True, eq=False)
-class Event:
-    """Probabilities of an event, outcomes of 0 or 1, and weights."""
-
-    probability: Vector
-    outcome: Vector
-    weight: Vector
-
-    @classmethod
-    def of(cls, rows: Predictions, column: int | None = None) -> Event:
-        """Return the event that the top label is right, or that the label is the class of a column."""
-        if column is None:
-            return cls(rows.confidence.astype(np.float64), rows.correct, rows.weight)
-        outcome = (rows.labels == column).astype(np.float64)
-        probability = rows.probs[:, column].astype(np.float64)
-        return cls(probability, outcome, rows.weight)
-
-
 def check_event(
     probs: Any,
     labels: ArrayLike,
     sample_weight: ArrayLike | None,
     classes: Names | None,
     class_: int | str | None,
-) -> Event:
-    """Check the input of a test and return its event."""
+) -> tuple[Vector, Vector, Vector]:
+    """Check the input of a test; return the probabilities of its event, the outcomes and the weights."""
     rows = check_rows(probs, labels, sample_weight, classes)
     if class_ is None:
-        return Event.of(rows)
+        return rows.confidence.astype(np.float64), rows.correct, rows.weight
     n_classes = rows.probs.shape[1]
     names = names_of(probs, classes, n_classes)
     if names is not None and class_ in list(names):
-        return Event.of(rows, list(names).index(class_))
-    if isinstance(class_, str):
+        column = list(names).index(class_)
+    elif isinstance(class_, str):
         if names is None:
             fact = f"class_ must be a column from 0 to {n_classes - 1} where columns have no names"
             raise InputError(f"{fact}; found {class_!r}.", advice="Pass the names of the columns as classes.")
         raise InputError(f"class_ must be one of {listed(list(names))}; found {class_!r}.")
-    check_number("class_", class_, f"from 0 to {n_classes - 1}", lambda k: 0 <= k < n_classes, whole=True)
-    return Event.of(rows, int(class_))
+    else:
+        check_number("class_", class_, f"from 0 to {n_classes - 1}", lambda k: 0 <= k < n_classes, whole=True)
+        column = int(class_)
+    outcome = (rows.labels == column).astype(np.float64)
+    return rows.probs[:, column].astype(np.float64), outcome, rows.weight
 
 
 def spiegelhalter(
@@ -178,7 +163,7 @@ def spiegelhalter(
     >>> round(test.statistic, 2), round(test.p_value, 3)
     (2.24, 0.025)
     """
-    return spiegelhalter_of(check_event(probs, labels, sample_weight, classes, class_))
+    return spiegelhalter_of(*check_event(probs, labels, sample_weight, classes, class_))
 
 
 def cumulative_differences(
@@ -220,7 +205,7 @@ def cumulative_differences(
     (2.24, 0.101)
     """
     check_choice("statistic", statistic, ("kuiper", "ks"))
-    return cumulative_of(check_event(probs, labels, sample_weight, classes, class_), statistic)
+    return cumulative_of(*check_event(probs, labels, sample_weight, classes, class_), statistic)
 
 
 def cox(
@@ -269,38 +254,37 @@ def cox(
     (0.6, True)
     """
     check_fraction("confidence", confidence)
-    return cox_of(check_event(probs, labels, sample_weight, classes, class_), confidence)
+    return cox_of(*check_event(probs, labels, sample_weight, classes, class_), confidence)
 
 
 def all_tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
     """Return each test of the top label, by name."""
-    event = Event.of(rows)
+    event = rows.confidence.astype(np.float64), rows.correct, rows.weight
     return {
-        "spiegelhalter": spiegelhalter_of(event),
-        "cox": cox_of(event, confidence),
-        "kuiper": cumulative_of(event, "kuiper"),
-        "kolmogorov_smirnov": cumulative_of(event, "ks"),
+        "spiegelhalter": spiegelhalter_of(*event),
+        "cox": cox_of(*event, confidence),
+        "kuiper": cumulative_of(*event, "kuiper"),
+        "kolmogorov_smirnov": cumulative_of(*event, "ks"),
     }
 
 
-def spiegelhalter_of(event: Event) -> CalibrationTest:
-    """Return Spiegelhalter's test for an event."""
+def spiegelhalter_of(c: Vector, outcome: Vector, w: Vector) -> CalibrationTest:
+    """Return Spiegelhalter's test of probabilities c, with weights w."""
     from scipy.special import erfc
 
-    c, w = event.probability, event.weight
-    z = _over(float(w @ ((event.outcome - c) * (1 - 2 * c))), float(w**2 @ ((1 - 2 * c) ** 2 * c * (1 - c))))
+    z = _over(float(w @ ((outcome - c) * (1 - 2 * c))), float(w**2 @ ((1 - 2 * c) ** 2 * c * (1 - c))))
     p = float(erfc(abs(z) / np.sqrt(2)))
     if not (c != 0.5).any():
         return CalibrationTest(z, p, "It says nothing: every probability is 1/2.")
     return CalibrationTest(z, p, f"z = {z:.2f}, {verdict(p)}")
 
 
-def cumulative_of(event: Event, statistic: str) -> CalibrationTest:
-    """Return the test of cumulated residuals for an event."""
-    order = np.argsort(event.probability, kind="stable")
-    c, w = event.probability[order], event.weight[order]
+def cumulative_of(c: Vector, outcome: Vector, w: Vector, statistic: str) -> CalibrationTest:
+    """Return the test of the cumulated residuals of probabilities c, with weights w."""
+    order = np.argsort(c, kind="stable")
+    c, w = c[order], w[order]
     ends = np.append(np.flatnonzero(np.diff(c)), len(c) - 1)  # of each tied group
-    path = np.append(0.0, (w * (event.outcome[order] - c)).cumsum()[ends])
+    path = np.append(0.0, (w * (outcome[order] - c)).cumsum()[ends])
     size = float(np.ptp(path) if statistic == "kuiper" else np.abs(path).max())
     value = _over(size, float(w**2 @ (c * (1 - c))))
     p = range_survival(value) if statistic == "kuiper" else maximum_survival(value)
@@ -344,13 +328,12 @@ def verdict(p_value: float) -> str:
     return f"{shown}: {'not calibrated' if significant else 'compatible with calibration'}."
 
 
-def cox_of(event: Event, confidence: float = 0.95) -> CoxTest:
-    """Return Cox's test for an event."""
+def cox_of(probability: Vector, outcome: Vector, weight: Vector, confidence: float) -> CoxTest:
+    """Return Cox's test, with intervals of this level."""
     from scipy.special import chdtrc
 
-    c = np.clip(event.probability, _MIN_DISTANCE, 1 - _MIN_DISTANCE)
-    logit, outcome = np.log(c) - np.log1p(-c), event.outcome
-    weight = event.weight * event.weight.sum() / (event.weight @ event.weight)
+    c = np.clip(probability, _MIN_DISTANCE, 1 - _MIN_DISTANCE)
+    logit, weight = np.log(c) - np.log1p(-c), weight * weight.sum() / (weight @ weight)
     loss = _LogisticLoss(np.column_stack([np.ones(len(c)), logit]), outcome, weight)
     has_slope, total = bool(np.ptp(logit) > 0), loss.total_weight
     theta, errors = np.full((2, 2), np.nan)

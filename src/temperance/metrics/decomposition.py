@@ -36,7 +36,6 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,13 +46,12 @@ from temperance.inputs.validation import check_choice, random_generator
 from temperance.metrics.intervals import Estimate, mean_interval
 from temperance.metrics.predictions import Predictions, check_integer, check_rows
 from temperance.metrics.recalibration import (
-    Recalibrator,
+    Recalibration,
     Recalibrators,
     effective_parameters,
-    log_probabilities,
     shrunk,
 )
-from temperance.metrics.vocabulary import open_recalibration
+from temperance.metrics.vocabulary import VocabularyRecalibration, open_recalibration
 
 # Of what a fit adds to the Brier score to what it adds to the negative log-likelihood: 2 at most, by
 # Pinsker's inequality.
@@ -137,7 +135,8 @@ def decompose(
     check_choice("loss", loss, ("nll", "brier"))
     rows = check_rows(probs, labels, sample_weight, classes)
     fold = random_folds(len(rows.probs), folds, random_generator("random_state", random_state))
-    losses = Recalibrations(rows).out_of_fold(fold)[loss]
+    recalibration = open_recalibration(rows)
+    losses = out_of_fold(rows, recalibration, recalibration.start, fold)[loss]
     total, refinement = rows.mean(losses[0]), min(map(rows.mean, losses))
     return Decomposition(total, total - refinement, refinement)
 
@@ -148,128 +147,90 @@ def random_folds(n_rows: int, folds: int, generator: np.random.Generator) -> Ind
     return fold
 
 
-class Recalibrations:
-    """The recalibrators of some rows, and the losses after each: `nll` and `brier`, by name."""
-
-    def __init__(self, rows: Predictions) -> None:
-        self.rows = rows
-        logs = log_probabilities(rows.probs, np.float32)
-        self._family = open_recalibration(logs, rows.labels, rows.class_totals)
-        # Each fit starts from the last one, which saves passes. All are convex and run to convergence, so an
-        # initial value that has seen the held-out rows does not matter where the others determine the fit.
-        self._models = self._family.start
-
-    def out_of_fold(self, fold: Indices) -> dict[str, Vector]:
-        """Return (3, N) losses: of the identity, a temperature, and a temperature with biases."""
-        rows, fits = self.rows, []
-        nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
-        for held in range(int(fold.max()) + 1):
-            weight = np.where(fold == held, 0.0, rows.weight)
-            # Without rows to fit to, as for a single row, the recalibrators stay the identity.
-            fits.append(self._fit(weight) if weight.any() else self._family.start)
-        for which, of_folds in enumerate(zip(*fits, strict=True), start=1):
-            nll[which], brier[which] = self._family.losses(of_folds, fold)
-        return {"nll": nll, "brier": brier}
-
-    def in_sample(self) -> tuple[dict[str, Vector], float]:
-        """Return N losses of a temperature with biases that is fitted to all rows, and its parameters."""
-        model, precision = self._of_all_rows
-        nll, brier = self._family.losses([model], np.zeros(len(self.rows.weight), np.intp))
-        return {"nll": nll, "brier": brier}, effective_parameters(precision)
-
-    def confidence(self) -> Vector:
-        """Return the probability of each row's top label after that model, without what is noise in it."""
-        return self._family.recalibrated(shrunk(*self._of_all_rows), self.rows.top)
-
-    @cached_property
-    def _of_all_rows(self) -> tuple[Recalibrator, Vector]:
-        """The temperature with biases that is fitted to all rows, and the precision of its parameters."""
-        weight = self.rows.weight
-        _, model = self._fit(weight)
-        return model, self._family.precision(weight, model)
-
-    def _fit(self, weight: Vector) -> Recalibrators:
-        self._models = self._family.fit(weight, self._models)
-        return self._models
+def out_of_fold(
+    rows: Predictions,
+    recalibration: Recalibration | VocabularyRecalibration,
+    start: Recalibrators,
+    fold: Indices,
+) -> dict[str, Vector]:
+    """Return (3, N) losses by name: of the identity, a temperature, and a temperature with biases."""
+    # Each fit starts from the last one, which saves passes. All are convex and run to convergence, so an
+    # initial value that has seen the held-out rows does not matter where the others determine the fit.
+    models, fits = start, []
+    nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
+    for held in range(int(fold.max()) + 1):
+        weight = np.where(fold == held, 0.0, rows.weight)
+        # Without rows to fit to, as for a single row, the recalibrators stay the identity.
+        models = recalibration.fit(weight, models) if weight.any() else recalibration.start
+        fits.append(models)
+    for which, of_folds in enumerate(zip(*fits, strict=True), start=1):
+        nll[which], brier[which] = recalibration.losses(of_folds, fold)
+    return {"nll": nll, "brier": brier}
 
 
-def part_estimates(recalibrations: Recalibrations, fold: Indices, confidence: float) -> dict[str, Estimate]:
-    """Return the refinement and the calibration part of each loss, with their intervals."""
-    rows = recalibrations.rows
-    after, parameters = recalibrations.in_sample()
-    losses = recalibrations.out_of_fold(fold)
-    found = {}
-    before = {"nll": rows.nll, "brier": rows.brier}
-    of_biases = {name: of_models[-1] for name, of_models in losses.items()}
-    for name, fitted in fitted_losses(before, after, of_biases, rows.weight, parameters).items():
-        total, refinement = rows.mean(before[name]), min(map(rows.mean, losses[name]))
-        found[f"{name}_refinement"] = fitted.refinement(refinement, confidence)
-        found[f"{name}_calibration"] = fitted.calibration(total - refinement, confidence)
-    return found
+def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple[dict[str, Estimate], Vector]:
+    """Return the refinement and the calibration part of each loss, and each row's recalibrated confidence.
 
-
-@dataclass(frozen=True, eq=False)
-class FittedLosses:
-    """One loss of each row, before and after a recalibration that was fitted to these rows.
-
-    `added` is what the fit adds to the difference of their means.
+    The confidence is that of a temperature with biases that is fitted to all rows, without what is noise in
+    it.
     """
-
-    before: Vector
-    after: Vector
-    weight: Vector
-    added: float
-
-    @property
-    def gain(self) -> float:
-        """By how much the mean loss falls, too much by `added`."""
-        return float(self.weight @ (self.before - self.after)) / float(self.weight.sum())
-
-    def calibration(self, value: float, confidence: float) -> Estimate:
-        """Return the interval of the calibration part, widened to contain its value.
-
-        No part is larger than the whole: it ends at most where that of the mean loss does.
-        """
-        share = self.weight / self.weight.sum()
-        if len(share) == 1:
-            return Estimate(value, np.nan, np.nan)
-        rows, gain = self.before - self.after, self.gain
-        if not np.isfinite(gain):
-            return Estimate(value, 0.0, np.inf)
-        variance = float(np.sum((share * (rows - gain)) ** 2))
-        unit = variance / (4 * (gain if gain > 0 else self.added))
-        low, high = noncentral_interval(gain, self.added, unit, confidence)
-        whole = mean_interval(self.before, self.weight, confidence)
-        return Estimate(value, min(low, value), max(min(high, whole.high), value))
-
-    def refinement(self, value: float, confidence: float) -> Estimate:
-        """Return the interval of the refinement part, widened to contain its value."""
-        found = mean_interval(self.after, self.weight, confidence)
-        return Estimate(
-            value,
-            float(np.minimum(found.low + self.added, value)),
-            float(np.maximum(found.high + self.added, value)),
+    recalibration, weight = open_recalibration(rows), rows.weight
+    scaled, biased = recalibration.fit(weight, recalibration.start)
+    precision = recalibration.precision(weight, biased)
+    of_all = recalibration.losses([biased], np.zeros(len(weight), np.intp))
+    after = dict(zip(("nll", "brier"), of_all, strict=True))
+    losses = out_of_fold(rows, recalibration, (scaled, biased), fold)
+    of_biases = {name: of_models[-1] for name, of_models in losses.items()}
+    added = added_by_fit(after, of_biases, weight, effective_parameters(precision))
+    found = {}
+    for name, (before, *_) in losses.items():
+        total, refinement = rows.mean(before), min(map(rows.mean, losses[name]))
+        # What the fit adds to the calibration part it takes from the refinement part.
+        rest = mean_interval(after[name], weight, confidence)
+        found[f"{name}_refinement"] = Estimate(
+            refinement,
+            float(np.minimum(rest.low + added[name], refinement)),
+            float(np.maximum(rest.high + added[name], refinement)),
         )
+        found[f"{name}_calibration"] = calibration_interval(
+            total - refinement, before, after[name], weight, added[name], confidence
+        )
+    return found, recalibration.recalibrated(shrunk(biased, precision), rows.top)
 
 
-def fitted_losses(
-    before: dict[str, Vector],
-    after: dict[str, Vector],
-    out_of_fold: dict[str, Vector],
-    weight: Vector,
-    parameters: float,
-) -> dict[str, FittedLosses]:
-    """Return the losses "nll" and "brier" with what a fit of so many parameters adds to each.
+def calibration_interval(
+    value: float, before: Vector, after: Vector, weight: Vector, added: float, confidence: float
+) -> Estimate:
+    """Return the interval of the calibration part, widened to contain its value.
+
+    `before` and `after` are a loss of each row, and `added` is what the fit adds to the difference of their
+    means. No part is larger than the whole: it ends at most where that of the mean loss does.
+    """
+    if len(weight) == 1:
+        return Estimate(value, np.nan, np.nan)
+    gain = float(weight @ (before - after)) / float(weight.sum())
+    if not np.isfinite(gain):
+        return Estimate(value, 0.0, np.inf)
+    variance = float(np.sum((weight / weight.sum() * (before - after - gain)) ** 2))
+    unit = variance / (4 * (gain if gain > 0 else added))
+    low, high = noncentral_interval(gain, added, unit, confidence)
+    whole = mean_interval(before, weight, confidence)
+    return Estimate(value, min(low, value), max(min(high, whole.high), value))
+
+
+def added_by_fit(
+    after: dict[str, Vector], out_of_fold: dict[str, Vector], weight: Vector, parameters: float
+) -> dict[str, float]:
+    """Return what a fit of so many parameters adds to the difference of the means of each loss.
 
     `out_of_fold` has the losses of the same recalibrator, fitted without the row's fold.
     """
     share = weight / weight.sum()
-    of_nll = FittedLosses(before["nll"], after["nll"], weight, parameters * float(share @ share) / 2)
+    of_nll = parameters * float(share @ share) / 2
     nll, brier = (float(share @ (out_of_fold[name] - after[name])) for name in ("nll", "brier"))
     low, high = _RATIOS
     ratio = min(max(brier / nll, low), high) if 0 < nll < np.inf else low
-    of_brier = FittedLosses(before["brier"], after["brier"], weight, of_nll.added * ratio)
-    return {"nll": of_nll, "brier": of_brier}
+    return {"nll": of_nll, "brier": of_nll * ratio}
 
 
 def noncentral_interval(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,13 @@ from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
-from temperance.metrics.assessment import assess
-from temperance.metrics.bins import check_bins
-from temperance.metrics.bootstrap import DRAWS, Resamples
+from temperance.metrics.bins import bin_rows, binned_residuals, check_bins, debiased_interval
+from temperance.metrics.bootstrap import DRAWS, Resamples, bootstrap, norm_interval
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
-from temperance.metrics.decomposition import random_folds
+from temperance.metrics.decomposition import part_estimates, random_folds
 from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
+from temperance.metrics.smooth import smooth_parts
 from temperance.metrics.table import METRICS
 from temperance.progress import reporting
 
@@ -220,12 +220,18 @@ def evaluate(
 
 @dataclass
 class Scorer:
-    """The settings of an evaluation; evaluations with the same seed and number of rows share resamples."""
+    """The settings of an evaluation; evaluations with the same seed and number of rows share resamples.
+
+    `metrics` are those of a caller, besides ours; without `metric_intervals`, the ends of their intervals are
+    nan.
+    """
 
     bins: int
     confidence: float
     draws: int
     random_state: int | np.random.Generator | None
+    metrics: Mapping[str, MetricFunction] = field(default_factory=dict)
+    metric_intervals: bool = False
     _resamples: Resamples | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -233,23 +239,51 @@ class Scorer:
         check_fraction("confidence", self.confidence)
 
     def evaluate(self, rows: Predictions, progress: Callable[[float], None] | None = None) -> Evaluation:
-        """Return all metrics of the rows, and the tests."""
+        """Return all metrics of the rows, and the tests.
+
+        What several metrics share is done once: the fit of recalibrators, which gives the parts of losses and
+        tells which residuals are plausible, and the resamples, which give the noise of calibration errors.
+        """
         generator = random_generator("random_state", self.random_state)
         n_rows, n_classes = rows.probs.shape
         fold = random_folds(n_rows, _FOLDS, generator)
         resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
         if self._resamples != resamples:
             self._resamples = resamples
-        given = assess(rows, self.bins, self.confidence, fold, self._resamples, progress)
+        level = self.confidence
+        shared, recalibrated = part_estimates(rows, fold, level)
+        diagram, change = bin_rows(rows, self.bins), recalibrated - rows.confidence
+        in_bins, (smooth, on_grid) = binned_residuals(rows, change, self.bins), smooth_parts(rows, change)
+        noise = bootstrap(rows.weight, {"bins": in_bins, "grid": on_grid}, self._resamples, progress)
+        shared["ece"] = norm_interval(float(np.abs(in_bins.mean).sum()), in_bins, noise["bins"], level)
+        shared["smooth_ece"] = norm_interval(smooth, on_grid, noise["grid"], level)
+        shared["debiased_ece"] = debiased_interval(diagram, in_bins.fitted, noise["bins"], level)
         estimates = {
-            name: given.estimates[name] if metric.estimate is None else metric.estimate(given)
+            name: shared[name] if metric.estimate is None else metric.estimate(rows, diagram, level)
             for name, metric in METRICS.items()
         }
+        if self.metrics:
+            probs = rows.probs.astype(np.float64)  # a copy: they may keep it, and the memory is used again
+            for name, metric in self.metrics.items():
+                estimates[name] = self._own_estimate(name, metric, probs, rows.labels)
         return Evaluation(
             estimates,
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             all_tests(rows, self.confidence),
         )
+
+    def _own_estimate(self, name: str, metric: MetricFunction, probs: Matrix, labels: Indices) -> Estimate:
+        """Return a metric of a caller, with percentiles of resampled rows."""
+        value = value_of(name, metric, probs, labels)
+        if not self.metric_intervals:
+            return Estimate(value, np.nan, np.nan)
+        rng = np.random.default_rng(self.random_state)
+        drawn = [rng.integers(len(labels), size=len(labels)) for _ in range(self.draws)]
+        sample = [value_of(name, metric, probs[rows], labels[rows]) for rows in drawn]
+        tails = [(1 - self.confidence) / 2, (1 + self.confidence) / 2]
+        # Order statistics, since draws may be infinite.
+        low, high = np.quantile(sample, tails, method="inverted_cdf")
+        return Estimate(value, float(low), float(high))
 
 
 def named_metrics(given: Metrics | None) -> dict[str, MetricFunction]:
@@ -273,27 +307,3 @@ def value_of(name: str, metric: MetricFunction, probs: Matrix, labels: Indices) 
         return float(metric(probs, labels))
     except Exception as error:
         raise InputError(f"the metric {name} failed: {type(error).__name__}: {error}") from error
-
-
-def add_metrics(
-    ours: Evaluation,
-    metrics: Mapping[str, MetricFunction],
-    probs: Matrix,
-    labels: Indices,
-    random_state: int,
-    intervals: bool,
-) -> Evaluation:
-    """Return an evaluation with more metrics; without `intervals`, the ends of their intervals are nan."""
-    estimates = dict(ours.estimates)
-    for name, metric in metrics.items():
-        value = value_of(name, metric, probs, labels)
-        if not intervals:
-            estimates[name] = Estimate(value, np.nan, np.nan)
-            continue
-        rng = np.random.default_rng(random_state)
-        drawn = [rng.integers(len(labels), size=len(labels)) for _ in range(ours.draws)]
-        sample = np.array([value_of(name, metric, probs[rows], labels[rows]) for rows in drawn])
-        tails = [(1 - ours.confidence) / 2, (1 + ours.confidence) / 2]
-        # Order statistics, since draws may be infinite.
-        estimates[name] = Estimate(value, *map(float, np.quantile(sample, tails, method="inverted_cdf")))
-    return replace(ours, estimates=estimates)

@@ -65,27 +65,20 @@ class Estimate:
     high: float
 
 
-@dataclass(frozen=True)
-class SamplingError:
-    """How an estimate varies: standard error, skewness, and the number of rows behind both."""
+def influence_interval(
+    value: float, moves: Vector, share: Vector, confidence: float, low: float, high: float
+) -> Estimate:
+    """Return the interval of an estimate that row i moves by `moves[i]`, kept within [low, high].
 
-    error: float
-    skewness: float
-    rows: float
-
-    @classmethod
-    def of(cls, moves: Vector, share: Vector) -> SamplingError:
-        """Return the error of an estimate that row i moves by `moves[i]`; nan for a single row."""
-        concentration, squares = float(share @ share), float(moves @ moves)
-        if concentration >= 1 - 1e-12:
-            return cls(np.nan, 0.0, 1.0)
-        return cls(float(np.sqrt(squares / (1 - concentration))), skewness_of(moves), 1 / concentration)
-
-    def interval(self, value: float, confidence: float, low: float, high: float) -> Estimate:
-        """Return the interval, kept within [low, high]."""
-        below, above = distances(self.skewness, self.rows, confidence)
-        ends = np.clip([value - below * self.error, value + above * self.error], low, high)
-        return Estimate(value, float(ends[0]), float(ends[1]))
+    `share` are the weights of the rows, which sum to 1. The ends are nan for a single row.
+    """
+    concentration = float(share @ share)
+    if concentration >= 1 - 1e-12:
+        return Estimate(value, np.nan, np.nan)
+    error = float(np.sqrt(float(moves @ moves) / (1 - concentration)))
+    below, above = distances(skewness_of(moves), 1 / concentration, confidence)
+    ends = np.clip([value - below * error, value + above * error], low, high)
+    return Estimate(value, float(ends[0]), float(ends[1]))
 
 
 def skewness_of(moves: Vector) -> float:
@@ -126,7 +119,7 @@ def mean_interval(
     total, finite = float(weight.sum()), np.isfinite(values)
     bounded = values if finite.all() else np.where(finite, values, 0.0)
     mean, share = float(weight @ bounded) / total, weight / total
-    found = SamplingError.of(share * (bounded - mean), share).interval(mean, confidence, low, high)
+    found = influence_interval(mean, share * (bounded - mean), share, confidence, low, high)
     return found if finite.all() else Estimate(np.inf, found.low, np.inf)
 
 

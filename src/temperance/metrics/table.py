@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.inputs.labels import Names
-from temperance.metrics.assessment import Assessment
-from temperance.metrics.bins import bin_rows, check_bins, classwise_error, debiased
-from temperance.metrics.intervals import Estimate, SamplingError, proportion_interval
+from temperance.metrics.bins import Reliability, bin_rows, check_bins, classwise_error, debiased
+from temperance.metrics.intervals import Estimate, influence_interval, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_rows, risk_curve
 from temperance.metrics.smooth import fixed_point, grid_mean
 
@@ -45,8 +44,8 @@ class Metric:
     interval : str
         Where the interval comes from.
     range : tuple of two floats
-    estimate : function of an Assessment, optional
-        Returns the value and its interval; None if `assess` estimates the metric together with others.
+    estimate : function of rows, their reliability diagram and the level, optional
+        Returns the value and its interval; None if `evaluate` estimates the metric together with others.
     best : {"lowest", "highest", "zero"}
     unit : {"", "%"}
         How people read it; the numbers are fractions all the same.
@@ -61,7 +60,7 @@ class Metric:
     help: str
     interval: Literal["Wilson", "skewness", "bootstrap", "likelihood ratio", "none"]
     range: tuple[float, float]
-    estimate: Callable[[Assessment], Estimate] | None = None
+    estimate: Callable[[Predictions, Reliability, float], Estimate] | None = None
     best: Literal["lowest", "highest", "zero"] = "lowest"
     unit: Literal["", "%"] = ""
     short: str = ""
@@ -205,7 +204,7 @@ def _list_part(loss: str, part: str, does: str) -> None:
 @Metric(
     label="accuracy",
     help="the fraction of rows whose predicted class is the label",
-    estimate=lambda given: proportion_interval(given.rows.correct, given.rows.weight, given.confidence),
+    estimate=lambda rows, _, level: proportion_interval(rows.correct, rows.weight, level),
     interval="Wilson",
     range=(0, 1),
     best="highest",
@@ -232,7 +231,7 @@ def accuracy(rows: Predictions) -> float:
     label="NLL",
     help="negative log-likelihood: the mean of -log of the probability given to the true class. A proper "
     "score, lowest for true probabilities; methods are ranked by it",
-    estimate=lambda given: given.mean(given.rows.nll),
+    estimate=lambda rows, _, level: mean_interval(rows.nll, rows.weight, level),
     interval="skewness",
     range=(0, np.inf),
     tables="all",
@@ -269,7 +268,7 @@ _list_part("nll", "refinement", "leaves of")
     label="Brier score",
     short="Brier",
     help="mean squared distance between the probabilities and the outcome, summed over classes",
-    estimate=lambda given: given.mean(given.rows.brier),
+    estimate=lambda rows, _, level: mean_interval(rows.brier, rows.weight, level),
     interval="skewness",
     range=(0, 2),
     tables="all",
@@ -374,7 +373,7 @@ def debiased_ece(rows: Predictions, bins: int, strategy: str) -> float:
 @Metric(
     label="MCE",
     help="maximum calibration error: the distance between confidence and accuracy in the worst bin",
-    estimate=lambda given: Estimate(float(np.abs(given.diagram.gap).max()), np.nan, np.nan),
+    estimate=lambda _, diagram, level: Estimate(float(np.abs(diagram.gap).max()), np.nan, np.nan),
     interval="none",
     range=(0, 1),
     unit="%",
@@ -405,7 +404,7 @@ def mce(rows: Predictions, bins: int, strategy: str) -> float:
 @Metric(
     label="class-wise ECE",
     help="the ECE of the probability of every class, not only of the predicted one",
-    estimate=lambda given: Estimate(classwise_error(given.rows, given.bins), np.nan, np.nan),
+    estimate=lambda rows, diagram, _: Estimate(classwise_error(rows, len(diagram.count)), np.nan, np.nan),
     interval="none",
     range=(0, 1),
     unit="%",
@@ -469,7 +468,7 @@ def smooth_ece(rows: Predictions) -> float:
 @Metric(
     label="overconfidence",
     help="mean confidence minus accuracy",
-    estimate=lambda given: given.mean(-given.rows.residual, -1, 1),
+    estimate=lambda rows, _, level: mean_interval(-rows.residual, rows.weight, level, -1, 1),
     interval="skewness",
     range=(-1, 1),
     best="zero",
@@ -492,10 +491,10 @@ def overconfidence(rows: Predictions) -> float:
     return -rows.mean(rows.residual)
 
 
-def _risk_area(given: Assessment) -> Estimate:
+def _risk_area(rows: Predictions, _: Reliability, level: float) -> Estimate:
     """Return the area under the risk-coverage curve, to first order the mean of what each row adds."""
-    (area, influence), share = risk_curve(given.rows), given.rows.weight / given.rows.total
-    return SamplingError.of(share * influence, share).interval(area, given.confidence, 0, 1)
+    (area, influence), share = risk_curve(rows), rows.weight / rows.total
+    return influence_interval(area, share * influence, share, level, 0, 1)
 
 
 @Metric(

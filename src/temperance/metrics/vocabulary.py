@@ -26,12 +26,14 @@ import numpy as np
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import Scratch, for_each_block
 from temperance.core.logit_rows import LogitRows, Moments
+from temperance.metrics.predictions import Predictions
 from temperance.metrics.recalibration import (
     Recalibration,
     Recalibrator,
     Recalibrators,
     fit_bias,
     fit_temperature,
+    log_probabilities,
     losses_of_parts,
     parameter_precision,
     probabilities_of,
@@ -45,15 +47,14 @@ _MIN_TOTAL = 0.25  # of the probabilities of a class that is no label, for a bia
 _FACTORIALS = np.array([float(factorial(j)) for j in range(ORDER + 1)])
 
 
-def open_recalibration(
-    logs: Floats, labels: Indices, totals: Vector
-) -> Recalibration | VocabularyRecalibration:
-    """Return what recalibrates these rows; `totals` are the sums of the probabilities of each class."""
-    has_bias = totals >= _MIN_TOTAL
-    has_bias[labels] = True
-    if 2 * has_bias.sum() < len(totals):
-        return VocabularyRecalibration(logs, labels, np.flatnonzero(has_bias))
-    return Recalibration(logs, labels)
+def open_recalibration(rows: Predictions) -> Recalibration | VocabularyRecalibration:
+    """Return what recalibrates these rows."""
+    has_bias = rows.class_totals >= _MIN_TOTAL
+    has_bias[rows.labels] = True
+    logs = log_probabilities(rows.probs, np.float32)
+    if 2 * has_bias.sum() < len(has_bias):
+        return VocabularyRecalibration(logs, rows.labels, np.flatnonzero(has_bias))
+    return Recalibration(logs, rows.labels)
 
 
 class VocabularyRecalibration:
