@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -36,7 +36,7 @@ from temperance.monitoring.change import (
     labels_needed,
     labels_to_refit,
 )
-from temperance.monitoring.evidence import CheckSums, evidence_of
+from temperance.monitoring.evidence import cumulate, evidence_of
 from temperance.monitoring.history import Record, open_history
 from temperance.monitoring.shift import Shift, compare_with_baseline
 from temperance.monitoring.sums import TOLERANCE, Limits, allowed, sum_rows
@@ -347,9 +347,7 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
     sums = [labelled for _, labelled in dated]
     log_e, start, window, change = 0.0, 0, None, None
     if sums:
-        columns = (np.array([getattr(one, item.name) for one in sums], np.float64)
-                   for item in fields(CheckSums))  # fmt: skip
-        log_e, start = evidence_of(CheckSums(*columns), limits.low, limits.high)
+        log_e, start = evidence_of(cumulate(sums), limits.low, limits.high)
         window = reduce(add, sums[start:])
         change = estimate_change(window, limits)
     highest = max(log_e, *(record.highest_log_e for record in records))
