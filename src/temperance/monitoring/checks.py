@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -256,32 +255,24 @@ def check_labelled(
         n_rows, n_classes = opened.values.shape
         columns = check_labels(opened.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
     rows_digest, predictions, labelled = sum_rows(model, limits, opened.values, columns)
-    with nullcontext() if history is None else open_history(history) as opened_history:
-        # The evidence of the record is known once it has been judged with the others.
-        pending = Record(
-            calibrator=_digest(model),
-            date=utc_now(),
-            name=name,
-            rows_digest=rows_digest,
-            tolerance=limits.tolerance,
-            alpha=float(alpha),
-            log_e=0.0,
-            highest_log_e=0.0,
-            shift_alarm=False,
-            action=KEEP,
-            predictions=predictions,
-            labelled=labelled,
-        )
-        earlier, torn_lines = tuple[Record, ...](), tuple[int, ...]()
-        if opened_history is not None:
-            earlier, torn_lines = opened_history.records, opened_history.torn_lines
-            for record in earlier:
-                _check_same(pending, record, opened_history.path)
-        for record in earlier:
-            if _has_same_rows(pending, record):
-                found = _judge(model, limits, pending, earlier)
-                return replace(found, counted_before=record.date, torn_lines=torn_lines)
-        found = _judge(model, limits, pending, (*earlier, pending))
+    pending = Record(
+        calibrator=_digest(model),
+        date=utc_now(),
+        name=name,
+        rows_digest=rows_digest,
+        tolerance=limits.tolerance,
+        alpha=float(alpha),
+        predictions=predictions,
+        labelled=labelled,
+    )
+    with open_history(history) as past:
+        for record in past.records:
+            _check_same(pending, record, past.path)
+        dates = (record.date for record in past.records if _has_same_rows(pending, record))
+        if counted_before := next(dates, None):
+            found = _judge(model, limits, pending, past.records)
+            return replace(found, counted_before=counted_before, torn_lines=past.torn_lines)
+        found = _judge(model, limits, pending, (*past.records, pending))
         record = replace(
             pending,
             log_e=found.log_e,
@@ -289,9 +280,8 @@ def check_labelled(
             shift_alarm=found.shift is not None and found.shift.alarm,
             action=found.action,
         )
-        if opened_history is not None:
-            opened_history.add(record)
-        return replace(found, records=(*earlier, record), torn_lines=torn_lines)
+        past.add(record)
+        return replace(found, records=(*past.records, record), torn_lines=past.torn_lines)
 
 
 def _digest(model: Model) -> str:
@@ -303,7 +293,7 @@ def _digest(model: Model) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _check_same(pending: Record, record: Record, path: Path) -> None:
+def _check_same(pending: Record, record: Record, path: Path | None) -> None:
     """Raise unless a record of a history is of the same calibrator, sizes and settings."""
     date = record.date[:10]
     if record.calibrator != pending.calibrator:
