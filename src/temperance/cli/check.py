@@ -18,7 +18,7 @@ from temperance.cli.options import (
     read_options,
 )
 from temperance.cli.output import Output, output_options
-from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
 
@@ -93,8 +93,10 @@ def check(
             check_output_is_not_input(out, *inputs)
             check_writable(out, overwrite=overwrite)
             inputs.append(out)  # the page must not overwrite the history
-    opened = open_for_calibrator(rows, options, fitted, output, Labels.IF_PRESENT)
-    with output.recording_warnings() as told, output.progress("Checking") as progress:
+    opened = open_for_calibrator(rows, options, fitted, output)
+    if opened.has_labels:
+        opened = opened.with_labels()
+    with output.telling_warnings() as told, output.progress("Checking") as progress:
         progress("", 0.1)
         logits, columns = opened.logits(), opened.labels  # indices, even if class names are whole numbers
         with opened.stored.naming_file():
@@ -109,8 +111,6 @@ def check(
     command = _command(found, calibrator, rows, as_words(replace(options, labels=None)))
     say_columns(output, opened)
     output.text(_shown(found, command))
-    for sentence in told:
-        output.warn(sentence)
     if report is not None:
         output.say(f"Page: {on_one_line(report)}")
     output.result(

@@ -42,12 +42,13 @@ Examples:
 @cli_options.confidence_option
 @cli_options.seed_option
 @cli_options.read_options(
-    "kind", "labels", default_part="val", labels="A file with the labels of VAL, if they are not in it."
+    without=["part", "from_probs"],
+    default_part="val",
+    labels="A file with the labels of VAL, if they are not in it.",
 )
 @click.option(
     "--test-labels", type=cli_options.FILE, help="A file with the labels of TEST, if they are not in it."
 )
-@cli_options.read_options(without=["kind", "labels", "part", "from_probs"])
 @cli_options.force_option
 @output_options("compare")
 def compare(

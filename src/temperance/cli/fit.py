@@ -82,7 +82,7 @@ def fit(
     assert rows.labels is not None  # labels are required here
     refuse_calibrated(rows)
     logits = rows.logits()
-    with output.progress(f"Fitting {method}") as report, output.recording_warnings() as told:
+    with output.telling_warnings() as told, output.progress(f"Fitting {method}") as report:
         report("", 0.1)
         with rows.stored.naming_file():
             calibrator.fit(logits, rows.labels)
@@ -90,8 +90,6 @@ def fit(
     calibrator.save(out, metadata=metadata, overwrite=force)
     say_columns(output, rows)
     output.say(f"{calibrator.summary()}\n")
-    for warning in told:
-        output.warn(warning)
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
         file=file_for_json(rows, sha256=sha256(val)),
