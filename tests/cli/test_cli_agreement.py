@@ -256,14 +256,6 @@ def test_evaluate_scores_probabilities_as_they_are(run, files, calibrator, judge
     assert told["metrics"] == scored["metrics"]
 
 
-def test_evaluate_takes_labels_from_another_file(run, files, judged):
-    np.save("scores.npy", judged.logits)
-    np.save("labels.npy", judged.labels)
-    words = ("--labels", "labels.npy", "--input", "logits", "--draws", 20, "--json")
-    told = run("evaluate", "scores.npy", *words).json
-    assert told["metrics"] == run("evaluate", "test.npz", "--draws", 20, "--json").json["metrics"]
-
-
 def test_the_table_has_every_metric_as_the_library_shows_it(run, files, judged):
     lines = run("evaluate", "test.npz", "--draws", 50).succeeded().out.splitlines()
     result = metrics.evaluate(LogitRows(judged.logits).softmax(1.0), judged.labels, draws=50)

@@ -147,9 +147,7 @@ CALIBRATED = {
     ),
     "files in the wrong order": (GOOD, "apply val.npz cal.json -o out.npz", "val.npz", "must be JSON"),
 }
-REPORT = "compare val.npz --report out.html"
 COMPARED = {
-    "report that exists": (both(GOOD, put("out.html", b"old")), REPORT, "exists", "--force"),
     "unknown method": (GOOD, "compare val.npz -m ts,best", *CALIBRATORS, "found 'best'"),
     "more folds than rows": (GOOD, f"{COMPARE} --folds 13", "folds", "12", "13"),
     "confidence": (GOOD, f"{COMPARE} --confidence 95", "--confidence", "95", "0<x<1"),
@@ -171,21 +169,9 @@ COMPARED = {
     ),
     "test that is not there": (GOOD, "compare val.npz test.npz", "test.npz: there is no such file"),
 }
-NO_FOLDER, NO_SUFFIX = "folder no does not exist", "must be one of .npz, .npy, .csv"
+NO_SUFFIX = "must be one of .npz, .npy, .csv"
 SET = f"{FIT} -m bts --set"
 WRITTEN = {
-    "folder of the calibrator": (GOOD, "fit val.npz -o no/out.json", NO_FOLDER),
-    "folder of the probabilities": (GOOD, "apply cal.json val.npz -o no/out.npz", NO_FOLDER),
-    "folder of the report": (GOOD, "compare val.npz --report no/out.html", NO_FOLDER),
-    "calibrator that exists": (
-        both(GOOD, put("out.json", b"old")),
-        FIT,
-        "out.json exists already. Choose another name, or pass --force.",
-    ),
-    "probabilities that exist": (both(GOOD, put("out.npz", b"old")), APPLY, "out.npz exists", "--force"),
-    "calibrator as a folder": (both(GOOD, folder_named("out.json")), f"{FIT} -f", "out.json is a folder"),
-    "probabilities as a folder": (both(GOOD, folder_named("out.npz")), f"{APPLY} -f", "is a folder"),
-    "report as a folder": (both(GOOD, folder_named("out.html")), f"{REPORT} -f", "out.html is a folder"),
     "unknown suffix": (GOOD, "apply cal.json val.npz -o out.xlsx", f"out.xlsx: {NO_SUFFIX}"),
     "no suffix": (GOOD, "apply cal.json val.npz -o out", f"out: {NO_SUFFIX}"),
     "unknown method": (GOOD, f"{FIT} -m best", *CALIBRATORS, "found 'best'"),

@@ -12,7 +12,7 @@ import pytest
 from test_cli_export import linear_classifier
 from test_cli_json import small_demo  # noqa: F401  for the example of the demo
 
-from temperance import CALIBRATORS, __version__
+from temperance import CALIBRATORS
 from temperance.cli.program import cli
 
 COMMANDS = ["demo", "compare", "fit", "apply", "check", "adapt", "evaluate", "export", "study", "completion"]
@@ -77,10 +77,6 @@ def test_every_example_runs(line, run, task, judged, monkeypatch):
     if words[0] == "compare" and "-m" not in words:
         words += ["-m", "ts"]
     run(*words).succeeded()
-
-
-def test_the_version(run):
-    assert run("--version").succeeded().out == f"temperance {__version__}\n"
 
 
 # ---- completion

@@ -5,7 +5,6 @@ import pytest
 from running import save_task
 from test_cli_help import examples
 
-
 from temperance.study import Results
 from temperance.study.store import ResultStore
 
