@@ -16,13 +16,9 @@ from temperance.data.read_options import ReadOptions
 USAGE = {
     "unknown command": (("guess",), "No such command 'guess'", "temperance --help"),
     "unknown option": (("fit", "val.npz", "--better"), "No such option '--better'", "temperance fit --help"),
-    "unknown option of all": (("--better",), "No such option '--better'", "temperance --help"),
     "missing file": (("fit", "-o", "cal.json"), "Missing argument 'VAL'", "temperance fit --help"),
     "missing output": (("fit", "val.npz"), "Missing option '-o'", "temperance fit --help"),
-    "one file too many": (("fit", "a.npz", "b.npz", "-o", "c.json"), "b.npz", "temperance fit --help"),
-    "option without a value": (("evaluate", "a.npz", "--bins"), "--bins", "requires an argument"),
     "no bins": (("evaluate", "a.npz", "--bins", "0"), "--bins", "1<=x<=10000"),
-    "bins that are no number": (("evaluate", "a.npz", "--bins", "x"), "--bins", "'x' is not a valid integer"),
     "one fold": (("compare", "a.npz", "--folds", "1"), "--folds", "x>=2"),
     "negative seed": (("compare", "a.npz", "--seed", "-1"), "--seed", "x>=0"),
     "unknown kind": (("evaluate", "a.npz", "--input", "odds"), "--input", "'logits', 'probs'"),
@@ -32,7 +28,6 @@ USAGE = {
         "'val', 'test'",
     ),
     "no shell": (("completion",), "bash, zsh, fish", "temperance completion --help"),
-    "unknown shell": (("completion", "tcsh"), "'bash', 'zsh', 'fish'", "temperance completion --help"),
 }
 
 

@@ -1,4 +1,4 @@
-"""`temperance study table`: the three formats, and what is refused in one sentence."""
+"""`temperance study table` and `export`: the formats, and what is refused in one sentence."""
 
 from pathlib import Path
 
@@ -104,3 +104,13 @@ def test_the_examples_run(run, study):
     for line in lines:
         words = line.split(" > ")[0].replace("ts,hts,bayes", "ts,bayes").split()
         run(*words[1:]).succeeded()
+
+
+@pytest.mark.parametrize("line", examples("study", "export"))
+def test_every_example_of_the_export_runs(line, run, folder):
+    ResultStore.create("study", 0)
+    program, *words = line.split()
+    assert program == "temperance"
+    done = run(*words).succeeded()
+    assert done.out == f"0 results saved to {words[4]}\n"
+    assert (folder / words[4]).exists()
