@@ -27,7 +27,6 @@ from temperance.monitoring.change import (
     KEEP,
     LABEL,
     REFIT,
-    REMAINING,
     Change,
     Labels,
     action_for,
@@ -351,9 +350,9 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
         labels = labels_to_refit(window, limits) if action == REFIT else None
     elif pending.labelled is None and shift is not None and shift.alarm:
         confidence = limits.baseline.confidence_quantiles
-        variance, wanted = float(np.mean(confidence * (1 - confidence))), 2 * limits.tolerance
+        variance = float(np.mean(confidence * (1 - confidence)))
         # So many that a gap of twice the tolerance shows.
-        action, labels = LABEL, labels_needed("gap", variance, REMAINING * wanted, limits.tolerance)
+        action, labels = LABEL, labels_needed("gap", variance, 2 * limits.tolerance)
     return Check(
         action=action,
         rows=pending.predictions.rows,
