@@ -8,7 +8,7 @@ import click
 
 from temperance.cli.options import (
     FILE,
-    check_output_is_not_input,
+    check_output_file,
     force_option,
     read_options,
     separated,
@@ -60,14 +60,12 @@ def adapt(
     """
     from temperance.calibrator_file import load
     from temperance.calibrators.label_shift import frequency_changes
-    from temperance.files import check_writable
 
     if (rows is None) == (priors is None):
         found = "neither" if rows is None else "both"
         raise InputError(f"adapt takes ROWS or --priors; found {found}. Pass one of them.")
     fitted = load(calibrator)
-    check_output_is_not_input(out, calibrator, rows)
-    check_writable(out, overwrite=force)
+    check_output_file(out, calibrator, rows, overwrite=force)
     opened = None if rows is None else open_for_calibrator(rows, options, fitted, output)
     ignores_labels = opened is not None and opened.has_labels
     with output.telling_warnings() as told, output.progress("Adapting") as report:

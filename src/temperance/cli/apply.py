@@ -11,7 +11,7 @@ import click
 import temperance
 from temperance.cli.options import (
     FILE,
-    check_output_is_not_input,
+    check_output_file,
     force_option,
     read_options,
 )
@@ -57,7 +57,7 @@ def apply(
     from temperance.streaming import predict_file, probability_dtype
 
     fitted = load(calibrator)
-    check_output_is_not_input(out, calibrator, logits, options.labels)
+    check_output_file(out, calibrator, logits, options.labels, overwrite=force)
     check_output(out, overwrite=force)
     rows = open_for_calibrator(logits, options, fitted, output)
     if rows.has_labels and rows.labels is None:

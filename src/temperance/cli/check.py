@@ -13,7 +13,7 @@ import click
 from temperance.cli.options import (
     FILE,
     as_words,
-    check_output_is_not_input,
+    check_output_file,
     force_option,
     read_options,
 )
@@ -83,15 +83,13 @@ def check(
     Labels are used if ROWS has them.
     """
     from temperance.calibrator_file import load
-    from temperance.files import check_writable
     from temperance.monitoring.checks import check_labelled
 
     fitted = load(calibrator)
     inputs = [calibrator, rows, options.labels]
     for out, overwrite in ((history, True), (report, force)):
         if out is not None:
-            check_output_is_not_input(out, *inputs)
-            check_writable(out, overwrite=overwrite)
+            check_output_file(out, *inputs, overwrite=overwrite)
             inputs.append(out)  # the page must not overwrite the history
     opened = open_for_calibrator(rows, options, fitted, output)
     if opened.has_labels:

@@ -74,11 +74,9 @@ def compare(
     from temperance.calibrators import Calibrator
     from temperance.data import RowFile
     from temperance.data.rows_file import parts
-    from temperance.files import check_writable
 
     if report is not None:
-        cli_options.check_output_is_not_input(report, val, test, options.labels, test_labels)
-        check_writable(report, overwrite=force)
+        cli_options.check_output_file(report, val, test, options.labels, test_labels, overwrite=force)
     files = {"validation": rows.with_floor(RowFile.open(val, options), output)}
     of_test = replace(options, default_part="test", labels=test_labels)
     if test is not None or "test" in parts(val):

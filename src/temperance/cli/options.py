@@ -161,8 +161,11 @@ def method_names_option(default: str) -> Callable[..., Any]:
     )
 
 
-def check_output_is_not_input(out: Path, *inputs: Path | None) -> None:
-    """Raise if an output would overwrite its input: --force does not allow this."""
+def check_output_file(out: Path, *inputs: Path | None, overwrite: bool) -> None:
+    """Raise unless an output can be written; an input is never overwritten, even with --force."""
+    from temperance.files import check_writable
+
     for path in inputs:
         if path is not None and path.exists() and out.exists() and path.samefile(out):
             raise InputError(f"the output must not be an input file; found {out} for both.")
+    check_writable(out, overwrite=overwrite)

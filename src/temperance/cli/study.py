@@ -19,7 +19,7 @@ import click
 
 from temperance.cli.options import (
     FILE,
-    check_output_is_not_input,
+    check_output_file,
     force_option,
     method_names_option,
     read_options,
@@ -336,6 +336,6 @@ def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     from temperance.study.table_text import export_results
 
     results = Results(folder)
-    check_output_is_not_input(out, folder / FILE_NAME)
+    check_output_file(out, folder / FILE_NAME, overwrite=force)
     export_results(results, out, overwrite=force)
     output.say(f"{len(results.scores)} results saved to {on_one_line(out)}")
