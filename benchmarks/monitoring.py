@@ -4,8 +4,8 @@
     python benchmarks/monitoring.py --write            puts them into docs/monitoring.md
 
 A calibrator is fitted to 200 or 2000 rows, and then checked every day against labelled rows drawn from a
-large pool of the same classifier: the residuals, bets, windows and advice are those of the package, with many
-histories in parallel. The calibrators have the errors of their fits, so none is exactly right.
+large pool of the same classifier: the residuals, bets, windows and advice are those of the package. The
+calibrators have the errors of their fits, so none is exactly right.
 """
 
 from __future__ import annotations
@@ -25,16 +25,22 @@ from scipy.special import softmax
 from temperance import make_calibrator
 from temperance.data import simulate
 from temperance.monitoring.change import action_for, estimate_change
-from temperance.monitoring.evidence import CheckSums, log_growth, total, window_evidence, window_starts
+from temperance.monitoring.evidence import cumulate, evidence_of
 from temperance.monitoring.shift import compare_with_baseline
-from temperance.monitoring.sums import Limits, allowed, residuals, sum_labelled, sum_predictions
+from temperance.monitoring.sums import (
+    LabelledSums,
+    Limits,
+    allowed,
+    residuals,
+    sum_labelled,
+    sum_predictions,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "monitoring.md"
 ALARM = np.log(20.0)
 CLASSES, SHARPNESS, METHOD = 4, 4.0, "bayes"
 POOL = 20_000
 CHANGES_AFTER = 30  # days
-CHUNK = 50_000  # rows of simulated days at a time
 
 Draw = Callable[["World", np.random.Generator, int, int], tuple[np.ndarray, np.ndarray]]
 """(world, random numbers, day, rows) -> which rows of the pool, and their labels."""
@@ -115,75 +121,47 @@ def _drawn(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.minimum(below.sum(axis=1), probs.shape[1] - 1)
 
 
-@dataclass(frozen=True, eq=False)
-class Days:
-    """Days of one world: the rows and labels of each day, and the sums of its check."""
-
-    at: np.ndarray
-    labels: np.ndarray
-    sums: CheckSums
-
-
-def live(world: World, draw: Draw, days: int, rows: int, seed: int) -> Days:
-    """Draw the rows of all days, and sum what a check sums."""
+def live(world: World, draw: Draw, days: int, rows: int, seed: int) -> list[LabelledSums]:
+    """Draw the rows of all days, and sum what the check of each day sums."""
     rng = np.random.default_rng((seed, rows, days))
-    drawn = [draw(world, rng, day, rows) for day in range(days)]
-    at, labels = (np.array(column) for column in zip(*drawn, strict=True))
-    parts = []
-    for some in np.array_split(np.arange(days), max(1, days * rows // CHUNK)):
-        each = residuals(world.probs[at[some].ravel()], labels[some].ravel()).reshape(len(some), rows, -1)
-        growth = log_growth(each, world.limits.low, world.limits.high)
-        parts.append((growth, each.sum(axis=1), (each**2).sum(axis=1)))
-    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Days(at, labels, CheckSums(np.full(days, float(rows)), *columns))
+    drawn = (draw(world, rng, day, rows) for day in range(days))
+    return [sum_labelled(world.probs[at], labels, world.limits) for at, labels in drawn]
 
 
-def first_alarms(histories: list[CheckSums]) -> np.ndarray:
-    """Return the day of the first alarm in each history; -1 where there is none."""
-    side_by_side = CheckSums(
-        histories[0].rows,
-        *(
-            np.stack([getattr(one, name) for one in histories], axis=1)
-            for name in ("capitals", "residuals", "squares")
-        ),
-    ).cumulated()
-    days = len(histories[0].rows)
-    alarm = np.full(len(histories), -1)
-    for day in range(1, days + 1):
-        # The limits of the bound: with few classes all bets are summed, and it is not used.
-        log_e = total(window_evidence(side_by_side.first(day), np.zeros(1), np.zeros(1)))
-        alarm[(alarm < 0) & (log_e >= ALARM)] = day - 1
-    return alarm
-
-
-def advice(world: World, days: Days, alarm: int) -> str:
-    """Return what the check of the day of the alarm advises."""
-    logs = window_evidence(days.sums.cumulated().first(alarm + 1), world.limits.low, world.limits.high)
-    start = int(window_starts(alarm + 1)[np.argmax(logs)])
-    window = range(start, alarm + 1)
-    sums = reduce(add, [sum_labelled(world.probs[days.at[d]], days.labels[d], world.limits) for d in window])
-    return action_for(estimate_change(sums, world.limits))
+def first_alarm(world: World, history: list[LabelledSums]) -> tuple[int, str]:
+    """Return the day of the first alarm and what its check advises; -1 and nothing if there is none."""
+    cumulated = cumulate(history)
+    for day in range(len(history)):
+        so_far = [column[: day + 2] for column in cumulated]
+        log_e, start = evidence_of(so_far, world.limits.low, world.limits.high)
+        if log_e >= ALARM:
+            window = reduce(add, history[start : day + 1])
+            return day, action_for(estimate_change(window, world.limits))
+    return -1, ""
 
 
 def false_alarms(fit_rows: int, rows: int, repeats: int, days: int) -> tuple[float, float]:
     """Return the share of unchanged calibrators with an alarm, and with limits that they violate."""
-    histories, outside = [], 0
+    alarms = outside = 0
     for seed in range(repeats):
         world = World.make(fit_rows, seed)
-        histories.append(live(world, stable, days, rows, seed).sums)
+        day, _ = first_alarm(world, live(world, stable, days, rows, seed))
+        alarms += day >= 0
         mean = residuals(world.probs, world.labels).mean(axis=0)
         outside += bool(((mean < world.limits.low) | (mean > world.limits.high)).any())
-    return float((first_alarms(histories) >= 0).mean()), outside / repeats
+    return alarms / repeats, outside / repeats
 
 
 def detection(kind: str, fit_rows: int, rows: int, repeats: int, days: int) -> dict[str, object]:
     """Return the share of histories with an alarm after the change, days until then, and the advice."""
     worlds = [World.make(fit_rows, 1000 + seed) for seed in range(repeats)]
-    lives = [live(world, KINDS[kind], days, rows, seed) for seed, world in enumerate(worlds)]
-    alarms = first_alarms([one.sums for one in lives])
+    found = [
+        first_alarm(world, live(world, KINDS[kind], days, rows, seed)) for seed, world in enumerate(worlds)
+    ]
+    alarms = np.array([day for day, _ in found])
     seen = alarms >= CHANGES_AFTER
     delays = np.where(seen, alarms - CHANGES_AFTER + 1, np.inf)
-    advised = Counter(advice(worlds[i], lives[i], int(alarms[i])) for i in np.flatnonzero(seen))
+    advised = Counter(action for day, action in found if day >= CHANGES_AFTER)
     return {"seen": float(seen.mean()), "median": float(np.median(delays)), "advice": advised}
 
 

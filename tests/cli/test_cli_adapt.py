@@ -67,15 +67,6 @@ def test_unusable_input_is_one_sentence(words, told, run, cal):
     assert not Path("new.json").exists()
 
 
-def test_a_file_is_overwritten_only_on_request_and_an_input_never(run, cal):
-    Path("new.json").write_text("old")
-    words = ("adapt", "cal.json", "test.npz", "-o")
-    run(*words, "new.json").failed(2, "new.json exists already", "--force")
-    assert Path("new.json").read_text() == "old"
-    run(*words, "new.json", "--force").succeeded()
-    run(*words, "cal.json", "--force").failed(2, "must not be an input file")
-
-
 def test_a_file_without_class_counts_must_be_fitted_again(run, cal):
     content = json.loads(Path("cal.json").read_text())
     del content["fit"]["class_counts"]

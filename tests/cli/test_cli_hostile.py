@@ -2,7 +2,6 @@
 
 import html
 import os
-import resource
 import shlex
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import half_written
 
 from temperance import load
 from temperance.errors import on_one_line
@@ -67,29 +65,6 @@ def test_an_impossible_file_name_is_refused(name, run, files, calibrator, folder
     run("apply", "cal.json", "val.npz", "-o", name).failed(2)
     run("fit", "val.npz", "-m", "ts", "-o", name).failed(2)
     assert {path.name for path in folder.iterdir()} == before
-
-
-def test_no_calibrator_or_report_overwrites_its_rows(run, files):
-    before = Path("val.npz").read_bytes()
-    Path("same.npz").symlink_to("val.npz")
-    for out in ("val.npz", "same.npz", "../" + Path.cwd().name + "/val.npz"):
-        run("fit", "val.npz", "-m", "ts", "-o", out, "-f").failed(2, "must not be an input file")
-        compared = run("compare", "test.npz", "val.npz", "-m", "ts", "--report", out, "-f")
-        compared.failed(2, "must not be an input file")
-    assert Path("val.npz").read_bytes() == before
-
-
-def test_a_disk_that_is_full_leaves_the_old_file(run, files, calibrator, folder):
-    Path("out.npz").write_text("old")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
-    try:
-        done = run("apply", "cal.json", "test.npz", "-o", "out.npz", "--force")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    done.failed(1, "out.npz: file too large")
-    assert Path("out.npz").read_text() == "old"
-    assert not half_written(folder)
 
 
 def test_a_folder_that_may_not_be_written_in(run, files, calibrator, monkeypatch):

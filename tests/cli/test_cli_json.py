@@ -189,11 +189,6 @@ def test_the_report_is_a_page_that_names_the_files(run, files):
     assert page.lower().startswith("<!doctype html>")
     assert "val.npz" in page
     assert digest("test.npz") in page
-    run("compare", "val.npz", "-m", "ts", "--report", "report.html").failed(
-        2, "report.html exists", "--force"
-    )
-    run("compare", "val.npz", "-m", "ts", "--report", "report.html", "--force").succeeded()
-    assert Path("report.html").read_text() != page
 
 
 def test_labels_of_both_files_can_be_in_separate_files(run, files, task, judged):
@@ -221,12 +216,3 @@ def test_the_demo_takes_a_seed_and_writes_a_report_under_the_next_free_name(run,
     probs = make_calibrator("ts").fit(task.logits, task.labels).predict_proba(judged.logits)
     wanted = metrics.evaluate(probs, judged.labels, draws=20, random_state=1).to_dict()
     assert told == json.loads(json.dumps(wanted))
-
-
-def test_the_demo_overwrites_a_report_only_on_request(run, small_demo):
-    Path("mine.html").write_text("old")
-    run("demo", "--report", "mine.html").failed(2, "mine.html exists already", "--force")
-    assert Path("mine.html").read_text() == "old"
-    run("demo", "--report", "mine.html", "--force").succeeded()
-    assert Path("mine.html").read_text() != "old"
-    assert not Path("temperance-demo.html").exists()

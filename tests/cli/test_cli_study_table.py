@@ -1,9 +1,9 @@
-"""`temperance study table`: the three formats, and what is refused in one sentence."""
+"""`temperance study table` and `export`: the formats, and what is refused in one sentence."""
 
 from pathlib import Path
 
 import pytest
-from test_cli_help import cli_help, examples
+from test_cli_help import examples
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.study.protocol import FitKey
@@ -98,10 +98,19 @@ def test_a_folder_that_is_not_a_study_is_refused(words, run, folder):
     assert list(folder.iterdir()) == []
 
 
-def test_the_examples_run_and_the_help_has_80_columns(run, study):
-    assert max(map(len, cli_help("study", "table").splitlines())) <= 80
+def test_the_examples_run(run, study):
     lines = examples("study", "table")
     assert len(lines) >= 2
     for line in lines:
         words = line.split(" > ")[0].replace("ts,hts,bayes", "ts,bayes").split()
         run(*words[1:]).succeeded()
+
+
+@pytest.mark.parametrize("line", examples("study", "export"))
+def test_every_example_of_the_export_runs(line, run, folder):
+    ResultStore.create("study", 0)
+    program, *words = line.split()
+    assert program == "temperance"
+    done = run(*words).succeeded()
+    assert done.out == f"0 results saved to {words[4]}\n"
+    assert (folder / words[4]).exists()

@@ -1,10 +1,5 @@
 """The history: continued exactly, incomplete lines recognised, one writer at a time, no row counted twice."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -150,31 +145,6 @@ def test_another_calibrator_tolerance_or_alpha_is_refused(world, path):
     assert len(path.read_bytes().splitlines()) == 1
 
 
-WRITER = """
-import sys
-from temperance import load, monitoring
-from temperance.data import simulate
-import numpy as np
-calibrator, path, seed = load(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-rng = np.random.default_rng(seed)
-print("ready", flush=True)
-for _ in range(int(sys.argv[4])):
-    monitoring.check(calibrator, rng.normal(size=(20, 3)), rng.integers(0, 3, 20), history=path)
-"""
-
-
-def start_writer(world, tmp_path, path, seed, checks):
-    saved = tmp_path / f"cal-{seed}.json"
-    world[0].save(saved)
-    words = [sys.executable, "-c", WRITER, str(saved), str(path), str(seed), str(checks)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE)
-
-
-def finish(writer):
-    writer.communicate()
-    return writer.returncode
-
-
 def test_two_writers_do_not_interleave(world, path):
     """The lock is that of the open file, so that threads wait for each other as processes do."""
     calibrator, logits, labels = world
@@ -188,20 +158,3 @@ def test_two_writers_do_not_interleave(world, path):
     assert sorted(numbers) == list(range(1, 25))  # each has seen all before it
     with open_history(path) as history:
         assert (len(history.records), history.torn_lines) == (24, ())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kill -9")
-def test_killed_writers_leave_a_history_that_continues(world, tmp_path, path):
-    for seed in range(5):
-        writer = start_writer(world, tmp_path, path, seed, 10_000)
-        assert writer.stdout.readline() == b"ready\n"
-        time.sleep(0.2 + 0.05 * seed)
-        writer.send_signal(signal.SIGKILL)
-        finish(writer)
-        with open_history(path) as history:
-            before = len(history.records)
-        calibrator, logits, labels = world
-        part = slice(100 * seed, 100 * seed + 100)
-        found = monitoring.check(calibrator, logits[part], labels[part], history=path)
-        assert len(found.records) == before + 1

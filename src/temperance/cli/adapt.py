@@ -8,12 +8,13 @@ import click
 
 from temperance.cli.options import (
     FILE,
-    check_output_is_not_input,
+    check_output_file,
     force_option,
     read_options,
+    separated,
 )
 from temperance.cli.output import Output, new_table, output_options
-from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, on_one_line
 
@@ -29,16 +30,6 @@ temperance fit val.npz -m bayes-bias -o cal.json
 """
 
 MAX_SHOWN_CLASSES = 15
-MAX_SHOWN_NAME = 40  # characters
-
-
-def _split_numbers(context: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
-    if value is None:
-        return None
-    try:
-        return [float(number) for number in value.split(",")]
-    except ValueError:
-        raise click.BadParameter(f"must be numbers separated by commas; found {value!r}") from None
 
 
 @click.command(epilog=EXAMPLES, short_help="Adapt a calibrator to other class frequencies.")
@@ -47,7 +38,7 @@ def _split_numbers(context: click.Context, option: click.Parameter, value: str |
 @click.option("-o", "--out", type=FILE, required=True, help="The calibrator file to write, JSON.")
 @click.option(
     "--priors",
-    callback=_split_numbers,
+    callback=separated(float, "numbers"),
     metavar="NUMBERS",
     help="Class frequencies, separated by commas, instead of ROWS.",
 )
@@ -69,18 +60,15 @@ def adapt(
     """
     from temperance.calibrator_file import load
     from temperance.calibrators.label_shift import frequency_changes
-    from temperance.files import check_writable
 
     if (rows is None) == (priors is None):
         found = "neither" if rows is None else "both"
         raise InputError(f"adapt takes ROWS or --priors; found {found}. Pass one of them.")
     fitted = load(calibrator)
-    check_output_is_not_input(out, calibrator, rows)
-    check_writable(out, overwrite=force)
-    opened = None
-    if rows is not None:
-        opened = open_for_calibrator(rows, options, fitted, output, Labels.IF_VALID)
-    with output.progress("Adapting") as report, output.recording_warnings() as told:
+    check_output_file(out, calibrator, rows, overwrite=force)
+    opened = None if rows is None else open_for_calibrator(rows, options, fitted, output)
+    ignores_labels = opened is not None and opened.has_labels
+    with output.telling_warnings() as told, output.progress("Adapting") as report:
         report("", 0.1)
         if opened is None:
             adapted = fitted.adapt(priors=priors)
@@ -96,7 +84,7 @@ def adapt(
     some = "" if len(shown) == len(changes) else f", the {len(shown)} largest changes"
     frequencies = [
         (
-            str(names[change.column])[:MAX_SHOWN_NAME],
+            str(names[change.column]),
             f"{change.at_fit:.4f}",
             f"{change.now:.4f}",
             "" if change.error is None else f"{change.error:.4f}",
@@ -105,9 +93,7 @@ def adapt(
     ]
     table = new_table("class", "at fit", "now", "\u00b1", rows=frequencies)
     output.show(f"frequencies of {len(changes)} classes{some}", table)
-    for warning in told:
-        output.warn(warning)
-    if opened is not None and opened.labels is not None:
+    if ignores_labels:
         output.say(f"The labels in {on_one_line(rows)} were not used.")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
@@ -115,6 +101,6 @@ def adapt(
         calibrator={"path": str(calibrator), "method": fitted.key},
         out=str(out),
         classes=[vars(change) for change in changes],
-        labels_ignored=opened is not None and opened.labels is not None,
+        labels_ignored=ignores_labels,
         warnings=told,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,14 @@ import click
 import temperance
 from temperance.cli.options import (
     FILE,
-    check_output_is_not_input,
+    check_output_file,
     force_option,
     read_options,
 )
 from temperance.cli.output import Output, output_options
-from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
-from temperance.errors import on_one_line
+from temperance.errors import InputError, on_one_line
 
 EXAMPLES = """\b
 Examples:
@@ -56,9 +57,12 @@ def apply(
     from temperance.streaming import predict_file, probability_dtype
 
     fitted = load(calibrator)
-    check_output_is_not_input(out, calibrator, logits, options.labels)
+    check_output_file(out, calibrator, logits, options.labels, overwrite=force)
     check_output(out, overwrite=force)
-    rows = open_for_calibrator(logits, options, fitted, output, Labels.IF_VALID)
+    rows = open_for_calibrator(logits, options, fitted, output)
+    if rows.has_labels and rows.labels is None:
+        with suppress(InputError):  # invalid labels, such as -1 for unknown, are not copied
+            rows = rows.with_labels()
     shape, done, total = (rows.shape[0], rows.n_classes), 0, 0.0
     beside: dict[str, Any] = {}
     if out.suffix.lower() != ".npy":  # which holds one array only

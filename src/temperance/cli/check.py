@@ -13,12 +13,12 @@ import click
 from temperance.cli.options import (
     FILE,
     as_words,
-    check_output_is_not_input,
+    check_output_file,
     force_option,
     read_options,
 )
 from temperance.cli.output import Output, output_options
-from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
 
@@ -83,18 +83,18 @@ def check(
     Labels are used if ROWS has them.
     """
     from temperance.calibrator_file import load
-    from temperance.files import check_writable
     from temperance.monitoring.checks import check_labelled
 
     fitted = load(calibrator)
     inputs = [calibrator, rows, options.labels]
     for out, overwrite in ((history, True), (report, force)):
         if out is not None:
-            check_output_is_not_input(out, *inputs)
-            check_writable(out, overwrite=overwrite)
+            check_output_file(out, *inputs, overwrite=overwrite)
             inputs.append(out)  # the page must not overwrite the history
-    opened = open_for_calibrator(rows, options, fitted, output, Labels.IF_PRESENT)
-    with output.recording_warnings() as told, output.progress("Checking") as progress:
+    opened = open_for_calibrator(rows, options, fitted, output)
+    if opened.has_labels:
+        opened = opened.with_labels()
+    with output.telling_warnings() as told, output.progress("Checking") as progress:
         progress("", 0.1)
         logits, columns = opened.logits(), opened.labels  # indices, even if class names are whole numbers
         with opened.stored.naming_file():
@@ -109,8 +109,6 @@ def check(
     command = _command(found, calibrator, rows, as_words(replace(options, labels=None)))
     say_columns(output, opened)
     output.text(_shown(found, command))
-    for sentence in told:
-        output.warn(sentence)
     if report is not None:
         output.say(f"Page: {on_one_line(report)}")
     output.result(

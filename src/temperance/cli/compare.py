@@ -42,12 +42,13 @@ Examples:
 @cli_options.confidence_option
 @cli_options.seed_option
 @cli_options.read_options(
-    "kind", "labels", default_part="val", labels="A file with the labels of VAL, if they are not in it."
+    without=["part", "from_probs"],
+    default_part="val",
+    labels="A file with the labels of VAL, if they are not in it.",
 )
 @click.option(
     "--test-labels", type=cli_options.FILE, help="A file with the labels of TEST, if they are not in it."
 )
-@cli_options.read_options(without=["kind", "labels", "part", "from_probs"])
 @cli_options.force_option
 @output_options("compare")
 def compare(
@@ -73,11 +74,9 @@ def compare(
     from temperance.calibrators import Calibrator
     from temperance.data import RowFile
     from temperance.data.rows_file import parts
-    from temperance.files import check_writable
 
     if report is not None:
-        cli_options.check_output_is_not_input(report, val, test, options.labels, test_labels)
-        check_writable(report, overwrite=force)
+        cli_options.check_output_file(report, val, test, options.labels, test_labels, overwrite=force)
     files = {"validation": rows.with_floor(RowFile.open(val, options), output)}
     of_test = replace(options, default_part="test", labels=test_labels)
     if test is not None or "test" in parts(val):

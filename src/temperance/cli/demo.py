@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from temperance.cli.compare import show_comparison
-from temperance.cli.options import FILE, force_option, seed_option
+from temperance.cli.options import FILE, check_output_file, force_option, seed_option
 from temperance.cli.output import Output, output_options
 
 EXAMPLES = """\b
@@ -34,10 +34,9 @@ def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
     """
     from temperance import comparison
     from temperance.data import demo_task
-    from temperance.files import check_writable
 
     path = report if report is not None else _free_name()
-    check_writable(path, overwrite=force)
+    check_output_file(path, overwrite=force)
     task = demo_task()
     output.say(
         "A small convolutional network, trained on CIFAR-10 for this demonstration: each method is fitted to "

@@ -8,7 +8,7 @@ import click
 
 from temperance.cli import options as cli_options
 from temperance.cli.output import Output, new_table, output_options
-from temperance.cli.rows import Labels, file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 
 EXAMPLES = """\b
@@ -24,7 +24,12 @@ Examples:
 @click.option("-c", "--calibrator", type=cli_options.FILE, help="Calibrator file to apply first.")
 @cli_options.bins_option
 @cli_options.confidence_option
-@cli_options.draws_option
+@click.option(
+    "--draws",
+    type=click.IntRange(min=1),
+    default=1000,  # metrics.bootstrap.DRAWS, which would be slow to import here
+    help="Bootstrap resamples.",
+)
 @cli_options.seed_option
 @cli_options.read_options(default_part="test")
 @output_options("evaluate")
@@ -48,7 +53,7 @@ def evaluate(
         fitted, rows = None, RowFile.open(logits, options)
     else:
         fitted = load(calibrator)
-        rows = open_for_calibrator(logits, options, fitted, output, Labels.REQUIRED)
+        rows = open_for_calibrator(logits, options, fitted, output, need_labels=True)
     assert rows.labels is not None  # labels are required here
     with output.telling_warnings(), output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from temperance.cli.options import FILE, check_output_is_not_input, force_option
+from temperance.cli.options import FILE, check_output_file, force_option
 from temperance.cli.output import Output, output_options
 from temperance.errors import InputError, on_one_line
 
@@ -71,7 +71,7 @@ def export(
     if append is None and (name, from_probs, floor) != (None, None, None):
         raise InputError("--output, --from-probs and --floor need a classifier. Name it with --append.")
     fitted = load(calibrator)
-    check_output_is_not_input(out, calibrator, append)
+    check_output_file(out, calibrator, append, overwrite=force)
     gives = "probabilities"
     if append is not None:
         from temperance.onnx import append_to_onnx

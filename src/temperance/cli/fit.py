@@ -11,7 +11,7 @@ import click
 
 from temperance.cli.options import (
     FILE,
-    check_output_is_not_input,
+    check_output_file,
     complete_methods,
     force_option,
     read_options,
@@ -67,7 +67,7 @@ def fit(
     """
     from temperance.calibrators import make_calibrator
     from temperance.data import RowFile
-    from temperance.files import check_writable, sha256
+    from temperance.files import sha256
 
     known = make_calibrator(method).get_params()
     names = f"one of these names for {method}: {', '.join(known) or 'none'}"
@@ -76,13 +76,12 @@ def fit(
     calibrator = make_calibrator(method, **chosen)
     calibrator._check_options()  # before a large file is read
     metadata = _read_pairs(notes, "--metadata must be KEY=VALUE") or None
-    check_output_is_not_input(out, val, options.labels)
-    check_writable(out, overwrite=force)
+    check_output_file(out, val, options.labels, overwrite=force)
     rows = with_floor(RowFile.open(val, options), output)
     assert rows.labels is not None  # labels are required here
     refuse_calibrated(rows)
     logits = rows.logits()
-    with output.progress(f"Fitting {method}") as report, output.recording_warnings() as told:
+    with output.telling_warnings() as told, output.progress(f"Fitting {method}") as report:
         report("", 0.1)
         with rows.stored.naming_file():
             calibrator.fit(logits, rows.labels)
@@ -90,8 +89,6 @@ def fit(
     calibrator.save(out, metadata=metadata, overwrite=force)
     say_columns(output, rows)
     output.say(f"{calibrator.summary()}\n")
-    for warning in told:
-        output.warn(warning)
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
         file=file_for_json(rows, sha256=sha256(val)),

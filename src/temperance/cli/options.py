@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -68,9 +67,9 @@ def read_options(
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def with_options(*, options: ReadOptions | None = None, **values: Any) -> Any:
+        def with_options(**values: Any) -> Any:
             read = {one.name: values.pop(one.name) for one in chosen}
-            options = replace(options or ReadOptions(default_part=default_part), **read)
+            options = ReadOptions(default_part=default_part, **read)
             if options.from_probs and options.kind == "logits":
                 raise InputError(
                     "--from-probs and --input logits exclude each other.", remedy=Remedy("from_probs")
@@ -106,12 +105,6 @@ def as_words(options: ReadOptions) -> list[str]:
 
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the output if it exists.")
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
-draws_option = click.option(
-    "--draws",
-    type=click.IntRange(min=1),
-    default=1000,  # metrics.resamples.DRAWS, which would be slow to import here
-    help="Bootstrap resamples.",
-)
 bins_option = click.option(
     "--bins", type=click.IntRange(1, 10_000), default=15, help="Number of bins of the calibration errors."
 )
@@ -121,6 +114,18 @@ confidence_option = click.option(
     default=0.95,
     help="Level of the intervals.",
 )
+
+
+def separated(read: Callable[[str], Any], what: str) -> Callable[..., Any]:
+    """Return a callback of an option that reads values separated by commas."""
+
+    def split(context: click.Context, parameter: click.Parameter, value: str | None) -> list[Any] | None:
+        try:
+            return None if value is None else [read(word) for word in value.split(",")]
+        except ValueError:
+            raise click.BadParameter(f"must be {what} separated by commas; found {value!r}") from None
+
+    return split
 
 
 def complete_methods(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -156,8 +161,11 @@ def method_names_option(default: str) -> Callable[..., Any]:
     )
 
 
-def check_output_is_not_input(out: Path, *inputs: Path | None) -> None:
-    """Raise if an output would overwrite its input: --force does not allow this."""
+def check_output_file(out: Path, *inputs: Path | None, overwrite: bool) -> None:
+    """Raise unless an output can be written; an input is never overwritten, even with --force."""
+    from temperance.files import check_writable
+
     for path in inputs:
         if path is not None and path.exists() and out.exists() and path.samefile(out):
             raise InputError(f"the output must not be an input file; found {out} for both.")
+    check_writable(out, overwrite=overwrite)

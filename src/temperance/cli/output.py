@@ -57,8 +57,8 @@ class Output:
         click.echo(f"temperance: warning: {words}", err=True)
 
     @contextmanager
-    def recording_warnings(self) -> Iterator[list[str]]:
-        """Yield a list that has the warnings of the library when the context ends, once each.
+    def telling_warnings(self) -> Iterator[list[str]]:
+        """Print the warnings of the library when the context ends, once each; the list then has them.
 
         They name options instead of arguments.
         """
@@ -71,14 +71,7 @@ class Output:
             words = message.worded(as_option) if isinstance(message, InputWarning) else str(message)
             if words not in told:
                 told.append(words)
-
-    @contextmanager
-    def telling_warnings(self) -> Iterator[None]:
-        """Print the warnings of the library when the context ends."""
-        with self.recording_warnings() as told:
-            yield
-        for sentence in told:
-            self.warn(sentence)
+                self.warn(words)
 
     def show(self, heading: str, table: Table) -> None:
         """Show a table. It is the result, so --quiet shows it too."""
@@ -122,7 +115,7 @@ def new_table(first: str, *numbers: str, rows: Iterable[Sequence[str]], marked: 
     The row named `marked` is highlighted.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, no_wrap=True)
+    table.add_column(first, no_wrap=True, max_width=_WIDTH // 2)
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:

@@ -6,14 +6,12 @@ Probabilities of 0, or nearly, are raised to a floor, and the user is told.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temperance.cli.output import Output
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, Remedy, listed, on_one_line
+from temperance.errors import Remedy, listed, on_one_line
 
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
@@ -22,29 +20,17 @@ if TYPE_CHECKING:
 KIND_IN_WORDS = {"logits": "logits", "probs": "probabilities"}
 
 
-class Labels(Enum):
-    """Whether a command needs the labels of its rows. Labels that the user names are always needed."""
-
-    REQUIRED = "missing labels are an error"
-    IF_PRESENT = "invalid labels are an error, missing ones are not"
-    IF_VALID = "labels are read if they are there and valid"
-
-
 def open_for_calibrator(
-    path: Path, options: ReadOptions, fitted: Calibrator, output: Output, labels: Labels
+    path: Path, options: ReadOptions, fitted: Calibrator, output: Output, *, need_labels: bool = False
 ) -> RowFile:
     """Open the rows to be calibrated, with the floor of the calibrator's fit.
 
-    Raise unless the calibrator was fitted to rows of the same kind with the same classes.
+    Labels are read if they are needed, or if the user names them. Raise unless the calibrator was fitted to
+    rows of the same kind with the same classes.
     """
     from temperance.data import RowFile
 
-    names_labels = options.labels is not None or options.label_column is not None
-    needed = labels is Labels.REQUIRED or names_labels
-    rows = RowFile.open(path, options, need_labels=needed)
-    if rows.has_labels and not needed:
-        with suppress(InputError) if labels is Labels.IF_VALID else nullcontext():
-            rows = rows.with_labels()
+    rows = RowFile.open(path, options, need_labels=need_labels or options.label_column is not None)
     refuse_calibrated(rows)
     fitted_on, kind = fitted.model_.record.fitted_on, KIND_IN_WORDS[rows.kind]
     if fitted_on is not None and fitted_on.kind != kind and not options.from_probs:

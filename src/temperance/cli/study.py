@@ -1,20 +1,35 @@
 """`temperance study`: the paper's study on a folder of tasks: run it, then make tables and figures of it.
 
-Also `temperance study export`: a folder of results -> one CSV file.
+run      task files -> a folder of results
+table    a folder of results -> a table of scores, ranks, win rates or improvements
+figure   a folder of results -> a figure of the study or of a task, as a file
+export   a folder of results -> one CSV file
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
-from temperance.cli.options import FILE, check_output_is_not_input, force_option
-from temperance.cli.output import Output, output_options
-from temperance.cli.study_figure import figure
-from temperance.cli.study_run import run
-from temperance.cli.study_table import table
-from temperance.errors import on_one_line
+from temperance.cli.options import (
+    FILE,
+    check_output_file,
+    force_option,
+    method_names_option,
+    read_options,
+    seed_option,
+    separated,
+    split_names,
+)
+from temperance.cli.output import Output, new_table, output_options
+from temperance.data.read_options import ReadOptions
+from temperance.errors import InputError, on_one_line
 
 EXAMPLES = """\b
 Examples:
@@ -24,6 +39,284 @@ Examples:
   temperance study export study -o results.csv.gz
 """
 
+
+@click.group(epilog=EXAMPLES, short_help="All methods, few rows and many, on a folder of tasks.")
+def study() -> None:
+    """Evaluate every method on a folder of tasks, fitted to few rows and to many."""
+
+
+RUN_EXAMPLES = """\b
+Examples:
+  temperance study run tasks/ --out study
+  temperance study run a__resnet.npz b__vgg.npz --out study --sizes 50,200
+  temperance study run tasks/ --out study --scheduler tcp://10.0.0.1:8786
+
+\b
+A task file is an .npz (.safetensors, .pt, .h5) with logits_val, labels_val,
+logits_test and labels_test, named DATASET__MODEL. Samples of
+lm-evaluation-harness, samples_*.jsonl, are tasks too: questions 1, 3, 5 and
+so on are used to fit, the others to test. Stop the study whenever you like:
+the same command continues where it stopped.
+"""
+
+_EVERY = 60.0  # seconds between progress lines without a terminal
+
+
+@study.command(epilog=RUN_EXAMPLES, short_help="Fit and evaluate; continues where it stopped.")
+@click.argument("tasks", type=FILE, nargs=-1, required=True)
+@click.option("-o", "--out", type=FILE, required=True, help="Folder of the study; created if missing.")
+@method_names_option("all but pts-plain and ...-sgd")
+@click.option(
+    "--metrics",
+    callback=split_names,
+    help="Additional metrics: functions of (probs, labels) as package.module:name, separated by commas.",
+)
+@read_options("length_normalised")
+@click.option(
+    "--sizes",
+    callback=separated(int, "whole numbers"),
+    default="200,500,1000,5000",
+    help="Numbers of rows to fit to.",
+)
+@click.option("--draws", type=click.IntRange(min=1), default=50, help="Subsamples of each size.")
+@seed_option
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]")
+@click.option("--scheduler", metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
+@output_options("study run")
+def run(
+    tasks: tuple[Path, ...],
+    out: Path,
+    methods: list[str] | None,
+    metrics: list[str] | None,
+    options: ReadOptions,
+    sizes: list[int],
+    draws: int,
+    seed: int,
+    jobs: int | None,
+    scheduler: str | None,
+    output: Output,
+) -> None:
+    """Fit every method to subsamples of each task in TASKS, and evaluate it on the task's test rows.
+
+    TASKS are task files, or folders of them. All methods are fitted to the same subsamples.
+    """
+    from temperance.core.blocks import number_of_threads
+    from temperance.study import find_tasks, run_study
+
+    with output.telling_warnings():
+        files = find_tasks(tasks, length_normalised=options.length_normalised)
+    began = time.monotonic()
+    with _countdown(output) as progress:
+        results = run_study(
+            files, out, methods=methods, metrics=metrics, sizes=sizes, draws=draws, seed=seed,
+            jobs=jobs or number_of_threads(), scheduler=scheduler, progress=progress,
+        )  # fmt: skip
+    output.say(f"Done in {timedelta(seconds=round(time.monotonic() - began))}.")
+    times = results.times()
+    spent = [
+        (
+            method.Index,
+            str(method.fits),
+            str(method.failed),
+            str(method.unconverged),
+            f"{1000 * method.fit_seconds / method.fits:.1f}",
+            f"{1000 * method.apply_seconds / method.fits:.1f}",
+            f"{(method.fit_seconds + method.apply_seconds) / 60:.1f}",
+        )
+        for method in times.itertuples()
+    ]
+    output.show(
+        f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}, "
+        f"N = {', '.join(map(str, results.sizes))}, seed {results.seed}",
+        new_table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min", rows=spent),
+    )
+    failures = results.failures()[["task", "n", "draw", "method", "message"]].to_dict("records")
+    if failures:
+        first = failures[0]
+        output.warn(
+            f"{len(failures)} fits failed. The first: {first['method']} on {first['task']} with "
+            f"{first['n']} rows: {first['message']}"
+        )
+    output.say(
+        f"Next: temperance study table {on_one_line(results.folder)} --metric nll --n {results.sizes[0]}"
+    )
+    output.result(
+        folder=str(results.folder),
+        tasks=[task.name for task in results.tasks],
+        sizes=results.sizes,
+        seed=results.seed,
+        methods=times.reset_index(names="method").to_dict("records"),
+        failures=failures,
+    )
+
+
+@contextmanager
+def _countdown(output: Output) -> Iterator[Callable[[int, int], None]]:
+    """Show progress and the time left: a bar on a terminal, otherwise a line each minute."""
+    told = began = time.monotonic()
+
+    with output.progress("Studying") as bar:
+
+        def progress(made: int, to_make: int) -> None:
+            nonlocal told
+            now, words = time.monotonic(), f"{to_make} fits to do"
+            if made:
+                left = (now - began) * (to_make - made) / made
+                words = f"{made} of {to_make} fits, {timedelta(seconds=round(left))} left"
+            bar(words, made / to_make if to_make else 1.0)
+            if not output.is_live and (not made or now - told > _EVERY):
+                told = now
+                output.tell(words)
+
+        yield progress
+
+
+TABLE_EXAMPLES = """\b
+Examples:
+  temperance study table study --metric nll --n 200
+  temperance study table study --metric ece --n 1000 --errors --paper
+  temperance study table study -m ts,hts,bayes --format latex > table.tex
+  temperance study table study --kind ranks --over datasets
+  temperance study table study --kind wins --metric ece
+  temperance study table study --kind improvements --to none --format csv
+
+\b
+  scores        a row for each task; averages are relative to the
+                uncalibrated classifier
+  ranks         mean ranks, Friedman test, Nemenyi's critical difference
+  wins          share of tasks on which a method beats another
+  improvements  geometric mean of scores relative to --to, with intervals
+
+\b
+md and latex show an ECE in percent, csv has it as a fraction, with all
+digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
+"""
+
+_ONLY_FOR = {
+    "errors": ("scores",),
+    "paper": ("scores",),
+    "over": ("ranks", "wins", "improvements"),
+    "to": ("improvements",),
+}
+
+
+@study.command(epilog=TABLE_EXAMPLES, short_help="Scores, ranks, win rates, improvements.")
+@click.argument("folder", metavar="DIR", type=FILE)
+@click.option(
+    "--kind",
+    type=click.Choice(["scores", "ranks", "wins", "improvements"]),
+    default="scores",
+    help="Content of the table, see below.",
+)
+@click.option(
+    "--metric",
+    default="nll",
+    help="nll, ece (50 bins, as in the paper), ece15, brier, or one of your own.",
+)
+@click.option(
+    "--better",
+    type=click.Choice(["lower", "higher"]),
+    help="Which scores are better, for a metric of your own.",
+)
+@click.option("--n", "size", type=int, help="Rows fitted to.  [default: the fewest of the study]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["md", "latex", "csv"]),
+    default="md",
+    help="Markdown, LaTeX, or CSV for programs.",
+)
+@click.option("--errors", is_flag=True, help="Add standard errors of the means over draws.")
+@click.option("--paper", is_flag=True, help="Add the paper's results to the tasks that it has.")
+@click.option(
+    "--over",
+    type=click.Choice(["tasks", "datasets"]),
+    help="What means are taken over.  [default: tasks]",
+)
+@click.option("--to", metavar="METHOD", help="Reference method of improvements.  [default: ts]")
+@method_names_option("all with results")
+def table(
+    folder: Path,
+    kind: str,
+    metric: str,
+    better: str | None,
+    size: int | None,
+    form: str,
+    methods: list[str] | None,
+    **options: Any,
+) -> None:
+    """Print a table of the study in DIR, finished or not."""
+    from temperance import study
+    from temperance.study.comparisons import mean_improvements, rank_methods, win_rates
+    from temperance.study.table_text import WRITERS
+
+    makers: dict[str, Callable[..., Any]] = {
+        "scores": study.make_table,
+        "ranks": rank_methods,
+        "wins": win_rates,
+        "improvements": mean_improvements,
+    }
+    given = {name: value for name, value in options.items() if value}
+    for name in given:
+        if kind not in _ONLY_FOR[name]:
+            raise InputError(
+                f"--{name} is for --kind {' or '.join(_ONLY_FOR[name])}; found --kind {kind}. Leave it out."
+            )
+    made = makers[kind](study.Results(folder), metric, size, methods=methods, better=better, **given)
+    click.echo(WRITERS[form](made), nl=False)
+
+
+FIGURE_EXAMPLES = """\b
+Examples:
+  temperance study figure study avg_NLL
+  temperance study figure study avg_ECE -o avg_ECE.pdf --force
+  temperance study figure study h_HTS --task cifar10__resnet50 -o h_HTS.svg
+  temperance study figure study cd_NLL --n 1000 --over datasets
+  temperance study figure study reliability -m ts,bayes --n 200
+
+\b
+Of the whole study:
+  avg_ECE    ECE of each method and size relative to TS, mean over tasks
+      avg_NLL    the same for the NLL
+  cd_ECE     mean ranks by ECE, with Nemenyi's critical difference
+      cd_NLL     the same for the NLL
+Of one task:
+  class_LTS  temperature of LTS, and the best one, by true class
+  h_HTS      temperature of HTS, and the best one, by entropy
+  h_PTS      temperature of PTS, and the best one, by entropy
+  PTSvHTS    temperature of PTS against that of HTS
+  reliability  accuracy by confidence, before and after calibration
+"""
+
+FIGURE_NAMES = (
+    "class_LTS", "h_HTS", "h_PTS", "PTSvHTS", "reliability", "avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL",
+)  # fmt: skip
+
+
+@study.command(epilog=FIGURE_EXAMPLES, short_help="Draw a figure of the study or of a task.")
+@click.argument("folder", metavar="DIR", type=FILE)
+@click.argument("name", metavar="NAME", type=click.Choice(FIGURE_NAMES))
+@click.option("--task", metavar="TASK", help="Task of the figure.  [default: the paper's, or the first]")
+@method_names_option("all; reliability: ts,bayes")
+@click.option(
+    "--n", type=int, help="Rows fitted to, for cd_... and reliability.  [default: fewest; all of the task]"
+)
+@click.option("--over", type=click.Choice(["tasks", "datasets"]), help="What mean ranks are averaged over.")
+@click.option("-o", "--out", type=FILE, help="A .png, .svg or .pdf file.  [default: NAME.png in DIR]")
+@force_option
+@output_options("study figure", has_json=False)
+def figure(folder: Path, name: str, out: Path | None, force: bool, output: Output, **choices: Any) -> None:
+    """Draw figure NAME of the study in DIR."""
+    from temperance.study import Results
+    from temperance.study.figures import ON_A_TASK, figure_task, save_figure
+
+    results = Results(folder)
+    path = save_figure(results, name, out or folder / f"{name}.png", overwrite=force, **choices)
+    if choices["task"] is None and name in ON_A_TASK:
+        output.tell(f"the task is {on_one_line(figure_task(results).name)}; --task chooses another")
+    output.say(f"Saved to {on_one_line(path)}")
+
+
 EXPORT_EXAMPLES = """\b
 Examples:
   temperance study export study -o results.csv
@@ -31,12 +324,7 @@ Examples:
 """
 
 
-@click.group(epilog=EXAMPLES, short_help="All methods, few rows and many, on a folder of tasks.")
-def study() -> None:
-    """Evaluate every method on a folder of tasks, fitted to few rows and to many."""
-
-
-@click.command(epilog=EXPORT_EXAMPLES, short_help="All results as one CSV file.")
+@study.command(epilog=EXPORT_EXAMPLES, short_help="All results as one CSV file.")
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, help="A .csv file, or .csv.gz.")
 @force_option
@@ -48,10 +336,6 @@ def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     from temperance.study.table_text import export_results
 
     results = Results(folder)
-    check_output_is_not_input(out, folder / FILE_NAME)
+    check_output_file(out, folder / FILE_NAME, overwrite=force)
     export_results(results, out, overwrite=force)
     output.say(f"{len(results.scores)} results saved to {on_one_line(out)}")
-
-
-for command in (run, table, figure, export):
-    study.add_command(command)

@@ -259,16 +259,19 @@ def labels_to_refit(sums: LabelledSums, limits: Limits) -> Labels:
     variance = np.maximum(sums.squares / sums.rows - mean**2, 1 / (4 * sums.rows))
     excess = np.maximum(limits.low - mean, mean - limits.high)
     k = 1 + int(np.argmax(excess[1:]))
-    candidates = [labels_needed("gap", variance[0], mean[0], limits.tolerance)]
+    changes = [("gap", variance[0], mean[0])]
     if excess[k] > 0:
-        candidates.append(labels_needed("class", variance[k], mean[k] - limits.at_fit[k], limits.tolerance))
+        changes.append(("class", variance[k], mean[k] - limits.at_fit[k]))
+    candidates = (
+        labels_needed(of, spread, max(abs(change) / REMAINING, limits.tolerance))
+        for of, spread, change in changes
+    )
     return max(candidates, key=lambda labels: labels.number)
 
 
-def labels_needed(of: str, variance: float, change: float, tolerance: float) -> Labels:
-    """Return how many labels leave an uncertainty of a third of the change, or of the tolerance."""
-    target = max(abs(float(change)) / REMAINING, tolerance, 0.001)
-    needed = 4 * float(variance) / target**2
+def labels_needed(of: str, variance: float, uncertainty: float) -> Labels:
+    """Return how many labels leave two standard errors of at most this uncertainty."""
+    needed = 4 * float(variance) / max(float(uncertainty), 0.001) ** 2
     # Rounded up to two significant digits: more would suggest a false precision.
     unit = 10 ** max(0, floor(log10(max(needed, 1.0))) - 1)
     number = max(MIN_LABELS, ceil(needed / unit) * unit)

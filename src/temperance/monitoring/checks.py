@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -28,7 +27,6 @@ from temperance.monitoring.change import (
     KEEP,
     LABEL,
     REFIT,
-    REMAINING,
     Change,
     Labels,
     action_for,
@@ -36,7 +34,7 @@ from temperance.monitoring.change import (
     labels_needed,
     labels_to_refit,
 )
-from temperance.monitoring.evidence import CheckSums, evidence_of
+from temperance.monitoring.evidence import cumulate, evidence_of
 from temperance.monitoring.history import Record, open_history
 from temperance.monitoring.shift import Shift, compare_with_baseline
 from temperance.monitoring.sums import TOLERANCE, Limits, allowed, sum_rows
@@ -256,32 +254,24 @@ def check_labelled(
         n_rows, n_classes = opened.values.shape
         columns = check_labels(opened.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
     rows_digest, predictions, labelled = sum_rows(model, limits, opened.values, columns)
-    with nullcontext() if history is None else open_history(history) as opened_history:
-        # The evidence of the record is known once it has been judged with the others.
-        pending = Record(
-            calibrator=_digest(model),
-            date=utc_now(),
-            name=name,
-            rows_digest=rows_digest,
-            tolerance=limits.tolerance,
-            alpha=float(alpha),
-            log_e=0.0,
-            highest_log_e=0.0,
-            shift_alarm=False,
-            action=KEEP,
-            predictions=predictions,
-            labelled=labelled,
-        )
-        earlier, torn_lines = tuple[Record, ...](), tuple[int, ...]()
-        if opened_history is not None:
-            earlier, torn_lines = opened_history.records, opened_history.torn_lines
-            for record in earlier:
-                _check_same(pending, record, opened_history.path)
-        for record in earlier:
-            if _has_same_rows(pending, record):
-                found = _judge(model, limits, pending, earlier)
-                return replace(found, counted_before=record.date, torn_lines=torn_lines)
-        found = _judge(model, limits, pending, (*earlier, pending))
+    pending = Record(
+        calibrator=_digest(model),
+        date=utc_now(),
+        name=name,
+        rows_digest=rows_digest,
+        tolerance=limits.tolerance,
+        alpha=float(alpha),
+        predictions=predictions,
+        labelled=labelled,
+    )
+    with open_history(history) as past:
+        for record in past.records:
+            _check_same(pending, record, past.path)
+        dates = (record.date for record in past.records if _has_same_rows(pending, record))
+        if counted_before := next(dates, None):
+            found = _judge(model, limits, pending, past.records)
+            return replace(found, counted_before=counted_before, torn_lines=past.torn_lines)
+        found = _judge(model, limits, pending, (*past.records, pending))
         record = replace(
             pending,
             log_e=found.log_e,
@@ -289,9 +279,8 @@ def check_labelled(
             shift_alarm=found.shift is not None and found.shift.alarm,
             action=found.action,
         )
-        if opened_history is not None:
-            opened_history.add(record)
-        return replace(found, records=(*earlier, record), torn_lines=torn_lines)
+        past.add(record)
+        return replace(found, records=(*past.records, record), torn_lines=past.torn_lines)
 
 
 def _digest(model: Model) -> str:
@@ -303,7 +292,7 @@ def _digest(model: Model) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _check_same(pending: Record, record: Record, path: Path) -> None:
+def _check_same(pending: Record, record: Record, path: Path | None) -> None:
     """Raise unless a record of a history is of the same calibrator, sizes and settings."""
     date = record.date[:10]
     if record.calibrator != pending.calibrator:
@@ -347,9 +336,7 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
     sums = [labelled for _, labelled in dated]
     log_e, start, window, change = 0.0, 0, None, None
     if sums:
-        columns = (np.array([getattr(one, item.name) for one in sums], np.float64)
-                   for item in fields(CheckSums))  # fmt: skip
-        log_e, start = evidence_of(CheckSums(*columns), limits.low, limits.high)
+        log_e, start = evidence_of(cumulate(sums), limits.low, limits.high)
         window = reduce(add, sums[start:])
         change = estimate_change(window, limits)
     highest = max(log_e, *(record.highest_log_e for record in records))
@@ -363,9 +350,9 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
         labels = labels_to_refit(window, limits) if action == REFIT else None
     elif pending.labelled is None and shift is not None and shift.alarm:
         confidence = limits.baseline.confidence_quantiles
-        variance, wanted = float(np.mean(confidence * (1 - confidence))), 2 * limits.tolerance
+        variance = float(np.mean(confidence * (1 - confidence)))
         # So many that a gap of twice the tolerance shows.
-        action, labels = LABEL, labels_needed("gap", variance, REMAINING * wanted, limits.tolerance)
+        action, labels = LABEL, labels_needed("gap", variance, 2 * limits.tolerance)
     return Check(
         action=action,
         rows=pending.predictions.rows,

@@ -26,13 +26,16 @@ Ramdas and Rinaldo, 2023).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
-from temperance.core.arrays import Floats, Indices, Vector
+from temperance.core.arrays import Indices, Matrix, Vector
+
+if TYPE_CHECKING:
+    from temperance.monitoring.sums import LabelledSums
 
 Array = NDArray[np.float64]
 
@@ -49,18 +52,18 @@ def summed_residuals(number: int) -> int:
     return number if number <= MAX_EXACT else 1
 
 
-def log_growth(residuals: Floats, low: Array, high: Array) -> Array:
-    """Return the logarithm of the capitals after rows, (..., 2 sides, bets, F), of the first F residuals.
+def log_growth(residuals: Matrix, low: Vector, high: Vector) -> Array:
+    """Return the logarithm of the capitals after rows, (2 sides, bets, F), of the first F residuals.
 
-    The rows are in the last axis but one of the residuals; limits have shape (1 + K,).
+    The residuals have shape (N, 1 + K), the limits (1 + K,).
     """
-    number = summed_residuals(residuals.shape[-1])
-    sides = (residuals[..., :number], high[:number]), (-residuals[..., :number], -low[:number])
-    logs = np.empty((*residuals.shape[:-2], 2, len(BETS), number))
+    number = summed_residuals(residuals.shape[1])
+    sides = (residuals[:, :number], high[:number]), (-residuals[:, :number], -low[:number])
+    logs = np.empty((2, len(BETS), number))
     for i, (r, mean) in enumerate(sides):
         xi = (r - mean) / (1 + mean)
         for j, bet in enumerate(BETS):
-            logs[..., i, j, :] = np.log1p(bet * xi).sum(axis=-2)
+            logs[i, j] = np.log1p(bet * xi).sum(axis=0)
     return logs
 
 
@@ -76,73 +79,32 @@ def log_bound(rows: Array, residuals: Array, squares: Array, low: Array, high: A
     return np.stack(sides, axis=-3)
 
 
-@dataclass(frozen=True, eq=False)
-class CheckSums:
-    """Sums over the rows of checks, in their order along the first axis, M of them.
+def cumulate(checks: Sequence[LabelledSums]) -> list[Array]:
+    """Return rows, capitals, residuals and squares, each summed over the first 0, 1, ..., M checks."""
+    names = ("rows", "capitals", "residuals", "squares")
+    columns = (np.array([getattr(one, name) for one in checks], np.float64) for name in names)
+    return [np.cumsum([np.zeros_like(column[0]), *column], axis=0) for column in columns]
 
-    Attributes
-    ----------
-    rows : (M,) array
-        Numbers of rows.
-    capitals : (M, ..., 2, bets, F) array
-        Logarithms of the capitals of the first F residuals, as `log_growth` gives them.
-    residuals, squares : (M, ..., 1 + K) arrays
-        Sums of the residuals and their squares.
 
-    Axes in between are for histories that are simulated together.
+def evidence_of(cumulated: Sequence[Array], low: Vector, high: Vector) -> tuple[float, int]:
+    """Return the log e-value after checks, and the check with which it is clearest.
+
+    The check is that with which the window begins that contributes most. The gap has half of the weight, and
+    the classes the other half in equal parts.
     """
-
-    rows: Vector
-    capitals: Array
-    residuals: Array
-    squares: Array
-
-    def cumulated(self) -> CheckSums:
-        """Return the sums over the first 0, 1, ..., M checks."""
-        columns = []
-        for column in vars(self).values():
-            sums = np.zeros((len(column) + 1, *column.shape[1:]))
-            np.cumsum(column, axis=0, out=sums[1:])
-            columns.append(sums)
-        return CheckSums(*columns)
-
-    def first(self, checks: int) -> CheckSums:
-        """Return the cumulated sums over the first checks, up to this number."""
-        return CheckSums(*(column[: checks + 1] for column in vars(self).values()))
-
-
-def evidence_of(sums: CheckSums, low: Vector, high: Vector) -> tuple[float, int]:
-    """Return the log e-value after checks with these sums, and the check with which it is clearest.
-
-    The check is that with which the window begins that contributes most.
-    """
-    logs = window_evidence(sums.cumulated(), low, high)
-    return float(total(logs)), int(window_starts(len(sums.rows))[np.argmax(logs)])
-
-
-def total(logs: Array) -> Array:
-    """Return the log e-value over all windows; a window that has not begun has capital 1."""
-    result: Array = np.logaddexp(logsumexp(logs, axis=0), -np.log(len(logs) + 1.0))
-    return result
-
-
-def window_evidence(cumulated: CheckSums, low: Array, high: Array) -> Array:
-    """Return the logarithm of each window's weighted e-value, (windows, ...), from cumulated sums.
-
-    The gap has half of the weight, and the classes the other half in equal parts.
-    """
-    starts = window_starts(len(cumulated.rows) - 1)
-    rows, capitals, r, squares = (column[-1] - column[starts] for column in vars(cumulated).values())
-    logs, exact, number = _log_mean(capitals), capitals.shape[-1], r.shape[-1]
+    starts = window_starts(len(cumulated[0]) - 1)
+    rows, capitals, residuals, squares = (column[-1] - column[starts] for column in cumulated)
+    exact, number = capitals.shape[-1], residuals.shape[-1]
     if exact < number:
-        rest = np.s_[..., exact:]
-        n = rows.reshape(-1, *[1] * (r.ndim - 1))
-        bound = log_bound(n, r[rest], squares[rest], low[rest], high[rest])
-        logs = np.concatenate([logs, _log_mean(bound)], axis=-1)
-    logs = logs + np.log(np.append(0.5, np.full(number - 1, 0.5 / (number - 1))))
-    window = np.arange(1.0, len(starts) + 1).reshape(-1, *[1] * (r.ndim - 2))
-    weighted: Array = logsumexp(logs, axis=-1) - np.log(window * (window + 1))
-    return weighted
+        rest = np.s_[:, exact:]
+        bound = log_bound(rows[:, None], residuals[rest], squares[rest], low[exact:], high[exact:])
+        capitals = np.concatenate([capitals, bound], axis=-1)
+    logs = np.logaddexp.reduce(capitals, axis=(1, 2)) - np.log(2 * len(BETS))
+    logs += np.log(np.append(0.5, np.full(number - 1, 0.5 / (number - 1))))
+    window = np.arange(1.0, len(starts) + 1)
+    weighted = np.logaddexp.reduce(logs, axis=1) - np.log(window * (window + 1))
+    not_begun = -np.log(len(starts) + 1.0)  # the weight of later windows, whose capital is 1
+    return float(np.logaddexp.reduce([*weighted, not_begun])), int(starts[np.argmax(weighted)])
 
 
 def window_starts(checks: int) -> Indices:
@@ -157,11 +119,3 @@ def window_starts(checks: int) -> Indices:
     octave = np.floor(np.log2(np.maximum(before, 1) / ALL_STARTS)).astype(np.intp)
     step = np.where(before < ALL_STARTS, 1, ALL_STARTS // STARTS_PER_OCTAVE << np.maximum(octave, 0))
     return np.flatnonzero(before % step == 0)
-
-
-def _log_mean(capitals: Array) -> Array:
-    """Return log mean exp over sides and bets; SciPy's checks would take most of the time."""
-    peak = capitals.max(axis=(-3, -2), keepdims=True)
-    mean = np.exp(capitals - peak).mean(axis=(-3, -2))
-    logs: Array = peak[..., 0, 0, :] + np.log(mean)
-    return logs

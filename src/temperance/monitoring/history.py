@@ -57,9 +57,9 @@ FIELDS = (
 """The parts of a line that are no sums."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Record:
-    """One check.
+    """One check. Its evidence and its advice are known once it has been judged with the earlier ones.
 
     Attributes
     ----------
@@ -91,10 +91,10 @@ class Record:
     rows_digest: str
     tolerance: float
     alpha: float
-    log_e: float
-    highest_log_e: float
-    shift_alarm: bool
-    action: str
+    log_e: float = 0.0
+    highest_log_e: float = 0.0
+    shift_alarm: bool = False
+    action: str = ""
     predictions: PredictionSums
     labelled: LabelledSums | None
 
@@ -122,16 +122,18 @@ def read_record(line: bytes) -> Record:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The checks in a file, and its incomplete lines."""
+    """The checks in a file, and its incomplete lines; none without a file."""
 
-    path: Path
-    records: tuple[Record, ...]
-    torn_lines: tuple[int, ...]
-    file: BinaryIO
-    ends_within_line: bool
+    path: Path | None = None
+    records: tuple[Record, ...] = ()
+    torn_lines: tuple[int, ...] = ()
+    file: BinaryIO | None = None
+    ends_within_line: bool = False
 
     def add(self, record: Record) -> None:
-        """Append a record, all of it or nothing, and wait until it is on disk."""
+        """Append a record to the file, all of it or nothing, and wait until it is on disk."""
+        if self.file is None:
+            return
         line = b"\n" * self.ends_within_line + write_record(record)
         number = self.file.fileno()
         size = os.fstat(number).st_size
@@ -146,8 +148,11 @@ class History:
 
 
 @contextmanager
-def open_history(path: str | Path) -> Iterator[History]:
+def open_history(path: str | Path | None) -> Iterator[History]:
     """Open or create a history, and lock it until the end of the context."""
+    if path is None:
+        yield History()
+        return
     given = Path(path)
     check_writable(given, overwrite=True)
     is_new = not given.exists()

@@ -22,6 +22,7 @@ frequency of the class. Otherwise a class of 1 % could become three times as fre
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 from operator import add
@@ -148,6 +149,14 @@ class Sums:
         names = [item.name for item in fields(self)]
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
+    @classmethod
+    def _read(cls, plain: dict[str, Any], table: Sequence[Field], name: str, *, counts: str) -> Self:
+        """Return the sums of a line of a history; raise if they do not count each row once."""
+        read = read_fields(plain, table, name, prefix=f"{name}.", only=True)
+        if (total := read[counts].sum()) != read["rows"]:
+            raise InputError(f"{name}.{counts} must add up to {read['rows']} rows; found {total:g}")
+        return cls(**read)
+
 
 @dataclass(frozen=True, eq=False)
 class PredictionSums(Sums):
@@ -183,12 +192,7 @@ class PredictionSums(Sums):
             Field("confidence", _sums(rows, n_quantiles)),
             Field("entropy", _sums(rows, n_quantiles)),
         )
-        sums = cls(**read_fields(plain, table, "predictions", prefix="predictions.", only=True))
-        if sums.predicted.sum() != rows:
-            raise InputError(
-                f"predictions.predicted must add up to {rows} rows; found {sums.predicted.sum():g}"
-            )
-        return sums
+        return cls._read(plain, table, "predictions", counts="predicted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,10 +249,7 @@ class LabelledSums(Sums):
             Field("score", _sums(rows, with_beta, low=-20, high=20)),
             Field("information", _sums(rows, with_beta, with_beta, low=-400, high=400)),
         )
-        sums = cls(**read_fields(plain, table, "labelled", prefix="labelled.", only=True))
-        if sums.labels.sum() != rows:
-            raise InputError(f"labelled.labels must add up to {rows} rows; found {sums.labels.sum():g}")
-        return sums
+        return cls._read(plain, table, "labelled", counts="labels")
 
 
 def sum_rows(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temperance.monitoring.change import ADAPT, KEEP, LABEL, Change
+from temperance.monitoring.change import KEEP, LABEL, Change
 
 if TYPE_CHECKING:
     from temperance.monitoring.checks import Check
@@ -50,23 +50,15 @@ def _verdict(check: Check) -> str:
         over = f" of {check.labelled_checks} checks" if check.labelled_checks > 1 else ""
         rows = f"{check.labelled_rows:,} labelled row{'s' * (check.labelled_rows != 1)}"
         return f"Keep the calibrator: {rows}{over} show no change beyond the tolerance."
-    assert check.labels is not None or check.action == ADAPT
-    if check.action == LABEL:
-        assert check.labels is not None
-        return (
-            "Act: the predictions differ from those at the fit. Label about "
-            f"{check.labels.number:,} rows and check them."
-        )
-    assert check.change is not None
-    if check.log_e < -np.log(check.alpha) and check.labels is not None:
-        return (
-            "Act: an earlier check raised the alarm, which remains. Fit the calibrator again, with about "
-            f"{check.labels.number:,} labels."
-        )
-    changed = CHANGED[check.change.explanation]
+    changed = "" if check.change is None else CHANGED[check.change.explanation]
     if check.labels is None:
         return f"Act: {changed}, but not the confidence. Adapt the calibrator to the new frequencies."
-    return f"Act: {changed}. Fit the calibrator again, with about {check.labels.number:,} labels."
+    number = f"about {check.labels.number:,}"
+    if check.action == LABEL:
+        return f"Act: the predictions differ from those at the fit. Label {number} rows and check them."
+    if check.log_e < -np.log(check.alpha):
+        changed = "an earlier check raised the alarm, which remains"
+    return f"Act: {changed}. Fit the calibrator again, with {number} labels."
 
 
 def _of_labels(check: Check) -> Iterator[str]:
@@ -116,20 +108,18 @@ def _of_labels(check: Check) -> Iterator[str]:
 
 
 def _confidence(change: Change) -> Iterator[str]:
-    error = change.log_temperature_error
-    if change.explanation == "class frequencies":
+    size, error = abs(change.log_temperature), change.log_temperature_error
+    if change.explanation == "class frequencies" or size <= 2 * error:
         return
-    if np.isfinite(error) and abs(change.log_temperature) > 2 * error:
-        how = "overconfident" if change.log_temperature > 0 else "underconfident"
-        factor = float(np.exp(abs(change.log_temperature)))
-        what = "dividing" if change.log_temperature > 0 else "multiplying"
-        if factor > MAX_FACTOR:  # one step of Fisher scoring overstates a large change
-            yield f"It is {how}."
-            return
-        yield (
-            f"It is {how}: {what} its logits by {factor:.2f} would fit these rows best (standard error "
-            f"{100 * error:.0f} %)."
-        )
+    grows = change.log_temperature > 0
+    how, what = ("overconfident", "dividing") if grows else ("underconfident", "multiplying")
+    if (factor := float(np.exp(size))) > MAX_FACTOR:  # one step of Fisher scoring overstates a large change
+        yield f"It is {how}."
+        return
+    yield (
+        f"It is {how}: {what} its logits by {factor:.2f} would fit these rows best (standard error "
+        f"{100 * error:.0f} %)."
+    )
 
 
 def _of_predictions(check: Check) -> Iterator[str]:
