@@ -17,7 +17,7 @@ def column(page, number):
 def sections(page):
     """Return the sections of the page; test_report_page.py says which there are."""
     found = page.locator("section").all()
-    assert len(found) == 14
+    assert len(found) == 13
     return found
 
 
@@ -73,23 +73,9 @@ def test_the_boxes_show_and_hide_methods_in_every_figure(open_page, screen):
     assert page.troubles == []
 
 
-@SCREENS
-def test_the_method_after_calibration_can_be_chosen(open_page, report, screen):
-    page = open_page(**screen)
-    recommended = report[1].recommended
-    assert page.locator(f"#figure-reliability-{recommended}").is_visible()
-    other = next(key for key in ("hts", "ts") if key != recommended)
-    assert not page.locator(f"#figure-reliability-{other}").is_visible()
-    page.locator("#after").select_option(other)
-    for picture in ("reliability", "confidence"):
-        assert page.locator(f"#figure-{picture}-none").is_visible()
-        assert page.locator(f"#figure-{picture}-{other}").is_visible()
-        assert not page.locator(f"#figure-{picture}-{recommended}").is_visible()
-
-
 def test_a_mark_says_what_it_is(open_page):
     page = open_page()
-    dot = page.locator("#figure-reliability-none circle.dot").last
+    dot = page.locator("#figure-reliability circle.dot").last
     dot.scroll_into_view_if_needed()
     dot.hover(force=True)
     assert page.locator(".tip").is_visible()
@@ -144,7 +130,7 @@ def test_without_script_everything_can_be_read(open_page):
     assert page.troubles == []
     assert all(section.is_visible() for section in sections(page))
     assert page.locator("figure svg").count() == page.locator("figure svg:visible").count()
-    assert not page.locator("#after").is_visible()
+    assert not page.locator(".switch").is_visible()
 
 
 def test_on_paper_there_are_no_controls_and_no_dark_ground(open_page):

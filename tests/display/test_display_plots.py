@@ -61,7 +61,7 @@ def test_it_has_a_title_labels_and_a_name_for_every_method(name, displays):
         return
     assert ax.get_ylabel()
     words = " ".join(text.get_text() for text in ax.get_legend().get_texts())
-    fields = ("right", "temperature", "diagrams", "maps", "mean")
+    fields = ("temperature", "diagrams", "maps", "mean")
     methods = next(getattr(shown, field) for field in fields if hasattr(shown, field))
     for method in methods:
         assert method_style(method).label in words

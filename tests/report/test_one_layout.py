@@ -25,13 +25,13 @@ KINDS = {
     name: kind for name, kind in vars(display).items() if inspect.isclass(kind) and name.endswith("Display")
 }
 ON_PAGE = {
+    "reliability": "ReliabilityDisplay",
     "differences": "DifferencesDisplay",
     "temperature": "TemperatureDisplay",
     "classes": "ClassTemperatureDisplay",
     "map": "MapDisplay",
     "labels": "LearningCurveDisplay",
 }
-PANELS = {"reliability": "ReliabilityDisplay", "confidence": "ConfidenceDisplay"}
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +141,7 @@ def test_every_display_is_tested_for_one_layout(displays):
 def test_svg_and_matplotlib_have_the_same_limits_ticks_and_labels(name, displays):
     chart = displays[name].chart()
     _, ax = pyplot.subplots()
-    assert_same_axes(Drawn(draw_svg(chart, "a", chart.title)), displays[name].plot(ax))
+    assert_same_axes(Drawn(draw_svg(chart, "a")), displays[name].plot(ax))
     assert ax.get_title() == chart.title
 
 
@@ -149,27 +149,17 @@ def test_svg_and_matplotlib_have_the_same_limits_ticks_and_labels(name, displays
 def test_svg_and_matplotlib_have_the_same_caption(name, displays):
     figure = displays[name].plot().figure
     shown = " ".join(figure.get_supxlabel().split())
-    assert shown == Drawn(draw_svg(displays[name].chart(), "a", "t")).caption == displays[name].caption
+    assert shown == Drawn(draw_svg(displays[name].chart(), "a")).caption == displays[name].caption
 
 
 @pytest.mark.parametrize("name", ON_PAGE)
 def test_the_page_has_the_plotted_figure(name, page, displays, focus):
-    kind = displays[ON_PAGE[name]].chart
-    chart = kind(focus) if "focus" in inspect.signature(kind).parameters else kind()
+    shown = displays[ON_PAGE[name]]
+    chart = (shown if name == "reliability" else shown.restricted_to(focus)).chart()
     drawn = Drawn(re.search(r"<svg.*</svg>", page[name], re.DOTALL).group(0))
     assert_same_axes(drawn, plot_chart(chart, pyplot.subplots()[1]))
     assert drawn.caption == chart.caption
     assert re.search("<h3>(.*?)</h3>", page[name]).group(1) == chart.title
-
-
-@pytest.mark.parametrize("method", ["none", "bayes"])
-@pytest.mark.parametrize("name", PANELS)
-def test_a_panel_of_one_method_has_the_axes_of_all(name, method, page, comparison, focus):
-    shown = KINDS[PANELS[name]].from_comparison(comparison, list(comparison.results))
-    drawn = Drawn(re.search(r"<svg.*</svg>", page[f"{name}-{method}"], re.DOTALL).group(0))
-    about = {"focus": focus} if name == "confidence" else {}
-    assert_same_axes(drawn, plot_chart(shown.chart(**about), pyplot.subplots()[1]))
-    assert drawn.caption == shown.chart([method], **about).caption
 
 
 @pytest.mark.parametrize("name", ["TemperatureDisplay", "ClassTemperatureDisplay"])
@@ -181,7 +171,7 @@ def test_the_same_best_temperatures_are_identified(name, displays):
     bars = next(bars for bars in ax.containers if bars.get_label().startswith("best T"))
     along = bars[0].get_xdata() if name == "ClassTemperatureDisplay" else bars[0].get_ydata()
     np.testing.assert_allclose(along, shown.optimum[known])
-    rings = Drawn(draw_svg(shown.chart(), "a", "t")).points("ring dot")
+    rings = Drawn(draw_svg(shown.chart(), "a")).points("ring dot")
     assert len(rings) == known.sum()
     assert f"{(~known).sum()} of {len(known)}" in shown.caption
 

@@ -15,7 +15,7 @@ UNIT = Axis("x", (0.0, 1.0))
 
 def picture(*marks, x=UNIT, y=UNIT, **options):
     """Return a chart of some marks as SVG."""
-    return draw_svg(Chart("title", "caption", x, y, marks, **options), "a", "t", by_method=True)
+    return draw_svg(Chart("title", "caption", x, y, marks, **options), "a", by_method=True)
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -26,7 +26,6 @@ SECTIONS = [
     "methods",
     "tests",
     "class-reliability",
-    "confidence",
     "temperature",
     "classes",
     "map",
@@ -127,7 +126,7 @@ def test_every_identifier_is_unique_and_every_reference_has_a_target(page):
 
 def test_every_figure_has_a_text_description(page):
     pictures = page.all("svg")
-    assert len(pictures) == 5 + 2 * 5 + 4  # five of all methods, two of each of the five, one of each class
+    assert len(pictures) == 6 + 4  # one of each class
     for picture in pictures:
         assert picture["role"] == "img"
     assert len(page.all("desc")) == len(pictures)

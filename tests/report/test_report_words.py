@@ -108,7 +108,7 @@ def test_a_metric_without_an_interval_has_none_in_a_notebook():
 def test_half_a_dot_is_not_drawn_at_the_edge():
     x = np.array([-0.004, 0.0, 0.5, 1.0, 1.004, np.nan])
     axis = Axis("x", (0.0, 1.0))
-    svg = draw_svg(Chart("t", "c", axis, axis, [Dots(x, np.full(6, 0.5), method="ts")]), "a", "t")
+    svg = draw_svg(Chart("t", "c", axis, axis, [Dots(x, np.full(6, 0.5), method="ts")]), "a")
     assert svg.count("<circle") == 3
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator
 from temperance.comparison import Comparison
-from temperance.core.arrays import Vector
 from temperance.display.axes import plot_chart
 from temperance.display.chart import Chart
 from temperance.errors import InputError
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(frozen=True, eq=False)
 class Display:
-    """A figure as plain numbers."""
+    """A figure as plain numbers; what belongs to a method is in a dict by its name."""
 
     def chart(self) -> Chart:
         """Return the chart to draw."""
@@ -34,6 +35,14 @@ class Display:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw with matplotlib on `ax`; without one, on a new figure with the caption below."""
         return plot_chart(self.chart(), ax)
+
+    def restricted_to(self, methods: Collection[str]) -> Self:
+        """Return the display of some of its methods, or of all if it has none of them."""
+        found: dict[str, Any] = {}
+        for field, values in vars(self).items():
+            if isinstance(values, dict):
+                found[field] = {name: value for name, value in values.items() if name in methods} or values
+        return replace(self, **found)
 
 
 def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequence[str]) -> list[str]:
@@ -51,11 +60,6 @@ def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequenc
     if not methods:
         raise InputError(f"methods must name at least one of {', '.join(listed)}; found none.")
     return list(dict.fromkeys(methods))
-
-
-def focused(values: Mapping[str, Vector], focus: Collection[str] | None) -> dict[str, Vector]:
-    """Return the values of the methods in focus; of all methods if there is no focus or none is in it."""
-    return {name: value for name, value in values.items() if focus is None or name in focus} or dict(values)
 
 
 def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> list[str]:

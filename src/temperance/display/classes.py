@@ -6,7 +6,7 @@ only as far as the logits predict the class.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from temperance.calibrators import Calibrator, TemperatureCalibrator, method_sty
 from temperance.comparison import Comparison
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Indices, Vector
-from temperance.display.base import focused, temperature_calibrators, with_temperature
+from temperance.display.base import temperature_calibrators, with_temperature
 from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, Text, shorten
 from temperance.display.map import has_map
 from temperance.display.temperature import (
@@ -155,25 +155,26 @@ class ClassTemperatureDisplay(BestTemperatures):
         )
         return replace(found, names=comparison.class_names)
 
-    def chart(self, focus: Collection[str] | None = None, *, flat: bool = True) -> Chart:
+    def chart(self, *, flat: bool = True) -> Chart:
         """Return the best temperature of each class with its interval, and the methods' means.
 
-        Classes whose best temperature is not identified are left out. The methods in focus set the limits, by
-        default all. The classes are along y, or along x if not `flat`.
+        Classes whose best temperature is not identified are left out. The classes are along y, or along x if
+        not `flat`.
         """
         known = self.identified  # the other classes say nothing
         columns = {key: getattr(self, key)[known] for key in ("classes", "count", "optimum", "low", "high")}
         means = {name: mean[known] for name, mean in self.mean.items()}
         drawn = replace(self, **columns, mean=means)
         at = np.arange(len(drawn.classes), dtype=np.float64)
-        limits = drawn.limits(list(focused(drawn.mean, focus).values()))
+        limits = drawn.limits(list(drawn.mean.values()))
         tips = [
             f"class {self.name(k)}, {n} rows: best T {drawn.interval(i)}"
             for i, (k, n) in enumerate(zip(drawn.classes, drawn.count, strict=True))
         ]
         marks = [*self.rules(limits, upright=flat), drawn.best(at, _GROUP, tips, flat=flat)]
-        asides = _asides([name for name in drawn.mean if not drawn._constant(name)], focus)
-        marks += [drawn._means(name, at + asides.get(name, 0.0), flat) for name in drawn.mean]
+        varying = [name for name in means if not drawn._constant(name)]
+        asides = dict(zip(varying, np.linspace(-0.3, 0.3, len(varying)), strict=True))  # side by side
+        marks += [drawn._means(name, at + asides.get(name, 0.0), flat) for name in means]
         temperature, classes = Axis("temperature T", limits, log=True), drawn._class_axis(flat)
         if not len(at):
             found = "identified best temperature" if len(self.classes) else f"{MIN_ROWS} rows"
@@ -231,19 +232,6 @@ class ClassTemperatureDisplay(BestTemperatures):
                 f"{words}: of those with at least {MIN_ROWS} rows, the ones that differ most from the rest."
             )
         return f"{words}: the others have fewer than {MIN_ROWS} rows."
-
-
-def _asides(methods: Collection[str], focus: Collection[str] | None) -> dict[str, float]:
-    """Return how far beside its class each method is drawn: those in focus far from each other."""
-    parts = [
-        [name for name in methods if (focus is None or name in focus) is inside] for inside in (True, False)
-    ]
-    steps = {1: [0.25]}
-    return {
-        name: float(aside)
-        for part in parts
-        for name, aside in zip(part, steps.get(len(part), np.linspace(-0.3, 0.3, len(part))), strict=True)
-    }
 
 
 def _mean_temperature(calibrator: TemperatureCalibrator, rows: LabelledRows, group: Indices) -> float:

@@ -11,7 +11,7 @@ determines the temperature: it is not identified, and the interval is the whole 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Self
@@ -28,7 +28,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import InMemoryFitData
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
-from temperance.display.base import Display, focused, temperature_calibrators, with_temperature
+from temperance.display.base import Display, temperature_calibrators, with_temperature
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, Mark, Rule, outside, robust_limits
 from temperance.display.map import has_map
 from temperance.inputs.validation import check_labelled_rows
@@ -281,12 +281,9 @@ class TemperatureDisplay(BestTemperatures):
             sample_weight=rows.weights,
         )
 
-    def chart(self, focus: Collection[str] | None = None) -> Chart:
-        """Return the rows' temperatures as dots with a line through them, and the best of each bin on top.
-
-        The methods in focus set the limits, by default all.
-        """
-        values, faint = list(focused(self.temperature, focus).values()), len(self.temperature) > 3
+    def chart(self) -> Chart:
+        """Return the rows' temperatures as dots with a line through them, and the best of each bin on top."""
+        values, faint = list(self.temperature.values()), len(self.temperature) > 3
         x, marks = self.log_entropy, self.rules(self.limits(values))
         parts = np.array_split(np.arange(len(x)), min(len(x), 12))
         places = np.array([x[part].mean() for part in parts])

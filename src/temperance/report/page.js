@@ -14,7 +14,6 @@
 
   // Which methods the figures show.
   const boxes = all("input.method");
-  const after = document.getElementById("after");
   function showMethods() {
     const on = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
     const known = new Set(boxes.map((box) => box.value));
@@ -22,15 +21,8 @@
       mark.toggleAttribute("hidden", known.has(mark.dataset.method) && !on.has(mark.dataset.method));
     }
   }
-  function showPanels() {
-    for (const panel of all("[data-panel]")) {
-      panel.hidden = panel.dataset.panel !== "none" && panel.dataset.panel !== after.value;
-    }
-  }
   boxes.forEach((box) => box.addEventListener("change", showMethods));
-  after.addEventListener("change", showPanels);
   showMethods();
-  showPanels();
 
   // Sorting: the heading of a column is a button.
   function sort(table, column, heading) {

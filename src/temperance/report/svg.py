@@ -30,7 +30,6 @@ from temperance.display.chart import (
     Mark,
     Rule,
     Text,
-    Whiskers,
 )
 from temperance.report.markup import element, joined, unbroken
 
@@ -38,12 +37,9 @@ _DASHES = {"-": None, "-.": "9 4 2 4", ":": "2 4"}  # pixels of line and gap
 _RIGHT, _TOP = 16, 14
 
 
-def figure(
-    name: str, chart: Chart, numbers: str = "", *, title: str = "", panel: str = "", by_method: bool = False
-) -> Markup:
-    """Frame a chart. A panel is shown if its method is selected; with `by_method`, so is each mark."""
-    title = title or chart.title
-    picture = draw_svg(chart, f"picture-{name}", title, by_method=by_method)
+def figure(name: str, chart: Chart, numbers: str = "", *, by_method: bool = False) -> Markup:
+    """Frame a chart. With `by_method`, marks are shown if their method is selected."""
+    picture = draw_svg(chart, f"picture-{name}", by_method=by_method)
     entries = []
     for mark in chart.marks:
         if mark.label:  # with a symbol as in the chart: dashed, filled or hollow
@@ -54,13 +50,12 @@ def figure(
             entries.append(element("span", symbol, mark.label, data_method=method))
     return element(
         "figure",
-        element("h3", title),
+        element("h3", chart.title),
         element("div", picture, class_="picture"),
         element("p", *entries, class_="legend") if entries else "",
         element("figcaption", unbroken(chart.caption)),
         element("details", element("summary", "Numbers"), numbers) if numbers else "",
         id=f"figure-{name}",
-        data_panel=panel or None,
     )
 
 
@@ -126,7 +121,7 @@ def _colour(mark: Mark) -> str:
     return method_style(mark.method).colour if mark.method else "var(--ink)"
 
 
-def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) -> Markup:
+def draw_svg(chart: Chart, name: str, *, by_method: bool = False) -> Markup:
     """Draw a chart; the name is unique in the page. With `by_method`, marks name their method."""
     size = _SIZES[chart.size[0]]
     width, height = size.width, size.width * chart.size[1] / chart.size[0]
@@ -151,7 +146,7 @@ def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) ->
     parts.append(_drawn(chart, frame, name, by_method))
     return element(
         "svg",
-        element("title", title, id=f"{name}-title"),
+        element("title", chart.title, id=f"{name}-title"),
         element("desc", chart.caption, id=f"{name}-text"),
         *parts,
         class_=size.class_,
@@ -245,14 +240,6 @@ def _draw_intervals(frame: _Frame, mark: Intervals, colour: str) -> Iterator[Mar
     yield from _circles(frame, x, y, mark, **look)
 
 
-def _draw_whiskers(frame: _Frame, mark: Whiskers, colour: str) -> Iterator[Markup]:
-    for at, low, high in zip(
-        frame.x.place(mark.at), frame.y.place(mark.low), frame.y.place(mark.high), strict=True
-    ):
-        place = {"x1": float(at), "x2": float(at), "y1": float(low), "y2": float(high)}
-        yield element("line", class_="thin whisker", stroke=colour, **place)
-
-
 def _circles(frame: _Frame, x: Vector, y: Vector, mark: Mark, **look: Any) -> Iterator[Markup]:
     for a, b, tip in zip(frame.x.place(x), frame.y.place(y), _tips(mark, len(x)), strict=True):
         if frame.x.holds(a) and frame.y.holds(b):  # else half of it would be seen at the edge
@@ -289,7 +276,6 @@ _DRAWN: dict[type[Mark], Callable[[_Frame, Any, str], Iterator[Markup]]] = {
     Band: _draw_band,
     Dots: _draw_dots,
     Intervals: _draw_intervals,
-    Whiskers: _draw_whiskers,
     Bars: _draw_bars,
     Rule: _draw_rule,
     Text: _draw_text,
