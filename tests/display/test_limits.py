@@ -12,7 +12,7 @@ from temperance.display import (
     LearningCurveDisplay,
     TemperatureDisplay,
 )
-from temperance.display.chart import MARGIN, Band, Dots, Intervals, Line, Text, outside, robust_limits
+from temperance.display.chart import MARGIN, Band, Dots, Line, Text, outside, robust_limits
 
 
 def curve_of(nll, uncalibrated=0.9):
@@ -61,12 +61,12 @@ def test_one_row_of_tiny_entropy_does_not_stretch_the_axis_but_many_are_shown(ro
     display = TemperatureDisplay.from_calibrators(cals, logits, rows.labels[600:])
     assert display.log_entropy[0] == -20
     assert display.chart().x.limits[0] == pytest.approx(lowest, abs=0.5)
-    assert "of the 400 rows drawn, 1 row has a log entropy of -20.0." in display.caption
-    assert "Not shown" not in before.caption
+    assert "Rows beyond the edges: 1 of 400." in display.caption
+    assert "beyond" not in before.caption
     logits[:60] = [80.0, 0, 0, 0]
     many = TemperatureDisplay.from_calibrators({}, logits, rows.labels[600:])
     assert many.chart().x.limits[0] < -20
-    assert "Not shown" not in many.caption
+    assert "beyond" not in many.caption
 
 
 def test_a_method_with_extreme_temperatures_is_left_out_of_the_limits(comparison):
@@ -137,7 +137,7 @@ def test_a_display_of_some_methods_is_that_of_a_comparison_of_them(kind, compari
 
 def test_a_method_may_differ_by_a_factor_of_ten_from_the_best_temperatures(comparison):
     display = TemperatureDisplay.from_comparison(comparison)
-    best, calm = display.optimum[display.identified], display.temperature["ts"]
+    best, calm = display.optimum, display.temperature["ts"]
     for factor in (1e-3, 1e3):
         low, high = replace(display, temperature={"ts": factor * calm}).chart().y.limits
         assert low > best.min() / 20
@@ -169,38 +169,22 @@ def test_the_recommended_method_is_inside_the_axis_of_differences():
     assert not any(isinstance(mark, Text) for mark in chart.marks)
 
 
-def classes(identified, n_classes=6, n_large=4):
-    """Return a display of four classes, of which some are identified."""
-    optimum = np.array([1.0, 1.5, 2.0, 2.5])
-    low, high = np.where(identified, optimum / 1.2, 1e-6), np.where(identified, optimum * 1.2, 1e6)
-    mean = {"ts": np.full(4, 1.4), "hts": optimum, "bts": optimum + 0.1}
-    index, count = np.arange(4), np.full(4, 30)
-    return ClassTemperatureDisplay(index, count, optimum, low, high, mean, 1.4, n_classes, n_large=n_large)
-
-
-def test_classes_that_are_not_identified_are_not_drawn():
-    chart = classes([True, False, True, True]).chart()
+def test_a_class_that_is_left_out_is_counted_in_the_caption_and_at_the_axis():
+    optimum = np.array([1.0, 1.5, 2.5])
+    at, count = np.array([0, 2, 3]), np.full(3, 30)
+    display = ClassTemperatureDisplay(at, count, optimum, optimum / 1.2, optimum * 1.2, {}, 1.4, 6)
+    chart = display.chart()
     assert [words for _, words in chart.y.tick_labels()] == ["0", "2", "3"]
     assert chart.y.label == "true class (3 of 6)"
-    (best,) = (mark for mark in chart.marks if isinstance(mark, Intervals))
-    np.testing.assert_array_equal(best.value, [1.0, 2.0, 2.5])
-    assert "Not identified, and not drawn: 1 of 4 classes." in chart.caption
-    nothing = classes([False] * 4).chart()
-    words = [mark.words for mark in nothing.marks if isinstance(mark, Text)]
-    assert words == ["no class has an identified best temperature"]
+    assert "Shown: 3 of 6 classes." in chart.caption
+    assert "Shown" not in replace(display, n_classes=3).caption
 
 
-def test_the_caption_says_why_classes_are_left_out():
-    every = [True] * 4
-    assert "4 of 6 classes are shown: the others have fewer than 10 rows." in classes(every).caption
-    many = classes(every, 100, 90).caption
-    assert "4 of 100 classes are shown: of those with at least 10 rows, the ones that differ most" in many
-    assert "shown" not in classes(every, 4).caption
-
-
-def test_methods_are_drawn_far_from_each_other():
-    dots = [mark for mark in classes([True] * 4).chart().marks if isinstance(mark, Dots)]
-    assert [mark.method for mark in dots] == ["hts", "bts"]
+def test_methods_are_drawn_far_from_each_other(comparison):
+    dots = [
+        m for m in ClassTemperatureDisplay.from_comparison(comparison).chart().marks if isinstance(m, Dots)
+    ]
+    assert [mark.method for mark in dots] == ["hts", "bayes"], "TS has one temperature for all classes"
     assert dots[1].y[0] - dots[0].y[0] == pytest.approx(0.6)
 
 
@@ -211,6 +195,5 @@ def test_of_many_classes_identified_ones_are_preferred(comparison):
     always_right = labels < 3
     logits[always_right] = 9 * np.eye(8)[labels[always_right]]
     shown = ClassTemperatureDisplay.from_calibrators({}, logits, labels, most=4)
-    assert shown.identified.all()
+    assert len(shown.classes) == 4
     assert set(shown.classes) <= set(range(3, 8))
-    assert shown.n_large == 8

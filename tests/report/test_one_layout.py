@@ -3,7 +3,6 @@
 import inspect
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -15,8 +14,6 @@ from temperance.comparison import learning_curve
 from temperance.data import simulate
 from temperance.display.axes import plot_chart
 from temperance.display.base import Display
-from temperance.display.chart import Intervals
-from temperance.display.temperature import IDENTIFIED_RATIO
 from temperance.report.page import render_report
 from temperance.report.sections import shown_at_first
 from temperance.report.svg import draw_svg
@@ -45,10 +42,8 @@ def _tidy():
 
 @pytest.fixture(scope="module")
 def comparison():
-    """Return a comparison with a class and bins whose best temperature is not identified."""
     val, test = (simulate(n, 4, random_state=seed) for n, seed in ((300, 3), (400, 8)))
-    labels = np.where(test.labels == 2, np.where(test.logits.argmax(axis=1) == 2, 2, 3), test.labels)
-    return compare(val.logits, val.labels, test.logits, labels, ["ts", "hts", "bayes"], draws=5)
+    return compare(val.logits, val.labels, test.logits, test.labels, ["ts", "hts", "bayes"], draws=5)
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +105,6 @@ class Drawn:
         ends = start + slope * np.array(self.frame[axis])
         return np.exp(ends) if log else ends
 
-    def points(self, shade):
-        marks = [mark for mark in self.axes.iter("circle") if mark.get("class") == shade]
-        return [(float(mark.get("cx")), float(mark.get("cy"))) for mark in marks]
-
 
 def assert_same_axes(drawn, ax):
     for axis in ("x", "y"):
@@ -160,37 +151,6 @@ def test_the_page_has_the_plotted_figure(name, page, displays, focus):
     assert_same_axes(drawn, plot_chart(chart, pyplot.subplots()[1]))
     assert drawn.caption == chart.caption
     assert re.search("<h3>(.*?)</h3>", page[name]).group(1) == chart.title
-
-
-@pytest.mark.parametrize("name", ["TemperatureDisplay", "ClassTemperatureDisplay"])
-def test_the_same_best_temperatures_are_identified(name, displays):
-    shown = displays[name]
-    known = shown.high < IDENTIFIED_RATIO * shown.low
-    assert 0 < known.sum() < len(known), "the rows of this test identify some and not others"
-    ax = shown.plot(pyplot.subplots()[1])
-    bars = next(bars for bars in ax.containers if bars.get_label().startswith("best T"))
-    along = bars[0].get_xdata() if name == "ClassTemperatureDisplay" else bars[0].get_ydata()
-    np.testing.assert_allclose(along, shown.optimum[known])
-    rings = Drawn(draw_svg(shown.chart(), "a")).points("ring dot")
-    assert len(rings) == known.sum()
-    assert f"{(~known).sum()} of {len(known)}" in shown.caption
-
-
-def test_an_interval_at_the_threshold_is_reported_the_same_everywhere(displays):
-    shown = displays["TemperatureDisplay"]
-    for ratio, count in ((0.99, 1), (1.01, 0)):
-        low = np.ones(1)
-        one = replace(
-            shown,
-            centre=-low,
-            count=shown.count[:1],
-            optimum=2 * low,
-            low=low,
-            high=ratio * IDENTIFIED_RATIO * low,
-        )
-        (best,) = (mark for mark in one.chart().marks if isinstance(mark, Intervals))
-        assert len(best.value) == int(one.identified.sum()) == count
-        assert one.ends(0) == ("not identified" if count == 0 else "1 to 9.9")
 
 
 @pytest.mark.parametrize("name", KINDS)

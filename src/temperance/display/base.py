@@ -68,12 +68,10 @@ def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> l
     return chosen(methods, comparison.results, default)
 
 
-def temperature_calibrators(
-    comparison: Comparison, methods: Sequence[str] | None
-) -> dict[str, TemperatureCalibrator]:
-    """Return the calibrators of the given methods, by default of all, without those that have no T(z)."""
+def fitted_calibrators(comparison: Comparison, methods: Sequence[str] | None) -> dict[str, Any]:
+    """Return the calibrators of the given methods, by default of all; None for the classifier itself."""
     names = chosen(methods, comparison.results, list(comparison.results))
-    return with_temperature({name: comparison.results[name].calibrator for name in names})
+    return {name: comparison.results[name].calibrator for name in names}
 
 
 def with_temperature(calibrators: Mapping[str, Calibrator | None]) -> dict[str, TemperatureCalibrator]:

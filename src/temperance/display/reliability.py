@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
@@ -106,7 +106,7 @@ class ReliabilityDisplay(Display):
         ends = np.array([0.0, 1.0])
         marks: list[Mark] = [Line(ends, ends, label="perfectly calibrated")]
         for name, diagram in self.diagrams.items():
-            marks += _diagram_marks(name, diagram, min_rows=_min_rows(diagram))
+            marks += _diagram_marks(name, diagram)
         x, y = Axis("confidence", (0.0, 1.0)), Axis("accuracy", (0.0, 1.0))
         caption = " ".join(_in_words(name, diagram) for name, diagram in self.diagrams.items())
         top = max(float(diagram.share.max()) for diagram in self.diagrams.values())
@@ -235,7 +235,7 @@ class ClassReliabilityDisplay(Display):
         ends = np.array([0.0, 1.0])
         marks: list[Mark] = [Line(ends, ends)]
         for name, diagram in self.diagrams.items():
-            marks += _diagram_marks(name, diagram, min_rows=MIN_BIN_ROWS)
+            marks += _diagram_marks(name, diagram)
         errors = [f"{method_style(k).label} {100 * one.error:.2f} %" for k, one in self.diagrams.items()]
         whole = f"Class {self.name}. " if len(self.name) > _MAX_NAME else ""
         caption = f"{whole}Mean distance from the diagonal: {', '.join(errors)}."
@@ -243,12 +243,18 @@ class ClassReliabilityDisplay(Display):
         return Chart(f"Class {shorten(self.name, _MAX_NAME)}", caption, x, y, marks, (SMALL, SMALL))
 
 
-def _diagram_marks(name: str, diagram: Reliability, *, min_rows: float) -> list[Mark]:
-    """Return the bins of a method that are not empty and have enough rows: a line with a band around it.
+def _drawn_bins(diagram: Reliability) -> NDArray[np.bool_]:
+    """Say which bins have enough rows to be drawn: all that hold any, if none has enough."""
+    enough: NDArray[np.bool_] = diagram.count >= MIN_BIN_ROWS
+    return enough if enough.any() else diagram.count > 0
+
+
+def _diagram_marks(name: str, diagram: Reliability) -> list[Mark]:
+    """Return the bins of a method that have enough rows: a line with a band around it.
 
     A single bin is a point with its interval, as a band of one point could not be seen.
     """
-    held = (diagram.count > 0) & (diagram.count >= min_rows)
+    held = _drawn_bins(diagram)
     columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
     count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
     tips = [
@@ -269,12 +275,7 @@ def _in_words(name: str, diagram: Reliability) -> str:
     side = f"{'under' if gap > 0 else 'over'}confident by {100 * abs(gap):.2f} % overall"
     if abs(gap) < 0.002:
         side = "neither overconfident nor underconfident overall"
-    few = int(((diagram.count > 0) & (diagram.count < _min_rows(diagram))).sum())
+    few = int((diagram.count > 0).sum() - _drawn_bins(diagram).sum())
     bins = f"{few} bin{'s' if few > 1 else ''} of fewer than {MIN_BIN_ROWS} rows"
     left_out = f" Not drawn: {bins}." if few else ""
     return f"{method_style(name).label}: {100 * error:.2f} % from the diagonal on average, {side}.{left_out}"
-
-
-def _min_rows(diagram: Reliability) -> int:
-    """Return the number of rows that a bin needs to be drawn."""
-    return MIN_BIN_ROWS if (diagram.count >= MIN_BIN_ROWS).any() else 0

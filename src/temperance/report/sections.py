@@ -268,8 +268,8 @@ def _figure_by_method(name: str, shown: Display, numbers: Markup, focus: Collect
 def _temperature(report: Report) -> Section:
     """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
     shown = display.TemperatureDisplay.from_comparison(report.comparison)
-    columns = enumerate(zip(shown.centre, shown.count, shown.optimum, strict=True))
-    rows = [[f"{centre:.2f}", f"{n}", f"{t:.3g}", shown.ends(i)] for i, (centre, n, t) in columns]
+    bins = zip(shown.centre, shown.count, shown.optimum, shown.low, shown.high, strict=True)
+    rows = [[f"{h:.2f}", f"{n}", f"{t:.3g}", f"{low:.3g} to {high:.3g}"] for h, n, t, low, high in bins]
     numbers = table(["log entropy", "rows", "best T", "interval"], rows, "Best temperature by entropy")
     note = Markup("")
     if report.comparison.judged is report.comparison.fitted:
@@ -282,10 +282,10 @@ def _classes(report: Report) -> Section:
     """Draw the mean temperature of each true class, and the best one of its rows."""
     title = "Temperature by class"
     shown = display.ClassTemperatureDisplay.from_comparison(report.comparison)
-    if not shown.identified.any():
+    if not len(shown.classes):
         return title, element("p", "No class has enough rows to find its best temperature.")
-    places = enumerate(zip(shown.classes, shown.count, shown.optimum, strict=True))
-    rows = [[shown.name(k), f"{n}", f"{t:.3g}", shown.ends(i)] for i, (k, n, t) in places]
+    groups = zip(shown.classes, shown.count, shown.optimum, shown.low, shown.high, strict=True)
+    rows = [[shown.name(k), f"{n}", f"{t:.3g}", f"{low:.3g} to {high:.3g}"] for k, n, t, low, high in groups]
     columns = {name: [f"{t:.3g}" for t in mean] for name, mean in shown.mean.items()}
     caption = "Temperature by class: the best one, and the mean of each method"
     numbers = table(["class", "rows", "best T", "interval"], rows, caption, columns)
